@@ -9,7 +9,8 @@ import { idText, nameInPath, text, timestamp } from '../route/text.ts';
 export const agentTokenAccess = z.enum(['read_only', 'read_send']).meta({
   id: 'AgentTokenAccess',
   description:
-    '`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt.',
+    '`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, ' +
+    'send messages and interrupt.',
 });
 
 export const agentToken = z

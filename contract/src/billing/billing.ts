@@ -7,7 +7,8 @@ import { idText, timestamp } from '../route/text.ts';
 export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).meta({
   id: 'SubscriptionStatus',
   description:
-    '`active`: the plan applies. `past_due`: a payment failed and the provider retries; the plan applies until the provider gives up. `canceled`: the subscription has ended.',
+    '`active`: the plan applies. `past_due`: a payment failed and the provider retries; the plan applies ' +
+    'until the provider gives up. `canceled`: the subscription has ended.',
 });
 export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 

@@ -38,7 +38,8 @@ export type ExecResult = z.infer<typeof execResult>;
 export const execInSandbox = defineRoute({
   name: 'execInSandbox',
   summary:
-    'Runs a command with /bin/sh in /code and waits until it exits. Wakes a stopped sandbox if its project has wakeOnUse',
+    'Runs a command with /bin/sh in /code and waits until it exits. Wakes a stopped sandbox if its project ' +
+    'has wakeOnUse',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/exec',
   auth: ['session', 'api_key'],

@@ -114,7 +114,8 @@ export const terminalExit = z.strictObject({
 export const terminalInSandbox = defineRoute({
   name: 'terminalInSandbox',
   summary:
-    'Opens a terminal with a login shell or a command, or runs a command with pipes. Closing hangs up. Wakes a stopped sandbox if its project has wakeOnUse',
+    'Opens a terminal with a login shell or a command, or runs a command with pipes. Closing hangs up. Wakes ' +
+    'a stopped sandbox if its project has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/terminal',
   websocket: true,

@@ -30,7 +30,8 @@ export const tunnelEnd = z.strictObject({ end: z.literal(true) });
 export const tunnelToSandbox = defineRoute({
   name: 'tunnelToSandbox',
   summary:
-    'Opens a TCP connection to a port of a sandbox, as binary frames. Wakes a stopped sandbox if its project has wakeOnUse',
+    'Opens a TCP connection to a port of a sandbox, as binary frames. Wakes a stopped sandbox if its project ' +
+    'has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/tunnel',
   websocket: true,

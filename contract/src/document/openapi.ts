@@ -81,7 +81,8 @@ function usedBy(
 const ERROR_ENVELOPE: JsonSchema = {
   type: 'object',
   description:
-    'Body of every error response. Decide on `code`, never on `message`. More codes may be added; clients must accept unknown values.',
+    'Body of every error response. Decide on `code`, never on `message`. More codes may be added; clients ' +
+    'must accept unknown values.',
   properties: {
     error: {
       type: 'object',
@@ -98,7 +99,8 @@ const ERROR_ENVELOPE: JsonSchema = {
   required: ['error'],
 };
 
-const INTRODUCTION = `Berth runs sandboxes: microVMs for code and coding agents. Sandboxes belong to projects, projects to orgs.
+const INTRODUCTION = `Berth runs sandboxes: microVMs for code and coding agents. Sandboxes belong to projects,
+projects belong to orgs.
 
 **Requests.** Bodies are JSON in UTF-8. Every request except the health check carries
 \`Authorization: Bearer <token>\`. Timestamps are ISO 8601 in UTC with milliseconds. Ids are opaque.
@@ -107,17 +109,18 @@ const INTRODUCTION = `Berth runs sandboxes: microVMs for code and coding agents.
 \`{ "error": { "message", "code" } }\` and a matching status. Fields, error codes and enumeration values
 may be added without a new version; clients must accept unknown ones.
 
-**Lifecycle.** Create, sleep, wake, resize and destroy start a transition and wait up to 2 s for it to
-finish. If it takes longer, poll the sandbox.
+**Lifecycle.** Create, sleep, wake, resize and destroy start a transition and wait up to 2 s for it
+to finish. If it takes longer, poll the sandbox.
 
-**Retries.** \`GET\` can be retried. A write whose response was lost may have been carried out: check
-the resource before you retry, or send an \`Idempotency-Key\` where the operation accepts one.
+**Retries.** \`GET\` can be retried. A write whose response was lost may have been carried out:
+check the resource before you retry, or send an \`Idempotency-Key\` where the operation accepts one.
 
-**Rate limits.** ${REQUESTS_PER_MINUTE} requests per minute and credential, unless the operator configures another limit. Above
-it, the response is 429 with \`Retry-After\`. The headers \`RateLimit\` and \`RateLimit-Policy\` report the
-remaining requests.
+**Rate limits.** ${REQUESTS_PER_MINUTE} requests per minute and credential, unless the operator
+configures another limit. Above it, the response is 429 with \`Retry-After\`. The headers
+\`RateLimit\` and \`RateLimit-Policy\` report the remaining requests.
 
 **Lists.** Lists accept \`limit\` and \`after\`. Without both the whole list is returned, unless the
 operation states a page size.
 
-**Unpublished operations** (sign-in, terminals and tunnels, administration) may change without notice.`;
+**Unpublished operations** (sign-in, terminals and tunnels, administration) may change without
+notice.`;

@@ -13,7 +13,8 @@ export const SECURITY: { readonly [kind in AuthKind]: { scheme: string; words: s
     scheme: 'session',
     words: 'access token',
     description:
-      "Access token of a sign-in session, for interactive clients. Grants the permissions of the user's role; expires after about an hour.",
+      "Access token of a sign-in session, for interactive clients. Grants the permissions of the user's " +
+      'role; expires after about an hour.',
   },
   api_key: {
     scheme: 'apiKey',
@@ -40,7 +41,8 @@ export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
   RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer', minimum: 0 } },
   RateLimit: {
     description:
-      'Remaining requests of this credential, and seconds until the limit is fully restored: `"default";r=<remaining>;t=<seconds>`.',
+      'Remaining requests of this credential, and seconds until the limit is fully restored: ' +
+      '`"default";r=<remaining>;t=<seconds>`.',
     schema: { type: 'string' },
   },
   RateLimitPolicy: {
@@ -63,7 +65,8 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     in: 'header',
     required: false,
     description:
-      `A repeat with the same key and body within ${IDEMPOTENCY_KEY.keptHours} hours returns the resource of the first call. ` +
+      `A repeat with the same key and body within ${IDEMPOTENCY_KEY.keptHours} hours returns the resource of ` +
+      'the first call. ' +
       'Use a new key for each resource; a call whose response was lost can then be retried safely.',
     schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY.maxCharacters, pattern: '^[\\x20-\\x7e]+$' },
   },
@@ -120,7 +123,8 @@ function descriptionOf(route: Route): string {
   }
   if (route.name === 'execInSandbox') {
     sentences.push(
-      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the headers are sent, then spaces as keep-alive; a later failure closes the connection.`,
+      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the headers are sent, then spaces as keep-alive; a ` +
+        'later failure closes the connection.',
     );
   }
   if (route.websocket === true) sentences.push('Upgrades to a WebSocket: version 13, subprotocol `berth.v1`.');

@@ -12,7 +12,8 @@ import { text } from '../route/text.ts';
 const { depth: DEPTH } = FILE_LIMITS;
 
 const filePath = text(1, FILE_LIMITS.pathCharacters).describe(
-  `Relative paths are relative to /code. \`.\` and \`..\` are resolved lexically, before symbolic links are followed. At most ${FILE_LIMITS.pathBytes} bytes in total.`,
+  'Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are ' +
+    `followed. At most ${FILE_LIMITS.pathBytes} bytes in total.`,
 );
 const folderPath = text(0, FILE_LIMITS.pathCharacters)
   .default('')
@@ -79,7 +80,8 @@ export const writeFileBody = z.strictObject({
     .string()
     .refine((value) => value.isWellFormed(), 'must not contain lone surrogates')
     .describe(
-      `At most ${FILE_LIMITS.writeBytes} bytes after decoding. With \`base64\`: standard alphabet with padding, no line breaks. Must not contain lone surrogates.`,
+      `At most ${FILE_LIMITS.writeBytes} bytes after decoding. With \`base64\`: standard alphabet with ` +
+        'padding, no line breaks. Must not contain lone surrogates.',
     ),
   encoding: encoding.default('utf8').describe('Encoding of `content`.'),
 });

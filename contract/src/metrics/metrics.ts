@@ -53,7 +53,8 @@ export const metricsSample = z
     storedAsPending: z
       .boolean()
       .describe(
-        "Whether the recommendation was stored as the sandbox's `pendingAllocation`. Only with profile `auto`, and only if it changed.",
+        "Whether the recommendation was stored as the sandbox's `pendingAllocation`. Only with profile " +
+          '`auto`, and only if it changed.',
       ),
     reason: z.string().describe('Human-readable reason for the recommendation.'),
     cpuUsedPercent: z.number().min(0).max(100).nullable(),

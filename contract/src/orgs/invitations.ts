@@ -68,7 +68,8 @@ export const listInvitations = defineRoute({
 export const createInvitation = defineRoute({
   name: 'createInvitation',
   summary:
-    'Invites a user by email; replaces a pending invitation of the same address. Inviting an owner requires org.owners.manage',
+    'Invites a user by email; replaces a pending invitation of the same address. Inviting an owner requires ' +
+    'org.owners.manage',
   method: 'POST',
   path: '/v1/orgs/{orgId}/invitations',
   auth: ['session'],

@@ -9,12 +9,13 @@ import { branchName, labels, metadata, persistencePolicy, repository } from '../
 import { idText, text, timestamp } from '../route/text.ts';
 
 const useCase = text(1, 64).describe(
-  "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.",
+  "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can " +
+    'have ephemeral sandboxes.',
 );
 export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
 
-const idleMinutesText = `Idle timeout of \`sleep_resume\` sandboxes in minutes; 0: never sleep; null: ${IDLE_MINUTES.default}.`;
+const idleMinutesText = `Minutes until idle \`sleep_resume\` sandboxes sleep; 0: never; null: ${IDLE_MINUTES.default}.`;
 const wakeOnUseText =
   'Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.';
 
@@ -87,7 +88,8 @@ const settable = {
   metadata: metadata
     .optional()
     .describe(
-      `Labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys. Replaces all previous labels.`,
+      `Labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys. Replaces all ` +
+        'previous labels.',
     ),
   repoCredentials: repoCredentials
     .nullable()

@@ -39,7 +39,8 @@ export const preview = z
       .string()
       .nullable()
       .describe(
-        'URL to open. null for a revoked link, and for callers without the permission `sandbox.preview.share`, because the URL grants access to anyone.',
+        'URL to open. null for a revoked link, and for callers without the permission ' +
+          '`sandbox.preview.share`, because the URL grants access to anyone.',
       ),
     expiresAt: timestamp,
     label: z.string().nullable(),

@@ -105,7 +105,8 @@ export const exampleMetricsSample = {
   recommendedAllocation: { vcpu: 1, memoryGb: 1, diskGb: 10 },
   storedAsPending: false,
   reason:
-    'CPU stays at 1 vCPU: there is no smaller step. memory stays at 1 GB: there is no smaller step. disk stays at 10 GB: there is room, and a disk never shrinks.',
+    'CPU stays at 1 vCPU: there is no smaller step. memory stays at 1 GB: there is no smaller step. disk ' +
+    'stays at 10 GB: there is room, and a disk never shrinks.',
   cpuUsedPercent: null,
   memoryUsedPercent: 12.5,
   diskUsedPercent: 5,

@@ -8,7 +8,8 @@ const limit = numberInQuery({
   min: 1,
   max: LIST_LIMIT.max,
   description:
-    'Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.',
+    'Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation ' +
+    'states a page size.',
 });
 const cursor = z.string().min(1).max(200).describe('The `nextCursor` of the previous page.');
 

@@ -13,7 +13,8 @@ export type Agent = z.infer<typeof agent>;
 export const persistencePolicy = z.enum(['always_on', 'sleep_resume']).meta({
   id: 'PersistencePolicy',
   description:
-    '`always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.',
+    '`always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps ' +
+    'its disk, and is billed while awake.',
 });
 export type PersistencePolicy = z.infer<typeof persistencePolicy>;
 

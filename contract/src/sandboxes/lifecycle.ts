@@ -83,7 +83,8 @@ export const resumeSandbox = defineRoute({
 export const resizeSandbox = defineRoute({
   name: 'resizeSandbox',
   summary:
-    'Resizes a sandbox: live if the guest confirms it, otherwise at the next wake (pendingAllocation); immediately while stopped',
+    'Resizes a sandbox: live if the guest confirms it, otherwise at the next wake (pendingAllocation); ' +
+    'immediately while stopped',
   method: 'POST',
   path: '/v1/sandboxes/{sandboxId}/resize',
   auth: ['session', 'api_key'],

@@ -26,13 +26,15 @@ export const createSandboxBody = z.strictObject({
     .nullable()
     .optional()
     .describe(
-      "Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.",
+      "Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. " +
+        "Absent: the project's default; null: no repository.",
     ),
   branch: branchName
     .nullable()
     .optional()
     .describe(
-      "Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.",
+      "Branch to clone. Absent: the project's default branch if the repository is also the project's " +
+        "default; otherwise, or with null: the repository's default branch.",
     ),
   profile: profile.optional().describe("When absent: inferred from `machineSize`, else the project's default."),
   machineSize: machineSize.optional().describe('Overrides the machine size that the profile starts with.'),
@@ -44,7 +46,8 @@ export const createSandboxBody = z.strictObject({
     .enum(['ephemeral'])
     .optional()
     .describe(
-      '`ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with `useCase` `external`; requires `ttlSeconds`.',
+      '`ephemeral`: the sandbox is destroyed when its time to live expires. Allowed only in projects with ' +
+        '`useCase` `external`; requires `ttlSeconds`.',
     ),
   ttlSeconds: z
     .int()
@@ -52,7 +55,8 @@ export const createSandboxBody = z.strictObject({
     .max(TTL_SECONDS.max)
     .optional()
     .describe(
-      'Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.',
+      'Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan ' +
+        'may set a lower limit.',
     ),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
@@ -75,7 +79,8 @@ export const sandbox = z
       })
       .nullable()
       .describe(
-        'Reason of `failed`, or of a sleep or wake that failed and left the sandbox in its previous status; null otherwise.',
+        'Reason of `failed`, or of a sleep or wake that failed and left the sandbox in its previous status; ' +
+          'null otherwise.',
       ),
     statusChangedAt: timestamp,
     sandbox_profile: profile,
@@ -93,7 +98,8 @@ export const sandbox = z
       .enum(['snapshot', 'disk'])
       .nullable()
       .describe(
-        'Source of the next wake: `snapshot` resumes all processes, `disk` boots from the disk. null when the sandbox is awake or cannot be woken.',
+        'Source of the next wake: `snapshot` resumes all processes, `disk` boots from the disk. null when ' +
+          'the sandbox is awake or cannot be woken.',
       ),
     lastWake: z
       .strictObject({
@@ -121,7 +127,9 @@ export const sandbox = z
       })
       .nullable()
       .describe(
-        'Progress of the repository clone; null without a repository. `pending`: not started, or to be restarted when the sandbox is awake again. The sandbox is `running` while `cloning`, and `ready` after `cloned` or `failed`.',
+        'Progress of the repository clone; null without a repository. `pending`: not started, or to be ' +
+          'restarted when the sandbox is awake again. The sandbox is `running` while `cloning`, and `ready` ' +
+          'after `cloned` or `failed`.',
       ),
     endUserId: z.string().nullable(),
     metadata: labels,

@@ -4,7 +4,8 @@ import { SSH_PUBLIC_KEY } from '../route/limits.ts';
 import { PRIVATE_KEY, SSH_KEY_TYPES, sshPublicKeyFault } from './ssh-key-line.ts';
 
 const PRIVATE_WARNING =
-  'is a private key and was rejected. It has left your computer: treat it as compromised and replace it wherever it is used. ' +
+  'is a private key and was rejected. It has left your computer: treat it as compromised and replace it ' +
+  'wherever it is used. ' +
   'Send the public key instead: one line, from the file whose name ends in .pub';
 
 /**
@@ -21,5 +22,7 @@ export const sshPublicKey = z
   })
   .meta({
     writeOnly: true,
-    description: `One OpenSSH public key line: \`<key_type> <key_material> <comment>\`, of one of the types ${Object.keys(SSH_KEY_TYPES).join(', ')}. Its owner can sign in as \`berth\` over a tunnel to port 22.`,
+    description:
+      'One OpenSSH public key line: `<key_type> <key_material> <comment>`, of one of the types ' +
+      `${Object.keys(SSH_KEY_TYPES).join(', ')}. Its owner can sign in as \`berth\` over a tunnel to port 22.`,
   });

@@ -1,15 +1,18 @@
 // State table of a sandbox: the meaning of each status, its successors, and the effect of each
 // action in it. Server, workers, SDK and CLI read this table.
 //
-//   create ──> provisioning ──guest answers──> running ──set-up done──> ready        running, ready = awake
-//                  │   └────── nothing to set up ─────────────────────────^
+//   create ──> provisioning ──guest responds──> running ──set-up complete──> ready
+//                  │   └────── nothing to set up ──────────────────────────────^
 //                  └── create failed ──> failed
 //
-//   awake ──sleep──> sleeping ──captured──> stopped ──wake──> waking ──guest answers──> awake
-//                        └─ capture failed ─> awake               └─ wake failed ─> stopped
+//   running and ready are awake.
 //
-//   awake, sleeping, waking, stopped ── VM or disk lost ──> failed ──wake, if the disk remains──> waking
-//                                          failed ── a host reported lost returns with the VM ──> awake, stopped
+//   awake ──sleep──> sleeping ──captured──> stopped ──wake──> waking ──guest responds──> awake
+//                        └─ capture failed ──> awake             └─ wake failed ──> stopped
+//
+//   awake, sleeping, waking, stopped ── VM or disk lost ──> failed
+//   failed ──wake, if the disk remains──> waking
+//   failed ── a host reported lost returns with the VM ──> awake, stopped
 //   ephemeral: sleep or expiry ──> destroying
 //   any status ──destroy──> destroying ──VM, disk and snapshot deleted──> deleted
 import { z } from 'zod';
@@ -20,7 +23,8 @@ export const sandboxStatus = z
   .meta({
     id: 'SandboxStatus',
     description:
-      'Status of a sandbox. Commands and file calls work while it is `running` or `ready`. More may be added; clients must accept unknown values.',
+      'Status of a sandbox. Commands and file calls work while it is `running` or `ready`. More may be ' +
+      'added; clients must accept unknown values.',
   });
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 

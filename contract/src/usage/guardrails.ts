@@ -19,7 +19,8 @@ export const usageGuardrails = z
       .nonnegative()
       .nullable()
       .describe(
-        'The configured cap. null: none is configured; the included machine hours are the cap, unless overage is enabled.',
+        'The configured cap. null: none is configured; the included machine hours are the cap, unless ' +
+          'overage is enabled.',
       ),
     sandboxOverageEnabled: z
       .boolean()

@@ -11,14 +11,16 @@ const amount = z.number().nonnegative();
 export const usageAlertStatus = z.enum(['normal', 'warning', 'reached', 'exceeded']).meta({
   id: 'UsageAlertStatus',
   description:
-    '`warning`: at least 80 % of the cap; `reached`: at the cap; `exceeded`: above it. More may be added; clients must accept unknown values.',
+    '`warning`: at least 80 % of the cap; `reached`: at the cap; `exceeded`: above it. More may be added; ' +
+    'clients must accept unknown values.',
 });
 export type UsageAlertStatus = z.infer<typeof usageAlertStatus>;
 
 export const usageAlert = z
   .strictObject({
     percentUsed: amount.describe(
-      'Percentage of the cap, may exceed 100; 0 without a cap. Rounded down to two decimals, so that 80 and 100 are exact thresholds.',
+      'Percentage of the cap, may exceed 100; 0 without a cap. Rounded down to two decimals, so that 80 and ' +
+        '100 are exact thresholds.',
     ),
     status: usageAlertStatus,
     message: z.string().min(1).describe('Human-readable.'),
@@ -45,13 +47,15 @@ export const orgUsage = z
     estimatedOverageUsd: amount
       .nullable()
       .describe(
-        "Estimated price of the overage; null if the plan has no price for it. The payment provider's invoice is authoritative.",
+        "Estimated price of the overage; null if the plan has no price for it. The payment provider's " +
+          'invoice is authoritative.',
       ),
   })
   .meta({
     id: 'OrgUsage',
     description:
-      'Machine hours in the current billing period. With `projectId`, cap, remaining hours and alert are those of the project; the period, the included hours and the overage are always those of the org.',
+      'Machine hours in the current billing period. With `projectId`, cap, remaining hours and alert are ' +
+      'those of the project; the period, the included hours and the overage are always those of the org.',
   });
 export type OrgUsage = z.infer<typeof orgUsage>;
 
@@ -90,7 +94,8 @@ export const getOrgUsage = defineRoute({
 export const getEndUserUsage = defineRoute({
   name: 'getEndUserUsage',
   summary:
-    'Lists machine hours by end user in the current billing period, highest first; sandboxes without an end user are omitted',
+    'Lists machine hours by end user in the current billing period, highest first; sandboxes without an end ' +
+    'user are omitted',
   method: 'GET',
   path: '/v1/orgs/{orgId}/usage/end-users',
   auth: ['session', 'api_key'],

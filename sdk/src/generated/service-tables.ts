@@ -1881,7 +1881,7 @@ export const SCHEMAS = {
         ]
       },
       "defaultIdleMinutes": {
-        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
+        "description": "Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.",
         "anyOf": [
           {
             "type": "integer",
@@ -2295,7 +2295,7 @@ export const SCHEMAS = {
         ]
       },
       "defaultIdleMinutes": {
-        "description": "Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.",
+        "description": "Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.",
         "anyOf": [
           {
             "type": "integer",

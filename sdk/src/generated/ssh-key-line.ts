@@ -27,7 +27,7 @@ export const SSH_KEY_TYPES: Readonly<Record<string, readonly Part[]>> = {
  */
 export const PRIVATE_KEY = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines|b3BlbnNzaC1rZXktdjE/;
 
-/** Why the line is not a usable public key; null when it is one. */
+/** The reason to reject the line; null if it is a usable public key. */
 export function sshPublicKeyFault(line: string): string | null {
   if (/[\r\n]/.test(line)) return 'must be one line: one public key';
   if (/[\p{Cc}\p{Cs}]/u.test(line)) return 'must not contain control characters or lone surrogates';
@@ -44,7 +44,7 @@ export function sshPublicKeyFault(line: string): string | null {
 function faultOfKind(type: string, line: string): string {
   const kinds = Object.keys(SSH_KEY_TYPES).join(', ');
   if (type.endsWith('-cert-v01@openssh.com'))
-    return `must be a public key, not a certificate; accepted types:  ${kinds}`;
+    return `must be a public key, not a certificate; accepted types: ${kinds}`;
   const later = line.split(/[\s"]+/).some((word, index) => index > 0 && SSH_KEY_TYPES[word] !== undefined);
   if (later) return 'must begin with the key type: options before it are not accepted';
   if (type === 'ssh-dss') return `must not be a DSA key, which ssh servers no longer accept; accepted types: ${kinds}`;

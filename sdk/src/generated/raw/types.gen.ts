@@ -240,7 +240,7 @@ export type CreateProjectRequest = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
+     * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
@@ -830,7 +830,7 @@ export type Project = {
     defaultProfile: Profile | (string & {}) | null;
     defaultPersistencePolicy: PersistencePolicy | (string & {}) | null;
     /**
-     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
+     * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes: number | null;
     /**
@@ -1115,7 +1115,7 @@ export type UpdateProjectRequest = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
+     * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
@@ -1273,7 +1273,7 @@ export type CreateProjectRequestWritable = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
+     * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
@@ -1361,7 +1361,7 @@ export type UpdateProjectRequestWritable = {
     defaultRepository?: string | null;
     defaultBranch?: string | null;
     /**
-     * Idle timeout of `sleep_resume` sandboxes in minutes; 0: never sleep; null: 30.
+     * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
     /**
