@@ -7,6 +7,7 @@ import { DeviceRefusal } from '../../src/services/people/client-sign-in-port.ts'
 import { startApi, type TestApi } from '../world/api.ts';
 import { untilTrue } from '../world/until-true.ts';
 import { DEVICE_GRANT, makePerson, newCaller, post, startInstance, type Instance } from './client.ts';
+import { lockWaiters } from '../world/lock-waiters.ts';
 
 let api: TestApi;
 let second: Instance;
@@ -60,8 +61,7 @@ for (const hasPassword of [true, false]) {
           (error: unknown) => error instanceof DeviceRefusal && error.code === 'access_denied',
         );
         await untilTrue('the login of the device is about to be made', async () => {
-          const waiting = await sql`select from pg_locks where locktype = 'advisory' and not granted`.execute(api.db);
-          return waiting.rows.length > 0;
+          return (await lockWaiters(api.db, 'advisory')) > 0;
         });
         await api.signIn.setPassword(userId, 'a new password, at last');
       });

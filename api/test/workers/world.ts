@@ -8,12 +8,12 @@ import { sql } from 'kysely';
 import { bootstrap } from '../../src/services/people/bootstrap.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
-import { startPostgres, type TestPostgres } from '../world/database.ts';
+import { startOwnPostgres, type OwnPostgres } from '../world/database.ts';
 import { HostStandIn } from '../world/host-stand-in.ts';
 import type { ReplicaOptions } from './replica.ts';
 
 export interface World {
-  postgres: TestPostgres;
+  postgres: OwnPostgres;
   db: Database;
   host: HostStandIn;
   replica: ReplicaOptions;
@@ -36,7 +36,7 @@ export interface World {
 const LOOK_EVERY_MS = 20;
 
 export async function openWorld(): Promise<World> {
-  const postgres = await startPostgres();
+  const postgres = await startOwnPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'berth-host-'));
   const databaseUrl = await postgres.createMigratedDatabase({ durable: true });
   const { db } = openDatabase({

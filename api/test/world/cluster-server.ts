@@ -1,4 +1,4 @@
-// One server of the embedded PostgreSQL on a folder of a test's own, reached over a unix socket in
+// One server of the embedded PostgreSQL on a new folder, reached over a unix socket in
 // it. Durability against a loss of power is off (the machine's page cache outlives every process a
 // test kills); nothing else differs.
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -17,19 +17,29 @@ const DATABASE_USER = 'berth';
 export class ClusterServer {
   /** Where the data goes: there, empty, and owned by the user of the server. */
   readonly data: string;
-  readonly #folder: string;
+  /** Holds the data and the socket. */
+  readonly folder: string;
+  readonly #settings: Readonly<Record<string, string>>;
   readonly #run: (program: string, args: readonly string[]) => ChildProcess;
   #server: ChildProcess | undefined;
   #log = (): string => '';
 
-  private constructor(folder: string, run: (program: string, args: readonly string[]) => ChildProcess) {
-    this.#folder = folder;
+  private constructor(
+    folder: string,
+    settings: Readonly<Record<string, string>>,
+    run: (program: string, args: readonly string[]) => ChildProcess,
+  ) {
+    this.folder = folder;
+    this.#settings = settings;
     this.data = join(folder, 'data');
     this.#run = run;
   }
 
-  /** A folder below the system's temporary one. @param binaries the folder with `bin` */
-  static async make(binaries: string): Promise<ClusterServer> {
+  /**
+   * Makes a folder below the system's temporary one. @param binaries the folder with `bin`
+   * @param settings on top of those of all test servers
+   */
+  static async make(binaries: string, settings: Readonly<Record<string, string>> = {}): Promise<ClusterServer> {
     const folder = await mkdtemp(join(tmpdir(), 'berth-postgres-'));
     const data = join(folder, 'data');
     await mkdir(data, { mode: 0o700 });
@@ -40,7 +50,7 @@ export class ClusterServer {
     const identity = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
     if (identity.length > 0) await Promise.all([chown(folder, uid, gid), chown(data, uid, gid)]);
     // setpriv also ends the server when this process dies without stopping it.
-    return new ClusterServer(folder, (program, args) =>
+    return new ClusterServer(folder, settings, (program, args) =>
       spawn('setpriv', [...identity, '--pdeathsig=INT', join(binaries, 'bin', program), ...args], {
         stdio: ['ignore', 'ignore', 'pipe'],
         cwd: folder,
@@ -65,27 +75,14 @@ export class ClusterServer {
     if (exitCode !== 0) throw new Error(`initdb failed: ${complaints()}`);
   }
 
-  urlOf(database: string): string {
-    return `postgres://${DATABASE_USER}@localhost/${database}?host=${encodeURIComponent(this.#folder)}`;
-  }
-
-  async admin(statement: string): Promise<void> {
-    const client = new pg.Client({ connectionString: this.urlOf('postgres') });
-    await client.connect();
-    try {
-      await client.query(statement);
-    } finally {
-      await client.end();
-    }
-  }
-
   /** Resolves when it answers. */
   async start(): Promise<void> {
     const settings = {
       ...QUERY_SETTINGS,
       listen_addresses: '',
-      unix_socket_directories: this.#folder,
+      unix_socket_directories: this.folder,
       fsync: 'off',
+      ...this.#settings,
     };
     const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const deadline = Date.now() + START_DEADLINE_MS;
@@ -97,7 +94,7 @@ export class ClusterServer {
         this.#log = collect(this.#server);
       }
       try {
-        await this.admin('select 1');
+        await administer(this.folder, 'select 1');
         return;
       } catch (error) {
         if (Date.now() > deadline) throw new Error(`PostgreSQL did not start: ${this.#log()}`, { cause: error });
@@ -122,7 +119,23 @@ export class ClusterServer {
   /** Ends the server and takes its folder away. */
   async remove(): Promise<void> {
     await this.end('SIGINT');
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** @param server the folder of its socket */
+export function databaseUrl(server: string, database: string): string {
+  return `postgres://${DATABASE_USER}@localhost/${database}?host=${encodeURIComponent(server)}`;
+}
+
+/** Runs a statement that concerns the whole server. @param server the folder of its socket */
+export async function administer(server: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl(server, 'postgres') });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
   }
 }
 

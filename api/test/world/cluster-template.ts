@@ -1,4 +1,4 @@
-// The data that the PostgreSQL of each test file begins as a copy of: initialised, with a database
+// The data that each PostgreSQL server of the tests starts from, as a copy: initialised, with a database
 // that has the tables, and one that also has those of the durable work. Made once for the
 // migrations as they are, and kept in the cache folder; several test processes at once are safe.
 import { execFile } from 'node:child_process';
@@ -7,10 +7,12 @@ import { existsSync } from 'node:fs';
 import { glob, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
+import { defaultCacheFolder } from '@berth/machine/config/folders.ts';
+import { ensurePostgresBinaries } from '@berth/machine/roles/database/binaries.ts';
 import { pino } from 'pino';
 import { migrate } from '../../src/store/database/migrate.ts';
 import { migrateDurable } from '../../src/workers/durable.ts';
-import { ClusterServer } from './cluster-server.ts';
+import { administer, ClusterServer, databaseUrl } from './cluster-server.ts';
 
 const run = promisify(execFile);
 const API = join(import.meta.dirname, '../..');
@@ -30,11 +32,20 @@ const SOURCES = [
 export const TEMPLATES = { migrated: 'template_migrated', durable: 'template_durable' } as const;
 
 /**
- * Fills the data folder of a server that does not run yet. @param binaries those of the server;
- * their folder's name has the version
+ * Starts a server on a copy of the data. @param settings on top of those of all test servers
  */
-export async function fillCluster(server: ClusterServer, cacheFolder: string, binaries: string): Promise<void> {
-  await copy(`${await findTemplate(cacheFolder, binaries)}/.`, server.data);
+export async function startCluster(settings: Readonly<Record<string, string>> = {}): Promise<ClusterServer> {
+  const cacheFolder = defaultCacheFolder(process.env);
+  const binaries = await ensurePostgresBinaries(cacheFolder);
+  const server = await ClusterServer.make(binaries, settings);
+  try {
+    await copy(`${await findTemplate(cacheFolder, binaries)}/.`, server.data);
+    await server.start();
+    return server;
+  } catch (error) {
+    await server.remove();
+    throw error;
+  }
 }
 
 async function findTemplate(cacheFolder: string, binaries: string): Promise<string> {
@@ -48,10 +59,11 @@ async function findTemplate(cacheFolder: string, binaries: string): Promise<stri
   try {
     await server.initialise();
     await server.start();
-    await server.admin(`create database ${TEMPLATES.migrated}`);
-    await migrate(server.urlOf(TEMPLATES.migrated));
-    await server.admin(`create database ${TEMPLATES.durable} template ${TEMPLATES.migrated}`);
-    await migrateDurable(server.urlOf(TEMPLATES.durable), pino({ level: 'silent' }));
+    const { folder: socket } = server;
+    await administer(socket, `create database ${TEMPLATES.migrated}`);
+    await migrate(databaseUrl(socket, TEMPLATES.migrated));
+    await administer(socket, `create database ${TEMPLATES.durable} template ${TEMPLATES.migrated}`);
+    await migrateDurable(databaseUrl(socket, TEMPLATES.durable), pino({ level: 'silent' }));
     await server.end('SIGINT');
     await copy(server.data, draft);
     await rename(draft, target);

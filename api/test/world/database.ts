@@ -1,10 +1,8 @@
-// A real PostgreSQL for tests: the embedded binaries, a data folder of its own below the system's
-// temporary folder, a unix socket only.
+// A real PostgreSQL for tests: databases in the server that the files of a run share, or a server
+// of the file's own.
 import { randomBytes } from 'node:crypto';
-import { defaultCacheFolder } from '@berth/machine/config/folders.ts';
-import { ensurePostgresBinaries } from '@berth/machine/roles/database/binaries.ts';
-import { ClusterServer } from './cluster-server.ts';
-import { fillCluster, TEMPLATES } from './cluster-template.ts';
+import { administer, databaseUrl } from './cluster-server.ts';
+import { startCluster, TEMPLATES } from './cluster-template.ts';
 
 export interface TestPostgres {
   /**
@@ -17,41 +15,57 @@ export interface TestPostgres {
    * migrations of this checkout make them, and returns its URL.
    */
   createMigratedDatabase(options?: { durable?: boolean }): Promise<string>;
+  /** Removes the databases; stops a server of the file's own and removes its folder. */
+  stop(): Promise<void>;
+}
+
+/** A server that no other test file uses. */
+export interface OwnPostgres extends TestPostgres {
   /** Ends the server as `kill -9` of its main process does; the others then end by themselves. */
   kill(): Promise<void>;
   /** Starts it again after `kill`; resolves when it answers. */
   start(): Promise<void>;
   /** Process id of the server's main process. */
   pid(): number;
-  /** Stops the server and removes its folder. */
-  stop(): Promise<void>;
 }
 
-/** Makes and starts a server. */
+/** For tests that neither stop the server nor change what concerns all of it. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const cacheFolder = defaultCacheFolder(process.env);
-  const binaries = await ensurePostgresBinaries(cacheFolder);
-  const server = await ClusterServer.make(binaries);
-  try {
-    await fillCluster(server, cacheFolder, binaries);
-    await server.start();
-  } catch (error) {
-    await server.remove();
-    throw error;
-  }
-  const create = async (template: string | undefined): Promise<string> => {
+  // Set by `berth test`, see shared-cluster.ts.
+  const server = process.env['BERTH_TEST_CLUSTER'];
+  if (server === undefined) return await startOwnPostgres();
+
+  const created: string[] = [];
+  return {
+    ...creator(server, created),
+    stop: async () => {
+      for (const name of created.splice(0)) await administer(server, `drop database if exists "${name}" with (force)`);
+    },
+  };
+}
+
+export async function startOwnPostgres(): Promise<OwnPostgres> {
+  const server = await startCluster();
+  return {
+    ...creator(server.folder, []),
+    kill: () => server.end('SIGKILL'),
+    start: () => server.start(),
+    pid: () => server.pid(),
+    stop: () => server.remove(),
+  };
+}
+
+function creator(server: string, created: string[]): Omit<TestPostgres, 'stop'> {
+  const create = async (template?: string): Promise<string> => {
     const name = `test_${randomBytes(6).toString('hex')}`;
-    await server.admin(`create database "${name}"${template === undefined ? '' : ` template "${template}"`}`);
-    return server.urlOf(name);
+    created.push(name);
+    await administer(server, `create database "${name}"${template === undefined ? '' : ` template "${template}"`}`);
+    return databaseUrl(server, name);
   };
   return {
     createDatabase: async (template) =>
       await create(template === undefined ? undefined : new URL(template).pathname.slice(1)),
     createMigratedDatabase: async ({ durable = false } = {}) =>
       await create(durable ? TEMPLATES.durable : TEMPLATES.migrated),
-    kill: () => server.end('SIGKILL'),
-    start: () => server.start(),
-    pid: () => server.pid(),
-    stop: () => server.remove(),
   };
 }

@@ -44,7 +44,8 @@ export function newHome(): string {
 export function cleanEnvironment(
   more: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string | undefined> {
-  return { PATH: process.env['PATH'], HOME: ownHome(), LANG: 'C.UTF-8', TERM: 'xterm', TZ: 'UTC', ...more };
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE, HOME: ownHome(), LANG: 'C.UTF-8', TERM: 'xterm', TZ: 'UTC', ...more };
 }
 
 /** Runs it to its end, with pipes for all three streams. */

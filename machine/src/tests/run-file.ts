@@ -23,9 +23,11 @@ export interface RunOptions {
   name: string | undefined;
   signal: AbortSignal;
   accounts: CpuAccounts | undefined;
+  /** On top of this process's. */
+  environment: NodeJS.ProcessEnv | undefined;
 }
 
-export async function runFile(file: string, { name, signal, accounts }: RunOptions): Promise<FileResult> {
+export async function runFile(file: string, { name, signal, accounts, environment }: RunOptions): Promise<FileResult> {
   const startedAt = performance.now();
   const account = await accounts?.openFor(file);
   const stream = run({
@@ -34,7 +36,7 @@ export async function runFile(file: string, { name, signal, accounts }: RunOptio
     timeout: TEST_TIMEOUT_MS,
     signal,
     execArgv: account?.execArgv ?? [],
-    env: { ...process.env, ...account?.environment },
+    env: { ...process.env, ...environment, ...account?.environment },
     ...(name === undefined ? {} : { testNamePatterns: name }),
   });
   const events: TestEvent[] = [];

@@ -6,13 +6,19 @@ import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { CpuAccounts } from './cpu-accounts.ts';
 import { describeCounts, describeSlowest } from './report.ts';
+import { startShared } from './shared-service.ts';
 import { runFile, type FileResult } from './run-file.ts';
 import { longestFirst, runOnIdleCores } from './schedule.ts';
 import { readCosts, writeCosts } from './costs.ts';
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { name: { type: 'string' }, profile: { type: 'boolean', default: false } },
+  options: {
+    name: { type: 'string' },
+    profile: { type: 'boolean', default: false },
+    /** Program that all files share. */
+    serve: { type: 'string' },
+  },
 });
 const interrupted = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
@@ -23,21 +29,33 @@ const reporter = new spec();
 reporter.pipe(process.stdout);
 const results: FileResult[] = [];
 const startedAt = performance.now();
-
-await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
-  const result = await runFile(file, { name: values.name, signal: interrupted.signal, accounts });
-  results.push(result);
-  for (const event of result.events) reporter.write(event);
-  const place = `${results.length}/${positionals.length}`;
-  const outcome = `${result.success ? 'ok' : 'FAILED'}, ${result.cost.seconds.toFixed(1)} s`;
-  process.stderr.write(`» ${place} ${file}: ${outcome}\n`);
-});
+const shared = values.serve === undefined ? undefined : await startShared(values.serve, accounts);
+const measured = new Map(costs);
+try {
+  await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
+    const result = await runFile(file, {
+      name: values.name,
+      signal: interrupted.signal,
+      accounts,
+      environment: shared?.environment,
+    });
+    results.push(result);
+    measured.set(file, result.cost);
+    for (const event of result.events) reporter.write(event);
+    const place = `${results.length}/${positionals.length}`;
+    const outcome = `${result.success ? 'ok' : 'FAILED'}, ${result.cost.seconds.toFixed(1)} s`;
+    process.stderr.write(`» ${place} ${file}: ${outcome}\n`);
+  });
+} finally {
+  const cost = await shared?.stop();
+  if (cost !== undefined && values.serve !== undefined) measured.set(values.serve, cost);
+}
 
 reporter.end();
 await once(reporter, 'end');
 process.stdout.write(describeSlowest(results) + describeCounts(results, performance.now() - startedAt));
 if (accounts !== undefined) {
   await accounts.close();
-  await writeCosts(new Map([...costs, ...results.map(({ file, cost }) => [file, cost] as const)]));
+  await writeCosts(measured);
 }
 if (results.some(({ success }) => !success)) process.exitCode = 1;

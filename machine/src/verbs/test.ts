@@ -9,6 +9,8 @@ import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
+/** Serves what test files of the API share; see its head. */
+const SHARED_DATABASE = 'api/test/world/shared-cluster.ts';
 const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
 
 export interface TestSelection {
@@ -32,10 +34,11 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   const flags = [
     ...(selection.name === undefined ? [] : [`--name=${selection.name}`]),
     ...(selection.profile ? ['--profile'] : []),
+    ...(files.some((file) => file.startsWith('api/')) ? [`--serve=${SHARED_DATABASE}`] : []),
   ];
   context.progress.say(`Running ${files.length} test files.`);
   // Every Node process of the tests compiles the same files.
-  const environment = { ...context.environment, NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'compile-cache') };
+  const environment = { ...context.environment, NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'node-compile') };
   return runNode([RUNNER, ...flags, ...files], { ...context, environment }, ready);
 }
 

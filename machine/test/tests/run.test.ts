@@ -11,6 +11,9 @@ const FILES = {
   'passes.test.ts': "test('one passes', () => {}); test('another passes', () => {});",
   'fails.test.ts': "test('one fails', () => { throw new Error('on purpose'); }); test.skip('one is skipped');",
   'ends.test.ts': 'process.exit(3);',
+  'served.test.ts': "test('it is served', (t) => t.assert.equal(process.env.BERTH_TEST_SERVED, 'yes'));",
+  'serves.ts':
+    "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' })); process.stdin.resume().on('end', () => console.error('stopped'));",
 };
 
 let folder: string;
@@ -55,4 +58,13 @@ test('a pattern of titles selects tests', async () => {
   const { stdout } = await run('--name=another', 'passes.test.ts');
   assert.match(stdout, /^✔ another passes/);
   assert.match(stdout, /ℹ tests 1\n/);
+});
+
+test('a program that all files share serves from before the first until after the last', async () => {
+  const { exitCode, stdout, stderr } = await run('--serve=serves.ts', 'served.test.ts');
+  assert.equal(exitCode, 0, stdout);
+  assert.match(stderr, /served\.test\.ts: ok[^]*\nstopped\n/);
+  const refused = await run('--serve=ends.test.ts', 'passes.test.ts');
+  assert.equal(refused.exitCode, 1);
+  assert.match(refused.stderr, /ends\.test\.ts exited with 3 before it served/);
 });

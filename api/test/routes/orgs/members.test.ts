@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ROLE_PERMISSIONS, role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { FastifyInstance } from 'fastify';
-import { sql } from 'kysely';
 import { buildApp, listen } from '../../../src/http/app.ts';
 import { mintApiKey } from '../../../src/services/access/api-keys.ts';
 import { insertMembership, insertUser } from '../../../src/store/people/identity.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { signInAs, startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
 import { untilTrue } from '../../world/until-true.ts';
+import { lockWaiters } from '../../world/lock-waiters.ts';
 
 let api: TestApi;
 let second: { app: FastifyInstance; url: string };
@@ -357,10 +357,7 @@ test('who was demoted while their request waited is refused by what they are the
   await locked.promise;
   const waiting = remove(admin, target.userId);
   await untilTrue('the removal waits', async () => {
-    const { rows } = await sql<{
-      waits: boolean;
-    }>`select exists (select from pg_locks where not granted) as waits`.execute(api.db);
-    return rows[0]?.waits === true;
+    return (await lockWaiters(api.db)) > 0;
   });
   demote.resolve();
   await holding;

@@ -7,6 +7,7 @@ import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import { startApi, type Answer, type CallOptions, type TestApi, type TestSession } from '../../world/api.ts';
 import { untilTrue } from '../../world/until-true.ts';
+import { lockWaiters } from '../../world/lock-waiters.ts';
 
 let api: TestApi;
 let admin: TestSession;
@@ -46,7 +47,7 @@ const feedOf = (projectId: string, kind: string) =>
     .execute();
 const waiters = async (count: number): Promise<void> =>
   await untilTrue(`${count} calls wait for a lock`, async () => {
-    return (await sql`select from pg_locks where not granted`.execute(api.db)).rows.length === count;
+    return (await lockWaiters(api.db)) === count;
   });
 
 const FULL = {

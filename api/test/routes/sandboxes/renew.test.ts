@@ -8,6 +8,7 @@ import { sql } from 'kysely';
 import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
+import { lockWaiters } from '../../world/lock-waiters.ts';
 
 const TTL_SECONDS = 600;
 const SHORT: Plan = {
@@ -137,8 +138,7 @@ test('a renewal that comes before the expiry saves the sandbox, and one that wai
     await trx.selectFrom('sandbox').select('id').where('id', '=', lost.id).forUpdate().execute();
     const answer = renew(lost.id);
     const deadline = Date.now() + 10_000;
-    while ((await sql`select from pg_locks where not granted`.execute(api.db)).rows.length === 0)
-      assert.ok(Date.now() < deadline, 'the renewal does not wait for the row');
+    while ((await lockWaiters(api.db)) === 0) assert.ok(Date.now() < deadline, 'the renewal does not wait for the row');
 
     await sql`update sandbox set status = 'destroying', epoch = epoch + 1 where id = ${lost.id}`.execute(trx);
     return [answer];

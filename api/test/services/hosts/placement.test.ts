@@ -7,6 +7,7 @@ import { transitionSandbox } from '../../../src/services/sandboxes/transition.ts
 import { listHostsFree, upsertHost } from '../../../src/store/hosts/hosts.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
+import { lockWaiters } from '../../world/lock-waiters.ts';
 
 let api: TestApi;
 before(async () => {
@@ -72,9 +73,9 @@ test('creates that find hosts full in opposite orders are refused, and do not wa
   await addHost('b', 1, 100, 500);
   const waiting = async (count: number): Promise<void> => {
     for (const deadline = Date.now() + 10_000; ;) {
-      const { rows: waiters } = await sql`select from pg_locks where not granted`.execute(api.db);
-      if (waiters.length === count) return;
-      assert.ok(Date.now() < deadline, `${waiters.length} creates wait, not ${count}`);
+      const waiters = await lockWaiters(api.db);
+      if (waiters === count) return;
+      assert.ok(Date.now() < deadline, `${waiters} creates wait, not ${count}`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   };

@@ -64,14 +64,14 @@ test('when the connection breaks every waiter is woken to look for itself, and l
   const watch = changes.watch('a');
   try {
     const woken = watch.next(NEVER);
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'berth-api-listen'`.execute(
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'berth-api-listen'`.execute(
       db,
     );
     await broke.promise;
     await woken;
     const listening = async (): Promise<boolean> => {
       const { rows } =
-        await sql`select 1 from pg_stat_activity where application_name = 'berth-api-listen' and query like 'listen %'`.execute(
+        await sql`select 1 from pg_stat_activity where datname = current_database() and application_name = 'berth-api-listen' and query like 'listen %'`.execute(
           db,
         );
       return rows.length === 1;
