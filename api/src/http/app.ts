@@ -28,6 +28,7 @@ import {
 } from '../services/access/authentication.ts';
 import type { ClientSignIn } from '../services/people/client-sign-in-port.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import { PreviewAccessCache } from '../services/previews/access-cache.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 import { registerAuthEndpoints } from './auth-endpoints.ts';
 import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
@@ -94,7 +95,7 @@ const KEPT_CONNECTION_MS = 72_000;
 /** A server without any route, hook or parser of ours. */
 export function newServer(
   context: ServiceContext,
-  previews = new PreviewGate({ context }),
+  previews = new PreviewGate({ context, accessCache: new PreviewAccessCache(context) }),
   bodyArrivesMs = BODY_ARRIVES_MS,
 ): FastifyInstance {
   const { log, settings } = context;
@@ -156,7 +157,11 @@ function newHttpServer(service: RequestListener, previews: PreviewGate, bodyArri
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { settings } = options.context;
-  const previews = new PreviewGate({ context: options.context, bounds: options.previewBounds });
+  const previews = new PreviewGate({
+    context: options.context,
+    accessCache: new PreviewAccessCache(options.context),
+    bounds: options.previewBounds,
+  });
   const app = newServer(options.context, previews, options.bodyArrivesMs);
   const headers = securityHeaders(settings.publicUrl);
   const counting = {

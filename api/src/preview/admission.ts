@@ -13,7 +13,7 @@ import {
   type PreviewVisit,
 } from '../services/previews/access.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
-import { takeIntoUse } from '../services/sandboxes/use.ts';
+import { ensureAwake } from '../services/sandboxes/use.ts';
 import { waitWhileUnderWay } from '../services/sandboxes/wait.ts';
 import { reread } from '../services/sandboxes/wake-on-use.ts';
 import type { ConnectionPool } from './connection-pool.ts';
@@ -64,8 +64,8 @@ export async function admit(
   target: string,
   signal: () => AbortSignal,
 ): Promise<Admission> {
-  const { context, pools } = runtime;
-  const opened = await openPreview(context, visit);
+  const { context, accessCache, pools } = runtime;
+  const opened = await openPreview(accessCache, visit);
   if ('refusal' in opened) {
     const { refusal } = opened;
     return typeof refusal === 'string' ? { refusal: REFUSALS[refusal] } : { signInAt: signInUrl(refusal, target) };
@@ -122,7 +122,7 @@ async function admitAwake(
     if (refusalOf(sandbox.status, access) === STARTING)
       awake = await untilStarted(context, sandbox, bounds.startingMs, signal());
     const use = { action: 'connect', signalOfUse: 'preview' } as const;
-    awake = await takeIntoUse(context, wakerOf(access), awake, use, signal());
+    awake = await ensureAwake(context, wakerOf(access), awake, use, signal());
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
     context.log.debug({ err: error, sandboxId: sandbox.id }, 'sandbox of a preview is not awake');
@@ -158,7 +158,7 @@ async function untilStarted(
 }
 
 /** The actor of a wake: the member of a team link, or the service for a public link. */
-function wakerOf({ link }: PreviewAccess): Parameters<typeof takeIntoUse>[1] {
+function wakerOf({ link }: PreviewAccess): Parameters<typeof ensureAwake>[1] {
   return link.kind === 'team'
     ? { kind: 'session', id: link.loginId, userId: link.userId, requestId: null }
     : { kind: 'system', id: null, userId: null };

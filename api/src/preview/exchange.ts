@@ -51,7 +51,7 @@ export class Exchange {
     const { context, bounds } = this.#runtime;
     const { request, response, hasBody } = this.#request;
     const { access } = this.#admitted;
-    this.#lease = holdPreview(context, access);
+    this.#lease = holdPreview(this.#runtime.accessCache, access);
     void this.#lease.over.then((end) => this.#cut(cutAtEnd(end)));
     this.#activity = holdActivity(context, access.sandbox.id, 'preview');
     response.once('close', () => this.#close());

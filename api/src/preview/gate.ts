@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { previewCookieName } from '../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import type { PreviewAccessCache } from '../services/previews/access-cache.ts';
 import { OpenList } from '../services/previews/open-list.ts';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
@@ -22,6 +23,7 @@ import { responseOver, WebSocketProxy } from './web-socket.ts';
 
 export interface PreviewGateOptions {
   context: ServiceContext;
+  accessCache: PreviewAccessCache;
   /** Overrides of the contract's limits. */
   bounds?: Partial<PreviewBounds> | undefined;
 }
@@ -33,12 +35,13 @@ export class PreviewGate {
   readonly #webSockets = new Set<WebSocketProxy>();
   #stopping = false;
 
-  constructor({ context, bounds: changed }: PreviewGateOptions) {
+  constructor({ context, accessCache, bounds: changed }: PreviewGateOptions) {
     const { previewUrl, trustedProxies } = context.settings;
     const bounds = boundsOf(changed);
     this.#sites = new SiteResolver(previewUrl);
     this.#runtime = {
       context,
+      accessCache,
       bounds,
       pools: new ConnectionPools(context.hosts, bounds.connections),
       address: new CallerAddress(trustedProxies),

@@ -52,7 +52,7 @@ export class WebSocketProxy {
       return;
     }
     response.once('close', () => this.#close());
-    this.#lease = holdPreview(context, admitted.access);
+    this.#lease = holdPreview(this.#runtime.accessCache, admitted.access);
     void this.#lease.over.then((end) => this.#cut(cutAtEnd(end)));
     this.#activity = holdActivity(context, admitted.access.sandbox.id, 'preview');
     this.#timer = setTimeout(() => this.#cut({ code: TOO_SLOW.code, refusal: TOO_SLOW }), bounds.answerMs);

@@ -25,7 +25,7 @@ async function link(changes: { expiresInSeconds?: number } = {}): Promise<Minted
  * of the service's page.
  */
 async function pageOf(team: MintedLink, path = '/'): Promise<string> {
-  const { refusal } = await visit(site.api.context, team);
+  const { refusal } = await visit(site.api.previewAccess, team);
   assert.ok(typeof refusal === 'object', JSON.stringify(refusal));
   const url = new URL(signInUrl(refusal, path));
   assert.equal(url.origin, SETTINGS.publicUrl);
@@ -58,7 +58,7 @@ for (const role of roleName.options) {
     const token = tokenIn(site.api, url.href);
     assert.equal(url.href, `${originOf(team)}/a/b?x=1&y=%2F&token=${token}`);
     assert.match(token, /^bpt_grant\./);
-    const { access } = await visit(site.api.context, team, { token });
+    const { access } = await visit(site.api.previewAccess, team, { token });
     assert.equal(access?.link.kind === 'team' && access.link.userId, userId);
     cookieOf(site.api, { access: access! });
   });

@@ -205,18 +205,21 @@ test('preview links: made, opened, listed, revoked, and with their table away', 
   const way = await visitor.get(page);
   assert.equal(way.status, 303);
   const granted = { ...team, token: tokenOfPreview(api, way.headers.get('location') ?? '') };
-  const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, granted))];
+  const cookies = [
+    cookieOf(api, await visit(api.previewAccess, open)),
+    cookieOf(api, await visit(api.previewAccess, granted)),
+  ];
   for (const cookie of cookies)
-    assert.ok((await visit(api.context, open, { token: null, cookie })).access !== undefined);
+    assert.ok((await visit(api.previewAccess, open, { token: null, cookie })).access !== undefined);
   for (const token of [spoilt(open.token), spoilt(team.token)])
-    assert.equal((await visit(api.context, open, { token })).refusal, 'invalid_link');
+    assert.equal((await visit(api.previewAccess, open, { token })).refusal, 'invalid_link');
   assert.equal((await visitor.get(page.replace(team.token, spoilt(team.token)))).status, 410);
   const path = `/v1/sandboxes/${id}/previews`;
   assert.equal((await api.call('GET', path)).status, 200);
   await whileBroken('preview_link', async () => {
     const other = { ...open, port: 1 };
     assert.equal((await api.call('POST', path, { body: { port: 80, audience: 'public' } })).status, 500);
-    assert.equal((await visit(api.context, other)).refusal, 'invalid_link');
+    assert.equal((await visit(api.previewAccess, other)).refusal, 'invalid_link');
   });
   await whileBroken('membership', async () => {
     assert.equal((await visitor.get(page)).status, 500);

@@ -28,6 +28,7 @@ import type { ServiceContext } from '../../src/services/context/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../../src/services/context/lifecycle-port.ts';
 import { noteInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
 import type { MailMessage, Mailer } from '../../src/services/context/mail-port.ts';
+import { PreviewAccessCache } from '../../src/services/previews/access-cache.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 import { Callers } from '../../src/store/access/callers.ts';
@@ -88,6 +89,7 @@ export interface TestApi extends TestOrg {
   app: FastifyInstance;
   context: ServiceContext;
   signIn: ClientSignIn;
+  previewAccess: PreviewAccessCache;
   db: Database;
   host: HostStandIn;
   front: ExecFront;
@@ -268,6 +270,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     app,
     context,
     signIn,
+    previewAccess: new PreviewAccessCache(context),
     db,
     host,
     front,

@@ -7,7 +7,7 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { holdActivity } from '../sandboxes/activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
-import { takeIntoUse } from '../sandboxes/use.ts';
+import { ensureAwake } from '../sandboxes/use.ts';
 
 export interface ExecRequest {
   command: string;
@@ -26,7 +26,7 @@ export async function execInSandbox(
   request: ExecRequest,
   signal: AbortSignal,
 ): Promise<ExecResult> {
-  const inUse = await takeIntoUse(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
+  const inUse = await ensureAwake(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
   const noted = insertActivity(context.db, {
     orgId: inUse.org_id,
     projectId: inUse.project_id,

@@ -17,7 +17,7 @@ import { authenticate, readToken, type BearerToken } from '../access/authenticat
 import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import { takeIntoUse, type SandboxInUse } from '../sandboxes/use.ts';
+import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 
 /**
  * A connection that could not be checked for this long, because the database is away, is closed.
@@ -74,7 +74,7 @@ export async function connect(
   target: ConnectionTarget,
 ): Promise<SandboxConnection> {
   const { actor, signal } = connecting;
-  const sandbox = await takeIntoUse(
+  const sandbox = await ensureAwake(
     context,
     actor,
     connecting.sandbox,

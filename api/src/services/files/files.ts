@@ -11,7 +11,7 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainFileFailure } from './failure.ts';
 import { readListing, type FoldersListed } from './listing.ts';
-import { takeIntoUse, type SandboxInUse } from '../sandboxes/use.ts';
+import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 
 /** Who asks, for which sandbox; the signal ends the call. */
 export interface FileCall {
@@ -21,7 +21,7 @@ export interface FileCall {
 }
 
 /**
- * What is in a folder. Every function here throws what `takeIntoUse` does, and the errors of its
+ * What is in a folder. Every function here throws what `ensureAwake` does, and the errors of its
  * route.
  */
 export async function listFiles(
@@ -90,7 +90,7 @@ async function use<T>(
   path: string,
   work: (host: HostClient, sandbox: SandboxInUse) => Promise<T>,
 ): Promise<T> {
-  const inUse = await takeIntoUse(context, actor, sandbox, { action, signalOfUse: 'file' }, signal);
+  const inUse = await ensureAwake(context, actor, sandbox, { action, signalOfUse: 'file' }, signal);
   try {
     return await work(context.hosts.at(inUse.host_url), inUse);
   } catch (error) {

@@ -1,16 +1,15 @@
-// Who may see a preview: what a request to a preview's host brings, held against its link, its
-// person and its sandbox. Must not know HTTP: api/src/preview asks. What is revoked is so on every
-// replica within two seconds.
+// Decides who may see a preview, by the link, the person and the sandbox that a request names.
+// Knows no HTTP: api/src/preview calls it. A revocation takes effect on every replica within two
+// seconds.
 import { setPreviewCookie } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { withPreviewPath } from '../../rules/previews/path.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
-import type { ServiceContext } from '../context/context.ts';
-import { deskOf, type PreviewDesk, type PreviewLease } from './desk.ts';
+import type { PreviewAccessCache, PreviewContext, PreviewLease } from './access-cache.ts';
 import { cookieValue, readToken } from './token.ts';
 import { askForSignIn, type Holder, type PreviewRefusal } from './verdict.ts';
 
-export type { PreviewEnd, PreviewLease } from './desk.ts';
+export type { PreviewEnd, PreviewLease } from './access-cache.ts';
 export type { PreviewRefusal } from './verdict.ts';
 
 /**
@@ -36,22 +35,21 @@ export interface PreviewAccess {
   setCookie: string | null;
 }
 
-/** Decides about a visit. Costs no query where the same was decided within the last second. */
+/** Decides about a visit. Costs no query when the same was decided within the last second. */
 export async function openPreview(
-  context: ServiceContext,
+  cache: PreviewAccessCache,
   visit: PreviewVisit,
 ): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
-  const desk = deskOf(context);
-  const presented = presentedBy(context, desk, visit);
+  const presented = presentedBy(cache, visit);
   if ('refusal' in presented) return presented;
   const { holder, byUrl } = presented;
-  const verdict = await desk.ask(holder);
+  const verdict = await cache.verdict(holder);
   if (verdict.refusal !== undefined)
     return { refusal: typeof verdict.refusal === 'object' ? (presented.orSignIn ?? verdict.refusal) : verdict.refusal };
 
   const { sandbox, expiresAt } = verdict;
   const link = linkOf(holder);
-  const setCookie = byUrl ? setCookieOf(context, desk.key, link, holder, expiresAt) : null;
+  const setCookie = byUrl ? setCookieOf(cache, link, holder, expiresAt) : null;
   return {
     access: {
       link,
@@ -66,12 +64,15 @@ export async function openPreview(
 }
 
 /**
- * Holds something open for as long as the access is good and the sandbox awake: take it once it is,
- * and close it with what it held. Cheap: those of one visitor are watched together.
+ * A lease that ends when the access does or the sandbox falls asleep. The caller closes it together
+ * with what it holds open. Leases of one visitor share one watch.
  */
-export function holdPreview(context: ServiceContext, { link, sandbox, port, expiresAt }: PreviewAccess): PreviewLease {
+export function holdPreview(
+  cache: PreviewAccessCache,
+  { link, sandbox, port, expiresAt }: PreviewAccess,
+): PreviewLease {
   const place = { sandboxId: sandbox.id, port };
-  return deskOf(context).hold(
+  return cache.hold(
     link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() },
   );
 }
@@ -93,16 +94,12 @@ interface Presented {
   orSignIn?: PreviewRefusal;
 }
 
-function presentedBy(
-  context: ServiceContext,
-  desk: PreviewDesk,
-  visit: PreviewVisit,
-): Presented | { refusal: PreviewRefusal } {
+function presentedBy(cache: PreviewAccessCache, visit: PreviewVisit): Presented | { refusal: PreviewRefusal } {
   const place = { sandboxId: visit.sandboxId, port: visit.port };
-  const { key } = desk;
+  const { key } = cache;
   const nowMs = Date.now();
   const byCookie = (): Holder | null => {
-    const cookie = visit.cookie === null ? null : desk.readCookie(visit.cookie, place);
+    const cookie = visit.cookie === null ? null : cache.readCookie(visit.cookie, place);
     return cookie === null || cookie.expiresAtMs <= nowMs ? null : { ...place, ...cookie };
   };
   if (visit.token === null) {
@@ -124,7 +121,7 @@ function presentedBy(
 
   // Whoever is here already, for as long as by this link, needs no way around by the service: a
   // page that is loaded again has its old grant in its URL.
-  const orSignIn = askForSignIn(context, key, expiresAtMs, place);
+  const orSignIn = askForSignIn(cache.context, key, expiresAtMs, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;
   return isAsGood ? { holder, byUrl: false, orSignIn } : { refusal: orSignIn };
@@ -136,8 +133,7 @@ function linkOf(holder: Holder): PreviewAccess['link'] {
 }
 
 function setCookieOf(
-  { settings }: ServiceContext,
-  key: Buffer,
+  { context: { settings }, key }: { context: Pick<PreviewContext, 'settings'>; key: Buffer },
   link: PreviewAccess['link'],
   { sandboxId, port }: PreviewPlace,
   expiresAt: Date,

@@ -23,16 +23,18 @@ export type Holder = PreviewPlace &
  */
 export type PreviewRefusal = 'no_link' | 'invalid_link' | 'expired' | 'revoked' | 'sandbox_gone' | { signIn: string };
 
+type JudgeContext = Pick<ServiceContext, 'db' | 'log' | 'settings'>;
+
 export type Verdict =
   | { sandbox: LocatedSandboxRow; expiresAt: Date; refusal?: undefined }
   | { refusal: PreviewRefusal };
 
-export async function judge(context: ServiceContext, key: Buffer, holder: Holder): Promise<Verdict> {
+export async function judge(context: JudgeContext, key: Buffer, holder: Holder): Promise<Verdict> {
   return holder.kind === 'public' ? await judgePublic(context, holder) : await judgeTeam(context, key, holder);
 }
 
 async function judgePublic(
-  context: ServiceContext,
+  context: JudgeContext,
   { linkId, sandboxId, port }: Holder & { kind: 'public' },
 ): Promise<Verdict> {
   const link = await findPublicVisit(context.db, linkId);
@@ -51,7 +53,7 @@ async function judgePublic(
   return { sandbox: link.sandbox, expiresAt: link.expiresAt };
 }
 
-async function judgeTeam(context: ServiceContext, key: Buffer, holder: Holder & { kind: 'team' }): Promise<Verdict> {
+async function judgeTeam(context: JudgeContext, key: Buffer, holder: Holder & { kind: 'team' }): Promise<Verdict> {
   if (holder.expiresAtMs <= Date.now()) return { refusal: 'expired' };
   const visit = await findTeamVisit(context.db, holder);
   const allowed = visit !== undefined && visit.signedIn && mayPreview(visit.role);

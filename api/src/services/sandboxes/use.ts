@@ -1,5 +1,5 @@
-// Taking a sandbox into use: awake, and noted as used before anything is done with it. Every use
-// that goes straight to the machine begins here.
+// Brings a sandbox awake and records the use before it starts. Every use that goes straight to the
+// VM begins here.
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
@@ -8,7 +8,7 @@ import { noteActivity } from './activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { awakeForUse, reread } from './wake-on-use.ts';
 
-/** A sandbox that is awake, and so has a host. */
+/** An awake sandbox, which therefore has a host. */
 export type SandboxInUse = LocatedSandboxRow & { host_url: string };
 
 export interface Use {
@@ -17,10 +17,10 @@ export interface Use {
 }
 
 /**
- * The sandbox, awake and not put to sleep for being idle within the next minute. Throws what
+ * Returns the sandbox awake; it is not put to sleep as idle within the next minute. Throws what
  * `awakeForUse` does.
  */
-export async function takeIntoUse(
+export async function ensureAwake(
   context: ServiceContext,
   actor: ActivityActor,
   sandbox: LocatedSandboxRow,
@@ -28,8 +28,8 @@ export async function takeIntoUse(
   signal: AbortSignal,
 ): Promise<SandboxInUse> {
   const awake = await awakeForUse(context, actor, sandbox, action, signal);
-  // Before the use: whoever is about to put it to sleep for being idle finds this sign of it, or
-  // this finds that it fell asleep.
+  // Recorded before the use: either an idle check finds this signal, or this finds that the sandbox
+  // fell asleep.
   if (await noteActivity(context, awake, signalOfUse)) return located(awake);
   return located(await awakeForUse(context, actor, await reread(context, awake), action, signal));
 }

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { openPreview, signInUrl } from '../../../src/services/previews/access.ts';
 import { grantToken, teamToken } from '../../../src/services/previews/token.ts';
+import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
@@ -35,7 +36,7 @@ async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): 
 
 test('a public link lets anybody in, without an account, and sets a cookie that does so from then on', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
-  const opened = await visit(api.context, link);
+  const opened = await visit(api.previewAccess, link);
   assert.deepEqual(opened.access?.link, { kind: 'public', linkId: link.id });
   const { access } = opened;
   assert.deepEqual(
@@ -47,7 +48,7 @@ test('a public link lets anybody in, without an account, and sets a cookie that 
     access?.setCookie ?? '',
     /^berth_preview=bpc_public\.[\w.-]+; Path=\/; Max-Age=863\d\d; HttpOnly; SameSite=Lax$/,
   );
-  const again = await visit(api.context, link, { token: null, cookie: cookieOf(api, opened) });
+  const again = await visit(api.previewAccess, link, { token: null, cookie: cookieOf(api, opened) });
   assert.deepEqual({ ...again.access, setCookie: access?.setCookie }, { ...access, setCookie: access?.setCookie });
   assert.equal(again.access?.setCookie, null);
 });
@@ -55,7 +56,7 @@ test('a public link lets anybody in, without an account, and sets a cookie that 
 test('by https the cookie is bound to its host and goes with a framed preview', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const settings = { ...api.context.settings, previewUrl: 'https://previews.example.test' };
-  const { access } = await visit({ ...api.context, settings }, link);
+  const { access } = await visit(new PreviewAccessCache({ ...api.context, settings }), link);
   assert.match(
     access?.setCookie ?? '',
     /^__Host-berth_preview=bpc_[\w.-]+; Path=\/; Max-Age=\d+; HttpOnly; Secure; SameSite=None; Partitioned$/,
@@ -66,17 +67,17 @@ test('whoever brings nothing is told that there is no link, and of nothing else:
   const { id: deleted } = await api.makeSandbox('deleted');
   const { statements } = await recorder.during(async () => {
     for (const sandboxId of [await ready(), deleted, newId('sandbox')]) {
-      assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie: null }), {
+      assert.deepEqual(await openPreview(api.previewAccess, { sandboxId, port: 80, token: null, cookie: null }), {
         refusal: 'no_link',
       });
       for (const cookie of ['', 'x', 'bpc_public.x', 'x'.repeat(5_000)]) {
-        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token: null, cookie }), {
+        assert.deepEqual(await openPreview(api.previewAccess, { sandboxId, port: 80, token: null, cookie }), {
           refusal: 'no_link',
         });
       }
 
       for (const token of ['bpt_', 'bpt_x.y', `bpt_${'a'.repeat(24)}.${'A'.repeat(43)}`, `bpt_${'x'.repeat(5_000)}`]) {
-        assert.deepEqual(await openPreview(api.context, { sandboxId, port: 80, token, cookie: null }), {
+        assert.deepEqual(await openPreview(api.previewAccess, { sandboxId, port: 80, token, cookie: null }), {
           refusal: 'invalid_link',
         });
       }
@@ -96,24 +97,30 @@ test("a token or cookie of another port, sandbox or org is none here, and a link
   const open = await mintLink(api, sandboxId, { audience: 'public' });
   const team = await mintLink(api, sandboxId);
   const grant = await grantedLink(api, team, person);
-  const cookies = [cookieOf(api, await visit(api.context, open)), cookieOf(api, await visit(api.context, grant))];
+  const cookies = [
+    cookieOf(api, await visit(api.previewAccess, open)),
+    cookieOf(api, await visit(api.previewAccess, grant)),
+  ];
   for (const elsewhere of [{ port: 3_001 }, { sandboxId: await ready() }, { sandboxId: foreign }]) {
     for (const link of [open, team, grant])
-      assert.deepEqual(await visit(api.context, link, elsewhere), { refusal: 'invalid_link' });
-    for (const cookie of cookies)
-      assert.deepEqual(await visit(api.context, open, { ...elsewhere, token: null, cookie }), { refusal: 'no_link' });
+      assert.deepEqual(await visit(api.previewAccess, link, elsewhere), { refusal: 'invalid_link' });
+    for (const cookie of cookies) {
+      assert.deepEqual(await visit(api.previewAccess, open, { ...elsewhere, token: null, cookie }), {
+        refusal: 'no_link',
+      });
+    }
   }
   const bare = { ...open, token: `bpt_${open.id?.slice('prv_'.length)}` };
-  assert.deepEqual(await visit(api.context, bare), { refusal: 'invalid_link' });
-  assert.deepEqual(await visit(api.context, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), {
+  assert.deepEqual(await visit(api.previewAccess, bare), { refusal: 'invalid_link' });
+  assert.deepEqual(await visit(api.previewAccess, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), {
     refusal: 'invalid_link',
   });
 });
 
 test('another secret key ends every link', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
-  const context = { ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) };
-  assert.deepEqual(await visit(context, open), { refusal: 'invalid_link' });
+  const cache = new PreviewAccessCache({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) });
+  assert.deepEqual(await visit(cache, open), { refusal: 'invalid_link' });
 });
 
 test('an expired link says so, by its token; its cookie is none any more', async () => {
@@ -122,30 +129,33 @@ test('an expired link says so, by its token; its cookie is none any more', async
     await mintLink(api, sandboxId, { audience: 'public', expiresInSeconds: 4 }),
     await mintLink(api, sandboxId, { expiresInSeconds: 4 }),
   ];
-  const opened = await visit(api.context, open);
+  const opened = await visit(api.previewAccess, open);
   const cookie = cookieOf(api, opened);
-  assert.equal(await untilRefused('the public link expires', () => visit(api.context, open)), 'expired');
+  assert.equal(await untilRefused('the public link expires', () => visit(api.previewAccess, open)), 'expired');
   let last: unknown;
   await untilTrue('the team link expires', async () => {
-    last = (await visit(api.context, team)).refusal;
+    last = (await visit(api.previewAccess, team)).refusal;
     return last === 'expired';
   });
   assert.equal(
-    await untilRefused('its cookie is none', () => visit(api.context, open, { token: null, cookie })),
+    await untilRefused('its cookie is none', () => visit(api.previewAccess, open, { token: null, cookie })),
     'no_link',
   );
 });
 
 test('a row that the database says has expired is not opened, whatever the clock here says', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
-  const cookie = cookieOf(api, await visit(api.context, open));
+  const cookie = cookieOf(api, await visit(api.previewAccess, open));
   await api.db
     .updateTable('preview_link')
     .set({ expires_at: sql<Date>`date_trunc('milliseconds', now())` })
     .where('id', '=', open.id ?? '')
     .execute();
-  assert.equal(await untilRefused('the link', () => visit(api.context, open)), 'expired');
-  assert.equal(await untilRefused('its cookie', () => visit(api.context, open, { token: null, cookie })), 'expired');
+  assert.equal(await untilRefused('the link', () => visit(api.previewAccess, open)), 'expired');
+  assert.equal(
+    await untilRefused('its cookie', () => visit(api.previewAccess, open, { token: null, cookie })),
+    'expired',
+  );
 });
 
 test('a link whose row is gone, as rows are long after the end, has expired; no other token says so', async () => {
@@ -154,20 +164,20 @@ test('a link whose row is gone, as rows are long after the end, has expired; no 
     .deleteFrom('preview_link')
     .where('id', '=', open.id ?? '')
     .execute();
-  assert.deepEqual(await visit(api.context, open), { refusal: 'expired' });
-  assert.deepEqual(await visit(api.context, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
+  assert.deepEqual(await visit(api.previewAccess, open), { refusal: 'expired' });
+  assert.deepEqual(await visit(api.previewAccess, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
 });
 
 test('a revoked link opens nothing any more, on every replica: neither its token nor a cookie that came of it', async () => {
   const [one, other] = [await startReplica(api), await startReplica(api)];
   try {
     const open = await mintLink(api, await ready(), { audience: 'public' });
-    const cookies = [cookieOf(api, await visit(one.context, open)), cookieOf(api, await visit(other.context, open))];
+    const cookies = [cookieOf(api, await visit(one.cache, open)), cookieOf(api, await visit(other.cache, open))];
     assert.equal((await api.call('DELETE', `/v1/sandboxes/${open.sandboxId}/previews/${open.id}`)).status, 200);
-    for (const { context } of [one, other]) {
-      assert.equal(await untilRefused('the token', () => visit(context, open)), 'revoked');
+    for (const { cache } of [one, other]) {
+      assert.equal(await untilRefused('the token', () => visit(cache, open)), 'revoked');
       for (const cookie of cookies)
-        assert.equal(await untilRefused('the cookie', () => visit(context, open, { token: null, cookie })), 'revoked');
+        assert.equal(await untilRefused('the cookie', () => visit(cache, open, { token: null, cookie })), 'revoked');
     }
   } finally {
     await one.close();
@@ -180,34 +190,34 @@ test('the links of a sandbox that is destroyed are dead, the rows as they were',
   const person = await member();
   const open = await mintLink(api, sandboxId, { audience: 'public' });
   const grant = await grantedLink(api, await mintLink(api, sandboxId), person);
-  assert.ok((await visit(api.context, open)).access && (await visit(api.context, grant)).access);
+  assert.ok((await visit(api.previewAccess, open)).access && (await visit(api.previewAccess, grant)).access);
   assert.equal(
     (await api.call('POST', `/v1/sandboxes/${sandboxId}/destroy`, { headers: { prefer: 'respond-async' } })).status,
     200,
   );
   for (const link of [open, grant])
-    assert.equal(await untilRefused('the link', () => visit(api.context, link)), 'sandbox_gone');
+    assert.equal(await untilRefused('the link', () => visit(api.previewAccess, link)), 'sandbox_gone');
   await api.db
     .updateTable('sandbox')
     .set({ status: 'deleted', deleted_at: new Date() })
     .where('id', '=', sandboxId)
     .execute();
-  const { context, close } = await startReplica(api);
-  for (const link of [open, grant]) assert.deepEqual(await visit(context, link), { refusal: 'sandbox_gone' });
+  const { cache, close } = await startReplica(api);
+  for (const link of [open, grant]) assert.deepEqual(await visit(cache, link), { refusal: 'sandbox_gone' });
   await close();
 });
 
 test('a sandbox that is asleep, or on its way, is let to: what to do about it is for whoever asked', async () => {
   for (const status of ['provisioning', 'sleeping', 'stopped', 'waking', 'failed'] as const) {
     const { id } = await api.makeSandbox(status);
-    const { access } = await visit(api.context, await mintLink(api, id, { audience: 'public' }));
+    const { access } = await visit(api.previewAccess, await mintLink(api, id, { audience: 'public' }));
     assert.equal(access?.sandbox.status, status);
   }
 });
 
 test('a team link opens nothing by itself: it leads to the sign-in page, with the path to come back to', async () => {
   const link = await mintLink(api, await ready());
-  const { refusal } = await visit(api.context, link);
+  const { refusal } = await visit(api.previewAccess, link);
   assert.ok(typeof refusal === 'object');
   const url = new URL(signInUrl(refusal, '/a?b=c'));
   assert.equal(url.origin, SETTINGS.publicUrl);
@@ -223,12 +233,12 @@ test('a team link opens nothing by itself: it leads to the sign-in page, with th
 test('whom the service lets on comes with a grant, gets a cookie, and needs nothing else until the link expires', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const opened = await visit(api.context, await grantedLink(api, link, person));
+  const opened = await visit(api.previewAccess, await grantedLink(api, link, person));
   assert.deepEqual(opened.access?.link, { kind: 'team', loginId: person.loginId, userId: person.userId });
   assert.equal(opened.access?.expiresAt.toISOString(), link.expiresAt);
   const cookie = cookieOf(api, opened);
   for (const token of [null, link.token]) {
-    const { access } = await visit(api.context, link, { token, cookie });
+    const { access } = await visit(api.previewAccess, link, { token, cookie });
     assert.deepEqual([access?.link, access?.setCookie], [opened.access?.link, null]);
   }
 });
@@ -236,18 +246,18 @@ test('whom the service lets on comes with a grant, gets a cookie, and needs noth
 test('a grant is good for a minute; after that its page is loaded again by the cookie, and without one by the sign-in page', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
+  const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
   const expiresAtMs = Date.parse(link.expiresAt);
   const key = api.context.secretKey.derive('preview-link');
   const place = { sandboxId: link.sandboxId, port: link.port };
   const { loginId, userId } = person;
   const late = grantToken(key, { loginId, userId, expiresAtMs, grantedUntilMs: Date.now() - 1 }, place);
-  assert.deepEqual((await visit(api.context, link, { token: late, cookie })).access?.link, {
+  assert.deepEqual((await visit(api.previewAccess, link, { token: late, cookie })).access?.link, {
     kind: 'team',
     loginId,
     userId,
   });
-  const { refusal } = await visit(api.context, link, { token: late });
+  const { refusal } = await visit(api.previewAccess, link, { token: late });
   assert.equal(
     new URL((refusal as { signIn: string }).signIn).searchParams.get('link'),
     link.token,
@@ -255,7 +265,7 @@ test('a grant is good for a minute; after that its page is loaded again by the c
   );
   // A link that is good for longer is to give a cookie that is, too.
   const longer = teamToken(key, expiresAtMs + 60_000, place);
-  assert.equal(typeof (await visit(api.context, link, { token: longer, cookie })).refusal, 'object');
+  assert.equal(typeof (await visit(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
 });
 
 test('a team cookie is good for as long as the login, the membership and the account are', async () => {
@@ -278,10 +288,10 @@ test('a team cookie is good for as long as the login, the membership and the acc
   ] as [string, (person: { loginId: string; userId: string }) => Promise<void>][]) {
     const person = await member();
     const link = await mintLink(api, await ready());
-    const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
-    assert.ok((await visit(api.context, link, { token: null, cookie })).access !== undefined);
+    const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
+    assert.ok((await visit(api.previewAccess, link, { token: null, cookie })).access !== undefined);
     await end(person);
-    const refusal = await untilRefused(what, () => visit(api.context, link, { token: null, cookie }));
+    const refusal = await untilRefused(what, () => visit(api.previewAccess, link, { token: null, cookie }));
     assert.equal(new URL((refusal as { signIn: string }).signIn).searchParams.get('link'), link.token, what);
   }
 });
@@ -289,15 +299,15 @@ test('a team cookie is good for as long as the login, the membership and the acc
 test("another login of the same person, and another person's, are not let in by a cookie of this one", async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const cookie = cookieOf(api, await visit(api.context, await grantedLink(api, link, person)));
+  const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
   const stays = await signInAs(api.db, person.userId);
   await deleteLogin(api.db, person.loginId);
   assert.equal(
-    typeof (await untilRefused('the cookie', () => visit(api.context, link, { token: null, cookie }))),
+    typeof (await untilRefused('the cookie', () => visit(api.previewAccess, link, { token: null, cookie }))),
     'object',
   );
   assert.ok(
-    (await visit(api.context, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
+    (await visit(api.previewAccess, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
       undefined,
   );
   // A login and a person that do not belong together, though both are good.
@@ -310,7 +320,7 @@ test("another login of the same person, and another person's, are not let in by 
     grantedUntilMs: Date.now() + 60_000,
   };
   const token = grantToken(key, mixed, { sandboxId: link.sandboxId, port: link.port });
-  assert.equal(typeof (await visit(api.context, link, { token })).refusal, 'object');
+  assert.equal(typeof (await visit(api.previewAccess, link, { token })).refusal, 'object');
 });
 
 test('many visits at once are one query, and a fault of the database is not remembered', async () => {
@@ -319,16 +329,16 @@ test('many visits at once are one query, and a fault of the database is not reme
   const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
   for (const asked of [link, grant]) {
     const { result, statements } = await recorder.during(() =>
-      Promise.all(Array.from({ length: 50 }, () => visit(api.context, asked))),
+      Promise.all(Array.from({ length: 50 }, () => visit(api.previewAccess, asked))),
     );
     assert.ok(result.every(({ access }) => access !== undefined));
     assert.equal(statements.filter((statement) => statement.startsWith('select')).length, 1, statements.join('\n'));
   }
   const broken = await mintLink(api, link.sandboxId, { audience: 'public' });
   await sql`alter table preview_link rename to away`.execute(api.db);
-  await assert.rejects(visit(api.context, broken));
+  await assert.rejects(visit(api.previewAccess, broken));
   await sql`alter table away rename to preview_link`.execute(api.db);
-  assert.ok((await visit(api.context, broken)).access !== undefined);
+  assert.ok((await visit(api.previewAccess, broken)).access !== undefined);
 });
 
 test('when a link was used last is noted at most once a minute, by whichever replica, and told in the list', async () => {
@@ -336,11 +346,11 @@ test('when a link was used last is noted at most once a minute, by whichever rep
   const lastUsed = async (): Promise<string | null> =>
     (await api.call('GET', `/v1/sandboxes/${link.sandboxId}/previews`)).body.previews[0].lastUsedAt;
   assert.equal(await lastUsed(), null);
-  await visit(api.context, link);
+  await visit(api.previewAccess, link);
   await untilTrue('the use is noted', async () => (await lastUsed()) !== null);
   const first = await lastUsed();
-  const { context, close } = await startReplica(api);
-  const { statements } = await recorder.during(() => visit(context, link));
+  const { cache, close } = await startReplica(api);
+  const { statements } = await recorder.during(() => visit(cache, link));
   assert.ok(!statements.some((statement) => statement.startsWith('update')));
   assert.equal(await lastUsed(), first);
   await api.db
@@ -350,7 +360,7 @@ test('when a link was used last is noted at most once a minute, by whichever rep
     .execute();
   const old = await lastUsed();
   await untilTrue('the later use is noted', async () => {
-    await visit(context, link);
+    await visit(cache, link);
     return (await lastUsed()) !== old;
   });
   await close();

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
 import type { ServiceContext } from '../../../src/services/context/context.ts';
+import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { holdPreview, type PreviewAccess, type PreviewEnd } from '../../../src/services/previews/access.ts';
 import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
@@ -12,7 +13,7 @@ import { grantedLink, mintLink, startReplica, visit, type MintedLink } from './v
 
 const recorder = new StatementRecorder();
 let api: TestApi;
-let replica: { context: ServiceContext; close(this: void): Promise<void> };
+let replica: { cache: PreviewAccessCache; close(this: void): Promise<void> };
 before(async () => {
   api = await startApi({ durable: false });
   replica = await startReplica(api);
@@ -22,8 +23,8 @@ after(async () => {
   await api.close();
 });
 
-async function opened(context: ServiceContext, link: MintedLink): Promise<PreviewAccess> {
-  const { access, refusal } = await visit(context, link);
+async function opened(cache: PreviewAccessCache, link: MintedLink): Promise<PreviewAccess> {
+  const { access, refusal } = await visit(cache, link);
   assert.ok(access !== undefined, JSON.stringify(refusal));
   return access;
 }
@@ -36,8 +37,8 @@ async function teamLink(person: TestSession, expiresInSeconds = 3_600): Promise<
   return await grantedLink(api, await mintLink(api, (await api.makeSandbox('ready')).id, { expiresInSeconds }), person);
 }
 
-/** The context with a count of the sandboxes that are watched through it. */
-function counting(context: ServiceContext): { context: ServiceContext; watched(this: void): number } {
+/** A cache with a count of the sandboxes that are watched through it. */
+function counting(context: ServiceContext): { cache: PreviewAccessCache; watched(this: void): number } {
   let open = 0;
   const watch = (sandboxId: string): ReturnType<ServiceContext['changes']['watch']> => {
     const real = context.changes.watch(sandboxId);
@@ -50,7 +51,8 @@ function counting(context: ServiceContext): { context: ServiceContext; watched(t
       },
     };
   };
-  return { context: { ...context, changes: { watch } as ServiceContext['changes'] }, watched: () => open };
+  const changes = { watch } as ServiceContext['changes'];
+  return { cache: new PreviewAccessCache({ ...context, changes }), watched: () => open };
 }
 
 const isSignIn = (end: PreviewEnd): boolean =>
@@ -106,7 +108,7 @@ for (const [what, make, end, expected] of [
     const person = await api.makeSession({ role: 'operator' });
     const link = await make(person);
     const leases = await Promise.all(
-      [api.context, replica.context].map(async (context) => holdPreview(context, await opened(context, link))),
+      [api.previewAccess, replica.cache].map(async (cache) => holdPreview(cache, await opened(cache, link))),
     );
     await end(link, person);
     for (const why of await Promise.all(leases.map(({ over }) => over))) {
@@ -118,7 +120,7 @@ for (const [what, make, end, expected] of [
 
 test('a revocation that nobody is told of is found all the same', async () => {
   const link = await publicLink();
-  const lease = holdPreview(replica.context, await opened(replica.context, link));
+  const lease = holdPreview(replica.cache, await opened(replica.cache, link));
   await api.db
     .updateTable('preview_link')
     .set({ revoked_at: new Date() })
@@ -131,32 +133,32 @@ test('what a remembered verdict let in is looked at again in the time that is le
   const link = await publicLink();
   let nowMs = performance.now();
   t.mock.method(performance, 'now', () => nowMs);
-  await opened(api.context, link);
+  await opened(api.previewAccess, link);
   nowMs += PREVIEW_REVOKED_WITHIN_MS / 2 - 1;
-  const access = await opened(api.context, link);
+  const access = await opened(api.previewAccess, link);
   const waits: number[] = [];
   t.mock.method(AbortSignal, 'timeout', (ms: number) => {
     waits.push(ms);
     return new AbortController().signal;
   });
-  holdPreview(api.context, access).close();
+  holdPreview(api.previewAccess, access).close();
   assert.equal(waits.length, 1);
   assert.ok((waits[0] ?? Infinity) + PREVIEW_REVOKED_WITHIN_MS / 2 - 1 < PREVIEW_REVOKED_WITHIN_MS, String(waits));
 });
 
 test('all that one visitor has open of a preview is watched together, and not any more once it is closed', async () => {
-  const { context, watched } = counting(api.context);
+  const { cache, watched } = counting(api.context);
   const [link, other] = [await publicLink(), await publicLink()];
-  const access = await opened(context, link);
+  const access = await opened(cache, link);
   const { result: leases, statements } = await recorder.during(() =>
-    Promise.resolve(Array.from({ length: 500 }, () => holdPreview(context, access))),
+    Promise.resolve(Array.from({ length: 500 }, () => holdPreview(cache, access))),
   );
   assert.deepEqual([watched(), statements.length], [1, 0]);
-  const one = holdPreview(context, await opened(context, other));
+  const one = holdPreview(cache, await opened(cache, other));
   assert.equal(watched(), 2);
   for (const lease of leases) lease.close();
   await untilTrue('nobody watches what is closed', () => watched() === 1);
-  const next = holdPreview(context, access);
+  const next = holdPreview(cache, access);
   assert.equal(watched(), 2);
   await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
   assert.equal(await next.over, 'revoked');
@@ -166,14 +168,14 @@ test('all that one visitor has open of a preview is watched together, and not an
 
 test('one that was closed is told nothing, and one that comes after the end is watched anew', async () => {
   const link = await publicLink();
-  const access = await opened(api.context, link);
-  const [closed, open] = [holdPreview(api.context, access), holdPreview(api.context, access)];
+  const access = await opened(api.previewAccess, link);
+  const [closed, open] = [holdPreview(api.previewAccess, access), holdPreview(api.previewAccess, access)];
   let told = false;
   void closed.over.then(() => (told = true));
   closed.close();
   await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
   assert.equal(await open.over, 'revoked');
-  assert.equal(await holdPreview(api.context, access).over, 'revoked');
+  assert.equal(await holdPreview(api.previewAccess, access).over, 'revoked');
   assert.equal(told, false);
 });
 
@@ -191,8 +193,8 @@ test('while the database is away what is open stays so, and is ended by what it 
       return typeof value === 'function' ? value.bind(real) : value;
     },
   });
-  const context = { ...api.context, db };
-  const lease = holdPreview(context, await opened(context, link));
+  const cache = new PreviewAccessCache({ ...api.context, db });
+  const lease = holdPreview(cache, await opened(cache, link));
   let over = false;
   void lease.over.then(() => (over = true));
   away = true;

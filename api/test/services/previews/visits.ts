@@ -2,7 +2,7 @@
 // replicas of the service.
 import assert from 'node:assert/strict';
 import { readPreviewPlace } from '../../../src/rules/previews/host.ts';
-import type { ServiceContext } from '../../../src/services/context/context.ts';
+import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { openPreview, type PreviewAccess, type PreviewRefusal } from '../../../src/services/previews/access.ts';
 import { letOn, readTeamLink } from '../../../src/services/previews/sign-in.ts';
 import { SandboxChanges } from '../../../src/store/sandboxes/changes.ts';
@@ -39,12 +39,12 @@ export function tokenIn(api: TestApi, url: string): string {
 
 /** A visit to the link's host, with its token and nothing else unless it is said. */
 export async function visit(
-  context: ServiceContext,
+  cache: PreviewAccessCache,
   link: MintedLink,
   brought: Partial<{ token: string | null; cookie: string | null; sandboxId: string; port: number }> = {},
 ): Promise<{ access?: PreviewAccess; refusal?: PreviewRefusal }> {
   const { sandboxId, port, token } = link;
-  return await openPreview(context, { sandboxId, port, token, cookie: null, ...brought });
+  return await openPreview(cache, { sandboxId, port, token, cookie: null, ...brought });
 }
 
 /** The cookie that a visit set. */
@@ -76,8 +76,8 @@ export async function grantedLink(
  */
 export async function startReplica(
   api: TestApi,
-): Promise<{ context: ServiceContext; close(this: void): Promise<void> }> {
+): Promise<{ cache: PreviewAccessCache; close(this: void): Promise<void> }> {
   const changes = new SandboxChanges(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
   await changes.start();
-  return { context: { ...api.context, changes }, close: () => changes.close() };
+  return { cache: new PreviewAccessCache({ ...api.context, changes }), close: () => changes.close() };
 }
