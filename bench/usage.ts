@@ -11,7 +11,7 @@ import { orgUsage } from '@berth/api/services/usage/usage.ts';
 import { readClock } from '@berth/api/store/database/clock.ts';
 import { usedMs } from '@berth/api/store/usage/sums.ts';
 import { rollUpOrgUsage } from '@berth/api/workers/usage/rollup.ts';
-import { openControlPlane, type BenchOrg } from './api/control-plane.ts';
+import { openBenchControlPlane, type BenchOrg } from './api/control-plane.ts';
 import { JsonCaller } from './world/client.ts';
 import { figureOf, renderTable, type TableRow } from './world/statistics.ts';
 import {
@@ -64,7 +64,7 @@ function shuffled<T>(values: readonly T[]): T[] {
 }
 
 const progress = new Progress();
-const plane = await openControlPlane();
+const plane = await openBenchControlPlane();
 const patient = plane.openPatiently();
 try {
   const { db } = patient;

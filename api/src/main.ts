@@ -1,4 +1,4 @@
-// The control plane's process, and the only wiring of its parts. Commands:
+// The process of the control plane. Commands:
 //   serve (default)   migrate, then answer the public API and do the durable work until SIGTERM
 //   migrate           bring the database to the newest shape and end
 //   bootstrap         make the first account, org, project and API key, unless there are any; one line of JSON on stdout
@@ -10,24 +10,21 @@ import { setFlagsFromString } from 'node:v8';
 import { permission } from '@berth/contract/route/permissions.ts';
 import type { Logger } from 'pino';
 import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config/config.ts';
-import { HostClients } from './hosts/clients.ts';
-import { buildApp, listen } from './http/app.ts';
+import { openControlPlane } from './control-plane/control-plane.ts';
+import { STATEMENT_TIMEOUT_MS } from './control-plane/core.ts';
+import { openServer } from './control-plane/server.ts';
+import { listen } from './http/app.ts';
 import { openLog } from './log.ts';
-import { openMailer } from './mail/mailer.ts';
 import { makeOwnerLink } from './services/people/accounts.ts';
 import { mintOwnerKey } from './services/access/api-keys.ts';
 import { bootstrap } from './services/people/bootstrap.ts';
 import { changePlan } from './services/billing/plan-change.ts';
-import { openSignIn } from './sign-in/sign-in.ts';
-import { Callers } from './store/access/callers.ts';
 import { openDatabase } from './store/database/database.ts';
 import { migrate } from './store/database/migrate.ts';
-import { SandboxChanges } from './store/sandboxes/changes.ts';
 import type { Database } from './store/database/schema.ts';
 import { armCrashPoint } from './workers/steps/crash-point.ts';
-import { migrateDurable, startDurable } from './workers/durable.ts';
+import { migrateDurable } from './workers/durable.ts';
 
-const STATEMENT_TIMEOUT_MS = 30_000;
 /**
  * How long a stopping process lets open requests end; longer execs are then broken off, which ends
  * their commands.
@@ -77,49 +74,8 @@ async function serve(): Promise<void> {
   if (config.crashAt !== null) armCrashPoint(config.crashAt);
   const log = openLog(config.logLevel);
   await migrateAll(config.databaseUrl, log);
-  const { db, pool } = openDatabase({
-    url: config.databaseUrl,
-    maxConnections: config.databaseConnections,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    onIdleError: (error) => log.warn({ err: error }, 'a connection to Postgres broke'),
-  });
-  const changes = new SandboxChanges(config.databaseUrl, (error) =>
-    log.warn({ err: error }, 'the listening connection to Postgres broke'),
-  );
-  await changes.start();
-  const hosts = new HostClients(config.hostToken);
-  const { plans, settings, secretKey } = config;
-  const mailer = openMailer(config.mail, log);
-  const durable = await startDurable({
-    databaseUrl: config.databaseUrl,
-    db,
-    hosts,
-    hostUrls: [config.hostUrl],
-    mailer,
-    publicUrl: settings.publicUrl,
-    secretKey,
-    git: settings.git,
-    plans,
-    capGraceSeconds: settings.capGraceSeconds,
-    log,
-  });
-  // Only where it is configured: it is a large package, and no command of the operator needs it.
-  const payments = config.stripe === null ? null : (await import('./payment/stripe.ts')).openStripe(config.stripe);
-  const context = {
-    db,
-    callers: new Callers(pool),
-    changes,
-    lifecycle: durable.queue,
-    hosts,
-    plans,
-    settings,
-    secretKey,
-    mailer,
-    payments,
-    log,
-  };
-  const signIn = openSignIn({ db, settings, secretKey, log, oidc: config.oidc });
-  const app = await buildApp({ context, signIn });
+  const controlPlane = await openControlPlane(config, log);
+  const app = await openServer(controlPlane);
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
 
@@ -128,10 +84,7 @@ async function serve(): Promise<void> {
   const cutOff = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
   await app.close();
   clearTimeout(cutOff);
-  await durable.stop();
-  hosts.close();
-  await changes.close();
-  await db.destroy();
+  await controlPlane.close();
   log.info('stopped');
 }
 

@@ -1,26 +1,24 @@
-// The control plane that benchmarks measure: its server as main.ts wires it, with no host behind
-// it, and a real Postgres. One process, logs to a file.
+// The control plane that benchmarks measure: its server on a real Postgres, without a host. One
+// process; logs to a file.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import { HostClients } from '@berth/api/hosts/clients.ts';
-import { buildApp, listen } from '@berth/api/http/app.ts';
+import { openControlPlane } from '@berth/api/control-plane/control-plane.ts';
+import { openServer } from '@berth/api/control-plane/server.ts';
+import { listen } from '@berth/api/http/app.ts';
 import { logInto, openLog } from '@berth/api/log.ts';
 import { planCatalogueOf } from '@berth/api/rules/billing/plan-catalogue.ts';
 import { mintApiKey } from '@berth/api/services/access/api-keys.ts';
 import { bootstrap } from '@berth/api/services/people/bootstrap.ts';
 import type { ServiceContext } from '@berth/api/services/context/context.ts';
 import { SecretKey } from '@berth/api/services/context/secret-key.ts';
-import { openSignIn } from '@berth/api/sign-in/sign-in.ts';
-import { Callers } from '@berth/api/store/access/callers.ts';
 import { openDatabase } from '@berth/api/store/database/database.ts';
 import { insertMembership, insertOrg } from '@berth/api/store/people/identity.ts';
 import { newId } from '@berth/api/store/database/ids.ts';
 import { migrate } from '@berth/api/store/database/migrate.ts';
 import { insertProject } from '@berth/api/store/orgs/projects.ts';
-import { SandboxChanges } from '@berth/api/store/sandboxes/changes.ts';
 import type { Database } from '@berth/api/store/database/schema.ts';
 import { insertSubscription } from '@berth/api/store/billing/subscriptions.ts';
 import { startPostgres } from '../../api/test/world/database.ts';
@@ -35,7 +33,7 @@ export interface BenchOrg {
   token: string;
 }
 
-export interface ControlPlane {
+export interface BenchControlPlane {
   context: ServiceContext;
   db: Database;
   pool: Pool;
@@ -51,19 +49,41 @@ export interface ControlPlane {
 }
 
 /** Starts everything but the server. */
-export async function openControlPlane(): Promise<ControlPlane> {
+export async function openBenchControlPlane(): Promise<BenchControlPlane> {
   const postgres = await startPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'berth-bench-api-'));
   const databaseUrl = await postgres.createDatabase();
   await migrate(databaseUrl);
   const log = openLog('info', logInto(join(folder, 'api.log')));
-  const onIdleError = (error: Error): void => log.warn({ err: error });
-  const { db, pool } = openDatabase({
-    url: databaseUrl,
-    maxConnections: POOL_CONNECTIONS,
-    statementTimeoutMs: 30_000,
-    onIdleError,
-  });
+  const nothing = (): Promise<never> => Promise.reject(new Error('the benchmark starts no steps'));
+  const controlPlane = await openControlPlane(
+    {
+      databaseUrl,
+      databaseConnections: POOL_CONNECTIONS,
+      hostUrl: 'http://127.0.0.1:9',
+      hostToken: randomBytes(16).toString('hex'),
+      plans: planCatalogueOf(),
+      settings: SETTINGS,
+      secretKey: new SecretKey(randomBytes(32)),
+    },
+    log,
+    {
+      mailer: { send: () => Promise.reject(new Error('the benchmark mails nothing')) },
+      lifecycle: {
+        enqueueProvision: nothing,
+        enqueueSleep: nothing,
+        enqueueWake: nothing,
+        enqueueResize: nothing,
+        enqueueDestroy: nothing,
+        enqueueClone: nothing,
+        enqueueInvitationMail: nothing,
+        started: () => undefined,
+        cloneStarted: () => undefined,
+      },
+    },
+  );
+  const { context, pool } = controlPlane;
+  const { db } = context;
   const made = await bootstrap(db, {
     ownerEmail: 'owner@example.test',
     ownerName: 'Owner',
@@ -73,40 +93,19 @@ export async function openControlPlane(): Promise<ControlPlane> {
   });
   if (!made.created) throw new Error('the database was not empty');
   const first: BenchOrg = { orgId: made.orgId, projectId: made.projectId, userId: made.userId, token: made.token };
-  const changes = new SandboxChanges(databaseUrl, onIdleError);
-  await changes.start();
-  const nothing = (): Promise<never> => Promise.reject(new Error('the benchmark starts no steps'));
-  const context: ServiceContext = {
-    db,
-    callers: new Callers(pool),
-    changes,
-    lifecycle: {
-      enqueueProvision: nothing,
-      enqueueSleep: nothing,
-      enqueueWake: nothing,
-      enqueueResize: nothing,
-      enqueueDestroy: nothing,
-      enqueueClone: nothing,
-      enqueueInvitationMail: nothing,
-      started: () => undefined,
-      cloneStarted: () => undefined,
-    },
-    hosts: new HostClients(randomBytes(16).toString('hex')),
-    plans: planCatalogueOf(),
-    settings: SETTINGS,
-    secretKey: new SecretKey(randomBytes(32)),
-    mailer: { send: () => Promise.reject(new Error('the benchmark mails nothing')) },
-    payments: null,
-    log,
-  };
-  const app = await buildApp({ context, signIn: openSignIn({ ...context, oidc: null }) });
+  const app = await openServer(controlPlane);
   const { rows } = await pool.query<{ server_version: string }>('show server_version');
   return {
     context,
     db,
     pool,
     openPatiently: () => {
-      const opened = openDatabase({ url: databaseUrl, maxConnections: 1, statementTimeoutMs: null, onIdleError });
+      const opened = openDatabase({
+        url: databaseUrl,
+        maxConnections: 1,
+        statementTimeoutMs: null,
+        onIdleError: (error) => log.warn({ err: error }),
+      });
       return { db: opened.db, close: () => opened.db.destroy() };
     },
     first,
@@ -115,9 +114,7 @@ export async function openControlPlane(): Promise<ControlPlane> {
     postgresVersion: rows[0]?.server_version ?? 'unknown',
     close: async () => {
       await app.close();
-      context.hosts.close();
-      await changes.close();
-      await db.destroy();
+      await controlPlane.close();
       await postgres.stop();
       await rm(folder, { recursive: true, force: true });
     },

@@ -5,7 +5,7 @@ import { listen, newServer } from '@berth/api/http/app.ts';
 import { newId } from '@berth/api/store/database/ids.ts';
 import { insertSandbox } from '@berth/api/store/sandboxes/sandboxes.ts';
 import type { Database } from '@berth/api/store/database/schema.ts';
-import { openControlPlane } from './control-plane.ts';
+import { openBenchControlPlane } from './control-plane.ts';
 
 export interface MeasuredOrg {
   orgId: string;
@@ -26,7 +26,7 @@ export interface ApiWorld {
 
 /** Starts everything; the orgs have `live` and `deleted` sandboxes. */
 export async function openApiWorld({ live, deleted }: { live: number; deleted: number }): Promise<ApiWorld> {
-  const plane = await openControlPlane();
+  const plane = await openBenchControlPlane();
   const { db, pool, first } = plane;
   const measured: MeasuredOrg[] = [];
   for (const { org, gone } of [
@@ -39,7 +39,8 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   await sql`vacuum analyze`.execute(db);
   const [liveOrg, withDeleted] = measured as [MeasuredOrg, MeasuredOrg];
 
-  const bare = newServer(plane.context);
+  const { log, settings } = plane.context;
+  const bare = newServer({ log, settings, entryPoints: [] });
   const bareRead = (path: string, statement: { name?: string; text: string }): void => {
     bare.route({
       method: 'GET',

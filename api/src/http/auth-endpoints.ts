@@ -15,7 +15,8 @@ import type { Caller } from '../services/people/sign-in-port.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { clearedLoginCookie, cookie, loginCookie, readLoginCookie } from '../sign-in/login-cookie.ts';
 import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, signInRefusedPath, stateCookieName } from '../sign-in/oidc-paths.ts';
-import { logFailure, toCodedError } from './answers/errors.ts';
+import { failureOf } from './answers/errors.ts';
+import type { EntryPoint } from './entry-point.ts';
 import { OAuthError, oauthErrorOf, readParameters } from './oauth.ts';
 
 const BODY_BYTES = 16 * 1024;
@@ -27,12 +28,10 @@ export interface AuthEndpointsOptions {
   signIn: ClientSignIn;
 }
 
-/**
- * Puts the endpoints on the server, with their own reading of bodies and their own form of errors.
- */
-export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }: AuthEndpointsOptions): void {
+/** The endpoints, with their own body parser and their own form of errors. */
+export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryPoint {
   const { publicUrl } = context.settings;
-  void app.register(async (scope) => {
+  const endpoints = async (scope: FastifyInstance): Promise<void> => {
     if (!scope.hasContentTypeParser('application/x-www-form-urlencoded'))
       await scope.register(formBody, { bodyLimit: BODY_BYTES });
     scope.setErrorHandler((error, request, reply) => sendOAuthError(error, request, reply));
@@ -128,7 +127,8 @@ export function registerAuthEndpoints(app: FastifyInstance, { context, signIn }:
       }
     });
     await Promise.resolve();
-  });
+  };
+  return { register: (app) => void app.register(endpoints) };
 
   function requireClient(clientId: string): string {
     if (!signIn.isClient(clientId)) throw new OAuthError('invalid_client', 'this client_id is unknown here', 401);
@@ -171,9 +171,7 @@ function sendOAuthError(error: unknown, request: FastifyRequest, reply: FastifyR
     if (known.retryAfterSeconds !== undefined) void reply.header('retry-after', String(known.retryAfterSeconds));
     return reply.code(known.status).send({ error: known.code, error_description: known.message });
   }
-  const coded = toCodedError(error, request);
-  logFailure(coded, request);
-  request.errorCode = coded.code;
+  const coded = failureOf(error, request);
   const { status } = ERRORS[coded.code];
   if (coded.retryAfterSeconds !== undefined) void reply.header('retry-after', String(coded.retryAfterSeconds));
   const code = status === 503 ? 'temporarily_unavailable' : status >= 500 ? 'server_error' : 'invalid_request';

@@ -3,18 +3,16 @@
 import type { FastifyInstance } from 'fastify';
 import { requirePayments } from '../services/billing/billing.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import type { EntryPoint } from './entry-point.ts';
 import { takePaymentEvent } from '../services/billing/paid-subscriptions.ts';
 
 const PATH = '/billing/stripe';
 /** Far above what Stripe sends of a subscription or a checkout. */
 const BODY_BYTES = 256 * 1024;
 
-/**
- * Puts the path on the server. It answers 2xx once the event is dealt with: whatever else it
- * answers, the event comes again.
- */
-export function registerPaymentEvents(app: FastifyInstance, context: ServiceContext): void {
-  void app.register(async (scope) => {
+/** Responds with 2xx once the event is processed; after any other status the event is sent again. */
+export function paymentEvents(context: ServiceContext): EntryPoint {
+  const path = async (scope: FastifyInstance): Promise<void> => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     scope.route({
@@ -34,5 +32,6 @@ export function registerPaymentEvents(app: FastifyInstance, context: ServiceCont
       },
     });
     await Promise.resolve();
-  });
+  };
+  return { register: (app) => void app.register(path) };
 }

@@ -5,7 +5,8 @@
 import formBodies from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { logFailure, toCodedError } from '../http/answers/errors.ts';
+import { failureOf } from '../http/answers/errors.ts';
+import type { EntryPoint } from '../http/entry-point.ts';
 import { html } from '../rules/html.ts';
 import { findAccount } from '../services/people/accounts.ts';
 import type { ServiceContext } from '../services/context/context.ts';
@@ -47,8 +48,11 @@ const PAGES: readonly Page[] = [
 
 const FORM_BYTES = 16 * 1024;
 
-/** A plugin of the server. */
-export async function pages(app: FastifyInstance, { context, signIn }: PagesOptions): Promise<void> {
+export function pages(options: PagesOptions): EntryPoint {
+  return { register: (app) => void app.register(plugin, options) };
+}
+
+async function plugin(app: FastifyInstance, { context, signIn }: PagesOptions): Promise<void> {
   const underWay = new Set<Promise<void>>();
   app.addHook('onClose', async () => void (await Promise.all(underWay)));
   const site: Site = {
@@ -132,9 +136,7 @@ const FOREIGN = shown(
 function failurePage(error: unknown, request: FastifyRequest): ShownPage {
   if (error instanceof SignInError)
     return shown('That did not work', html`<p>${sentence(error.message)}</p>`, statusOf(error));
-  const coded = toCodedError(error, request);
-  logFailure(coded, request);
-  request.errorCode = coded.code;
+  const coded = failureOf(error, request);
   const { status } = ERRORS[coded.code];
   const what =
     coded.code === 'unsupported_media_type'

@@ -4,10 +4,12 @@
 //   Host -> link or cookie -> sandbox awake -> connection to the app -> response or WebSocket
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { previewCookieName } from '../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { PreviewAccessCache } from '../services/previews/access-cache.ts';
+import type { EntryPoint } from '../http/entry-point.ts';
 import { OpenList } from '../services/previews/open-list.ts';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { boundsOf, type PreviewBounds } from './bounds.ts';
@@ -28,7 +30,7 @@ export interface PreviewGateOptions {
   bounds?: Partial<PreviewBounds> | undefined;
 }
 
-export class PreviewGate {
+export class PreviewGate implements EntryPoint {
   readonly #runtime: PreviewRuntime;
   readonly #sites: SiteResolver;
   readonly #exchanges = new OpenList<Exchange>();
@@ -48,6 +50,14 @@ export class PreviewGate {
       cookieName: previewCookieName(previewUrl),
       origin: previewUrl.startsWith('https:') ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
     };
+  }
+
+  register(app: FastifyInstance): void {
+    app.addHook('preClose', (done) => {
+      this.#stop();
+      done();
+    });
+    app.addHook('onClose', () => this.#runtime.pools.close());
   }
 
   /** Returns false, with the request untouched, when it is for the service. */
@@ -71,15 +81,10 @@ export class PreviewGate {
   }
 
   /** Refuses new requests, and ends WebSockets and streams, which would not end by themselves. */
-  stop(): void {
+  #stop(): void {
     this.#stopping = true;
     for (const webSocket of this.#webSockets) webSocket.cut();
     for (const exchange of this.#exchanges.items()) if (exchange.isStream) exchange.cut();
-  }
-
-  /** Closes all connections to apps. */
-  close(): void {
-    this.#runtime.pools.close();
   }
 
   #placeOf(site: Exclude<Site, 'service'>): PreviewPlace | Refusal {

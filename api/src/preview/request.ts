@@ -2,7 +2,7 @@
 // line. Proxying is in exchange.ts and web-socket.ts.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { newRequestId } from '../http/answers/request-id.ts';
-import { outcomeOf } from '../http/requests/request-log.ts';
+import { outcomeOf } from '../http/answers/request-log.ts';
 import { takeToken } from '../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
 import type { PreviewAccess } from '../services/previews/access.ts';

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { publishedDocument } from '@berth/contract/document/openapi.ts';
 import type { FastifyInstance } from 'fastify';
+import type { EntryPoint } from '../http/entry-point.ts';
 import { html } from '../rules/html.ts';
 
 /** Where the document is; the page shows it. */
@@ -32,10 +33,15 @@ const read = (name: string): string => readFileSync(new URL(name, import.meta.ur
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 12);
 
 /**
- * Puts document and page on the server. @param publicUrl by which the service is reached: the
- * document names it
+ * Serves the document and the page that shows it.
+ *
+ * @param publicUrl origin of the service; the document names it
  */
-export function registerReference(app: FastifyInstance, publicUrl: string): void {
+export function reference(publicUrl: string): EntryPoint {
+  return { register: (app) => register(app, publicUrl) };
+}
+
+function register(app: FastifyInstance, publicUrl: string): void {
   // Made when somebody asks: most starts of the service are not for reading.
   let document: string | undefined;
   app.get(DOCUMENT_PATH, (_request, reply) => {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { buildApp } from '../../src/http/app.ts';
+import { newServices } from '../../src/control-plane/control-plane.ts';
+import { openServer } from '../../src/control-plane/server.ts';
 import { makeOwnerLink } from '../../src/services/people/accounts.ts';
 import type { Mailer } from '../../src/services/context/mail-port.ts';
 import { untilTrue } from '../world/until-true.ts';
@@ -181,7 +182,7 @@ test('the answer does not wait for the mail, and a stop of the service does', as
       await sent.promise;
     },
   };
-  const app = await buildApp({ context: { ...site.api.context, mailer }, signIn: site.clients });
+  const app = await openServer(newServices({ ...site.api.context, mailer }, site.clients));
   const payload = new URLSearchParams({ email }).toString();
   const headers = { 'content-type': 'application/x-www-form-urlencoded', host: 'berth.example.test' };
   const answer = await app.inject({ method: 'POST', url: '/forgot-password', payload, headers });

@@ -2,7 +2,9 @@
 // cookies as browsers do.
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import { buildApp, listen } from '../../src/http/app.ts';
+import { newServices } from '../../src/control-plane/control-plane.ts';
+import { openServer } from '../../src/control-plane/server.ts';
+import { listen } from '../../src/http/app.ts';
 import { linkTokenSha256, newLinkToken } from '../../src/services/access/one-time-links.ts';
 import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
 import type { SignIn } from '../../src/services/people/sign-in-port.ts';
@@ -41,10 +43,12 @@ export async function startSite(options: Partial<TestApiOptions> = {}): Promise<
   const api = await startApi({ durable: false, ...options });
   let log = '';
   const { signIn } = api;
-  const app = await buildApp({
-    context: { ...api.context, log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }) },
-    signIn,
-  });
+  const app = await openServer(
+    newServices(
+      { ...api.context, log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }) },
+      signIn,
+    ),
+  );
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;
   return {

@@ -31,7 +31,7 @@ before(async () => {
       if (onRequest === undefined) response.end('app');
       else onRequest(response);
     },
-    { previewBounds: { startingMs: 100 } },
+    { bounds: { previews: { startingMs: 100 } } },
   );
   await world.cookie();
 });

@@ -23,8 +23,8 @@ let app: App;
 before(async () => {
   app = (_request, response) => void response.end('app');
   const serve: App = (request, response) => app(request, response);
-  world = await startPreview(serve, { previewBounds: BOUNDS });
-  brief = await startPreview(serve, { previewBounds: { ...BOUNDS, answerMs: 500 } });
+  world = await startPreview(serve, { bounds: { previews: BOUNDS } });
+  brief = await startPreview(serve, { bounds: { previews: { ...BOUNDS, answerMs: 500 } } });
   await world.cookie();
   // The app is asked on the way to it, and on a busy machine may be late.
   await untilTrue('the app is in time once', () =>

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import { buildApp, listen } from '../../src/http/app.ts';
+import { newServices } from '../../src/control-plane/control-plane.ts';
+import { openServer } from '../../src/control-plane/server.ts';
+import { listen } from '../../src/http/app.ts';
 import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
 import type { Caller, Login, SignInError, SignInRefusal } from '../../src/services/people/sign-in-port.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
@@ -100,7 +102,7 @@ export async function startInstance(api: TestApi): Promise<Instance> {
   });
   const context = { ...api.context, db };
   const signIn = openSignIn({ ...context, oidc: null });
-  const app = await buildApp({ context, signIn });
+  const app = await openServer(newServices(context, signIn));
   const { port } = await listen(app, '127.0.0.1', 0);
   return {
     url: `http://127.0.0.1:${port}`,

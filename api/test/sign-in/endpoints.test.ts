@@ -1,7 +1,8 @@
 // The form of the endpoints below /auth/: parameters, OAuth's errors, and the console's cookie.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { buildApp } from '../../src/http/app.ts';
+import { newServices } from '../../src/control-plane/control-plane.ts';
+import { openServer } from '../../src/control-plane/server.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';
 import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
 import { startApi, type TestApi } from '../world/api.ts';
@@ -122,7 +123,7 @@ test('a cookie that is none, or whose login has ended, is taken away', async () 
 test('faults of the service are told in the form of OAuth, without what they were', async () => {
   let fault: Error = new Error('a detail that is nobody else’s matter');
   const signIn: ClientSignIn = Object.create(api.signIn, { revoke: { value: () => Promise.reject(fault) } });
-  const app = await buildApp({ context: api.context, signIn });
+  const app = await openServer(newServices(api.context, signIn));
   const revoke = () => app.inject({ method: 'POST', url: '/auth/revoke', payload: { token: 'x' } });
   const broken = await revoke();
   assert.deepEqual([broken.statusCode, broken.json().error], [500, 'server_error']);

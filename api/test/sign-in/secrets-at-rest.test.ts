@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { buildApp } from '../../src/http/app.ts';
+import { newServices } from '../../src/control-plane/control-plane.ts';
+import { openServer } from '../../src/control-plane/server.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { SETTINGS } from '../world/settings.ts';
@@ -42,10 +43,12 @@ test('neither the database nor the log holds a password, a credential, a session
     log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }),
     oidc: provider.config,
   });
-  const app = await buildApp({
-    context: { ...api.context, log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }) },
-    signIn,
-  });
+  const app = await openServer(
+    newServices(
+      { ...api.context, log: pino({ level: 'trace' }, { write: (line: string) => void (log += line) }) },
+      signIn,
+    ),
+  );
   const post = async (url: string, payload: object, headers = {}) =>
     await app.inject({ method: 'POST', url, payload, headers });
 

@@ -2,9 +2,8 @@
 // work, driven by messages of its parent. Tests kill it; its crash point is armed by BERTH_CRASH_AT
 // as in the real server.
 import pino from 'pino';
-import { HostClients } from '../../src/hosts/clients.ts';
+import { openCore } from '../../src/control-plane/core.ts';
 import { planCatalogueOf } from '../../src/rules/billing/plan-catalogue.ts';
-import { openMailer } from '../../src/mail/mailer.ts';
 import type { ServiceContext } from '../../src/services/context/context.ts';
 import { createInvitation } from '../../src/services/orgs/invitations.ts';
 import type { LifecycleQueue } from '../../src/services/context/lifecycle-port.ts';
@@ -14,12 +13,8 @@ import { sleepSandbox } from '../../src/services/sandboxes/sleep.ts';
 import { wakeSandbox } from '../../src/services/sandboxes/wake.ts';
 import { destroySandbox } from '../../src/services/sandboxes/sandboxes.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
-import { Callers } from '../../src/store/access/callers.ts';
-import { openDatabase } from '../../src/store/database/database.ts';
-import { SandboxChanges } from '../../src/store/sandboxes/changes.ts';
 import type { SandboxRow } from '../../src/store/database/schema.ts';
 import { armCrashPoint } from '../../src/workers/steps/crash-point.ts';
-import { startDurable } from '../../src/workers/durable.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { settledRow } from '../world/settled.ts';
 import type { ReplicaAnswer, ReplicaOptions, ReplicaRequest, ReplicaValue } from './replica.ts';
@@ -28,66 +23,50 @@ const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
 const crashAt = process.env['BERTH_CRASH_AT'];
 if (crashAt !== undefined) armCrashPoint(crashAt);
 const log = pino({ level: options.logLevel }, pino.destination(2));
-const { db, pool } = openDatabase({
-  url: options.databaseUrl,
-  maxConnections: 20,
-  statementTimeoutMs: 30_000,
-  onIdleError: (error) => log.debug({ err: error }, 'idle connection broke'),
-});
-const changes = new SandboxChanges(options.databaseUrl, (error) => log.debug({ err: error }, 'listening broke'));
-await changes.start();
-const hosts = new HostClients(options.hostToken);
-const mailer = openMailer(options.mail, log);
-const settings = {
-  ...SETTINGS,
-  git: { ...SETTINGS.git, cloneTimeoutSeconds: options.cloneTimeoutSeconds ?? SETTINGS.git.cloneTimeoutSeconds },
-};
-const secretKey = new SecretKey(Buffer.alloc(32));
-const plans = planCatalogueOf(options.plans);
-const work = await startDurable({
-  databaseUrl: options.databaseUrl,
-  db,
-  hosts,
-  hostUrls: [options.hostUrl],
-  mailer,
-  publicUrl: SETTINGS.publicUrl,
-  secretKey,
-  git: settings.git,
-  plans,
-  capGraceSeconds: options.capGraceSeconds ?? SETTINGS.capGraceSeconds,
-  log,
-  ...(options.mailPatience === undefined ? {} : { mailPatience: options.mailPatience }),
-  ...(options.queuePollMs === undefined ? {} : { queuePollMs: options.queuePollMs }),
-  ...(options.hostPatienceMs === undefined ? {} : { hostPatienceMs: options.hostPatienceMs }),
-  ...(options.hostSilenceMs === undefined ? {} : { hostSilenceMs: options.hostSilenceMs }),
-});
-const lifecycle: LifecycleQueue = {
-  enqueueProvision: (trx, step) => work.queue.enqueueProvision(trx, step),
-  enqueueSleep: (trx, step) => work.queue.enqueueSleep(trx, step),
-  enqueueWake: (trx, step) => work.queue.enqueueWake(trx, step),
-  enqueueResize: (trx, step) => work.queue.enqueueResize(trx, step),
-  enqueueDestroy: (trx, step) => work.queue.enqueueDestroy(trx, step),
-  enqueueClone: (trx, step) => work.queue.enqueueClone(trx, step),
-  enqueueInvitationMail: (trx, invitationId, attemptKey) =>
-    work.queue.enqueueInvitationMail(trx, invitationId, attemptKey),
-  started: (step) => {
-    if (options.startAtOnce) work.queue.started(step);
+const { queuePollMs, hostPatienceMs, hostSilenceMs, mailPatience } = options;
+const core = await openCore(
+  {
+    databaseUrl: options.databaseUrl,
+    databaseConnections: 20,
+    hostUrl: options.hostUrl,
+    hostToken: options.hostToken,
+    plans: planCatalogueOf(options.plans),
+    settings: {
+      ...SETTINGS,
+      capGraceSeconds: options.capGraceSeconds ?? SETTINGS.capGraceSeconds,
+      git: { ...SETTINGS.git, cloneTimeoutSeconds: options.cloneTimeoutSeconds ?? SETTINGS.git.cloneTimeoutSeconds },
+    },
+    secretKey: new SecretKey(Buffer.alloc(32)),
+    mail: options.mail,
   },
-  cloneStarted: () => work.queue.cloneStarted(),
-};
-const context: ServiceContext = {
-  db,
-  callers: new Callers(pool),
-  changes,
-  hosts,
-  lifecycle,
-  plans,
-  settings,
-  secretKey,
-  mailer,
-  payments: null,
   log,
+  {
+    durable: {
+      ...(queuePollMs === undefined ? {} : { queuePollMs }),
+      ...(hostPatienceMs === undefined ? {} : { hostPatienceMs }),
+      ...(hostSilenceMs === undefined ? {} : { hostSilenceMs }),
+      ...(mailPatience === undefined ? {} : { mailPatience }),
+    },
+  },
+);
+const { durable } = core;
+if (durable === null) throw new Error('the replica has no durable work');
+const { db } = core.context;
+const { queue } = durable;
+const lifecycle: LifecycleQueue = {
+  enqueueProvision: (trx, step) => queue.enqueueProvision(trx, step),
+  enqueueSleep: (trx, step) => queue.enqueueSleep(trx, step),
+  enqueueWake: (trx, step) => queue.enqueueWake(trx, step),
+  enqueueResize: (trx, step) => queue.enqueueResize(trx, step),
+  enqueueDestroy: (trx, step) => queue.enqueueDestroy(trx, step),
+  enqueueClone: (trx, step) => queue.enqueueClone(trx, step),
+  enqueueInvitationMail: (trx, invitationId, attemptKey) => queue.enqueueInvitationMail(trx, invitationId, attemptKey),
+  started: (step) => {
+    if (options.startAtOnce) queue.started(step);
+  },
+  cloneStarted: () => queue.cloneStarted(),
 };
+const context: ServiceContext = { ...core.context, lifecycle };
 const actor = {
   kind: 'api_key',
   id: 'key_test',
@@ -145,10 +124,7 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
       return { id: '', status: '', ms: (user + system) / 1_000 };
     }
     case 'stop': {
-      await work.stop();
-      hosts.close();
-      await changes.close();
-      await db.destroy();
+      await core.close();
       return { id: '', status: '', ms: 0 };
     }
     default:
@@ -165,4 +141,4 @@ process.on('message', (request: ReplicaRequest) => {
 });
 // The parent is gone: nothing is left to serve.
 process.on('disconnect', () => process.exit());
-send({ id: 0, value: { id: work.executorId, status: 'started', ms: performance.now() } });
+send({ id: 0, value: { id: durable.executorId, status: 'started', ms: performance.now() } });

@@ -16,34 +16,28 @@ import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { FastifyInstance } from 'fastify';
 import { pino, type Level } from 'pino';
 import type { OidcConfig } from '../../src/config/config.ts';
-import { HostClients } from '../../src/hosts/clients.ts';
-import { buildApp, listen, type AppOptions } from '../../src/http/app.ts';
+import type { CallControlOptions } from '../../src/call/control.ts';
+import { openControlPlane, type Services } from '../../src/control-plane/control-plane.ts';
+import { openServer, type ServerBounds } from '../../src/control-plane/server.ts';
+import { listen } from '../../src/http/app.ts';
 import { planCatalogueOf } from '../../src/rules/billing/plan-catalogue.ts';
 import { mintApiKey } from '../../src/services/access/api-keys.ts';
 import { bootstrap } from '../../src/services/people/bootstrap.ts';
-import type { ClientSignIn } from '../../src/services/people/client-sign-in-port.ts';
 import type { PaymentProvider } from '../../src/services/context/payment-port.ts';
 import { newToken, tokenKind, tokenSha256 } from '../../src/services/access/bearer-token.ts';
-import type { ServiceContext } from '../../src/services/context/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../../src/services/context/lifecycle-port.ts';
 import { noteInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
 import type { MailMessage, Mailer } from '../../src/services/context/mail-port.ts';
-import { PreviewAccessCache } from '../../src/services/previews/access-cache.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
-import { Callers } from '../../src/store/access/callers.ts';
-import { openSignIn } from '../../src/sign-in/sign-in.ts';
-import { openDatabase } from '../../src/store/database/database.ts';
 import { upsertHost } from '../../src/store/hosts/hosts.ts';
 import { insertMembership, insertOrg, insertUser } from '../../src/store/people/identity.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
-import { SandboxChanges } from '../../src/store/sandboxes/changes.ts';
 import { insertSandbox } from '../../src/store/sandboxes/sandboxes.ts';
 import { insertSessionToken } from '../../src/store/access/session-tokens.ts';
 import type { Database, NewSandbox, SandboxRow } from '../../src/store/database/schema.ts';
 import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
-import { startDurable, type DurableWork } from '../../src/workers/durable.ts';
 import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
@@ -83,13 +77,10 @@ export interface TestSession {
   token: string;
 }
 
-export interface TestApi extends TestOrg {
+export interface TestApi extends TestOrg, Services {
   url: string;
   databaseUrl: string;
   app: FastifyInstance;
-  context: ServiceContext;
-  signIn: ClientSignIn;
-  previewAccess: PreviewAccessCache;
   db: Database;
   host: HostStandIn;
   front: ExecFront;
@@ -126,13 +117,10 @@ export interface TestApi extends TestOrg {
 export interface TestApiOptions {
   /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
   durable: boolean;
-  keepAlive?: AppOptions['keepAlive'];
-  now?: AppOptions['now'];
-  pingEveryMs?: number;
-  previewBounds?: AppOptions['previewBounds'];
+  now?: CallControlOptions['now'];
+  bounds?: ServerBounds;
   /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
   payments?: PaymentProvider | null;
-  bodyArrivesMs?: number;
   /**
    * Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one
    * that can be bought.
@@ -160,35 +148,15 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
   const databaseUrl = await postgres.createMigratedDatabase({ durable: options.durable });
   await options.prepareDatabase?.(databaseUrl);
-  const { db, pool } = openDatabase({
-    url: databaseUrl,
-    maxConnections: 20,
-    statementTimeoutMs: 30_000,
-    onIdleError: () => undefined,
-  });
-  const first = await bootstrap(db, {
-    ownerEmail: 'owner@example.test',
-    ownerName: 'Olive Owner',
-    orgName: 'First org',
-    projectName: 'First project',
-    keyName: 'operator',
-  });
-  assert.ok(first.created);
-
   const host = new HostStandIn(join(folder, 'behind.sock'));
   await host.start();
   const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
   const scan = new SecretsScan();
   // Without the log's own defences: what they would take out is not to get there.
   const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
-  const hosts = new HostClients(host.token);
-  const changes = new SandboxChanges(databaseUrl, (error) => log.warn({ err: error }));
-  await changes.start();
-
   const mails: MailMessage[] = [];
   const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
   const settings = { ...SETTINGS, ...options.settings };
-  const plans = planCatalogueOf([SOLD_PLAN, ...(options.plans ?? [])]);
   const steps: TestApi['steps'] = [];
   const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
@@ -202,23 +170,38 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     started: () => undefined,
     cloneStarted: () => undefined,
   };
-  const secretKey = new SecretKey(randomBytes(32));
-  let durable: DurableWork | undefined;
-  if (options.durable) {
-    durable = await startDurable({
+  const controlPlane = await openControlPlane(
+    {
       databaseUrl,
-      db,
-      hosts,
-      hostUrls: [front.url],
+      databaseConnections: 20,
+      hostUrl: front.url,
+      hostToken: host.token,
+      plans: planCatalogueOf([SOLD_PLAN, ...(options.plans ?? [])]),
+      settings,
+      secretKey: new SecretKey(randomBytes(32)),
+      oidc: options.oidc ?? null,
+    },
+    log,
+    {
       mailer,
-      publicUrl: settings.publicUrl,
-      secretKey,
-      git: settings.git,
-      plans,
-      capGraceSeconds: settings.capGraceSeconds,
-      log,
-    });
-  } else {
+      payments: options.payments === undefined ? PAYMENTS_STAND_IN : options.payments,
+      lifecycle: options.durable ? undefined : noting,
+      now: options.now,
+      onAnswer: (route, answer) => void route.response.body.parse(answer),
+    },
+  );
+  const { context } = controlPlane;
+  const { db } = context;
+  const first = await bootstrap(db, {
+    ownerEmail: 'owner@example.test',
+    ownerName: 'Olive Owner',
+    orgName: 'First org',
+    projectName: 'First project',
+    keyName: 'operator',
+  });
+  assert.ok(first.created);
+
+  if (!options.durable) {
     await upsertHost(db, {
       id: host.hostId,
       url: front.url,
@@ -235,30 +218,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
       .execute();
   }
-  const context: ServiceContext = {
-    db,
-    callers: new Callers(pool),
-    changes,
-    lifecycle: durable?.queue ?? noting,
-    hosts,
-    plans,
-    settings,
-    secretKey,
-    mailer,
-    payments: options.payments === undefined ? PAYMENTS_STAND_IN : options.payments,
-    log,
-  };
-  const signIn = openSignIn({ ...context, oidc: options.oidc ?? null });
-  const app = await buildApp({
-    context,
-    signIn,
-    onAnswer: (route, answer) => void route.response.body.parse(answer),
-    ...(options.keepAlive === undefined ? {} : { keepAlive: options.keepAlive }),
-    ...(options.now === undefined ? {} : { now: options.now }),
-    ...(options.pingEveryMs === undefined ? {} : { pingEveryMs: options.pingEveryMs }),
-    ...(options.bodyArrivesMs === undefined ? {} : { bodyArrivesMs: options.bodyArrivesMs }),
-    ...(options.previewBounds === undefined ? {} : { previewBounds: options.previewBounds }),
-  });
+  const app = await openServer(controlPlane, options.bounds);
   const { port } = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${port}`;
   const own: TestOrg = { orgId: first.orgId, projectId: first.projectId, userId: first.userId, token: first.token };
@@ -268,9 +228,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     url,
     databaseUrl,
     app,
-    context,
-    signIn,
-    previewAccess: new PreviewAccessCache(context),
+    ...controlPlane,
     db,
     host,
     front,
@@ -303,13 +261,9 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     close: async () => {
       try {
         app.server.closeAllConnections();
-        await app.close();
-        await durable?.stop();
+        await app.close().finally(() => controlPlane.close());
         await scan.check(databaseUrl);
       } finally {
-        hosts.close();
-        await changes.close();
-        await db.destroy();
         await front.stop();
         await host.stop();
         await postgres.stop();

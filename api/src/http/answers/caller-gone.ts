@@ -1,6 +1,6 @@
 // Whether the caller is still there to be answered.
 import type { FastifyReply } from 'fastify';
-import { CallerGone } from './errors.ts';
+import { CallerGone } from '../../call/failure.ts';
 
 /** Aborts when the caller's connection closes before the answer was written. */
 export function abortedWhenGone(reply: FastifyReply): AbortSignal {

@@ -1,60 +1,63 @@
-// Keeps the connection of a long request alive: after a while without a result the headers are
-// sent, then a space at each interval, then the JSON (white space before JSON is JSON). A failure
-// after that cannot change the status any more: it writes the error envelope and breaks the
-// connection off without the end of the body, so that no client takes it for a success.
+// Keeps the connection of a long call alive: after a while without a result the headers are sent,
+// then a space at each interval, then the JSON (white space before JSON is JSON). A failure after
+// that cannot change the status: it writes the error envelope and breaks the connection off without
+// the end of the body, so that no client takes it for a success.
 import type { ServerResponse } from 'node:http';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { envelope, logFailure, toCodedError } from './errors.ts';
+import type { FastifyReply } from 'fastify';
+import type { RouteResponse } from '../../call/call-route.ts';
 
 export interface KeepAliveTimes {
   headersAfter: number;
   spaceEvery: number;
 }
 
-/**
- * Waits for the result. Returns it while the answer is still untouched; otherwise writes it here
- * and returns undefined, with the reply hijacked. Rejects as the result does while the answer is
- * untouched.
- */
-export async function answerKeepingAlive(
-  result: Promise<unknown>,
-  status: number,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  times: KeepAliveTimes = EXEC_KEEPALIVE_MS,
-): Promise<unknown> {
-  let spaces: NodeJS.Timeout | undefined;
-  const begin = (): void => {
-    reply.hijack();
-    reply.raw.writeHead(status, {
-      ...(reply.getHeaders() as Record<string, string>),
+export class KeepAlive {
+  readonly #reply: FastifyReply;
+  readonly #status: number;
+  readonly #times: KeepAliveTimes;
+  #headers: NodeJS.Timeout | undefined;
+  #spaces: NodeJS.Timeout | undefined;
+
+  /** @param status of a success */
+  constructor(reply: FastifyReply, status: number, times: KeepAliveTimes = EXEC_KEEPALIVE_MS) {
+    this.#reply = reply;
+    this.#status = status;
+    this.#times = times;
+  }
+
+  /** Starts to wait for the result. */
+  start(headers: Readonly<Record<string, string>>): void {
+    this.#headers = setTimeout(() => this.#sendHeaders(headers), this.#times.headersAfter);
+  }
+
+  /** Ends a response that has begun; false: nothing was sent yet. */
+  async end({ status, body }: RouteResponse): Promise<boolean> {
+    clearTimeout(this.#headers);
+    clearInterval(this.#spaces);
+    if (this.#spaces === undefined) return false;
+    const { raw } = this.#reply;
+    if (status === this.#status) raw.end(JSON.stringify(body));
+    else await breakOff(raw, JSON.stringify(body));
+    return true;
+  }
+
+  #sendHeaders(headers: Readonly<Record<string, string>>): void {
+    const { raw } = this.#reply;
+    this.#reply.hijack();
+    raw.writeHead(this.#status, {
+      ...(this.#reply.getHeaders() as Record<string, string>),
+      ...headers,
       'content-type': 'application/json; charset=utf-8',
-      // Proxies that gather answers would hold the spaces back.
+      // Buffering proxies would hold the spaces back.
       'x-accel-buffering': 'no',
     });
-    reply.raw.write(' ');
-    spaces = setInterval(() => {
+    raw.write(' ');
+    this.#spaces = setInterval(() => {
       // A caller that reads nothing must not make the queue of spaces grow.
-      if (!reply.raw.writableNeedDrain) reply.raw.write(' ');
-    }, times.spaceEvery);
-  };
-  const timer = setTimeout(begin, times.headersAfter);
-  try {
-    const value = await result;
-    if (!reply.sent) return value;
-    reply.raw.end(JSON.stringify(value));
-  } catch (error) {
-    if (!reply.sent) throw error;
-    const coded = toCodedError(error, request);
-    logFailure(coded, request);
-    request.errorCode = coded.code;
-    await breakOff(reply.raw, JSON.stringify(envelope(coded.code, coded.message)));
-  } finally {
-    clearTimeout(timer);
-    clearInterval(spaces);
+      if (!raw.writableNeedDrain) raw.write(' ');
+    }, this.#times.spaceEvery);
   }
-  return undefined;
 }
 
 function breakOff(response: ServerResponse, text: string): Promise<void> {

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { statusOf } from '@berth/contract/route/route.ts';
-import { envelope } from './errors.ts';
+import { envelope } from '../../call/failure.ts';
 import { endBehindAnswer } from './last-answer.ts';
 import { newRequestId } from './request-id.ts';
 

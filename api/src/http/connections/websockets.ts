@@ -7,9 +7,8 @@ import { WEBSOCKET } from '@berth/contract/route/limits.ts';
 import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
-import type { PreviewGate } from '../../preview/gate.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { CallerGone } from '../answers/errors.ts';
+import { CallerGone } from '../../call/failure.ts';
 import { endBehindAnswer } from '../answers/last-answer.ts';
 import { requireSubprotocol } from './websocket-bearer.ts';
 
@@ -42,26 +41,30 @@ export class WebSockets {
     maxPayload: WEBSOCKET.frameBytes,
     handleProtocols: (offered) => (offered.has(WEBSOCKET_SUBPROTOCOL) ? WEBSOCKET_SUBPROTOCOL : false),
   });
+  #app: FastifyInstance | undefined;
   #closing = false;
 
-  /** Takes the upgrades of the app's server, but for those to previews. */
-  constructor(app: FastifyInstance, previews: PreviewGate) {
-    app.server.on('upgrade', (request, stream, head) => {
-      const socket = stream as Socket;
-      if (previews.takesUpgrade(request, socket, head)) return;
-      socket.on('error', (error) => app.log.debug({ err: error }, 'the connection of an upgrade broke'));
-      this.#upgrades.set(request, { socket, head });
-      const response = new ServerResponse(request);
-      response.shouldKeepAlive = false;
-      response.assignSocket(socket);
-      response.once('finish', () => endBehindAnswer(socket));
-      app.routing(request, response);
-    });
+  /** Serves upgrades by the routes of the app. */
+  register(app: FastifyInstance): void {
+    this.#app = app;
     app.addHook('preClose', (done) => {
       this.#closing = true;
       this.#open.forEach(goAway);
       done();
     });
+  }
+
+  takesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
+    const app = this.#app;
+    if (app === undefined) return false;
+    socket.on('error', (error) => app.log.debug({ err: error }, 'the connection of an upgrade broke'));
+    this.#upgrades.set(request, { socket, head });
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once('finish', () => endBehindAnswer(socket));
+    app.routing(request, response);
+    return true;
   }
 
   /** Throws unless the request can become a WebSocket. */

@@ -1,35 +1,81 @@
-// Reads bodies: JSON in UTF-8 and nothing else. An empty body is no body, whatever its content type
-// says, as many clients send one so.
-import type { FastifyInstance } from 'fastify';
+// Reads bodies: JSON in UTF-8 and nothing else. An empty body counts as none, whatever its content
+// type: many clients send one so.
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { CodedError } from '../../rules/coded-error.ts';
+import { bodyTooLarge, notJson } from '../answers/errors.ts';
+
+/** Parses a body. Refuses field names that programs which copy objects trip over. */
+export type ParseJson = (request: FastifyRequest, body: Buffer) => Promise<unknown>;
 
 /** The end of the engine's message where it quotes from the text instead of naming a place. */
 const EXCERPT = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/su;
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
-/** Replaces the body parsers of the app. */
-export function readJsonBodies(app: FastifyInstance): void {
+export function jsonParser(app: FastifyInstance): ParseJson {
   const parseSafely = app.getDefaultJsonParser('error', 'error');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (body.byteLength === 0) {
-      done(null, undefined);
-      return;
-    }
+  return async (request, body) => {
+    if (body.byteLength === 0) return undefined;
     let text: string;
     try {
       text = new TextDecoder('utf-8', { fatal: true }).decode(body);
     } catch (error) {
-      done(new CodedError('invalid_json', 'the body is not UTF-8', { cause: error }));
-      return;
+      throw new CodedError('invalid_json', 'the body is not UTF-8', { cause: error });
     }
-    void parseSafely(request, text, (error, value: unknown) => {
-      done(error === null ? null : whyRefused(text, error), value);
+    return await new Promise((resolve, reject) => {
+      void parseSafely(request, text, (error, value: unknown) => {
+        if (error === null) resolve(value);
+        else reject(whyRefused(text, error));
+      });
     });
+  };
+}
+
+/** Replaces the body parsers of the app. */
+export function readJsonBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, jsonParser(app));
+}
+
+/** False: the request has no body. Throws `unsupported_media_type` for one that is not JSON. */
+export function hasJsonBody({ headers }: FastifyRequest): boolean {
+  const type = headers['content-type'];
+  const length = headers['content-length'];
+  const isAbsent = headers['transfer-encoding'] === undefined && (length === undefined || length === '0');
+  if (type === undefined && isAbsent) return false;
+  if (type === undefined || !JSON_TYPE.test(type)) throw notJson(type);
+  return true;
+}
+
+/** Reads the whole body of a request that no parser of the app has touched. */
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length']) > limitBytes) throw bodyTooLarge(limitBytes);
+  if (request.destroyed) throw new CodedError('invalid_request', 'the request was aborted');
+  return await readAll(request, limitBytes);
+}
+
+function readAll(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const settle = (settled: () => void): void => {
+      request.off('data', onData).off('end', onEnd).off('error', onError);
+      settled();
+    };
+    const onData = (chunk: Buffer): void => {
+      bytes += chunk.byteLength;
+      if (bytes > limitBytes) settle(() => reject(bodyTooLarge(limitBytes)));
+      else chunks.push(chunk);
+    };
+    const onEnd = (): void => settle(() => resolve(Buffer.concat(chunks, bytes)));
+    const onError = (error: Error): void =>
+      settle(() => reject(new CodedError('invalid_request', error.message, { cause: error })));
+    request.on('data', onData).once('end', onEnd).once('error', onError);
   });
 }
 
 /**
- * No JSON, in the words of the engine but without its excerpt of the body, which may hold secrets;
+ * Not JSON, in the words of the engine but without its excerpt of the body, which may hold secrets;
  * or JSON with a field name that programs which copy objects would trip over.
  */
 function whyRefused(text: string, cause: Error): CodedError {

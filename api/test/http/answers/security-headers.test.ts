@@ -22,7 +22,7 @@ const TRANSPORT = 'strict-transport-security';
 
 let api: TestApi;
 before(async () => {
-  api = await startApi({ durable: false, keepAlive: { headersAfter: 1, spaceEvery: 1 } });
+  api = await startApi({ durable: false, bounds: { keepAlive: { headersAfter: 1, spaceEvery: 1 } } });
 });
 after(() => api.close());
 

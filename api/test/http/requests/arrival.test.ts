@@ -9,7 +9,7 @@ import { startApi, type TestApi } from '../../world/api.ts';
 
 let api: TestApi;
 before(async () => {
-  api = await startApi({ durable: false, bodyArrivesMs: 300 });
+  api = await startApi({ durable: false, bounds: { bodyArrivesMs: 300 } });
 });
 after(() => api.close());
 

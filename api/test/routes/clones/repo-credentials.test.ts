@@ -7,7 +7,8 @@ import { REPO_CREDENTIAL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import type { Project, RepoCredentials } from '@berth/contract/orgs/projects.ts';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { buildApp } from '../../../src/http/app.ts';
+import { newServices } from '../../../src/control-plane/control-plane.ts';
+import { openServer } from '../../../src/control-plane/server.ts';
 import { openRepoCredentials } from '../../../src/services/orgs/projects.ts';
 import { CannotOpen } from '../../../src/services/context/sealed.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
@@ -158,7 +159,7 @@ async function everythingStored(): Promise<string> {
 test('no answer, no row and no line of the log holds what was given, whether the call succeeds or not', async () => {
   let said = '';
   const log = pino({ level: 'trace' }, { write: (line: string) => void (said += line) });
-  const app = await buildApp({ context: { ...api.context, log }, signIn: api.signIn });
+  const app = await openServer(newServices({ ...api.context, log }, api.signIn));
   const call = async (
     method: 'POST' | 'PATCH' | 'GET' | 'DELETE',
     path: string,

@@ -18,7 +18,7 @@ const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, 
 let api: TestApi;
 let sandboxId: string;
 before(async () => {
-  api = await startApi({ durable: false, keepAlive: KEEP_ALIVE });
+  api = await startApi({ durable: false, bounds: { keepAlive: KEEP_ALIVE } });
   sandboxId = (await api.makeSandbox('ready')).id;
 });
 after(() => api.close());

@@ -137,7 +137,7 @@ test('a long paste goes in whole, in frames that the sandbox takes', async () =>
 });
 
 test('a terminal whose user is there is not taken for silent by its host: something goes in with each answer to a ping', async () => {
-  const other = await startApi({ durable: false, pingEveryMs: 1_000 });
+  const other = await startApi({ durable: false, bounds: { pingEveryMs: 1_000 } });
   try {
     const { id } = await other.makeSandbox('ready');
     const heartbeats = Promise.withResolvers<void>();
@@ -246,7 +246,7 @@ test('what is no command is 400 and says why; one that the head of a request can
 });
 
 test('a client that goes away while it is held back is noticed, long before it could be asked', async () => {
-  const other = await startApi({ durable: false, pingEveryMs: 3_600_000 });
+  const other = await startApi({ durable: false, bounds: { pingEveryMs: 3_600_000 } });
   try {
     const closed = Promise.withResolvers<void>();
     other.front.stream = () => (stream) => {

@@ -466,7 +466,7 @@ test('a caller that is gone takes its connection into the sandbox with it', asyn
 });
 
 test('a caller that does not answer any more is cut off', async () => {
-  const other = await startApi({ durable: false, pingEveryMs: 50 });
+  const other = await startApi({ durable: false, bounds: { pingEveryMs: 50 } });
   try {
     const { id } = await other.makeSandbox('ready');
     const closed = Promise.withResolvers<void>();

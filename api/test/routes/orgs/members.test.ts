@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ROLE_PERMISSIONS, role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { FastifyInstance } from 'fastify';
-import { buildApp, listen } from '../../../src/http/app.ts';
+import { newServices } from '../../../src/control-plane/control-plane.ts';
+import { openServer } from '../../../src/control-plane/server.ts';
+import { listen } from '../../../src/http/app.ts';
 import { mintApiKey } from '../../../src/services/access/api-keys.ts';
 import { insertMembership, insertUser } from '../../../src/store/people/identity.ts';
 import { newId } from '../../../src/store/database/ids.ts';
@@ -16,7 +18,7 @@ let api: TestApi;
 let second: { app: FastifyInstance; url: string };
 before(async () => {
   api = await startApi({ durable: false });
-  const app = await buildApp({ context: api.context, signIn: api.signIn });
+  const app = await openServer(newServices(api.context, api.signIn));
   second = { app, url: `http://127.0.0.1:${(await listen(app, '127.0.0.1', 0)).port}` };
 });
 after(async () => {

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { newToken, tokenSha256 } from '../../../src/services/access/bearer-token.ts';
-import { buildApp, listen } from '../../../src/http/app.ts';
+import { newServices } from '../../../src/control-plane/control-plane.ts';
+import { openServer } from '../../../src/control-plane/server.ts';
+import { listen } from '../../../src/http/app.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { untilTrue } from '../../world/until-true.ts';
@@ -28,7 +30,7 @@ async function startReplica(): Promise<typeof replica> {
     statementTimeoutMs: 30_000,
     onIdleError: () => undefined,
   });
-  const app = await buildApp({ context: { ...api.context, db }, signIn: api.signIn });
+  const app = await openServer(newServices({ ...api.context, db }, api.signIn));
   const { port } = await listen(app, '127.0.0.1', 0);
   return {
     url: `http://127.0.0.1:${port}`,

@@ -1,23 +1,27 @@
-// The line of the log that every request leaves. Tells who called, never what was sent.
+// The log line of every request. Its fields tell who called, never what was sent.
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
 
-/**
- * What a line says, as others in the field do, of a caller who hung up before there was an answer.
- */
+/** Status in the log, as common in the field, when the caller hung up before the response. */
 const CALLER_LEFT = 499;
 
 export interface Outcome {
-  /** The answer's, or 499 when the caller left before it began. */
+  /** Of the response, or 499 when the caller left before it began. */
   status: number;
-  /** There is only when it is true. */
+  /** Present only when true. */
   brokenOff?: true;
 }
 
-/** Of an answer that is over. */
+/** Of a response that is over. */
 export function outcomeOf(response: ServerResponse): Outcome {
   if (response.writableFinished) return { status: response.statusCode };
   return { status: response.headersSent ? response.statusCode : CALLER_LEFT, brokenOff: true };
+}
+
+/** The log of one request. The server is given a log of pino's, and makes its children. */
+export function logOf(request: FastifyRequest): Logger {
+  return request.log as Logger;
 }
 
 export function logRequest(request: FastifyRequest, reply: FastifyReply, { status, ...more }: Outcome): void {
@@ -26,10 +30,6 @@ export function logRequest(request: FastifyRequest, reply: FastifyReply, { statu
       method: request.method,
       path: request.routeOptions.url ?? 'unknown',
       status,
-      code: request.errorCode,
-      caller: request.actor?.id,
-      callerKind: request.actor?.kind,
-      org: request.orgId ?? (request.actor?.kind === 'api_key' ? request.actor.orgId : undefined),
       ...more,
       ms: Math.round(reply.elapsedTime * 10) / 10,
     },

@@ -1,13 +1,9 @@
 // The header Idempotency-Key as the server reads it.
 import assert from 'node:assert/strict';
-import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
-import { readIdempotencyKey } from '../../../src/http/requests/idempotency-key.ts';
+import { readIdempotencyKey } from '../../src/call/idempotency-key.ts';
 
-const read = (...given: string[]): string | undefined =>
-  readIdempotencyKey({
-    headersDistinct: given.length === 0 ? {} : { 'idempotency-key': given },
-  } as unknown as IncomingMessage);
+const read = (...given: string[]): string | undefined => readIdempotencyKey(given);
 
 test('a key is taken as it is, and none is none', () => {
   assert.equal(read(), undefined);

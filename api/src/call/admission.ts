@@ -1,0 +1,67 @@
+// Admits a call: who calls, how often, and whether this caller may use the route. Reads no body.
+import type { Route } from '@berth/contract/route/route.ts';
+import type { Logger } from 'pino';
+import { authorize, namedSandboxId, type PathNames } from '../services/access/access.ts';
+import {
+  authenticate,
+  readToken,
+  type Actor,
+  type BearerToken,
+  type NamedSandbox,
+} from '../services/access/authentication.ts';
+import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
+import type { CallControl } from './control.ts';
+
+/** The part of a call that decides whether it is admitted. */
+export interface Admissible {
+  /** As in the header `Authorization`: `Bearer <token>`. */
+  credential: string | undefined;
+  /** Network address of the caller; counts failed authentications. */
+  address: string;
+  requestId: string;
+  /** The log of this call. Who calls, for which org and with which error become fields of it. */
+  log: Logger;
+}
+
+export interface Admission {
+  actor: Actor;
+  bearer: BearerToken;
+  /** The sandbox that the path names, as of the access decision. */
+  sandbox: LocatedSandboxRow | undefined;
+}
+
+/** Throws the refusal. Adds the headers of the rate limit to `headers`. */
+export async function admit(
+  control: CallControl,
+  route: Route,
+  call: Admissible & { input: { params: PathNames } },
+  headers: Record<string, string>,
+): Promise<Admission> {
+  const { params } = call.input;
+  const { actor, bearer, named } = await identify(control, call, namedSandboxId(params));
+  call.log.setBindings({ caller: actor.id, callerKind: actor.kind });
+  if (actor.kind === 'api_key') call.log.setBindings({ org: actor.orgId });
+  const counted = control.requests.count(actor);
+  Object.assign(headers, counted.headers);
+  if (counted.refusal !== undefined) throw counted.refusal;
+  const orgId = await authorize(control.context, actor, route, params, named);
+  if (orgId !== undefined && actor.kind !== 'api_key') call.log.setBindings({ org: orgId });
+  return { actor, bearer, sandbox: named.sandbox };
+}
+
+/** Who calls, unless the address has failed to authenticate too often. */
+async function identify(
+  { context, failures }: CallControl,
+  { credential, address, requestId }: Admissible,
+  sandboxId: string | null,
+): Promise<{ actor: Actor; bearer: BearerToken; named: NamedSandbox }> {
+  let bearer: BearerToken;
+  try {
+    bearer = readToken(credential);
+  } catch (error) {
+    failures.count(address);
+    throw error;
+  }
+  const found = await failures.guard(address, bearer, () => authenticate(context, { bearer, sandboxId, requestId }));
+  return { ...found, bearer };
+}

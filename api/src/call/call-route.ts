@@ -1,0 +1,122 @@
+// One call of a contract route, whatever it came over. Knows no HTTP server: an adapter passes on
+// what its caller sent, and sends the response.
+//
+//   authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
+import type { SandboxConnection } from '../services/connections/connections.ts';
+import { admit, type Admissible, type Admission } from './admission.ts';
+import type { AnyCall, BoundAnswer, BoundWebSocket, Speech } from './bind.ts';
+import type { CallControl } from './control.ts';
+import { deprecationHeaders } from './deprecation.ts';
+import { failureResponse, logFailure, toCodedError } from './failure.ts';
+import { readIdempotencyKey } from './idempotency-key.ts';
+import { prefersAsync } from './prefer.ts';
+import { parseWith } from './validation.ts';
+
+export interface CallInput {
+  /** Parameters of the path, decoded. */
+  params: Readonly<Record<string, string>>;
+  query: unknown;
+  /** Values of a header, by its name in lower case. */
+  header(name: string): readonly string[];
+  /** Reads the body; called once the caller is admitted. */
+  body(): unknown;
+}
+
+export interface RouteCall extends Admissible {
+  input: CallInput;
+  /** Aborts when the caller goes away. Read only by routes that wait. */
+  readonly signal: AbortSignal;
+  /**
+   * Called right before the service runs, with the headers of the response so far. May refuse the
+   * call by throwing.
+   */
+  onStart?(headers: Readonly<Record<string, string>>): void;
+}
+
+export interface RouteResponse {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** JSON: of the route's schema, or the error envelope. */
+  body: unknown;
+}
+
+export interface OpenedConnection {
+  headers: Readonly<Record<string, string>>;
+  connection: SandboxConnection;
+  speech: Speech;
+}
+
+/** Never rejects. */
+export async function callRoute(control: CallControl, bound: BoundAnswer, call: RouteCall): Promise<RouteResponse> {
+  const { route } = bound;
+  return await respond(bound, call, async (headers) => {
+    const admission = route.auth.length === 0 ? undefined : await admit(control, route, call, headers);
+    const parsed = await readCall(bound, call, admission, headers);
+    call.onStart?.(headers);
+    const body = await bound.answer(control.context, parsed);
+    control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
+    return { status: route.response.status, headers, body };
+  });
+}
+
+/** The same for a route that becomes a connection into a sandbox; the adapter closes it. */
+export async function connectRoute(
+  control: CallControl,
+  bound: BoundWebSocket,
+  call: RouteCall,
+): Promise<OpenedConnection | RouteResponse> {
+  const { route } = bound;
+  return await respond(bound, call, async (headers) => {
+    const { actor, bearer, sandbox } = await admit(control, route, call, headers);
+    if (sandbox === undefined) throw new Error(`${route.name} names no sandbox`);
+    const { query: schema } = route.request;
+    const query = schema === undefined ? undefined : parseWith(schema, call.input.query, 'query');
+    call.onStart?.(headers);
+    const { signal } = call;
+    const connection = await bound.connect(control.context, { route, actor, bearer, sandbox, signal }, query);
+    return { headers, connection, speech: bound.speaks(query) };
+  });
+}
+
+async function respond<T>(
+  { route }: BoundAnswer | BoundWebSocket,
+  call: RouteCall,
+  run: (headers: Record<string, string>) => Promise<T>,
+): Promise<T | RouteResponse> {
+  const headers = deprecationHeaders(route, call.input.params);
+  try {
+    return await run(headers);
+  } catch (error) {
+    const coded = toCodedError(error, call.requestId);
+    logFailure(coded, call.log);
+    const failure = failureResponse(coded);
+    return { ...failure, headers: { ...headers, ...failure.headers } };
+  }
+}
+
+/** The call, parsed by the route's schemas. */
+async function readCall(
+  { route }: BoundAnswer,
+  call: RouteCall,
+  admission: Admission | undefined,
+  headers: Record<string, string>,
+): Promise<AnyCall> {
+  const { input } = call;
+  const { request: schemas } = route;
+  const given = await input.body();
+  const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
+  if (respondAsync) headers['preference-applied'] = 'respond-async';
+  return {
+    params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path'),
+    query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query'),
+    body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body'),
+    actor: admission?.actor,
+    sandbox: admission?.sandbox,
+    respondAsync,
+    idempotencyKey: route.idempotent === true ? readIdempotencyKey(input.header('idempotency-key')) : undefined,
+    noteReplay: () => void (headers['idempotent-replayed'] = 'true'),
+    get signal() {
+      return call.signal;
+    },
+  };
+}

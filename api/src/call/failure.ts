@@ -1,0 +1,51 @@
+// Maps failures to responses: status, headers, envelope. A failure without a code is a bug: it is
+// `internal`, and logged in full.
+import { ERRORS, type ErrorCode, type ErrorEnvelope } from '@berth/contract/route/errors.ts';
+import type { Logger } from 'pino';
+import { CodedError } from '../rules/coded-error.ts';
+
+/** The caller closed its connection: nobody receives the response, and nothing went wrong. */
+export class CallerGone extends Error {
+  override readonly name = 'CallerGone';
+}
+
+export interface FailureResponse {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: ErrorEnvelope;
+}
+
+export function envelope(code: ErrorCode, message: string): ErrorEnvelope {
+  return { error: { message, code } };
+}
+
+/** Any failure as a coded one; what it was is its cause. A bug's message never reaches the caller. */
+export function toCodedError(error: unknown, requestId: string): CodedError {
+  if (error instanceof CodedError) return error;
+  return new CodedError('internal', `a fault in the service; the request's id is ${requestId}`, { cause: error });
+}
+
+/**
+ * Logs faults of the service and of its dependencies in full, and errors of callers not at all. The
+ * code becomes a field of all later lines of this log.
+ */
+export function logFailure(error: CodedError, log: Logger): void {
+  if (!(error.cause instanceof CallerGone)) {
+    if (error.code === 'internal')
+      log.error({ err: error.cause ?? error }, 'a request failed by a fault of the service');
+    else if (ERRORS[error.code].status >= 500)
+      log.warn({ err: error.cause ?? error, code: error.code }, 'a request failed');
+  }
+  log.setBindings({ code: error.code });
+}
+
+export function failureResponse({ code, message, retryAfterSeconds }: CodedError): FailureResponse {
+  return {
+    status: ERRORS[code].status,
+    headers: {
+      ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
+      ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+    },
+    body: envelope(code, message),
+  };
+}

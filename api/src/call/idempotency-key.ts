@@ -1,0 +1,19 @@
+// The idempotency key of a call, on routes that take one.
+import { IDEMPOTENCY_KEY } from '@berth/contract/route/limits.ts';
+import { CodedError } from '../rules/coded-error.ts';
+
+const FORM = new RegExp(`^[\\x20-\\x7e]{1,${IDEMPOTENCY_KEY.maxCharacters}}$`);
+
+/**
+ * The key among the values of the header `Idempotency-Key`; undefined when there is none. Throws
+ * `invalid_request` when it is malformed or sent twice.
+ */
+export function readIdempotencyKey(given: readonly string[]): string | undefined {
+  if (given.length === 0) return undefined;
+  const [key = ''] = given;
+  if (given.length === 1 && FORM.test(key)) return key;
+  throw new CodedError(
+    'invalid_request',
+    `the header Idempotency-Key must be there once, with 1 to ${IDEMPOTENCY_KEY.maxCharacters} characters of printable ASCII`,
+  );
+}

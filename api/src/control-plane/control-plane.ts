@@ -1,0 +1,51 @@
+// The composition root: builds the control plane from its configuration, for the server's process,
+// tests and benchmarks alike. Adapters are put on it by server.ts.
+import type { Logger } from 'pino';
+import { newCallControl, type CallControl, type CallControlOptions } from '../call/control.ts';
+import type { ServeConfig } from '../config/config.ts';
+import { BOUND_ROUTES } from '../routes/bound-routes.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import type { ClientSignIn } from '../services/people/client-sign-in-port.ts';
+import { PreviewAccessCache } from '../services/previews/access-cache.ts';
+import { openSignIn } from '../sign-in/sign-in.ts';
+import { openCore, type ControlPlaneCore, type CoreConfig, type CoreOverrides } from './core.ts';
+
+export type ControlPlaneConfig = CoreConfig & Partial<Pick<ServeConfig, 'oidc'>>;
+
+export interface ControlPlaneOverrides extends CoreOverrides, CallControlOptions {}
+
+/** What adapters serve. */
+export interface Services {
+  context: ServiceContext;
+  signIn: ClientSignIn;
+  calls: CallControl;
+  previewAccess: PreviewAccessCache;
+}
+
+export type ControlPlane = ControlPlaneCore & Services;
+
+/** On a migrated database. */
+export async function openControlPlane(
+  config: ControlPlaneConfig,
+  log: Logger,
+  overrides: ControlPlaneOverrides = {},
+): Promise<ControlPlane> {
+  const core = await openCore(config, log, overrides);
+  const { db, settings, secretKey } = core.context;
+  const signIn = openSignIn({ db, settings, secretKey, log, oidc: config.oidc ?? null });
+  return { ...core, ...newServices(core.context, signIn, overrides) };
+}
+
+/** With caches and rates of its own, as a process has. */
+export function newServices(
+  context: ServiceContext,
+  signIn: ClientSignIn,
+  overrides: CallControlOptions = {},
+): Services {
+  return {
+    context,
+    signIn,
+    calls: newCallControl(context, BOUND_ROUTES, overrides),
+    previewAccess: new PreviewAccessCache(context),
+  };
+}

@@ -1,0 +1,106 @@
+// The control plane without its adapters: database, hosts, mail, payments and durable work, which
+// make up the context of services. For a replica that serves nobody this is all.
+import type { Logger } from 'pino';
+import type { Pool } from 'pg';
+import type { ServeConfig } from '../config/config.ts';
+import { HostClients } from '../hosts/clients.ts';
+import { openMailer } from '../mail/mailer.ts';
+import type { ServiceContext } from '../services/context/context.ts';
+import type { LifecycleQueue } from '../services/context/lifecycle-port.ts';
+import type { Mailer } from '../services/context/mail-port.ts';
+import type { PaymentProvider } from '../services/context/payment-port.ts';
+import { Callers } from '../store/access/callers.ts';
+import { openDatabase } from '../store/database/database.ts';
+import { SandboxChanges } from '../store/sandboxes/changes.ts';
+import { startDurable, type DurableOptions, type DurableWork } from '../workers/durable.ts';
+
+export const STATEMENT_TIMEOUT_MS = 30_000;
+
+export type CoreConfig = Pick<
+  ServeConfig,
+  'databaseUrl' | 'databaseConnections' | 'hostUrl' | 'hostToken' | 'plans' | 'settings' | 'secretKey'
+> &
+  Partial<Pick<ServeConfig, 'mail' | 'stripe'>>;
+
+export interface CoreOverrides {
+  /** Replaces the mailer of the configuration. */
+  mailer?: Mailer | undefined;
+  /** Replaces the provider of the configuration; null collects no payments. */
+  payments?: PaymentProvider | null | undefined;
+  /** Receives the steps instead of the durable work, which is not started then. */
+  lifecycle?: LifecycleQueue | undefined;
+  durable?: Pick<DurableOptions, 'queuePollMs' | 'hostPatienceMs' | 'hostSilenceMs' | 'mailPatience'> | undefined;
+}
+
+export interface ControlPlaneCore {
+  context: ServiceContext;
+  /** The pool of `context.db`. */
+  pool: Pool;
+  /** null: the steps go elsewhere. */
+  durable: DurableWork | null;
+  /** Stops the durable work and closes all connections. */
+  close(this: void): Promise<void>;
+}
+
+/** On a migrated database. */
+export async function openCore(
+  config: CoreConfig,
+  log: Logger,
+  overrides: CoreOverrides = {},
+): Promise<ControlPlaneCore> {
+  const { databaseUrl, plans, settings, secretKey } = config;
+  const { db, pool } = openDatabase({
+    url: databaseUrl,
+    maxConnections: config.databaseConnections,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    onIdleError: (error) => log.warn({ err: error }, 'a connection to Postgres broke'),
+  });
+  const changes = new SandboxChanges(databaseUrl, (error) =>
+    log.warn({ err: error }, 'the listening connection to Postgres broke'),
+  );
+  await changes.start();
+  const hosts = new HostClients(config.hostToken);
+  const mailer = overrides.mailer ?? openConfiguredMailer(config, log);
+  const work = { databaseUrl, db, hosts, hostUrls: [config.hostUrl], mailer, secretKey, plans, log };
+  const { publicUrl, git, capGraceSeconds } = settings;
+  const durable =
+    overrides.lifecycle === undefined
+      ? await startDurable({ ...work, publicUrl, git, capGraceSeconds, ...overrides.durable })
+      : null;
+  const lifecycle = overrides.lifecycle ?? durable?.queue;
+  if (lifecycle === undefined) throw new Error('there is no lifecycle queue');
+  const payments = overrides.payments === undefined ? await openPayments(config) : overrides.payments;
+  return {
+    context: {
+      db,
+      callers: new Callers(pool),
+      changes,
+      lifecycle,
+      hosts,
+      plans,
+      settings,
+      secretKey,
+      mailer,
+      payments,
+      log,
+    },
+    pool,
+    durable,
+    close: async () => {
+      await durable?.stop();
+      hosts.close();
+      await changes.close();
+      await db.destroy();
+    },
+  };
+}
+
+function openConfiguredMailer({ mail }: CoreConfig, log: Logger): Mailer {
+  if (mail === undefined) throw new Error('neither a mailer nor its configuration is given');
+  return openMailer(mail, log);
+}
+
+/** Loaded only where it is configured: it is a large package. */
+async function openPayments({ stripe }: CoreConfig): Promise<PaymentProvider | null> {
+  return stripe === undefined || stripe === null ? null : (await import('../payment/stripe.ts')).openStripe(stripe);
+}

@@ -1,0 +1,46 @@
+// The HTTP server of a control plane: all its entry points.
+import type { FastifyInstance } from 'fastify';
+import type { KeepAliveTimes } from '../http/answers/keep-alive.ts';
+import { buildApp } from '../http/app.ts';
+import { authEndpoints } from '../http/auth-endpoints.ts';
+import { contractRoutes } from '../http/contract-routes.ts';
+import { paymentEvents } from '../http/payment-events.ts';
+import { sandboxConnections } from '../http/sandbox-connections.ts';
+import { pages } from '../pages/pages.ts';
+import type { PreviewBounds } from '../preview/bounds.ts';
+import { PreviewGate } from '../preview/gate.ts';
+import { reference } from '../reference/reference.ts';
+import type { Services } from './control-plane.ts';
+
+/** The contract's where absent. */
+export interface ServerBounds {
+  /** When a long call gets its headers and spaces. */
+  keepAlive?: KeepAliveTimes | undefined;
+  /** Interval of pings on an open WebSocket. */
+  pingEveryMs?: number | undefined;
+  /** Time for a body to arrive after its head. */
+  bodyArrivesMs?: number | undefined;
+  previews?: Partial<PreviewBounds> | undefined;
+}
+
+/** The server, not yet listening. */
+export async function openServer(
+  { context, signIn, calls, previewAccess }: Services,
+  { keepAlive, pingEveryMs, bodyArrivesMs, previews }: ServerBounds = {},
+): Promise<FastifyInstance> {
+  const { log, settings } = context;
+  return await buildApp({
+    log,
+    settings,
+    bodyArrivesMs,
+    entryPoints: [
+      new PreviewGate({ context, accessCache: previewAccess, bounds: previews }),
+      contractRoutes(calls, { keepAlive }),
+      authEndpoints({ context, signIn }),
+      reference(settings.publicUrl),
+      paymentEvents(context),
+      pages({ context, signIn }),
+      sandboxConnections(calls, { pingEveryMs }),
+    ],
+  });
+}

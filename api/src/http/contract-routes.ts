@@ -1,0 +1,101 @@
+// The contract's routes over HTTP: what the caller sent becomes a call, its response a reply.
+import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
+import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
+import type { CallControl } from '../call/control.ts';
+import { abortedWhenGone } from './answers/caller-gone.ts';
+import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
+import { logOf } from './answers/request-log.ts';
+import type { EntryPoint } from './entry-point.ts';
+import { hasJsonBody, jsonParser, readBody, type ParseJson } from './requests/body.ts';
+import { toFastifyPath } from './requests/paths.ts';
+
+export interface ContractRoutesOptions {
+  /** When a long call gets its headers and spaces; the contract's times when absent. */
+  keepAlive?: KeepAliveTimes | undefined;
+}
+
+export function contractRoutes(control: CallControl, { keepAlive }: ContractRoutesOptions = {}): EntryPoint {
+  return {
+    register: (app) => {
+      const parseJson = jsonParser(app);
+      for (const bound of control.routes) {
+        if ('connect' in bound) continue;
+        app.route(
+          routeOptions(bound, async (request, reply) => {
+            const times = bound.keepsAlive ? new KeepAlive(reply, bound.route.response.status, keepAlive) : undefined;
+            const body = (): Promise<unknown> => readJson(bound, request, reply, parseJson);
+            const call = callOf(request, reply, request.headers.authorization, body);
+            if (times !== undefined) call.onStart = (headers) => times.start(headers);
+            const response = await callRoute(control, bound, call);
+            return (await times?.end(response)) === true ? reply : sendResponse(reply, response);
+          }),
+        );
+      }
+    },
+  };
+}
+
+/**
+ * The route as the server takes it. All of it runs before the server would read a body: of a caller
+ * who is refused none is read.
+ */
+export function routeOptions(
+  { route }: BoundRoute,
+  serve: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
+): RouteOptions {
+  return {
+    method: route.method,
+    url: toFastifyPath(route.path),
+    onRequest: serve,
+    handler: () => Promise.reject(new Error(`${route.name} was not served`)),
+  };
+}
+
+/** What the caller sent. */
+export function callOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  credential: string | undefined,
+  body: () => unknown,
+): RouteCall {
+  // Made on demand: a plain read has no use for it.
+  let signal: AbortSignal | undefined;
+  return {
+    credential,
+    address: request.ip,
+    requestId: request.id,
+    log: logOf(request),
+    input: {
+      params: request.params as Record<string, string>,
+      query: request.query,
+      header: (name) => request.raw.headersDistinct[name] ?? [],
+      body,
+    },
+    get signal() {
+      signal ??= abortedWhenGone(reply);
+      return signal;
+    },
+  };
+}
+
+export function sendResponse(reply: FastifyReply, { status, headers, body }: RouteResponse): FastifyReply {
+  return reply.code(status).headers(headers).send(body);
+}
+
+async function readJson(
+  { route }: BoundAnswer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  parse: ParseJson,
+): Promise<unknown> {
+  if (route.method === 'GET' || !hasJsonBody(request)) return undefined;
+  try {
+    return await parse(request, await readBody(request.raw, route.bodyBytes ?? DEFAULT_BODY_BYTES));
+  } catch (error) {
+    // The caller may send more than was read.
+    void reply.header('connection', 'close');
+    throw error;
+  }
+}
