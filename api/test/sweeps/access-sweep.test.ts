@@ -1,5 +1,5 @@
 // Every route with every kind of credential. What must come is worked out here from the contract's
-// data, apart from the rules of the server.
+// data, apart from the rules of the server. Refusals are compared over HTTP and without it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
@@ -12,6 +12,16 @@ import { idleMetrics } from '../world/host-stand-in.ts';
 import { makeDeadCredentials, makeLiveCredentials, type Credential, type LiveCredential } from './credentials.ts';
 import { makePerson, type Person } from '../world/people-rows.ts';
 import { callOptionsOf, filledPath, prepareRequest } from './route-requests.ts';
+
+/** Headers that a call decides; the number of requests left differs between two calls. */
+const CALL_HEADERS = [
+  'deprecation',
+  'link',
+  'preference-applied',
+  'ratelimit-policy',
+  'retry-after',
+  'www-authenticate',
+] as const;
 
 let api: TestApi;
 let credentials: Credential[];
@@ -94,15 +104,26 @@ async function ask(route: Route, credential: Credential): Promise<string[]> {
   if (credential.kind === null && credential.authorization !== null)
     headers['authorization'] = credential.authorization;
   try {
-    const answer = await api.call(route.method, filledPath(route, prepared.params), {
-      ...options,
-      headers,
-      token: credential.kind === null ? null : credential.token,
-    });
-    return await faultsOf(route, credential, answer);
+    const path = filledPath(route, prepared.params);
+    const asked = { ...options, headers, token: credential.kind === null ? null : credential.token };
+    const answer = await api.call(route.method, path, asked);
+    // A refusal changes nothing: the same request is refused again.
+    const differences =
+      expectedRefusal(route, credential) === null
+        ? []
+        : differencesOf(answer, await api.callDirectly(route.method, path, asked));
+    return [...differences, ...(await faultsOf(route, credential, answer))];
   } finally {
     await prepared.undo?.();
   }
+}
+
+/** What differs between the answers over HTTP and without it, where they must be the same. */
+function differencesOf(overHttp: Answer, direct: Answer): string[] {
+  const comparable = ({ status, headers, body }: Answer): string =>
+    JSON.stringify([status, CALL_HEADERS.map((name) => headers.get(name)), body]);
+  const [left, right] = [comparable(overHttp), comparable(direct)];
+  return left === right ? [] : [`over HTTP ${left}, without it ${right}`];
 }
 
 for (const route of ROUTES) {

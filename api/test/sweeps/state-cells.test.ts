@@ -1,5 +1,5 @@
 // Every cell of (status x action): what each action does in each status is what the contract's
-// table says.
+// table says. Called without HTTP.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
@@ -48,22 +48,22 @@ before(async () => {
 after(() => api.close());
 
 const post = (id: string, verb: string, body?: object): Promise<Answer> =>
-  api.call('POST', `/v1/sandboxes/${id}/${verb}`, {
+  api.callDirectly('POST', `/v1/sandboxes/${id}/${verb}`, {
     headers: { prefer: 'respond-async' },
     ...(body === undefined ? {} : { body }),
   });
 
 const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answer> } = {
   exec: (id) => post(id, 'exec', { command: id }),
-  connect: (id) => api.call('GET', `/v1/sandboxes/${id}/tunnel`),
-  ssh_access: (id) => api.call('GET', `/v1/sandboxes/${id}/ssh`),
-  files_read: (id) => api.call('GET', `/v1/sandboxes/${id}/file?path=a`),
-  files_write: (id) => api.call('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
+  connect: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/tunnel`),
+  ssh_access: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/ssh`),
+  files_read: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/file?path=a`),
+  files_write: (id) => api.callDirectly('PUT', `/v1/sandboxes/${id}/file`, { body: { path: 'a', content: '' } }),
   sleep: (id) => post(id, 'sleep'),
   wake: (id) => post(id, 'wake'),
   resize: (id) => post(id, 'resize', { memoryGb: 2 }),
   renew: (id) => post(id, 'renew'),
-  metrics_live: (id) => api.call('GET', `/v1/sandboxes/${id}/metrics/live`),
+  metrics_live: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/metrics/live`),
   metrics_sample: (id) => post(id, 'metrics/sample'),
   preview_link: (id) => post(id, 'previews', { port: 3_000, audience: 'public' }),
   destroy: (id) => post(id, 'destroy'),

@@ -40,6 +40,7 @@ import type { Database, NewSandbox, SandboxRow } from '../../src/store/database/
 import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
 import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
+import { callDirectly } from './direct-call.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
 import { askForWebSocket } from './websocket-client.ts';
@@ -88,6 +89,8 @@ export interface TestApi extends TestOrg, Services {
   steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  /** The same without HTTP. */
+  callDirectly(method: Method, path: string, options?: CallOptions): Promise<Answer>;
   /**
    * Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log
    * nor in the database nor in a process list.
@@ -234,6 +237,11 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     front,
     steps,
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
+    callDirectly: async (method, path, given = {}) => {
+      const callOptions = { token: own.token, ...given };
+      noteToken(scan, method, path, callOptions);
+      return checked(method, path, callOptions, await callDirectly(controlPlane.calls, method, path, callOptions));
+    },
     secret: (text, what = 'a secret of the test') => scan.note(text, what),
     scanSecrets: () => scan.check(databaseUrl),
     logged: () => scan.logged(),
@@ -280,8 +288,7 @@ async function call(
   options: CallOptions,
   scan: SecretsScan,
 ): Promise<Answer> {
-  if (typeof options.token === 'string' && tokenKind(options.token) !== null)
-    scan.note(options.token, `a token of ${method} ${path}`);
+  noteToken(scan, method, path, options);
   const route = routeOf(method, path);
   if (route?.websocket === true) return await callWebSocket(url, route, path, options);
   const payload = options.rawBody ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
@@ -295,15 +302,26 @@ async function call(
     ...(payload === undefined ? {} : { body: payload }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
+  const { status, headers } = response;
   const text = await response.text();
-  if (options.token) assert.ok(!text.includes(options.token), 'an answer holds the token of its request');
-  const body: unknown = text === '' ? undefined : JSON.parse(text);
-  assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
+  return checked(method, path, options, { status, headers, body: text === '' ? undefined : JSON.parse(text) });
+}
+
+function noteToken(scan: SecretsScan, method: string, path: string, { token }: CallOptions): void {
+  if (typeof token === 'string' && tokenKind(token) !== null) scan.note(token, `a token of ${method} ${path}`);
+}
+
+/** The answer, compared with the contract. */
+function checked(method: string, path: string, { token }: CallOptions, answer: Answer): Answer {
+  const { status, headers, body } = answer;
+  const route = routeOf(method, path);
+  if (token) assert.ok(!(JSON.stringify(body) ?? '').includes(token), 'an answer holds the token of its request');
+  assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
   if (method !== 'HEAD') {
-    if (response.status < 300) assertSuccess(route, response.status, body);
-    else assertFailure(route, response.status, body);
+    if (status < 300) assertSuccess(route, status, body);
+    else assertFailure(route, status, body);
   }
-  return { status: response.status, headers: response.headers, body };
+  return answer;
 }
 
 /** The token of the link in a mail. */
@@ -318,16 +336,9 @@ async function callWebSocket(url: string, route: Route, path: string, options: C
   const authorization = typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {};
   const answer = await askForWebSocket(url + path, { ...authorization, ...options.headers });
   const headers = new Headers(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
-  assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
-  if ('socket' in answer) {
-    answer.socket.terminate();
-    assertSuccess(route, answer.status, undefined);
-    return { status: answer.status, headers, body: undefined };
-  }
-  if (options.token) assert.ok(!answer.text.includes(options.token), 'an answer holds the token of its request');
-  const body: unknown = JSON.parse(answer.text);
-  assertFailure(route, answer.status, body);
-  return { status: answer.status, headers, body };
+  if ('socket' in answer) answer.socket.terminate();
+  const body: unknown = 'socket' in answer ? undefined : JSON.parse(answer.text);
+  return checked(route.method, path, options, { status: answer.status, headers, body });
 }
 
 /** The contract's route for a method and a path. */

@@ -1,0 +1,60 @@
+// Calls routes without HTTP, as another adapter than the server's would.
+import assert from 'node:assert/strict';
+import type { Method } from '@berth/contract/route/route.ts';
+import { callRoute, connectRoute, type RouteCall, type RouteResponse } from '../../src/call/call-route.ts';
+import type { CallControl } from '../../src/call/control.ts';
+import { newRequestId } from '../../src/http/answers/request-id.ts';
+import type { Answer, CallOptions } from './api.ts';
+
+/** `path` with its query, as in a request; `options.rawBody` is not for calls without HTTP. */
+export async function callDirectly(
+  control: CallControl,
+  method: Method,
+  path: string,
+  { token, body, headers = {}, signal }: CallOptions,
+): Promise<Answer> {
+  const url = new URL(path, 'http://direct.example.test');
+  for (const bound of control.routes) {
+    const params = bound.route.method === method ? paramsOf(bound.route.path, url.pathname) : null;
+    if (params === null) continue;
+    const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+    const requestId = newRequestId();
+    const call: RouteCall = {
+      credential: typeof token === 'string' ? `Bearer ${token}` : given.get('authorization'),
+      address: '127.0.0.1',
+      requestId,
+      log: control.context.log.child({ reqId: requestId }),
+      input: {
+        params,
+        query: Object.fromEntries(url.searchParams),
+        header: (name) => [given.get(name) ?? []].flat(),
+        body: () => body,
+      },
+      signal: signal ?? new AbortController().signal,
+    };
+    const response =
+      'connect' in bound ? await connectRoute(control, bound, call) : await callRoute(control, bound, call);
+    return answerOf(response, requestId);
+  }
+  assert.fail(`the contract has no ${method} ${url.pathname}`);
+}
+
+function answerOf(response: Awaited<ReturnType<typeof connectRoute>>, requestId: string): Answer {
+  const headers = new Headers({ ...response.headers, 'x-request-id': requestId });
+  if ('connection' in response) {
+    response.connection.close();
+    return { status: 101, headers, body: undefined };
+  }
+  const { status, body }: RouteResponse = response;
+  return { status, headers, body: JSON.parse(JSON.stringify(body)) };
+}
+
+/** The parameters of a path that fits the pattern; null for any other. */
+function paramsOf(pattern: string, path: string): Record<string, string> | null {
+  const named = pattern.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)');
+  const found = new RegExp(`^${named}$`).exec(path);
+  if (found === null) return null;
+  return Object.fromEntries(
+    Object.entries(found.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
+  );
+}
