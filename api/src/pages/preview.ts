@@ -3,7 +3,7 @@
 // only where there is nowhere to go.
 import { html } from '../rules/html.ts';
 import { PREVIEW_PAGE } from '../rules/previews/path.ts';
-import { letOn, readTeamLink } from '../services/previews/sign-in.ts';
+import { grantPreview, readTeamLink } from '../services/previews/sign-in.ts';
 import { goneLink } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
 import { leave, pathWith, redirect, shown, type Page, type ShownPage, type Visitor } from './site.ts';
@@ -21,7 +21,7 @@ export const previewPage: Page = {
     if (team === null) return UNKNOWN;
     if (visit.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));
     const { loginId, user } = visit.visitor;
-    const way = await letOn(context, { loginId, userId: user.id }, team, path);
+    const way = await grantPreview(context, { loginId, userId: user.id }, team, path);
     if (way === 'not_allowed') return notAllowed(visit.visitor);
     return way === 'sandbox_gone' ? GONE : leave(way.location);
   },

@@ -8,8 +8,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { findOrg, findRole } from '../../store/people/identity.ts';
 import { isId } from '../../store/database/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../../store/access/owned.ts';
-import type { NamedSandbox } from './authentication.ts';
-import type { ServiceContext } from '../context/context.ts';
+import type { AccessContext, NamedSandbox } from './authentication.ts';
 
 /** Parameters of a path, by name. */
 export type PathNames = Readonly<Record<string, string | undefined>>;
@@ -24,7 +23,7 @@ export function namedSandboxId({ sandboxId }: PathNames): string | null {
  * of their sandbox. Gives the org that was decided about, if any.
  */
 export async function authorize(
-  context: ServiceContext,
+  context: AccessContext,
   actor: Actor,
   route: Route,
   params: PathNames,
@@ -54,7 +53,7 @@ export async function authorize(
 
 /** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */
 export async function requireAlso(
-  context: ServiceContext,
+  context: AccessContext,
   actor: Actor,
   orgId: string,
   permission: Parameters<typeof requirePermission>[2],
@@ -78,7 +77,7 @@ function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Rol
   if (route.permission !== null) requirePermission(actor, role, route.permission);
 }
 
-async function roleIn(context: ServiceContext, actor: Actor, orgId: string): Promise<Role | null> {
+async function roleIn(context: AccessContext, actor: Actor, orgId: string): Promise<Role | null> {
   if (actor.kind === 'api_key') return actor.orgId === orgId ? actor.role : null;
   return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
 }

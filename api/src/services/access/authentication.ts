@@ -16,6 +16,8 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { Actor };
 
+export type AccessContext = Pick<ServiceContext, 'callers' | 'db' | 'log'>;
+
 export interface BearerToken {
   kind: AuthKind;
   /** All that is known of it from here on. */
@@ -58,7 +60,7 @@ export interface NamedSandbox {
 
 /** Who holds a token of the right form. Throws `unauthenticated`. */
 export async function authenticate(
-  context: ServiceContext,
+  context: AccessContext,
   presented: Presented,
 ): Promise<{ actor: Actor; named: NamedSandbox }> {
   const { bearer, sandboxId, requestId } = presented;
@@ -84,7 +86,7 @@ function namedIn({ sandbox, roleInOrgOfSandbox }: Found<unknown>): NamedSandbox 
   return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null };
 }
 
-function keyHolder(context: ServiceContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {
+function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {
   if (key === undefined) throw unauthenticated('this API key is unknown');
   if (key.revoked_at !== null) throw unauthenticated(`this API key was revoked at ${key.revoked_at.toISOString()}`);
   if (key.expired) throw unauthenticated(`this API key expired at ${key.expires_at?.toISOString()}`);
@@ -109,7 +111,7 @@ function sessionHolder(session: PresentedSessionToken | undefined, requestId: st
 }
 
 function agentTokenHolder(
-  context: ServiceContext,
+  context: AccessContext,
   token: PresentedAgentToken | undefined,
   requestId: string | null,
 ): Actor {
@@ -127,7 +129,7 @@ function agentTokenHolder(
 }
 
 /** Off the answer's path: when it fails, the credential's `last_used_at` is late by one request. */
-function noteUse(context: ServiceContext, credentialId: string, noted: Promise<void>): void {
+function noteUse(context: AccessContext, credentialId: string, noted: Promise<void>): void {
   noted.catch((error: unknown) =>
     context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'),
   );

@@ -32,10 +32,10 @@ export function readTeamLink(
 }
 
 /**
- * Where the person goes on to, at the path of the preview. `not_allowed`: no member of the
+ * The URL of the preview at the path, with a grant for the person. `not_allowed`: no member of the
  * sandbox's org, or not in a role that may see previews.
  */
-export async function letOn(
+export async function grantPreview(
   context: ServiceContext,
   person: Person,
   link: TeamLink,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readPreviewPlace } from '../../../src/rules/previews/host.ts';
 import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { openPreview, type PreviewAccess, type PreviewRefusal } from '../../../src/services/previews/access.ts';
-import { letOn, readTeamLink } from '../../../src/services/previews/sign-in.ts';
+import { grantPreview, readTeamLink } from '../../../src/services/previews/sign-in.ts';
 import { SandboxChanges } from '../../../src/store/sandboxes/changes.ts';
 import type { TestApi } from '../../world/api.ts';
 
@@ -66,7 +66,7 @@ export async function grantedLink(
   const team = readTeamLink(api.context, { link: link.token, sandbox: link.sandboxId, port: String(link.port) });
   assert.ok(team !== null);
   assert.deepEqual(readPreviewPlace(link.sandboxId, String(link.port)), { sandboxId: team.sandboxId, port: team.port });
-  const way = await letOn(api.context, person, team, '/');
+  const way = await grantPreview(api.context, person, team, '/');
   assert.ok(typeof way === 'object', JSON.stringify(way));
   return { ...link, token: tokenIn(api, way.location) };
 }
