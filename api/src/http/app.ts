@@ -55,9 +55,8 @@ export function newServer({ log, settings, entryPoints, bodyArrivesMs }: AppOpti
 }
 
 function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoint[], bodyArrivesMs: number): Server {
-  const takers = entryPoints.filter(({ takes }) => takes !== undefined);
   const taken = (request: IncomingMessage, response: ServerResponse): boolean =>
-    takers.some((entryPoint) => entryPoint.takes?.(request, response) === true);
+    entryPoints.some((entryPoint) => entryPoint.takes?.(request, response) === true);
   const server = createServer(
     {
       // See `refusalOf`.

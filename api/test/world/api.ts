@@ -40,6 +40,7 @@ import type { Database, NewSandbox, SandboxRow } from '../../src/store/database/
 import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
 import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
+import type { Answer, CallOptions } from './answer.ts';
 import { callDirectly } from './direct-call.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
@@ -47,21 +48,7 @@ import { askForWebSocket } from './websocket-client.ts';
 import { PAYMENTS_STAND_IN, SOLD_PLAN } from './payments-stand-in.ts';
 import { HostStandIn } from './host-stand-in.ts';
 
-export interface Answer {
-  status: number;
-  headers: Headers;
-  /** Parsed JSON; what a test reads of it is its own claim. */
-  body: any; // oxlint-disable-line typescript/no-explicit-any
-}
-
-export interface CallOptions {
-  token?: string | null;
-  body?: unknown;
-  /** Sent as it is, instead of `body`. */
-  rawBody?: string | Uint8Array<ArrayBuffer>;
-  headers?: Record<string, string>;
-  signal?: AbortSignal;
-}
+export type { Answer, CallOptions };
 
 /** An org with an owner's key, as the bootstrap makes one. */
 export interface TestOrg {
@@ -88,9 +75,9 @@ export interface TestApi extends TestOrg, Services {
   /** Steps that services enqueued; only without durable work. */
   steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
-  call(method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
+  call(this: void, method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** The same without HTTP. */
-  callDirectly(method: Method, path: string, options?: CallOptions): Promise<Answer>;
+  callDirectly(this: void, method: Method, path: string, options?: CallOptions): Promise<Answer>;
   /**
    * Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log
    * nor in the database nor in a process list.
@@ -268,8 +255,12 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     makeSandbox: (status, changed = {}) => makeSandbox(db, own, host.hostId, status, changed),
     close: async () => {
       try {
-        app.server.closeAllConnections();
-        await app.close().finally(() => controlPlane.close());
+        try {
+          app.server.closeAllConnections();
+          await app.close();
+        } finally {
+          await controlPlane.close();
+        }
         await scan.check(databaseUrl);
       } finally {
         await front.stop();

@@ -1,10 +1,10 @@
 // Calls routes without HTTP, as another adapter than the server's would.
-import assert from 'node:assert/strict';
 import type { Method } from '@berth/contract/route/route.ts';
+import type { BoundRoute } from '../../src/call/bind.ts';
 import { callRoute, connectRoute, type RouteCall, type RouteResponse } from '../../src/call/call-route.ts';
 import type { CallControl } from '../../src/call/control.ts';
 import { newRequestId } from '../../src/http/answers/request-id.ts';
-import type { Answer, CallOptions } from './api.ts';
+import type { Answer, CallOptions } from './answer.ts';
 
 /** `path` with its query, as in a request; `options.rawBody` is not for calls without HTTP. */
 export async function callDirectly(
@@ -14,29 +14,37 @@ export async function callDirectly(
   { token, body, headers = {}, signal }: CallOptions,
 ): Promise<Answer> {
   const url = new URL(path, 'http://direct.example.test');
-  for (const bound of control.routes) {
-    const params = bound.route.method === method ? paramsOf(bound.route.path, url.pathname) : null;
-    if (params === null) continue;
-    const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    const requestId = newRequestId();
-    const call: RouteCall = {
-      credential: typeof token === 'string' ? `Bearer ${token}` : given.get('authorization'),
-      address: '127.0.0.1',
-      requestId,
-      log: control.context.log.child({ reqId: requestId }),
-      input: {
-        params,
-        query: Object.fromEntries(url.searchParams),
-        header: (name) => [given.get(name) ?? []].flat(),
-        body: () => body,
-      },
-      signal: signal ?? new AbortController().signal,
-    };
-    const response =
-      'connect' in bound ? await connectRoute(control, bound, call) : await callRoute(control, bound, call);
-    return answerOf(response, requestId);
+  const { bound, params } = routeTo(control, method, url.pathname);
+  const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const requestId = newRequestId();
+  const call: RouteCall = {
+    credential: typeof token === 'string' ? `Bearer ${token}` : given.get('authorization'),
+    address: '127.0.0.1',
+    requestId,
+    log: control.context.log.child({ reqId: requestId }),
+    input: {
+      params,
+      query: Object.fromEntries(url.searchParams),
+      header: (name) => [given.get(name) ?? []].flat(),
+      body: () => body,
+    },
+    signal: signal ?? new AbortController().signal,
+  };
+  const response =
+    'connect' in bound ? await connectRoute(control, bound, call) : await callRoute(control, bound, call);
+  return answerOf(response, requestId);
+}
+
+function routeTo(
+  { routes }: CallControl,
+  method: Method,
+  path: string,
+): { bound: BoundRoute; params: Record<string, string> } {
+  for (const bound of routes) {
+    const params = bound.route.method === method ? paramsOf(bound.route.path, path) : null;
+    if (params !== null) return { bound, params };
   }
-  assert.fail(`the contract has no ${method} ${url.pathname}`);
+  throw new Error(`the contract has no ${method} ${path}`);
 }
 
 function answerOf(response: Awaited<ReturnType<typeof connectRoute>>, requestId: string): Answer {
