@@ -17,7 +17,8 @@ export interface LastAnswerBounds {
 
 export const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
 
-const ending = new WeakSet<Socket>();
+/** Replaces `destroySoon` of a socket that is ending: it closes within the bounds. */
+const closesByItself = (): void => undefined;
 
 /**
  * Lets connections of the server end so, of which Node writes the last answer (`Connection: close`,
@@ -32,7 +33,7 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
       if (latest.get(socket)?.complete === false) endBehindAnswer(socket, bounds);
-      else if (!ending.has(socket)) destroySoon();
+      else destroySoon();
     };
   });
 }
@@ -42,8 +43,8 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
  * which nobody knows where it ends.
  */
 export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
-  if (ending.has(socket) || socket.destroyed) return;
-  ending.add(socket);
+  if (socket.destroySoon === closesByItself || socket.destroyed) return;
+  socket.destroySoon = closesByItself;
   listenOn(socket, bounds);
   socket.end();
 }

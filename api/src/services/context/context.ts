@@ -1,5 +1,5 @@
-// What services are given: the database, the lifecycle's queue, the notices of changes, hosts and
-// the plan catalogue. Wired in main.ts.
+// Dependencies of services: database, lifecycle queue, notices of changes, hosts, plan catalogue.
+// Built in control-plane/core.ts.
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';

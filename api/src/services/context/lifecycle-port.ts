@@ -1,6 +1,5 @@
-// What services need of the durable work: to commit a step together with its intent, and to start
-// it at once after the commit. Types only; src/workers implements them and src/main.ts wires them.
-// Services never import a worker.
+// Durable work as services use it: they commit a step together with its intent, and start it right
+// after the commit. Types only; src/workers implements them. Services never import a worker.
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
 export interface LifecycleStep {

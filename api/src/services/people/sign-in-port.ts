@@ -1,5 +1,5 @@
-// What pages and the endpoints below /auth/ need of sign-in. Types and failures only; src/sign-in
-// implements it over the sign-in library and src/main.ts wires it. Nothing else knows the library.
+// Sign-in as pages and the endpoints below /auth/ use it. Types and failures only; src/sign-in
+// implements it over the sign-in library. Nothing else knows the library.
 // A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh
 // token. A SESSION TOKEN is the bearer token of the API that a login gets, again and again, for
 // about an hour each.
