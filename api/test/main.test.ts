@@ -308,7 +308,7 @@ test('no command of the operator loads the client of the payment provider', asyn
     },
   );
   await assert.rejects(ended, ({ stderr }: { stderr: string }) => {
-    assert.match(stderr, /^loaded .*\/services\/billing\.ts$/m, 'what is loaded is seen');
+    assert.match(stderr, /^loaded .*\/services\/billing\/billing\.ts$/m, 'what is loaded is seen');
     assert.doesNotMatch(stderr, /^loaded .*(\/node_modules\/stripe\/|\/payment\/stripe\.ts)/m);
     return true;
   });
