@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from '@berth/machine/roles/control-plane/api-command.ts';
 import { readConfig, type Config } from '@berth/machine/config/config.ts';
-import { CHECKOUT } from '@berth/machine/roles/installation.ts';
+import { CHECKOUT } from '@berth/machine/config/folders.ts';
 import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import { findServiceUser } from '@berth/machine/supervisor/service-user.ts';
 import { apiService, apiUrl } from '@berth/machine/roles/control-plane/service.ts';

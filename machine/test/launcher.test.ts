@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { CHECKOUT } from '../src/roles/installation.ts';
+import { CHECKOUT } from '../src/config/folders.ts';
 
 /** The checkout may be readable by root alone, so a user is played by what `id` says. */
 const ADA = 1_000;

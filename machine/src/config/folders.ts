@@ -3,6 +3,9 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
+/** Folder of the program's files. */
+export const CHECKOUT = join(import.meta.dirname, '../../..');
+
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
 /**

@@ -3,6 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import type { RoleName } from '../supervisor/role.ts';
 
 const run = promisify(execFile);
 
@@ -12,19 +13,22 @@ const run = promisify(execFile);
  */
 export const QEMU_MIN_VERSION = '8.2';
 
-/** Packages and what they are for. */
+const EVERY_ROLE: readonly RoleName[] = ['database', 'host', 'control-plane'];
+const HOST_ONLY: readonly RoleName[] = ['host'];
+
+/** Packages, their purpose, and the roles that need them. */
 export const REQUIRED_PACKAGES = [
-  ['qemu-system-x86', 'runs the virtual machines'],
-  ['qemu-utils', 'makes their disks'],
-  ['bubblewrap', 'confines QEMU, the API, the database and the build of the image'],
-  ['nftables', 'keeps sandboxes apart and gives them the internet'],
-  ['iproute2', 'makes their network namespaces'],
-  ['util-linux', 'drops privileges, enters namespaces, locks files'],
-  ['mount', 'mounts in namespaces of its own'],
-  ['passwd', 'makes the system user'],
-  ['curl', 'calls the API from a shell'],
-  ['ca-certificates', 'lets programs trust what they fetch'],
-  ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from"],
+  ['qemu-system-x86', 'runs the virtual machines', HOST_ONLY],
+  ['qemu-utils', 'makes their disks', HOST_ONLY],
+  ['bubblewrap', 'confines QEMU, the API, the database and the build of the image', EVERY_ROLE],
+  ['nftables', 'keeps sandboxes apart and gives them the internet', HOST_ONLY],
+  ['iproute2', 'makes their network namespaces', HOST_ONLY],
+  ['util-linux', 'drops privileges, enters namespaces, locks files', EVERY_ROLE],
+  ['mount', 'mounts in namespaces of its own', HOST_ONLY],
+  ['passwd', 'makes the system user', EVERY_ROLE],
+  ['curl', 'calls the API from a shell', EVERY_ROLE],
+  ['ca-certificates', 'lets programs trust what they fetch', EVERY_ROLE],
+  ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from", HOST_ONLY],
 ] as const;
 
 /** What the tests use beside those. */
@@ -55,9 +59,17 @@ export interface PackageState {
   tooOld: boolean;
 }
 
-/** State of every required package, and of those for the tests when they are wanted. */
-export async function readPackages(options: { forTests?: boolean } = {}): Promise<PackageState[]> {
-  const wanted = options.forTests === true ? [...REQUIRED_PACKAGES, ...TEST_PACKAGES] : REQUIRED_PACKAGES;
+export interface PackageSelection {
+  /** Also the packages of the tests. */
+  forTests?: boolean;
+  /** The roles of this computer; all of them by default. */
+  roles?: readonly RoleName[];
+}
+
+/** State of the packages that the roles need, and of those for the tests. */
+export async function readPackages({ forTests = false, roles }: PackageSelection = {}): Promise<PackageState[]> {
+  const required = REQUIRED_PACKAGES.filter(([, , users]) => roles?.some((role) => users.includes(role)) ?? true);
+  const wanted = forTests ? [...required, ...TEST_PACKAGES] : required;
   const versions = await installedVersions(wanted.map(([name]) => name));
   return wanted.map(([name, purpose]) => {
     const version = versions.get(name) ?? null;

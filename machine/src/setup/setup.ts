@@ -11,7 +11,7 @@ import type { Config } from '../config/config.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress, Report } from '../output/progress.ts';
 import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';
-import type { PackageState } from './packages.ts';
+import type { PackageSelection, PackageState } from './packages.ts';
 
 const BACKPORTS_FILE = {
   name: 'berth-backports',
@@ -27,22 +27,17 @@ export interface SetUpContext {
   signal: AbortSignal;
 }
 
-export interface SetUpOptions {
-  /** Also what the tests need. */
-  forTests?: boolean;
-}
-
 /** What the set-up made ready, as variables for the processes that use it. */
 export type Ready = { BERTH_IMAGE_FOLDER?: string };
 
 /**
- * Makes the machine ready for the configured driver. A second run finds everything done. Two at
- * once take turns.
+ * Makes this computer ready for its roles: packages, and for a host with QEMU the image and the
+ * template. A second run finds everything done. Concurrent runs take turns.
  */
-export async function setUp(context: SetUpContext, options: SetUpOptions = {}): Promise<Ready> {
+export async function setUp(context: SetUpContext, options: PackageSelection = {}): Promise<Ready> {
   const { config, progress, environment, signal } = context;
   await setUpPackages(context, options);
-  if (config.driver === 'fake') return {};
+  if (config.driver === 'fake' || options.roles?.includes('host') === false) return {};
 
   const { cacheFolder, guestCidr } = config;
   const given = environment['BERTH_IMAGE_FOLDER'];
@@ -55,10 +50,10 @@ export async function setUp(context: SetUpContext, options: SetUpOptions = {}): 
   return { BERTH_IMAGE_FOLDER: image.folder };
 }
 
-/** The part of the set-up that the database and the API need. */
+/** Installs the packages alone: enough for the database and the API. */
 export async function setUpPackages(
   { config, progress, signal }: SetUpContext,
-  options: SetUpOptions = {},
+  options: PackageSelection = {},
 ): Promise<void> {
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
@@ -77,7 +72,7 @@ function describeBuild({ message, done, total }: BuildProgress): string {
   return total === undefined ? message : `${message}: ${done ?? 0} of ${total}`;
 }
 
-async function ensurePackages(progress: Progress, options: SetUpOptions): Promise<void> {
+async function ensurePackages(progress: Progress, options: PackageSelection): Promise<void> {
   const distribution = await readDistribution();
   if (!isTested(distribution))
     progress.say(`! ${distribution.prettyName || 'this system'} is untested: Berth is tested on Debian 12 and 13`);
@@ -99,7 +94,7 @@ async function ensurePackages(progress: Progress, options: SetUpOptions): Promis
     throw new OperatorFailure(`still missing after the installation: ${still.map(describe).join(', ')}`);
 }
 
-async function readPackagesOrFail(systemName: string, options: SetUpOptions): Promise<PackageState[]> {
+async function readPackagesOrFail(systemName: string, options: PackageSelection): Promise<PackageState[]> {
   try {
     return await readPackages(options);
   } catch (error) {

@@ -2,7 +2,7 @@
 // The table also orders the runs.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CHECKOUT } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
 
 const TABLE = join(CHECKOUT, 'docs/measurements/test-suite.md');
 const ROW = /^\| `(?<file>[^`]+)` \| (?<seconds>[\d.]+) \| (?<cpuSeconds>[\d.]+|-) \|/gm;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorFailure } from '../output/failure.ts';
-import { CHECKOUT } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
 import { setUp } from '../setup/setup.ts';
 import type { Ready } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';

@@ -1,6 +1,6 @@
 // `berth chaos`: runs e2e/chaos/main.ts on a machine that is ready.
 import { join } from 'node:path';
-import { CHECKOUT } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';

@@ -2,14 +2,22 @@
 // be missed.
 import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
-import { installationChecks } from '../doctor/installation-checks.ts';
+import { dataFolderCheck, supervisorCheck } from '../doctor/instance-checks.ts';
 import { machineChecks } from '../doctor/machine-checks.ts';
+import { portCheck } from '../roles/control-plane/checks.ts';
+import { databaseCheck } from '../roles/database/checks.ts';
+import { networkChecks } from '../roles/host/network-checks.ts';
 import { vmChecks } from '../roles/host/vm-checks.ts';
 import type { VerbContext } from './context.ts';
 
 /** Exit code 1 when there is a fault. */
 export async function doctor({ config, progress, print, signal }: VerbContext): Promise<number> {
-  const checks = [...machineChecks(config), ...installationChecks(config), ...vmChecks(config, signal)];
+  const checks = [
+    ...machineChecks(config),
+    ...[supervisorCheck, portCheck, dataFolderCheck, databaseCheck].map((check) => check(config)),
+    ...networkChecks(config),
+    ...vmChecks(config, signal),
+  ];
   const findings: Finding[] = [];
   for (const check of checks) findings.push(...(await progress.step(check.subject, () => runCheck(check))));
 

@@ -1,7 +1,7 @@
 // `berth fuzz` and `berth fuzz-api`: run e2e/fuzz/main.ts and e2e/fuzz-api/main.ts on a machine
 // that is ready.
 import { join } from 'node:path';
-import { CHECKOUT } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';

@@ -1,7 +1,8 @@
 // What the verbs that use the API's program on the machine itself have in common: the folders, the
 // user, and a database for as long as it takes.
-import type { ApiServiceOptions } from '../roles/control-plane/service.ts';
-import { CHECKOUT, serviceVariables } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
+import type { RoleContext } from '../supervisor/role.ts';
+import { serviceVariables } from '../supervisor/start-roles.ts';
 import { instancePaths, prepareInstance } from '../supervisor/instance.ts';
 import { startPostgres } from '../roles/database/postgres.ts';
 import { findServiceUser } from '../supervisor/service-user.ts';
@@ -11,7 +12,7 @@ import type { VerbContext } from './context.ts';
 /** Runs `work` with the database of the installation, whether its service runs or not. */
 export async function withApiOnMachine<T>(
   context: VerbContext,
-  work: (options: ApiServiceOptions) => Promise<T>,
+  work: (options: RoleContext) => Promise<T>,
 ): Promise<T> {
   const { config, environment } = context;
   await setUpPackages(context);

@@ -3,7 +3,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OperatorFailure } from '../output/failure.ts';
-import { CHECKOUT } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';

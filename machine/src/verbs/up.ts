@@ -1,6 +1,8 @@
 // `berth up`: makes the machine ready, starts everything and stays until it is told to stop.
 import { OperatorFailure } from '../output/failure.ts';
-import { AlreadyRunning, CHECKOUT, startInstallation } from '../roles/installation.ts';
+import { CHECKOUT } from '../config/folders.ts';
+import { startInstallation } from '../roles/installation.ts';
+import { AlreadyRunning } from '../supervisor/start-roles.ts';
 import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
 import { requireFreePort } from '../config/ports.ts';
 import { apiUrl } from '../roles/control-plane/service.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isAtLeast, isTested, readPackages } from '../../src/setup/packages.ts';
+import type { RoleName } from '../../src/supervisor/role.ts';
 
 test('versions are compared by their upstream part', () => {
   assert.equal(isAtLeast('1:7.2+dfsg-7+deb12u18', '8.2'), false);
@@ -25,4 +26,17 @@ test('on a machine that was set up, no required package is missing or too old', 
     packages.filter((state) => state.version === null || state.tooOld),
     [],
   );
+});
+
+test('only a host needs QEMU and the tools of its network', async () => {
+  const names = async (roles: readonly RoleName[]): Promise<string[]> =>
+    (await readPackages({ roles })).map((state) => state.name);
+  const controlPlane = await names(['control-plane', 'database']);
+  for (const name of ['qemu-system-x86', 'qemu-utils', 'nftables', 'iproute2'])
+    assert.equal(controlPlane.includes(name), false, name);
+  assert.deepEqual(
+    await names(['host', 'control-plane', 'database']),
+    (await readPackages()).map(({ name }) => name),
+  );
+  assert.ok(controlPlane.includes('bubblewrap'));
 });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { startConfined } from '../../supervisor/child.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import { confinedApi, withPlansOfLastUp } from './service.ts';
-import type { ApiServiceOptions } from './service.ts';
+import type { RoleContext } from '../../supervisor/role.ts';
 
 const DEADLINE_MS = 120_000;
 
@@ -30,12 +30,12 @@ export type BootstrapResult = z.infer<typeof bootstrapResult>;
 export const mintedKey = z.object({ keyId: z.string(), token: z.string() });
 export type MintedKey = z.infer<typeof mintedKey>;
 
-export async function bootstrap(options: ApiServiceOptions): Promise<BootstrapResult> {
+export async function bootstrap(options: RoleContext): Promise<BootstrapResult> {
   return bootstrapResult.parse(await runApiCommand(options, ['bootstrap']));
 }
 
 /** Mints an operator key of the owner's. */
-export async function createKey(options: ApiServiceOptions, name: string): Promise<MintedKey> {
+export async function createKey(options: RoleContext, name: string): Promise<MintedKey> {
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
 }
 
@@ -52,7 +52,7 @@ export const ownerLink = z.object({
 export type OwnerLink = z.infer<typeof ownerLink>;
 
 /** Makes a new link; earlier ones stop working. */
-export async function makeOwnerLink(options: ApiServiceOptions): Promise<OwnerLink> {
+export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
   return ownerLink.parse(await runApiCommand(options, ['owner-link']));
 }
 
@@ -65,7 +65,7 @@ export const planChange = z.object({
 export type PlanChange = z.infer<typeof planChange>;
 
 /** Puts a plan of the catalogue in force for the org; null: the first. */
-export async function setPlan(options: ApiServiceOptions, org: string | null, plan: string): Promise<PlanChange> {
+export async function setPlan(options: RoleContext, org: string | null, plan: string): Promise<PlanChange> {
   return planChange.parse(
     await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),
   );
@@ -75,7 +75,7 @@ export async function setPlan(options: ApiServiceOptions, org: string | null, pl
  * Runs the API's program with these arguments; its last line of output is its JSON answer, the
  * lines before are its log.
  */
-async function runApiCommand(options: ApiServiceOptions, args: readonly string[]): Promise<unknown> {
+async function runApiCommand(options: RoleContext, args: readonly string[]): Promise<unknown> {
   let output = '';
   const child = await startConfined(await withPlansOfLastUp(options, await confinedApi(options, args)), (chunk) => {
     output += chunk.toString('utf8');

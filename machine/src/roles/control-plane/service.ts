@@ -9,8 +9,8 @@ import type { Bind, Confined } from '../../supervisor/confinement.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import { withOperatorSecrets } from './operator-secrets.ts';
 import { socketDatabaseUrl } from '../database/connection.ts';
-import type { ServiceUser } from '../../supervisor/service-user.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';
+import type { RoleContext } from '../../supervisor/role.ts';
 import type { Service } from '../../supervisor/service.ts';
 
 /** The first start makes the tables. */
@@ -18,16 +18,7 @@ const ANSWER_DEADLINE_MS = 120_000;
 const STOP_GRACE_MS = 20_000;
 const CALL_DEADLINE_MS = 5_000;
 
-export interface ApiServiceOptions {
-  checkout: string;
-  config: Config;
-  paths: InstancePaths;
-  user: ServiceUser;
-  /** BERTH_* of the operator, for what has no flag here. */
-  environment: Readonly<Record<string, string>>;
-}
-
-export function apiService(options: ApiServiceOptions): Service {
+export function apiService(options: RoleContext): Service {
   return {
     name: 'api',
     start: (onOutput, signal) =>
@@ -46,12 +37,12 @@ export function apiService(options: ApiServiceOptions): Service {
 }
 
 /** What the serving API alone reads. */
-function serving(options: ApiServiceOptions, api: Confined): Confined {
+function serving(options: RoleContext, api: Confined): Confined {
   return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
 }
 
 /** The serving API alone reads the plan catalogue, from the copy that was made for it. */
-export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 'paths'>, api: Confined): Confined {
+export function withPlans({ config, paths }: Pick<RoleContext, 'config' | 'paths'>, api: Confined): Confined {
   if (config.plansFile === null) return api;
 
   return {
@@ -65,7 +56,7 @@ export function withPlans({ config, paths }: Pick<ApiServiceOptions, 'config' | 
  * A command of the API with the catalogue of the last `up`, which is that of the API that runs; the
  * operator's own file is not to be seen from inside.
  */
-export async function withPlansOfLastUp({ paths }: Pick<ApiServiceOptions, 'paths'>, api: Confined): Promise<Confined> {
+export async function withPlansOfLastUp({ paths }: Pick<RoleContext, 'paths'>, api: Confined): Promise<Confined> {
   const there = await access(paths.plans).then(
     () => true,
     () => false,
@@ -78,7 +69,7 @@ export async function withPlansOfLastUp({ paths }: Pick<ApiServiceOptions, 'path
 }
 
 /** The API's program with arguments, as the API itself runs. */
-export async function confinedApi(options: ApiServiceOptions, args: readonly string[]): Promise<Confined> {
+export async function confinedApi(options: RoleContext, args: readonly string[]): Promise<Confined> {
   const { checkout, config, paths, user } = options;
   const compiled = join(config.cacheFolder, 'node-compile-api');
   await mkdir(compiled, { recursive: true });

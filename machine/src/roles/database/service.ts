@@ -1,7 +1,12 @@
-// The embedded database as a service.
+// The embedded database as a service and as a role.
+import type { Service } from '../../supervisor/service.ts';
+import { plainRole } from '../../supervisor/role.ts';
 import { startPostgres } from './postgres.ts';
 import type { PostgresOptions } from './postgres.ts';
-import type { Service } from '../../supervisor/service.ts';
+
+export const DATABASE = plainRole('database', ({ config, paths, user }) => [
+  databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder }),
+]);
 
 export function databaseService(options: Omit<PostgresOptions, 'onOutput'>): Service {
   return {

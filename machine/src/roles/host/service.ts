@@ -6,11 +6,10 @@ import { join } from 'node:path';
 import { hostInfo, vmList } from '@berth/protocol/host.ts';
 import type { HostInfo, VmView } from '@berth/protocol/host.ts';
 import { startPlain } from '../../supervisor/child.ts';
-import type { Config } from '../../config/config.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
-import type { ServiceUser } from '../../supervisor/service-user.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';
 import type { Service } from '../../supervisor/service.ts';
+import { plainRole, type RoleContext } from '../../supervisor/role.ts';
 
 /** A daemon that comes back adopts its VMs and reaps what nobody owns before it answers. */
 const ANSWER_DEADLINE_MS = 120_000;
@@ -18,16 +17,10 @@ const STOP_GRACE_MS = 30_000;
 const CALL_DEADLINE_MS = 5_000;
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
-export interface HostServiceOptions {
-  checkout: string;
-  config: Config;
-  paths: InstancePaths;
-  user: ServiceUser;
-  /** BERTH_* of the operator, for what has no flag here. */
-  environment: Readonly<Record<string, string>>;
-}
+/** The host daemon and nothing else: needs no database and no API. */
+export const HOST = plainRole('host', (context) => [hostService(context)]);
 
-export function hostService(options: HostServiceOptions): Service {
+export function hostService(options: RoleContext): Service {
   const { checkout, config, paths, user } = options;
   const flags = Object.entries({
     driver: config.driver,

@@ -1,0 +1,58 @@
+// Checks of one data folder, whatever roles it has: its supervisor and its secrets. Read-only.
+import { stat } from 'node:fs/promises';
+import { isSame } from '@berth/os/process-identity.ts';
+import type { Config } from '../config/config.ts';
+import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
+import { fault, ok } from './check.ts';
+import type { Check, Finding } from './check.ts';
+
+export const supervisorCheck = (config: Config): Check => ({ subject: 'service', run: () => checkService(config) });
+
+export const dataFolderCheck = (config: Config): Check => ({
+  subject: 'data folder',
+  run: () => checkDataFolder(config),
+});
+
+async function checkService(config: Config): Promise<Finding[]> {
+  const paths = instancePaths(config.dataFolder);
+  if (!(await isSupervised(paths))) return [ok('service', `does not run with ${config.dataFolder}`)];
+
+  const record = await readInstanceRecord(paths);
+  if (record === null) return [ok('service', 'is just starting')];
+
+  const dead: string[] = [];
+  for (const [name, process] of Object.entries(record.services)) if (!(await isSame(process))) dead.push(name);
+
+  const detail = `runs: pid ${record.supervisor.pid}, ${record.url}`;
+  return [
+    dead.length === 0
+      ? ok('service', detail)
+      : fault(
+          'service',
+          `${detail}; not running: ${dead.join(', ')}`,
+          `its supervisor starts them again; the reason is in ${paths.log}`,
+        ),
+  ];
+}
+
+async function checkDataFolder(config: Config): Promise<Finding[]> {
+  const paths = instancePaths(config.dataFolder);
+  try {
+    const { mode } = await stat(paths.secrets);
+    const open = (mode & 0o077) !== 0;
+    return [
+      open
+        ? fault(
+            'data folder',
+            `${paths.secrets} can be entered by others (mode ${(mode & 0o777).toString(8)})`,
+            `chmod 700 ${paths.secrets}`,
+          )
+        : ok('data folder', config.dataFolder),
+    ];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      return [ok('data folder', `${config.dataFolder}: made at the first start`)];
+
+    throw error;
+  }
+}

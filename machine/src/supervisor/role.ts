@@ -1,0 +1,35 @@
+// A role of this computer in an installation: which services the supervisor keeps running, and what
+// they need beforehand. A computer has one role or several.
+import type { Config } from '../config/config.ts';
+import type { InstancePaths } from './instance.ts';
+import type { ServiceUser } from './service-user.ts';
+import type { Service } from './service.ts';
+
+export type RoleName = 'database' | 'host' | 'control-plane';
+
+export interface RoleContext {
+  /** Folder of the program's files. */
+  checkout: string;
+  config: Config;
+  paths: InstancePaths;
+  user: ServiceUser;
+  /** BERTH_* of the operator, for settings without a flag. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export interface Role {
+  name: RoleName;
+  /** Throws an OperatorFailure when the services cannot run here. Changes nothing. */
+  check(context: RoleContext): Promise<void>;
+  /** Writes the files that the services read. The instance's folders exist. */
+  prepare(context: RoleContext, environment: Readonly<NodeJS.ProcessEnv>): Promise<void>;
+  /** In the order of their start. */
+  services(context: RoleContext): readonly Service[];
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+/** A role without checks and files of its own. */
+export function plainRole(name: RoleName, services: Role['services']): Role {
+  return { name, check: nothing, prepare: nothing, services };
+}

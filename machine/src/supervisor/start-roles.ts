@@ -1,0 +1,194 @@
+// Runs the services of some roles with one data folder under one supervisor. Owns the lock, the
+// logs, the record of what runs, and the end of what an earlier supervisor left.
+import { join } from 'node:path';
+import type { HeldLock } from '@berth/os/file-lock.ts';
+import { LogFile } from '@berth/os/log-file.ts';
+import { readProcess } from '@berth/os/process-identity.ts';
+import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { Turns } from '@berth/os/turns.ts';
+import type { Config } from '../config/config.ts';
+import { OperatorFailure } from '../output/failure.ts';
+import type { Progress } from '../output/progress.ts';
+import {
+  endRecordedServices,
+  instancePaths,
+  lockInstance,
+  prepareInstance,
+  readInstanceRecord,
+  writeInstanceRecord,
+} from './instance.ts';
+import type { InstanceRecord } from './instance.ts';
+import { findServiceUser } from './service-user.ts';
+import type { RunningService, Service } from './service.ts';
+import { Supervisor } from './supervisor.ts';
+import type { SupervisorEvent } from './supervisor.ts';
+import type { Role, RoleContext } from './role.ts';
+
+export interface RolesOptions {
+  roles: readonly Role[];
+  /** Addresses for the record. */
+  urls: Pick<InstanceRecord, 'url' | 'publicUrl'>;
+  checkout: string;
+  config: Config;
+  progress: Progress;
+  environment: Readonly<NodeJS.ProcessEnv>;
+  /** An event of a service. Also in log/supervisor.log. */
+  onEvent(event: SupervisorEvent): void;
+}
+
+export interface RunningRoles<T> {
+  context: RoleContext;
+  /** Result of `afterStart`. */
+  result: T;
+  /** Stops every service, the last one first; VMs go on. Idempotent. */
+  stop: () => Promise<void>;
+}
+
+/** Another supervisor has the data folder. */
+export class AlreadyRunning extends OperatorFailure {
+  readonly record: InstanceRecord | null;
+
+  constructor(dataFolder: string, record: InstanceRecord | null) {
+    super(
+      `Berth already runs with ${dataFolder}${record === null ? '' : ` (pid ${record.supervisor.pid}): ${record.url}`}`,
+    );
+    this.record = record;
+  }
+}
+
+/**
+ * Starts the services of every role and then runs `afterStart`; resolves when both are done. Throws
+ * {@link AlreadyRunning}, or an {@link OperatorFailure} when a service cannot start; nothing runs
+ * then. `signal` cancels the start.
+ */
+export async function startRoles<T>(
+  options: RolesOptions,
+  afterStart: (context: RoleContext) => Promise<T>,
+  signal: AbortSignal,
+): Promise<RunningRoles<T>> {
+  const paths = instancePaths(options.config.dataFolder);
+  const lock = await lockInstance(paths);
+  if (lock === null) throw new AlreadyRunning(options.config.dataFolder, await readInstanceRecord(paths));
+
+  try {
+    const context = await prepareRoles(options);
+    return await supervise(options, context, lock, afterStart, signal);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function prepareRoles(options: RolesOptions): Promise<RoleContext> {
+  const { checkout, config, roles } = options;
+  const paths = instancePaths(config.dataFolder);
+  await endRecordedServices(await readInstanceRecord(paths));
+  const user = await findServiceUser(options.environment);
+  const context = { checkout, config, paths, user, environment: serviceVariables(options.environment) };
+  for (const role of roles) await role.check(context);
+  await prepareInstance(paths, user);
+  for (const role of roles) await role.prepare(context, options.environment);
+  return context;
+}
+
+async function supervise<T>(
+  options: RolesOptions,
+  context: RoleContext,
+  lock: HeldLock,
+  afterStart: (context: RoleContext) => Promise<T>,
+  signal: AbortSignal,
+): Promise<RunningRoles<T>> {
+  const { progress } = options;
+  const { paths } = context;
+  const record: InstanceRecord = { supervisor: await ownProcess(), ...options.urls, services: {} };
+  await writeInstanceRecord(paths, record);
+
+  const logs = new Map<string, LogFile>();
+  const log = (name: string): LogFile => {
+    const known = logs.get(name) ?? new LogFile(join(paths.log, `${name}.log`));
+    logs.set(name, known);
+    return known;
+  };
+  const recording = new Turns();
+  const services = options.roles.flatMap((role) => role.services(context)).map((service) => shown(service, progress));
+  const supervisor = new Supervisor({
+    services,
+    output: (name) => (chunk) => log(name).write(chunk),
+    onEvent: (event) => {
+      log('supervisor').write(Buffer.from(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`));
+      if (event.kind === 'started') {
+        record.services[event.service] = event.process;
+        // Two services may start in the same moment.
+        recording
+          .take(() => writeInstanceRecord(paths, record))
+          .catch((error: Error) => progress.say(`! ${paths.record} could not be written: ${error.message}`));
+      }
+      options.onEvent(event);
+    },
+  });
+  let stopped: Promise<void> | null = null;
+  const stop = (): Promise<void> => {
+    stopped ??= (async () => {
+      await supervisor.stop();
+      logs.forEach((file) => file.close());
+      await lock.release();
+    })();
+    return stopped;
+  };
+  const giveUp = (): void => void stop();
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    await supervisor.start();
+    return { context, result: await afterStart(context), stop };
+  } catch (error) {
+    await stop();
+    if (signal.aborted || error instanceof OperatorFailure) throw error;
+
+    throw new OperatorFailure((error as Error).message, {
+      remedy: `the logs are in ${paths.log}; ./berth doctor checks the machine`,
+      cause: error,
+    });
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** Shows the first start of a service that takes its time. */
+function shown(service: Service, progress: Progress): Service {
+  let started = false;
+  const start: Service['start'] = async (onOutput, signal): Promise<RunningService> => {
+    if (started) return service.start(onOutput, signal);
+
+    const running = await progress.step(`start of the ${service.name}`, () => service.start(onOutput, signal));
+    started = true;
+    return running;
+  };
+  return { name: service.name, start };
+}
+
+async function ownProcess(): Promise<ProcessIdentity> {
+  const own = await readProcess(process.pid);
+  if (own === null) throw new Error('this process is not in /proc');
+
+  return own;
+}
+
+/**
+ * What the operator set for the services. The database's address goes to the API alone; flags
+ * replace the others.
+ */
+export function serviceVariables(environment: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
+  const kept = Object.entries(environment).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined &&
+      (entry[0].startsWith('BERTH_') || entry[0] === 'NODE_EXTRA_CA_CERTS') &&
+      ![
+        'BERTH_DATABASE_URL',
+        'BERTH_CALLER_UID',
+        'BERTH_CALLER_HOME',
+        'BERTH_HOST_LISTEN',
+        'BERTH_PLANS_FILE',
+      ].includes(entry[0]),
+  );
+  return Object.fromEntries(kept);
+}
