@@ -4,10 +4,20 @@ import { layerDirection } from './rules/layers.ts';
 import { packageExports } from './rules/package-exports.ts';
 import { fileLengths, folderSizes } from './rules/sizes.ts';
 import { testTitles } from './rules/test-titles.ts';
+import { unusedExports } from './rules/unused-exports.ts';
 import { lineWidths } from './rules/widths.ts';
 import { readTree } from './source/tree.ts';
 
-const RULES = { layerDirection, packageExports, fileLengths, folderSizes, lineWidths, testTitles, importCycles };
+const RULES = {
+  layerDirection,
+  packageExports,
+  fileLengths,
+  folderSizes,
+  lineWidths,
+  testTitles,
+  importCycles,
+  unusedExports,
+};
 
 const wanted = process.argv.slice(2);
 const files = readTree();

@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import type { SourceFile } from '../source/tree.ts';
 
-export const FILE_LINES = 300;
+const FILE_LINES = 300;
 export const TEST_LINES = 500;
 export const FOLDER_FILES = 20;
 

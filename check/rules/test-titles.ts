@@ -1,7 +1,7 @@
 // Test titles: subject, verb, outcome, short enough for one line of a report.
 import type { SourceFile } from '../source/tree.ts';
 
-export const TITLE_CHARACTERS = 100;
+const TITLE_CHARACTERS = 100;
 const TITLE =
   /^\s*(?:void |await )?(?:t\.)?(?:test|it|describe|suite)(?:\.\w+)?\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/gm;
 

@@ -1,8 +1,8 @@
 // Line widths. The formatter breaks code; strings and comments are broken by hand.
 import type { SourceFile } from '../source/tree.ts';
 
-export const CODE_COLUMNS = 120;
-export const COMMENT_COLUMNS = 100;
+const CODE_COLUMNS = 120;
+const COMMENT_COLUMNS = 100;
 const COMMENT = /^\s*(?:\/\/|\/?\*)/;
 /** A line of one word, such as a URL, cannot be broken. */
 const UNBREAKABLE = /^\s*(?:\/\/|\*)?\s*\S+$/;

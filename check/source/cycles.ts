@@ -1,6 +1,6 @@
 // Cycles in a directed graph: its strongly connected components of more than one node (Tarjan).
 
-export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
+type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** The groups of nodes that reach each other, each sorted. */
 export function findCycles(graph: Graph): string[][] {

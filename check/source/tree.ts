@@ -18,7 +18,7 @@ export interface SourceFile {
   imports: readonly Import[];
 }
 
-export interface Import {
+interface Import {
   /** As written. */
   specifier: string;
   /** The imported file of this checkout, relative to its root. Null: a package, or a Node module. */

@@ -6,6 +6,7 @@ import { layerDirection } from '../rules/layers.ts';
 import { packageExports } from '../rules/package-exports.ts';
 import { fileLengths, folderSizes, FOLDER_FILES, TEST_LINES } from '../rules/sizes.ts';
 import { testTitles, titlesOf } from '../rules/test-titles.ts';
+import { unusedExports } from '../rules/unused-exports.ts';
 import { lineWidths } from '../rules/widths.ts';
 import { sourceFile } from './source-file.ts';
 
@@ -96,4 +97,18 @@ test('packageExports reports a relative import of another workspace, except in t
   ]);
   assert.deepEqual(inside('host/src/make-driver.ts'), []);
   assert.deepEqual(inside('e2e/crash/lifecycle.test.ts'), []);
+});
+
+test('unusedExports reports an exported name that no other file imports', () => {
+  const module = sourceFile('os/src/turns.ts', 'export class Turns {}\nexport const LIMIT = 1;\n');
+  const user = sourceFile('os/src/user.ts', "import { Turns as Line } from './os/src/turns.ts';\n", [
+    'os/src/turns.ts',
+  ]);
+  assert.deepEqual(unusedExports([module, user]), ['os/src/turns.ts: no other file imports LIMIT']);
+});
+
+test('unusedExports leaves out modules that are imported as a whole, and folders not covered', () => {
+  const module = sourceFile('os/src/turns.ts', 'export const LIMIT = 1;\n');
+  const whole = sourceFile('os/src/user.ts', "import * as turns from './os/src/turns.ts';\n", ['os/src/turns.ts']);
+  assert.deepEqual(unusedExports([module, whole, sourceFile('bench/create.ts', 'export const LIMIT = 1;\n')]), []);
 });

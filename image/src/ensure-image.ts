@@ -26,7 +26,7 @@ import type { OnProgress } from './build/progress.ts';
 
 export type { Progress as BuildProgress } from './build/progress.ts';
 
-export interface EnsureImageOptions {
+interface EnsureImageOptions {
   /** Absolute path; made when it is not there. */
   cacheFolder: string;
   /** Build from exactly these versions instead of the archive's newest. */

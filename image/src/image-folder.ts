@@ -13,7 +13,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** Names of an image's files, fixed. */
 export const IMAGE_FILES = ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'] as const;
-export type ImageFile = (typeof IMAGE_FILES)[number];
+type ImageFile = (typeof IMAGE_FILES)[number];
 
 const imageRecord = z.strictObject({
   format: z.literal(1),
@@ -35,7 +35,7 @@ const imageRecord = z.strictObject({
   ),
 });
 /** Content of `image.json`. */
-export type ImageRecord = z.infer<typeof imageRecord>;
+type ImageRecord = z.infer<typeof imageRecord>;
 
 /** A verified image. Paths are absolute. */
 export interface Image {

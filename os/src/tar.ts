@@ -3,7 +3,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 
-export const TAR_BLOCK_BYTES = 512;
+const TAR_BLOCK_BYTES = 512;
 
 interface TarOwner {
   uid: number;

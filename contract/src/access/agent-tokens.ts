@@ -13,7 +13,7 @@ export const agentTokenAccess = z.enum(['read_only', 'read_send']).meta({
     'send messages and interrupt.',
 });
 
-export const agentToken = z
+const agentToken = z
   .strictObject({
     id: idText,
     name: z.string(),
@@ -29,7 +29,7 @@ export const agentToken = z
   .meta({ id: 'AgentToken', description: 'Metadata of a personal agent token, without the token itself.' });
 export type AgentToken = z.infer<typeof agentToken>;
 
-export const createAgentTokenBody = z
+const createAgentTokenBody = z
   .strictObject({
     name: text(1, NAME_CHARACTERS),
     expiresInDays: z.int().min(AGENT_TOKEN_DAYS.min).max(AGENT_TOKEN_DAYS.max).optional(),

@@ -8,7 +8,7 @@ import { permission } from '../route/permissions.ts';
 import { defineRoute } from '../route/route.ts';
 import { idText, text, timestamp } from '../route/text.ts';
 
-export const apiKey = z
+const apiKey = z
   .strictObject({
     id: idText,
     orgId: idText,
@@ -26,7 +26,7 @@ export type ApiKey = z.infer<typeof apiKey>;
 
 const orgParams = z.object({ orgId: idText });
 
-export const createApiKeyBody = z.strictObject({
+const createApiKeyBody = z.strictObject({
   name: text(1, NAME_CHARACTERS),
   expiresInDays: z
     .int()

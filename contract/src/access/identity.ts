@@ -6,7 +6,7 @@ import { defineRoute } from '../route/route.ts';
 import { idText, timestamp } from '../route/text.ts';
 
 /** spec: Identity. With an API key: its creator. */
-export const identity = z
+const identity = z
   .strictObject({ id: idText, email: z.string().nullable(), displayName: z.string().nullable() })
   .meta({ id: 'Identity', description: 'The calling user; with an API key or a personal agent token, its creator.' });
 export type Identity = z.infer<typeof identity>;

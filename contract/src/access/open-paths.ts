@@ -3,7 +3,7 @@
 // Paths below /auth/ use the request and error formats of OAuth (RFC 6749, 7009, 8628).
 import type { Method } from '../route/route.ts';
 
-export interface OpenPath {
+interface OpenPath {
   method: Exclude<Method, 'PUT' | 'PATCH' | 'DELETE'>;
   path: string;
   why: string;

@@ -24,7 +24,7 @@ export const activitySubjectKind = z.enum([
   'preview_link',
 ]);
 
-export const activityEntry = z
+const activityEntry = z
   .strictObject({
     id: idText,
     at: timestamp,

@@ -4,7 +4,7 @@ import { plan } from './plans.ts';
 import { defineRoute } from '../route/route.ts';
 import { idText, timestamp } from '../route/text.ts';
 
-export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).meta({
+const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).meta({
   id: 'SubscriptionStatus',
   description:
     '`active`: the plan applies. `past_due`: a payment failed and the provider retries; the plan applies ' +
@@ -13,9 +13,9 @@ export const subscriptionStatus = z.enum(['active', 'past_due', 'canceled']).met
 export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 
 /** The payment provider. */
-export const paymentProvider = z.enum(['stripe']);
+const paymentProvider = z.enum(['stripe']);
 
-export const subscription = z
+const subscription = z
   .strictObject({
     plan: plan.omit({ priceId: true }),
     status: subscriptionStatus,
@@ -37,13 +37,12 @@ export const subscription = z
   .meta({ id: 'Subscription', description: "The org's plan and its billing period." });
 export type Subscription = z.infer<typeof subscription>;
 
-export const checkout = z.strictObject({
+const checkout = z.strictObject({
   /** Payment page of the provider, for the paying user. */
   url: z.url({ protocol: /^https?$/ }),
   /** Expiry of the page; null if the provider reports none. */
   expiresAt: timestamp.nullable(),
 });
-export type Checkout = z.infer<typeof checkout>;
 
 const orgParams = z.object({ orgId: idText });
 

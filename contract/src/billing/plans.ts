@@ -49,7 +49,6 @@ export const planCatalogue = z
       });
     }
   });
-export type PlanCatalogue = z.infer<typeof planCatalogue>;
 
 /** Plan of orgs without a subscription to another one. */
 export const SELF_HOSTED_PLAN: Plan = {

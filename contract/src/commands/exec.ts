@@ -7,7 +7,7 @@ import { sandboxParams } from '../sandboxes/sandboxes.ts';
 import { text } from '../route/text.ts';
 
 /** The spec's table is complete: unknown fields are rejected. */
-export const execBody = z.strictObject({
+const execBody = z.strictObject({
   command: text(1, EXEC_LIMITS.commandCharacters).describe('Command for /bin/sh in /code.'),
   timeoutSeconds: z
     .int()

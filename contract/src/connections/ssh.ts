@@ -7,7 +7,7 @@ import { sandboxParams } from '../sandboxes/sandboxes.ts';
 /** Type and material of a host key, as in `known_hosts`, without a comment. */
 const hostKeyLine = z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/);
 
-export const sshAccess = z.strictObject({
+const sshAccess = z.strictObject({
   user: z.literal('berth'),
   /** Constant from create to destroy; a different key means a different server. */
   hostKey: hostKeyLine,

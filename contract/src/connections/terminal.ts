@@ -51,7 +51,7 @@ const shown = (description: string, side: number): Record<string, unknown> => ({
   default: side,
 });
 
-export const terminalQuery = z
+const terminalQuery = z
   .object({
     command: text(1, EXEC_LIMITS.commandCharacters)
       .optional()
@@ -71,7 +71,7 @@ export const terminalQuery = z
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
-export const terminalSignal = z.enum([
+const terminalSignal = z.enum([
   'SIGHUP',
   'SIGINT',
   'SIGQUIT',
@@ -90,7 +90,6 @@ export const terminalOrder = z.union([
   z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
   signalOrder,
 ]);
-export type TerminalOrder = z.infer<typeof terminalOrder>;
 
 /** Text frames of the client with tty=false. A signal goes to the command's process group. */
 export const commandOrder = z.union([z.strictObject({ end: z.literal(true) }), signalOrder]);

@@ -8,7 +8,7 @@ import { sandboxParams } from '../sandboxes/sandboxes.ts';
 
 const portText = `must be a whole number from ${PORT.min} to ${PORT.max}`;
 
-export const tunnelQuery = z.object({
+const tunnelQuery = z.object({
   port: z
     .string()
     .regex(/^[1-9]\d{0,4}$/, portText)

@@ -9,7 +9,7 @@ import { ROUTES } from '../routes.ts';
 
 const PREFIX = '/v1';
 /** Origin of a new installation. */
-export const DEFAULT_ORIGIN = 'http://127.0.0.1:4800';
+const DEFAULT_ORIGIN = 'http://127.0.0.1:4800';
 
 export interface OpenApiDocument extends JsonSchema {
   openapi: string;

@@ -80,7 +80,7 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
 };
 
 /** Shared parts of the document that operations add to. */
-export interface DocumentParts {
+interface DocumentParts {
   schemas: DocumentSchemas;
   /** Keyed by name. */
   responses: Map<string, JsonSchema>;

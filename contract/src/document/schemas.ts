@@ -7,7 +7,7 @@ export interface JsonSchema {
 }
 
 /** `output`: responses. `input`: requests. */
-export type Direction = 'output' | 'input';
+type Direction = 'output' | 'input';
 
 const REF = '#/$defs/';
 const COMPONENT_REF = '#/components/schemas/';

@@ -1,6 +1,6 @@
 // Tags of operations, derived from their paths. A path without a known tag gets a new one.
 
-export interface Tag {
+interface Tag {
   name: string;
   description: string;
 }

@@ -36,7 +36,7 @@ const encoding = z.enum(['utf8', 'base64']);
 const size = z.int().nonnegative().describe('Size of the file in bytes.');
 
 /** spec: File entries. */
-export const fileEntry = z
+const fileEntry = z
   .strictObject({
     label: z.string().describe('Last segment of the path.'),
     path: z.string(),
@@ -74,7 +74,7 @@ export const fileContent = z
 export type FileContent = z.infer<typeof fileContent>;
 
 /** The spec's table is complete: unknown fields are rejected. */
-export const writeFileBody = z.strictObject({
+const writeFileBody = z.strictObject({
   path: filePath,
   content: z
     .string()

@@ -9,7 +9,7 @@ import { timestamp } from '../route/text.ts';
 
 const amount = z.number().nonnegative();
 
-export const liveMetrics = z
+const liveMetrics = z
   .strictObject({
     sampledAt: timestamp,
     guest: z
@@ -45,7 +45,7 @@ export const liveMetrics = z
   .meta({ id: 'LiveMetrics', description: 'Current resource use of a sandbox.' });
 export type LiveMetrics = z.infer<typeof liveMetrics>;
 
-export const metricsSample = z
+const metricsSample = z
   .strictObject({
     sampledAt: timestamp,
     currentAllocation: allocation,

@@ -7,11 +7,11 @@ import { role } from '../route/permissions.ts';
 import { defineRoute } from '../route/route.ts';
 import { idText, nameInPath, timestamp } from '../route/text.ts';
 
-export const invitationStatus = z
+const invitationStatus = z
   .enum(['pending', 'accepted', 'revoked', 'expired'])
   .meta({ id: 'InvitationStatus', description: 'Status of an invitation. Only a `pending` one can be accepted.' });
 
-export const invitation = z
+const invitation = z
   .strictObject({
     id: idText,
     orgId: idText,
@@ -30,7 +30,7 @@ export const invitation = z
   .meta({ id: 'Invitation', description: 'An invitation to an org.' });
 export type Invitation = z.infer<typeof invitation>;
 
-export const receivedInvitation = z
+const receivedInvitation = z
   .strictObject({
     id: idText,
     org: z.strictObject({ id: idText, name: z.string() }),
@@ -42,7 +42,7 @@ export const receivedInvitation = z
   .meta({ id: 'ReceivedInvitation', description: 'An invitation as shown to the holder of its mailed token.' });
 export type ReceivedInvitation = z.infer<typeof receivedInvitation>;
 
-export const emailAddress = z
+const emailAddress = z
   .email('must be an email address')
   .max(EMAIL_CHARACTERS)
   .toLowerCase()

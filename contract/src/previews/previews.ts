@@ -14,10 +14,9 @@ export const previewAudience = z.enum(['team', 'public']).meta({
   description:
     "Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL.",
 });
-export type PreviewAudience = z.infer<typeof previewAudience>;
 
 /** The spec's table is complete: unknown fields are rejected. */
-export const createPreviewBody = z.strictObject({
+const createPreviewBody = z.strictObject({
   port: z
     .int()
     .min(PORT.min)
@@ -30,7 +29,7 @@ export const createPreviewBody = z.strictObject({
 });
 export type CreatePreviewBody = z.output<typeof createPreviewBody>;
 
-export const preview = z
+const preview = z
   .strictObject({
     id: idText.nullable().describe('null for a team link, which is not stored.'),
     audience: previewAudience,

@@ -154,7 +154,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 const codes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
-export const errorCode = z.enum(codes);
+const errorCode = z.enum(codes);
 
 /** Body of every error response (spec: Errors). Clients must accept unknown codes. */
 export const errorEnvelope = z.strictObject({ error: z.strictObject({ message: z.string().min(1), code: errorCode }) });

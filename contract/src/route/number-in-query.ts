@@ -1,7 +1,7 @@
 // Integers in query strings: parsed from digits, published as integers.
 import { z } from 'zod';
 
-export interface NumberInQuery {
+interface NumberInQuery {
   min: number;
   max: number;
   description: string;

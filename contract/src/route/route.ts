@@ -14,7 +14,7 @@ export type AuthKind = (typeof AUTH_KINDS)[number];
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-export interface RouteRequest {
+interface RouteRequest {
   /**
    * The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} identify the org whose
    * membership and role decide access.

@@ -9,7 +9,7 @@ import { sandboxAnswer, sandboxParams } from './sandboxes.ts';
 const noBody = z.strictObject({}).optional();
 
 /** The target allocation (spec: Resize request). */
-export const resizeBody = z
+const resizeBody = z
   .strictObject({
     vcpu: z.int().min(1).max(1_024).optional(),
     memoryGb: z.int().min(1).max(65_536).optional(),

@@ -28,7 +28,7 @@ export const sandboxStatus = z
   });
 export type SandboxStatus = z.infer<typeof sandboxStatus>;
 
-export interface SandboxStateRule {
+interface SandboxStateRule {
   meaning: string;
   /** The guest responds: commands and file calls work. */
   awake: boolean;

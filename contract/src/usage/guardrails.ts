@@ -6,7 +6,7 @@ import { idText } from '../route/text.ts';
 
 const machineHours = z.number().min(0).max(MOST_MACHINE_HOURS);
 
-export const usageGuardrails = z
+const usageGuardrails = z
   .strictObject({
     includedMachineHours: z
       .number()
@@ -29,7 +29,7 @@ export const usageGuardrails = z
   .meta({ id: 'UsageGuardrails', description: "The org's cap on machine hours, and its overage setting." });
 export type UsageGuardrails = z.infer<typeof usageGuardrails>;
 
-export const projectUsageGuardrails = z.strictObject({
+const projectUsageGuardrails = z.strictObject({
   sandboxMachineHourLimit: z
     .number()
     .nonnegative()
@@ -38,7 +38,7 @@ export const projectUsageGuardrails = z.strictObject({
 });
 export type ProjectUsageGuardrails = z.infer<typeof projectUsageGuardrails>;
 
-export const updateUsageGuardrailsBody = z
+const updateUsageGuardrailsBody = z
   .strictObject({
     sandboxMachineHourLimit: machineHours.nullable().optional(),
     sandboxOverageEnabled: z.boolean().optional(),
@@ -51,7 +51,7 @@ export const updateUsageGuardrailsBody = z
 export type UpdateUsageGuardrailsBody = z.infer<typeof updateUsageGuardrailsBody>;
 
 /** null removes the project's cap. */
-export const updateProjectUsageGuardrailsBody = z.strictObject({ sandboxMachineHourLimit: machineHours.nullable() });
+const updateProjectUsageGuardrailsBody = z.strictObject({ sandboxMachineHourLimit: machineHours.nullable() });
 export type UpdateProjectUsageGuardrailsBody = z.infer<typeof updateProjectUsageGuardrailsBody>;
 
 export const updateUsageGuardrails = defineRoute({

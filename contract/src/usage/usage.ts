@@ -8,7 +8,7 @@ import { idText, text, timestamp } from '../route/text.ts';
 
 const amount = z.number().nonnegative();
 
-export const usageAlertStatus = z.enum(['normal', 'warning', 'reached', 'exceeded']).meta({
+const usageAlertStatus = z.enum(['normal', 'warning', 'reached', 'exceeded']).meta({
   id: 'UsageAlertStatus',
   description:
     '`warning`: at least 80 % of the cap; `reached`: at the cap; `exceeded`: above it. More may be added; ' +
@@ -16,7 +16,7 @@ export const usageAlertStatus = z.enum(['normal', 'warning', 'reached', 'exceede
 });
 export type UsageAlertStatus = z.infer<typeof usageAlertStatus>;
 
-export const usageAlert = z
+const usageAlert = z
   .strictObject({
     percentUsed: amount.describe(
       'Percentage of the cap, may exceed 100; 0 without a cap. Rounded down to two decimals, so that 80 and ' +
@@ -28,7 +28,7 @@ export const usageAlert = z
   .meta({ id: 'UsageAlert', description: 'Usage in relation to the cap.' });
 export type UsageAlert = z.infer<typeof usageAlert>;
 
-export const orgUsage = z
+const orgUsage = z
   .strictObject({
     includedMachineHours: amount
       .nullable()
@@ -59,7 +59,7 @@ export const orgUsage = z
   });
 export type OrgUsage = z.infer<typeof orgUsage>;
 
-export const endUserUsage = z
+const endUserUsage = z
   .strictObject({
     endUserId: z.string(),
     machineHours: amount,

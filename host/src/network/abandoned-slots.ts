@@ -7,7 +7,7 @@ import type { SlotEntry } from './slots/registry.ts';
 import { isThere, unmakeSlots } from './slot-maker.ts';
 import { namespaceName } from './slots/slot.ts';
 
-export interface AbandonedSlot {
+interface AbandonedSlot {
   number: number;
   instanceId: string;
   dataFolder: string;

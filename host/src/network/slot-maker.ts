@@ -16,11 +16,11 @@ import { NetworkError, hostVethName, slotOf } from './slots/slot.ts';
 import type { GuestCidr, Slot } from './slots/slot.ts';
 
 /** File in the registry's folder that says what was changed on the machine. */
-export const CHANGES_FILE = '.machine-changes';
+const CHANGES_FILE = '.machine-changes';
 
 const FORWARDING_CHANGE = 'net.ipv4.ip_forward was 0 and is 1 now: guests reach the internet through this machine.';
 
-export interface SlotMakerOptions {
+interface SlotMakerOptions {
   instanceId: string;
   dataFolder: string;
   cidr: GuestCidr;

@@ -16,7 +16,7 @@ const poolRecord = z.strictObject({
   /** What the driver keeps; null: nothing was made yet. */
   driverState: z.record(z.string(), z.unknown()).nullable(),
 });
-export type PoolRecord = z.infer<typeof poolRecord>;
+type PoolRecord = z.infer<typeof poolRecord>;
 
 export class PoolDirectory {
   readonly #root: string;

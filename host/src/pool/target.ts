@@ -17,7 +17,7 @@ export interface PoolLimits {
   max: number;
 }
 
-export interface PoolDemand {
+interface PoolDemand {
   /** When creates came in, oldest first, in milliseconds of one clock. */
   createsAtMs: readonly number[];
   nowMs: number;

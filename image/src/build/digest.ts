@@ -16,7 +16,7 @@ export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<
   return hash.digest('hex');
 }
 
-export interface FolderEntry {
+interface FolderEntry {
   /** Relative to the folder, with `/`. */
   path: string;
   type: 'folder' | 'file' | 'link';

@@ -15,9 +15,9 @@ import type { Tools } from './tools-stage.ts';
  */
 const FILE_SYSTEM_UUID = 'be12c0de-0000-4000-8000-000000000001';
 
-export const ROOT_LABEL = 'berth-root';
+const ROOT_LABEL = 'berth-root';
 
-export interface Ext4Source {
+interface Ext4Source {
   /** Archive of the installed root, and how many bytes its entries take. */
   rootTar: string;
   rootTarBytes: number;

@@ -3,7 +3,7 @@
 import type { CommandOptions } from '@berth/os/command.ts';
 import { runCommandForBytes } from '@berth/os/command.ts';
 
-export interface InsideRootOptions extends Omit<CommandOptions, 'env'> {
+interface InsideRootOptions extends Omit<CommandOptions, 'env'> {
   /** Host path shown read-only at a path inside. */
   readOnly?: Record<string, string>;
   /** Host path shown writable at a path inside. */

@@ -28,7 +28,7 @@ const packageList = z.strictObject({
 });
 
 /** A program of the npm registry that goes into the image, as this checkout has it. */
-export interface BundledProgram {
+interface BundledProgram {
   version: string;
   sha256: string;
   /** Absolute path: of the binary for Node, of the package's folder for npm. */

@@ -8,7 +8,7 @@ import type { ManifestPackage } from './manifest.ts';
 import { debFileName } from './manifest.ts';
 import { unpackDebs } from './unpack.ts';
 
-export interface RootStage {
+interface RootStage {
   essential: readonly ManifestPackage[];
   /** All packages of the root, the essential ones included. */
   packages: readonly ManifestPackage[];

@@ -8,7 +8,7 @@ import type { ManifestPackage } from './manifest.ts';
 import { linkMergedUsr } from './root-stage.ts';
 import { unpackDebs } from './unpack.ts';
 
-export interface ToolsStage {
+interface ToolsStage {
   tools: readonly ManifestPackage[];
   kernel: readonly ManifestPackage[];
   debPath: (each: ManifestPackage) => string;

@@ -39,7 +39,7 @@ export async function findFreePort(listen: string): Promise<number> {
 }
 
 /** 'pid 123 (nginx -g ...)', or null when that cannot be seen. */
-export function portOwner(port: number): string | null {
+function portOwner(port: number): string | null {
   const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(file, port)));
   if (inodes.size === 0) return null;
 

@@ -6,7 +6,7 @@ const SILENT_MS = 1_000;
 const TERMINAL_REFRESH_MS = 250;
 const LOG_REFRESH_MS = 5_000;
 
-export interface Output {
+interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;

@@ -17,7 +17,7 @@ const EVERY_ROLE: readonly RoleName[] = ['database', 'host', 'control-plane'];
 const HOST_ONLY: readonly RoleName[] = ['host'];
 
 /** Packages, their purpose, and the roles that need them. */
-export const REQUIRED_PACKAGES = [
+const REQUIRED_PACKAGES = [
   ['qemu-system-x86', 'runs the virtual machines', HOST_ONLY],
   ['qemu-utils', 'makes their disks', HOST_ONLY],
   ['bubblewrap', 'confines QEMU, the API, the database and the build of the image', EVERY_ROLE],
@@ -32,7 +32,7 @@ export const REQUIRED_PACKAGES = [
 ] as const;
 
 /** What the tests use beside those. */
-export const TEST_PACKAGES = [
+const TEST_PACKAGES = [
   ['procps', 'shows processes to the tests'],
   ['cpio', 'reads the initramfs in the tests'],
   ['openssh-client', 'makes keys and connections in the tests'],
@@ -45,7 +45,7 @@ export const TEST_PACKAGES = [
   ['fish', 'completes commands in the tests'],
 ] as const;
 
-export type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];
+type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];
 
 /** Those that must come together from the release that has a QEMU new enough. */
 export const QEMU_PACKAGES: readonly PackageName[] = ['qemu-system-x86', 'qemu-utils'];
@@ -90,7 +90,7 @@ export function isAtLeast(debianVersion: string, wanted: string): boolean {
   return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 }
 
-export interface Distribution {
+interface Distribution {
   id: string;
   versionId: string;
   codename: string;

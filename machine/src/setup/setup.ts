@@ -20,7 +20,7 @@ const BACKPORTS_FILE = {
 /** Someone else's set-up may download and build everything. */
 const LOCK_WAIT_MS = 60 * 60_000;
 
-export interface SetUpContext {
+interface SetUpContext {
   config: Config;
   progress: Progress;
   environment: Readonly<NodeJS.ProcessEnv>;

@@ -30,7 +30,7 @@ export interface RunningChild {
   stop(signalName: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
-export interface PlainCommand {
+interface PlainCommand {
   command: readonly [string, ...string[]];
   environment: Readonly<Record<string, string>>;
   workingFolder: string;
@@ -86,7 +86,7 @@ function describe(process: ProcessIdentity, exited: Promise<string>): RunningChi
 }
 
 /** Programs are looked up in the machine's own folders, whatever the operator's PATH is. */
-export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 function watchEnd(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {

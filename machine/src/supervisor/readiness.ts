@@ -6,7 +6,7 @@ import type { RunningService } from './service.ts';
 
 const PROBE_STEP_MS = 25;
 
-export interface Startable {
+interface Startable {
   name: string;
   /** Starts the process. */
   launch(onOutput: (chunk: Buffer) => void): Promise<RunningChild>;

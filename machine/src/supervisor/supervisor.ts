@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { RunningService, Service } from './service.ts';
 
-export interface SupervisorPauses {
+interface SupervisorPauses {
   firstMs: number;
   mostMs: number;
   /** Running this long counts as well: the next pause is the first one again. */
@@ -23,7 +23,7 @@ export type SupervisorEvent =
   | { kind: 'failed'; service: string; reason: string; pauseMs: number }
   | { kind: 'stopped'; service: string; tookMs: number };
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   services: readonly Service[];
   output(service: string): (chunk: Buffer) => void;
   onEvent(event: SupervisorEvent): void;

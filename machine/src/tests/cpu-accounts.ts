@@ -8,7 +8,7 @@ const V1 = '/sys/fs/cgroup/cpuacct';
 const V2 = '/sys/fs/cgroup';
 const JOIN_ACCOUNT = new URL('join-cpu-account.ts', import.meta.url).href;
 
-export interface CpuAccount {
+interface CpuAccount {
   /** What a Node process needs to join: arguments and environment. */
   execArgv: string[];
   environment: NodeJS.ProcessEnv;

@@ -18,7 +18,7 @@ export interface FileResult {
   events: TestEvent[];
 }
 
-export interface RunOptions {
+interface RunOptions {
   /** Pattern of titles. */
   name: string | undefined;
   signal: AbortSignal;

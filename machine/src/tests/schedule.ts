@@ -14,7 +14,7 @@ const SAMPLE_MS = 1_000;
 /** Length assumed of a file that was not measured. */
 const UNKNOWN_SECONDS = 30;
 
-export interface Load {
+interface Load {
   /** Files that run. */
   running: number;
   /** Share of all cores that was idle lately, 0 to 1. */

@@ -8,7 +8,7 @@ import type { Cost } from './costs.ts';
 
 const environment = z.record(z.string(), z.string());
 
-export interface SharedService {
+interface SharedService {
   /** By which test files find it. */
   environment: NodeJS.ProcessEnv;
   stop(): Promise<Cost>;

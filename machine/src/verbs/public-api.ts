@@ -11,7 +11,7 @@ import type { Route } from '@berth/contract/route/route.ts';
 const CALL_DEADLINE_MS = 30_000;
 
 /** The API refused a call, or answered something that is not in its contract. */
-export class ApiFailure extends Error {
+class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
 }
 

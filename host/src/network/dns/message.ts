@@ -44,7 +44,7 @@ export interface Query {
  * What to do with bytes that came from a guest: relay them, answer with an error, or nothing at
  * all.
  */
-export type ReadQuery = { relay: Query } | { answer: Buffer } | 'drop';
+type ReadQuery = { relay: Query } | { answer: Buffer } | 'drop';
 
 /**
  * Reads one message of a guest. Answers to questions nobody asked, and what is too short to answer,

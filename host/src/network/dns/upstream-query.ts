@@ -9,7 +9,7 @@ import type { Query } from './message.ts';
 import type { NameServer } from './network-options.ts';
 
 /** Time for all tries of one question. A guest's own resolver gives up after 5 s. */
-export const QUESTION_DEADLINE_MS = 4_500;
+const QUESTION_DEADLINE_MS = 4_500;
 const UDP_TRY_MS = 1_500;
 const UDP_TRIES = 3;
 

@@ -15,7 +15,7 @@ const COMPLAINT_CHARS = 16 * 1024;
 /** Exit status of flock when the lock was not free in time. */
 const LOCK_TIMEOUT_STATUS = 75;
 
-export const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 /**
  * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output.

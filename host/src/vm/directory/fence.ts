@@ -9,7 +9,7 @@ import { Turns } from '@berth/os/turns.ts';
 import { makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
 export const FENCE_KEPT_MS = 24 * 3_600_000;
-export const FENCES_KEPT = 5_000;
+const FENCES_KEPT = 5_000;
 
 const fence = z.strictObject({ epoch: z.int().min(1), destroyedAtUnixMs: z.int() });
 type Fence = z.infer<typeof fence>;

@@ -19,7 +19,7 @@ const driverState = z.record(z.string(), z.unknown());
  * `everRan` tells a dead VM that has a disk from one that never came up. Fields with a default are
  * missing in records of earlier daemons.
  */
-export const vmRecord = z.strictObject({
+const vmRecord = z.strictObject({
   version: z.literal(1),
   id: vmId,
   epoch: z.int().min(1),

@@ -13,7 +13,7 @@ export interface Mark {
   folder: string;
 }
 
-export interface MarkedProcess {
+interface MarkedProcess {
   process: ProcessIdentity;
   mark: Mark;
 }

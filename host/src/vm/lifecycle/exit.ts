@@ -49,7 +49,7 @@ export function diedSignal(
   return died.signal;
 }
 
-export function stopWatching(vm: OwnedVm): void {
+function stopWatching(vm: OwnedVm): void {
   vm.watch?.stop.abort();
   vm.watch = null;
 }

@@ -12,7 +12,7 @@ import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts'
 /** Beyond the verb's own deadline, within what the control plane grants. */
 const TAKE_BACK_MS = 20_000;
 
-export interface ResizeOrder {
+interface ResizeOrder {
   epoch: number;
   size: Amounts;
 }

@@ -105,7 +105,7 @@ async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedV
  * Never rejects: a record that still says `sleeping` beside a complete snapshot says the same to
  * the next daemon.
  */
-export async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: DriverState): Promise<void> {
+async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: DriverState): Promise<void> {
   // A driver that only stops its processes still has them on the machine, and must be told that
   // they are somebody's.
   const freed = parts.driver.capabilities.snapshots;

@@ -18,7 +18,7 @@ export interface KnownVm {
 
 type Size = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
 
-export interface Refusal<Code extends string> {
+interface Refusal<Code extends string> {
   do: 'refuse';
   code: Code;
   message: string;
@@ -29,7 +29,7 @@ export interface Refusal<Code extends string> {
  * newer epoch; end the old one, then make it. `came-down`: it ran under this epoch and died; making
  * it anew would pass an empty disk off as the old one.
  */
-export type CreateVerdict =
+type CreateVerdict =
   | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
   | Refusal<'stale_epoch' | 'epoch_conflict' | 'superseded'>;
 
@@ -149,7 +149,7 @@ export function judgeResize(
 }
 
 /** `remember`: gone already, but the epoch must be remembered. */
-export type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
+type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
 
 export function judgeDestroy(known: KnownVm, epoch: number): DestroyVerdict {
   const newest = Math.max(known.record?.epoch ?? 0, known.destroyedEpoch ?? 0);

@@ -45,7 +45,7 @@ export interface Watch {
 }
 
 /** A verb under way: callers with the same epoch join it, a destroy aborts it. */
-export interface Doing {
+interface Doing {
   status: 'creating' | 'sleeping' | 'waking' | 'resizing';
   epoch: number;
   /** The size it will have if all goes well, for admission. */

@@ -47,7 +47,7 @@ import { Watch } from './watch.ts';
 /** Time for an adopted QEMU's control socket to respond; QEMU is otherwise idle. */
 const ADOPT_DEADLINE_MS = 5_000;
 
-export interface QemuDriverOptions {
+interface QemuDriverOptions {
   cacheFolder: string;
   /** The image's folder; its template must have been built (template/build/main.ts). */
   imageFolder: string;
@@ -59,7 +59,7 @@ export interface QemuDriverOptions {
   log: (level: 'info' | 'warn', message: string, data: object) => void;
 }
 
-export interface QemuDriver extends VmDriver {
+interface QemuDriver extends VmDriver {
   readonly name: 'qemu';
   /** Null until prepared. */
   readonly qemuVersion: string | null;

@@ -16,7 +16,7 @@ const POLL_MS = 250;
  */
 const OOM_WINDOW_MS = 10_000;
 
-export interface Watched {
+interface Watched {
   /** In milliseconds since 1970. */
   lastAliveUnixMs: number;
   outOfMemory: boolean;

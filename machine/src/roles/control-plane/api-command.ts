@@ -11,7 +11,7 @@ const DEADLINE_MS = 120_000;
 /**
  * Makes the first account, org, project and key of an installation, or tells that they are there.
  */
-export const bootstrapResult = z.discriminatedUnion('created', [
+const bootstrapResult = z.discriminatedUnion('created', [
   z.object({
     created: z.literal(true),
     orgId: z.string(),
@@ -27,8 +27,8 @@ export const bootstrapResult = z.discriminatedUnion('created', [
 export type BootstrapResult = z.infer<typeof bootstrapResult>;
 
 /** A key that was just minted; its token is nowhere else. */
-export const mintedKey = z.object({ keyId: z.string(), token: z.string() });
-export type MintedKey = z.infer<typeof mintedKey>;
+const mintedKey = z.object({ keyId: z.string(), token: z.string() });
+type MintedKey = z.infer<typeof mintedKey>;
 
 export async function bootstrap(options: RoleContext): Promise<BootstrapResult> {
   return bootstrapResult.parse(await runApiCommand(options, ['bootstrap']));
@@ -43,13 +43,13 @@ export async function createKey(options: RoleContext, name: string): Promise<Min
  * A link with which the owner of the first org can sign in: a welcome to an account without a
  * password, a new password otherwise.
  */
-export const ownerLink = z.object({
+const ownerLink = z.object({
   kind: z.enum(['welcome', 'reset_password']),
   path: z.string().startsWith('/'),
   email: z.string(),
   minutes: z.number(),
 });
-export type OwnerLink = z.infer<typeof ownerLink>;
+type OwnerLink = z.infer<typeof ownerLink>;
 
 /** Makes a new link; earlier ones stop working. */
 export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
@@ -57,12 +57,12 @@ export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
 }
 
 /** An org's plan now, and the one it had. */
-export const planChange = z.object({
+const planChange = z.object({
   orgId: z.string(),
   plan: z.string(),
   before: z.object({ plan: z.string(), status: z.string() }).nullable(),
 });
-export type PlanChange = z.infer<typeof planChange>;
+type PlanChange = z.infer<typeof planChange>;
 
 /** Puts a plan of the catalogue in force for the org; null: the first. */
 export async function setPlan(options: RoleContext, org: string | null, plan: string): Promise<PlanChange> {

@@ -36,7 +36,7 @@ export interface PostgresOptions {
   onOutput?: (chunk: Buffer) => void;
 }
 
-export interface RunningPostgres {
+interface RunningPostgres {
   /**
    * Connects root and the server's user, through the socket, to the database `berth` as its owner.
    */

@@ -22,7 +22,7 @@ export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
  * refcount block and L1 table in four clusters. The file must be four clusters long. Throws for
  * sizes outside 1 to {@link OVERLAY_MAX_GIB}.
  */
-export function emptyQcow2(sizeGib: number): Buffer {
+function emptyQcow2(sizeGib: number): Buffer {
   if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > OVERLAY_MAX_GIB)
     throw new RangeError(`a disk has 1 to ${OVERLAY_MAX_GIB} GiB, not ${sizeGib}`);
 

@@ -11,7 +11,7 @@ export type Accelerator = 'kvm' | 'tcg';
  * until its first responses, a warmed-up pool VM about 45. A full buffer is flushed and everything
  * is translated again (docs/decisions/warm-pool.md).
  */
-export function translationBufferMib(use: 'boot' | { vcpu: number }): number {
+function translationBufferMib(use: 'boot' | { vcpu: number }): number {
   return use === 'boot' ? 256 : 64 + 8 * (use.vcpu - 1);
 }
 

@@ -16,7 +16,7 @@ const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
 /** A memory module beyond the template's memory. Passed to QEMU again to recreate a saved VM. */
-export const memoryModule = z.strictObject({
+const memoryModule = z.strictObject({
   /** `module0` and up; its memory is the object `module0-memory`. */
   id: z.string().regex(/^module\d{1,3}$/),
   sizeMib: z.int().min(MEMORY_STEP_MIB).max(MEMORY_MAX_MIB).multipleOf(MEMORY_STEP_MIB),
@@ -58,7 +58,7 @@ const cpuPlace = z.object({
   'qom-path': z.string().optional(),
 });
 const cpuPlaces = z.array(cpuPlace).max(VCPU_MAX);
-export type CpuPlace = z.infer<typeof cpuPlace>;
+type CpuPlace = z.infer<typeof cpuPlace>;
 
 const memoryDevices = z
   .array(

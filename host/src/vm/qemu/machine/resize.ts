@@ -29,7 +29,7 @@ export function faultInSize({ vcpu, memoryMib, diskGib }: VmSize): string | null
   return null;
 }
 
-export interface ResizeOrder {
+interface ResizeOrder {
   qmp: QmpSession;
   to: VmSize;
   /**

@@ -25,7 +25,7 @@ const GO_ON_DEADLINE_MS = 10_000;
 
 const runState = z.object({ status: z.string() });
 
-export interface CaptureOrder {
+interface CaptureOrder {
   vmId: string;
   qmp: QmpSession;
   process: ProcessIdentity;
@@ -41,7 +41,7 @@ export interface CaptureOrder {
 }
 
 /** Milliseconds since the start at which each step completed. */
-export type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
+type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
 
 /**
  * Resolves with the VM paused for good. Otherwise the VM resumes, the snapshot folder is empty, and

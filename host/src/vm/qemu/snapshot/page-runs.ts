@@ -12,7 +12,7 @@ const PRESENT_OR_SWAPPED = 0xc000_0000;
 const OF_A_FILE = 0x2000_0000;
 
 /** Consecutive pages; numbers count from the start of their mapping. */
-export interface PageRun {
+interface PageRun {
   firstPage: number;
   pages: number;
 }

@@ -27,7 +27,7 @@ const REFUSAL_CODE = 1;
  * A snapshot whose manifest, devices and disk match the capture. Its pages are verified while they
  * are loaded.
  */
-export interface VerifiedSnapshot {
+interface VerifiedSnapshot {
   folder: string;
   manifest: Manifest;
   deviceState: Buffer;

@@ -36,7 +36,7 @@ export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<Ru
 }
 
 /** A VM whose vCPUs are paused before the firmware's first instruction. */
-export interface BootingMachine {
+interface BootingMachine {
   qmp: QmpSession;
   endpoint: GuestEndpoint;
   accelerator: Accelerator;

@@ -30,9 +30,7 @@ export interface StartOrder {
 }
 
 /** Initial state: devices whose state will be loaded, or the kernel of the image. */
-export type StartState =
-  | { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> }
-  | { kind: 'reboot' };
+type StartState = { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> } | { kind: 'reboot' };
 
 /** A QEMU with paused vCPUs. */
 export interface StartedMachine {

@@ -47,7 +47,7 @@ const templateRecord = z.strictObject({
   files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
 });
 /** Content of `template.json`. */
-export type TemplateRecord = z.infer<typeof templateRecord>;
+type TemplateRecord = z.infer<typeof templateRecord>;
 type FileName = keyof typeof TEMPLATE_FILES;
 const FILE_NAMES = Object.keys(TEMPLATE_FILES) as FileName[];
 
