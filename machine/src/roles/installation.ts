@@ -1,8 +1,8 @@
 // A whole Berth on this computer: database, host daemon and API of one data folder. `up` and `demo`
 // are its callers.
+import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import type { InstancePaths } from '../supervisor/instance.ts';
 import { bootstrap } from './control-plane/api-command.ts';
-import type { BootstrapResult } from './control-plane/api-command.ts';
 import { CONTROL_PLANE } from './control-plane/role.ts';
 import { apiUrl, previewUrl, publicUrl } from './control-plane/service.ts';
 import { DATABASE } from './database/service.ts';

@@ -1,6 +1,7 @@
 // API keys: listing, making and revoking them in a signed-in session, and minting them on the
 // machine. What a key may do is decided at each of its calls (rules/access.ts), so nothing of it is
 // judged here.
+import type { MintedKey } from '@berth/protocol/operator-commands.ts';
 import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -34,15 +35,6 @@ export interface MintRequest {
   expiresInDays: number | null;
   /** Who asks for it; the operator on the machine when absent. */
   actor?: ActivityActor;
-}
-
-export interface MintedKey {
-  keyId: string;
-  orgId: string;
-  name: string;
-  /** Shown once; only its hash is stored. */
-  token: string;
-  expiresAt: string | null;
 }
 
 /** The org's keys, newest first, expired and revoked ones too. */

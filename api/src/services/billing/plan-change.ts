@@ -1,18 +1,12 @@
 // Giving an org another plan: done by the operator on the machine. What a plan allows is asked in
 // plans.ts.
+import type { PlanChange } from '@berth/protocol/operator-commands.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { findFirstOrg } from '../../store/people/identity.ts';
 import type { Database } from '../../store/database/schema.ts';
 import { lockSubscription, writeSubscription } from '../../store/billing/subscriptions.ts';
 import { OPERATOR } from '../access/api-keys.ts';
-
-export interface PlanChange {
-  orgId: string;
-  plan: string;
-  /** The plan it had before, and whether that had ended; null for none. */
-  before: { plan: string; status: string } | null;
-}
 
 /**
  * Puts a plan of the catalogue in force for the org, or for the installation's first. What is awake

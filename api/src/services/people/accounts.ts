@@ -1,6 +1,7 @@
 // What becomes of a person's account by a link that was mailed or printed: a first owner's welcome,
 // a new password, a verified address; and the account that an invitation makes. Each is one
 // transaction with the link's use; passwords themselves are sign-in's.
+import type { OwnerLink } from '@berth/protocol/operator-commands.ts';
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../../store/people/accounts.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -138,18 +139,6 @@ export async function signUpByInvitation(
   { name, password }: { name: string; password: string },
 ): Promise<{ userId: string }> {
   return await signIn.createAccount({ email, name, password, emailVerified: true });
-}
-
-/**
- * A new link for the owner of the first org, who can sign in with it and has no other way; what it
- * is for depends on whether there is a password.
- */
-export interface OwnerLink {
-  kind: 'welcome' | 'reset_password';
-  /** Path of the page, with the token in its query. */
-  path: string;
-  email: string;
-  minutes: number;
 }
 
 /**

@@ -3,6 +3,7 @@
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { DEFAULT_USE_CASE } from '@berth/contract/orgs/projects.ts';
+import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { findFirstOrg, insertMembership, insertOrg, insertUser, lockBootstrap } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
@@ -19,23 +20,6 @@ export interface BootstrapNames {
   projectName: string;
   keyName: string;
 }
-
-/**
- * `token` is there when this call made the installation's first key, and nowhere else ever again;
- * so is `welcomePath`, the page on which the owner chooses an address and a password, with its
- * token.
- */
-export type BootstrapResult =
-  | {
-      created: true;
-      orgId: string;
-      projectId: string;
-      userId: string;
-      keyId: string;
-      token: string;
-      welcomePath: string;
-    }
-  | { created: false; orgId: string; projectId: string | null; userId: string };
 
 /**
  * Makes the first account, org, project and key; on an installation that has an org, changes

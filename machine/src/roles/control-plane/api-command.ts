@@ -1,6 +1,7 @@
 // Commands of the API's program that run on the machine and need no running API: the first account
 // and key, further keys, the owner's link, an org's plan.
-import { z } from 'zod';
+import { bootstrapResult, mintedKey, ownerLink, planChange } from '@berth/protocol/operator-commands.ts';
+import type { BootstrapResult, MintedKey, OwnerLink, PlanChange } from '@berth/protocol/operator-commands.ts';
 import { startConfined } from '../../supervisor/child.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import { confinedApi, withPlansOfLastUp } from './service.ts';
@@ -8,28 +9,7 @@ import type { RoleContext } from '../../supervisor/role.ts';
 
 const DEADLINE_MS = 120_000;
 
-/**
- * Makes the first account, org, project and key of an installation, or tells that they are there.
- */
-const bootstrapResult = z.discriminatedUnion('created', [
-  z.object({
-    created: z.literal(true),
-    orgId: z.string(),
-    projectId: z.string(),
-    userId: z.string(),
-    keyId: z.string(),
-    token: z.string(),
-    /** Page on which the owner takes the account over, with its token. */
-    welcomePath: z.string().startsWith('/'),
-  }),
-  z.object({ created: z.literal(false), orgId: z.string(), projectId: z.string().nullable(), userId: z.string() }),
-]);
-export type BootstrapResult = z.infer<typeof bootstrapResult>;
-
-/** A key that was just minted; its token is nowhere else. */
-const mintedKey = z.object({ keyId: z.string(), token: z.string() });
-type MintedKey = z.infer<typeof mintedKey>;
-
+/** Makes the first account, org, project and key of an installation, or reports that they exist. */
 export async function bootstrap(options: RoleContext): Promise<BootstrapResult> {
   return bootstrapResult.parse(await runApiCommand(options, ['bootstrap']));
 }
@@ -39,30 +19,10 @@ export async function createKey(options: RoleContext, name: string): Promise<Min
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
 }
 
-/**
- * A link with which the owner of the first org can sign in: a welcome to an account without a
- * password, a new password otherwise.
- */
-const ownerLink = z.object({
-  kind: z.enum(['welcome', 'reset_password']),
-  path: z.string().startsWith('/'),
-  email: z.string(),
-  minutes: z.number(),
-});
-type OwnerLink = z.infer<typeof ownerLink>;
-
 /** Makes a new link; earlier ones stop working. */
 export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
   return ownerLink.parse(await runApiCommand(options, ['owner-link']));
 }
-
-/** An org's plan now, and the one it had. */
-const planChange = z.object({
-  orgId: z.string(),
-  plan: z.string(),
-  before: z.object({ plan: z.string(), status: z.string() }).nullable(),
-});
-type PlanChange = z.infer<typeof planChange>;
 
 /** Puts a plan of the catalogue in force for the org; null: the first. */
 export async function setPlan(options: RoleContext, org: string | null, plan: string): Promise<PlanChange> {
