@@ -28,21 +28,12 @@ const MODES: Mode[] = [
   { name: 'poll 1000 ms', options: { startAtOnce: false, queuePollMs: 1_000 } },
 ];
 
-/**
- * A replica that finds the queue at a longer poll takes many polls to come down to its own; it
- * finds it right from the start here.
- */
-async function startPolling(world: World, options: Mode['options']): Promise<Replica> {
-  await world.presetQueuePoll(options.queuePollMs ?? 1_000);
-  return await Replica.start({ ...world.replica, ...options });
-}
-
 async function measureCreates(world: World, creates: number): Promise<Map<string, Figure>> {
   const samples = new Map<string, number[]>(MODES.map((mode) => [mode.name, []]));
   world.host.createMs = HOST_ANSWER_MS;
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const mode of MODES) {
-      const replica = await startPolling(world, mode.options);
+      const replica = await Replica.start({ ...world.replica, ...mode.options });
       const warmUp = mode.options.queuePollMs === 1_000 && !mode.options.startAtOnce ? 2 : WARM_UP_CREATES;
       for (let index = 0; index < warmUp + creates / ROUNDS; index += 1) {
         const { ms, status, id } = await replica.ask('create');
@@ -84,7 +75,7 @@ async function measureIdle(
   world: World,
   queuePollMs: number,
 ): Promise<{ replicaCpuMsPerSecond: number; postgresCpuMsPerSecond: number }> {
-  const replica = await startPolling(world, { startAtOnce: true, queuePollMs });
+  const replica = await Replica.start({ ...world.replica, startAtOnce: true, queuePollMs });
   await delay(2_000);
   const before = {
     replica: (await replica.ask('cpu')).ms,

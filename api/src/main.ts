@@ -23,7 +23,6 @@ import { openDatabase } from './store/database/database.ts';
 import { migrate } from './store/database/migrate.ts';
 import type { Database } from './store/database/schema.ts';
 import { armCrashPoint } from './workers/steps/crash-point.ts';
-import { migrateDurable } from './workers/durable.ts';
 
 /**
  * How long a stopping process lets open requests end; longer execs are then broken off, which ends
@@ -91,7 +90,6 @@ async function serve(): Promise<void> {
 async function migrateAll(databaseUrl: string, log: Logger): Promise<void> {
   const applied = await migrate(databaseUrl);
   if (applied.length > 0) log.info({ applied }, 'brought the database to the newest shape');
-  await migrateDurable(databaseUrl, log);
 }
 
 function stopSignal(): Promise<NodeJS.Signals> {

@@ -70,15 +70,9 @@ export async function openBenchControlPlane(): Promise<BenchControlPlane> {
     {
       mailer: { send: () => Promise.reject(new Error('the benchmark mails nothing')) },
       lifecycle: {
-        enqueueProvision: nothing,
-        enqueueSleep: nothing,
-        enqueueWake: nothing,
-        enqueueResize: nothing,
-        enqueueDestroy: nothing,
-        enqueueClone: nothing,
+        enqueue: nothing,
         enqueueInvitationMail: nothing,
         started: () => undefined,
-        cloneStarted: () => undefined,
       },
     },
   );

@@ -23,7 +23,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/src/workers': [
     ...['api/src/rules', 'api/src/services', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src'],
-    ...['@dbos-inc/dbos-sdk', 'kysely', 'node:', 'pg', 'pino'],
+    ...['kysely', 'node:', 'pg', 'pino'],
   ],
   'api/src/call': ['api/src/rules', 'api/src/services', 'contract/src', 'pino', 'zod'],
   'api/src/routes': ['api/src/call', 'api/src/services', 'contract/src', 'protocol/src'],

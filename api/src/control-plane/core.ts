@@ -29,7 +29,9 @@ export interface CoreOverrides {
   payments?: PaymentProvider | null | undefined;
   /** Receives the steps instead of the durable work, which is not started then. */
   lifecycle?: LifecycleQueue | undefined;
-  durable?: Pick<DurableOptions, 'queuePollMs' | 'hostPatienceMs' | 'hostSilenceMs' | 'mailPatience'> | undefined;
+  durable?:
+    | Pick<DurableOptions, 'leaseMs' | 'queuePollMs' | 'hostPatienceMs' | 'hostSilenceMs' | 'mailPatience'>
+    | undefined;
 }
 
 export interface ControlPlaneCore {

@@ -265,9 +265,11 @@ for (const [where, plant] of [
   [
     "the durable work's tables",
     async (secret) => {
-      await sql`insert into dbos.workflow_status (workflow_uuid, inputs) values (${newId('activity')}, ${Buffer.from(secret).toString('base64')})`.execute(
-        api.db,
-      );
+      const input = JSON.stringify(Buffer.from(secret).toString('base64'));
+      await api.db
+        .insertInto('durable_step')
+        .values({ id: newId('activity'), kind: 'none', org_id: api.orgId, input })
+        .execute();
     },
   ],
 ] as [string, (secret: string) => Promise<void>][]) {

@@ -1,9 +1,7 @@
-// Starting the durable work, and what it forgets.
+// Start of the durable work, and its rows.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { sql } from 'kysely';
-import pino from 'pino';
-import { migrateDurable } from '../../src/workers/durable.ts';
+import { migrate } from '../../src/store/database/migrate.ts';
 import { untilTrue } from '../world/until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
@@ -16,9 +14,9 @@ after(() => world.close());
 
 test('replicas that start on an empty database at once all find its tables made', async () => {
   const url = await world.postgres.createDatabase();
-  const log = pino({ level: 'silent' });
-  await Promise.all([migrateDurable(url, log), migrateDurable(url, log), migrateDurable(url, log)]);
-  await migrateDurable(url, log);
+  const applied = await Promise.all([migrate(url), migrate(url), migrate(url)]);
+  assert.equal(applied.filter((names) => names.length > 0).length, 1);
+  assert.deepEqual(await migrate(url), []);
 });
 
 test('replicas that start at once both serve', async () => {
@@ -27,30 +25,17 @@ test('replicas that start at once both serve', async () => {
   for (const replica of both) await replica.stop();
 });
 
-test('a step that ended a day ago is forgotten, a later one kept', async () => {
+test('a step that is done leaves no row', async () => {
   const replica = await Replica.start(world.replica);
-  const [old, recent] = [await replica.ask('create'), await replica.ask('create')];
-  const recorded = async (): Promise<string[]> => {
-    const { rows } = await sql<{ id: string }>`
-      select split_part(workflow_uuid, ':', 2) as id from dbos.workflow_status where status = 'SUCCESS'`.execute(
-      world.db,
-    );
-    return rows.map((row) => row.id).filter((id) => id === old.id || id === recent.id);
-  };
-  // The answer comes with the commit; the end of the step is recorded a moment later.
-  await untilTrue('the steps end', async () => (await recorded()).length === 2);
-  await replica.stop();
-  await sql`
-    update dbos.workflow_status set updated_at = (extract(epoch from now() - interval '25 hours') * 1000)::bigint
-    where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
-  const next = await Replica.start(world.replica);
   try {
-    await untilTrue('the old step is forgotten', async () => (await recorded()).length === 1);
-    assert.deepEqual(await recorded(), [recent.id]);
-    const { rows } =
-      await sql`select from dbos.operation_outputs where workflow_uuid = ${`provision:${old.id}:1`}`.execute(world.db);
-    assert.equal(rows.length, 0);
+    const { id } = await replica.ask('create');
+    await replica.ask('sleep', { sandboxId: id });
+    await replica.ask('wake', { sandboxId: id });
+    await replica.ask('destroy', { sandboxId: id });
+    // The response comes with the commit; the row goes a moment later.
+    const rows = world.db.selectFrom('durable_step').select('id');
+    await untilTrue('the steps are removed', async () => (await rows.execute()).length === 0);
   } finally {
-    await next.stop();
+    await replica.stop();
   }
 });

@@ -23,7 +23,7 @@ const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
 const crashAt = process.env['BERTH_CRASH_AT'];
 if (crashAt !== undefined) armCrashPoint(crashAt);
 const log = pino({ level: options.logLevel }, pino.destination(2));
-const { queuePollMs, hostPatienceMs, hostSilenceMs, mailPatience } = options;
+const { leaseMs, queuePollMs, hostPatienceMs, hostSilenceMs, mailPatience } = options;
 const core = await openCore(
   {
     databaseUrl: options.databaseUrl,
@@ -42,6 +42,7 @@ const core = await openCore(
   log,
   {
     durable: {
+      ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(queuePollMs === undefined ? {} : { queuePollMs }),
       ...(hostPatienceMs === undefined ? {} : { hostPatienceMs }),
       ...(hostSilenceMs === undefined ? {} : { hostSilenceMs }),
@@ -54,17 +55,11 @@ if (durable === null) throw new Error('the replica has no durable work');
 const { db } = core.context;
 const { queue } = durable;
 const lifecycle: LifecycleQueue = {
-  enqueueProvision: (trx, step) => queue.enqueueProvision(trx, step),
-  enqueueSleep: (trx, step) => queue.enqueueSleep(trx, step),
-  enqueueWake: (trx, step) => queue.enqueueWake(trx, step),
-  enqueueResize: (trx, step) => queue.enqueueResize(trx, step),
-  enqueueDestroy: (trx, step) => queue.enqueueDestroy(trx, step),
-  enqueueClone: (trx, step) => queue.enqueueClone(trx, step),
-  enqueueInvitationMail: (trx, invitationId, attemptKey) => queue.enqueueInvitationMail(trx, invitationId, attemptKey),
-  started: (step) => {
-    if (options.startAtOnce) queue.started(step);
+  enqueue: (trx, kind, step) => queue.enqueue(trx, kind, step),
+  enqueueInvitationMail: (trx, invitationId) => queue.enqueueInvitationMail(trx, invitationId),
+  started: () => {
+    if (options.startAtOnce) queue.started();
   },
-  cloneStarted: () => queue.cloneStarted(),
 };
 const context: ServiceContext = { ...core.context, lifecycle };
 const actor = {

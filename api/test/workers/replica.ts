@@ -18,6 +18,7 @@ export interface ReplicaOptions {
   /** False: leave every step to the queue's poll. */
   startAtOnce: boolean;
   queuePollMs?: number;
+  leaseMs?: number;
   hostPatienceMs?: number;
   hostSilenceMs?: number;
   mailPatience?: MailPatience;
@@ -111,6 +112,11 @@ export class Replica {
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.ended;
+  }
+
+  /** Pauses or resumes the process. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child.kill(signal);
   }
 
   /** Stops it properly. */

@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'kysely';
 import { bootstrap } from '../../src/services/people/bootstrap.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
@@ -28,8 +27,6 @@ export interface World {
    * that the next one kills.
    */
   atRest(): Promise<void>;
-  /** Writes the poll of the queue where a starting replica finds it. */
-  presetQueuePoll(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -38,7 +35,7 @@ const LOOK_EVERY_MS = 20;
 export async function openWorld(): Promise<World> {
   const postgres = await startOwnPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'berth-host-'));
-  const databaseUrl = await postgres.createMigratedDatabase({ durable: true });
+  const databaseUrl = await postgres.createMigratedDatabase();
   const { db } = openDatabase({
     url: databaseUrl,
     maxConnections: 5,
@@ -84,17 +81,11 @@ export async function openWorld(): Promise<World> {
     atRest: async () => {
       const deadline = Date.now() + 20_000;
       for (;;) {
-        const { rows } = await sql<{ id: string }>`
-          select workflow_uuid as id from dbos.workflow_status where status in ('ENQUEUED', 'DELAYED', 'PENDING')`.execute(
-          db,
-        );
+        const rows = await db.selectFrom('durable_step').select('id').execute();
         if (rows.length === 0) return;
         if (Date.now() > deadline) throw new Error(`steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
         await delay(LOOK_EVERY_MS);
       }
-    },
-    presetQueuePoll: async (ms) => {
-      await sql`update dbos.queues set polling_interval_sec = ${ms / 1_000}`.execute(db);
     },
     close: async () => {
       await db.destroy();

@@ -25,7 +25,7 @@ import { mintApiKey } from '../../src/services/access/api-keys.ts';
 import { bootstrap } from '../../src/services/people/bootstrap.ts';
 import type { PaymentProvider } from '../../src/services/context/payment-port.ts';
 import { newToken, tokenKind, tokenSha256 } from '../../src/services/access/bearer-token.ts';
-import type { LifecycleQueue, LifecycleStep } from '../../src/services/context/lifecycle-port.ts';
+import type { LifecycleQueue, LifecycleStep, LifecycleStepKind } from '../../src/services/context/lifecycle-port.ts';
 import { noteInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
 import type { MailMessage, Mailer } from '../../src/services/context/mail-port.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
@@ -73,7 +73,7 @@ export interface TestApi extends TestOrg, Services {
   host: HostStandIn;
   front: ExecFront;
   /** Steps that services enqueued; only without durable work. */
-  steps: { kind: 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone'; step: LifecycleStep }[];
+  steps: { kind: LifecycleStepKind; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(this: void, method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
   /** The same without HTTP. */
@@ -136,7 +136,7 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
 
 async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise<TestApi> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-api-'));
-  const databaseUrl = await postgres.createMigratedDatabase({ durable: options.durable });
+  const databaseUrl = await postgres.createMigratedDatabase();
   await options.prepareDatabase?.(databaseUrl);
   const host = new HostStandIn(join(folder, 'behind.sock'));
   await host.start();
@@ -150,15 +150,9 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const steps: TestApi['steps'] = [];
   const invitationsToMail: string[] = [];
   const noting: LifecycleQueue = {
-    enqueueProvision: (_trx, step) => Promise.resolve(void steps.push({ kind: 'provision', step })),
-    enqueueSleep: (_trx, step) => Promise.resolve(void steps.push({ kind: 'sleep', step })),
-    enqueueWake: (_trx, step) => Promise.resolve(void steps.push({ kind: 'wake', step })),
-    enqueueResize: (_trx, step) => Promise.resolve(void steps.push({ kind: 'resize', step })),
-    enqueueDestroy: (_trx, step) => Promise.resolve(void steps.push({ kind: 'destroy', step })),
-    enqueueClone: (_trx, step) => Promise.resolve(void steps.push({ kind: 'clone', step })),
+    enqueue: (_trx, kind, step) => Promise.resolve(void steps.push({ kind, step })),
     enqueueInvitationMail: (_trx, invitationId) => Promise.resolve(void invitationsToMail.push(invitationId)),
     started: () => undefined,
-    cloneStarted: () => undefined,
   };
   const controlPlane = await openControlPlane(
     {

@@ -1,6 +1,6 @@
 // The data that each PostgreSQL server of the tests starts from, as a copy: initialised, with a database
-// that has the tables, and one that also has those of the durable work. Made once for the
-// migrations as they are, and kept in the cache folder; several test processes at once are safe.
+// that has the tables. Made once for the migrations as they are, and kept in the cache folder;
+// several test processes at once are safe.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -9,27 +9,16 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { defaultCacheFolder } from '@berth/machine/config/folders.ts';
 import { ensurePostgresBinaries } from '@berth/machine/roles/database/binaries.ts';
-import { pino } from 'pino';
 import { migrate } from '../../src/store/database/migrate.ts';
-import { migrateDurable } from '../../src/workers/durable.ts';
 import { administer, ClusterServer, databaseUrl } from './cluster-server.ts';
 
 const run = promisify(execFile);
 const API = join(import.meta.dirname, '../..');
-/**
- * What decides how its databases look: our migrations, and the library that makes tables of its
- * own.
- */
-const SOURCES = [
-  'migrations/*.ts',
-  'src/store/database/migrate.ts',
-  'src/workers/durable.ts',
-  'package.json',
-  'test/world/cluster-*.ts',
-];
+/** What decides how its database looks. */
+const SOURCES = ['migrations/*.ts', 'src/store/database/migrate.ts', 'test/world/cluster-*.ts'];
 
-/** Databases to be copied: with the tables; also with those of the durable work. */
-export const TEMPLATES = { migrated: 'template_migrated', durable: 'template_durable' } as const;
+/** The database to be copied. */
+export const TEMPLATE = 'template_migrated';
 
 /**
  * Starts a server on a copy of the data. @param settings on top of those of all test servers
@@ -60,10 +49,8 @@ async function findTemplate(cacheFolder: string, binaries: string): Promise<stri
     await server.initialise();
     await server.start();
     const { folder: socket } = server;
-    await administer(socket, `create database ${TEMPLATES.migrated}`);
-    await migrate(databaseUrl(socket, TEMPLATES.migrated));
-    await administer(socket, `create database ${TEMPLATES.durable} template ${TEMPLATES.migrated}`);
-    await migrateDurable(databaseUrl(socket, TEMPLATES.durable), pino({ level: 'silent' }));
+    await administer(socket, `create database ${TEMPLATE}`);
+    await migrate(databaseUrl(socket, TEMPLATE));
     await server.end('SIGINT');
     await copy(server.data, draft);
     await rename(draft, target);

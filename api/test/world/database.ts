@@ -2,7 +2,7 @@
 // of the file's own.
 import { randomBytes } from 'node:crypto';
 import { administer, databaseUrl } from './cluster-server.ts';
-import { startCluster, TEMPLATES } from './cluster-template.ts';
+import { startCluster, TEMPLATE } from './cluster-template.ts';
 
 export interface TestPostgres {
   /**
@@ -10,11 +10,8 @@ export interface TestPostgres {
    * returns its URL.
    */
   createDatabase(template?: string): Promise<string>;
-  /**
-   * Makes a database with the tables, with `durable` also those of the durable work, as the
-   * migrations of this checkout make them, and returns its URL.
-   */
-  createMigratedDatabase(options?: { durable?: boolean }): Promise<string>;
+  /** Makes a database with the tables of this checkout's migrations, and returns its URL. */
+  createMigratedDatabase(): Promise<string>;
   /** Removes the databases; stops a server of the file's own and removes its folder. */
   stop(): Promise<void>;
 }
@@ -65,7 +62,6 @@ function creator(server: string, created: string[]): Omit<TestPostgres, 'stop'> 
   return {
     createDatabase: async (template) =>
       await create(template === undefined ? undefined : new URL(template).pathname.slice(1)),
-    createMigratedDatabase: async ({ durable = false } = {}) =>
-      await create(durable ? TEMPLATES.durable : TEMPLATES.migrated),
+    createMigratedDatabase: () => create(TEMPLATE),
   };
 }

@@ -31,7 +31,7 @@ const ANY_USERNAME = 'x-access-token';
  */
 export async function settleAwake(
   trx: DatabaseTransaction,
-  lifecycle: Pick<LifecycleQueue, 'enqueueClone'>,
+  lifecycle: Pick<LifecycleQueue, 'enqueue'>,
   transition: Omit<Transition, 'to'>,
 ): Promise<TransitionResult> {
   const before = await lockSandbox(trx, transition.sandboxId);
@@ -47,12 +47,12 @@ export async function settleAwake(
  */
 export async function beginClone(
   trx: DatabaseTransaction,
-  lifecycle: Pick<LifecycleQueue, 'enqueueClone'>,
+  lifecycle: Pick<LifecycleQueue, 'enqueue'>,
   sandbox: SandboxRow,
 ): Promise<SandboxRow> {
   const begun = await writeCloneEpoch(trx, sandbox.id, sandbox.epoch);
   await note(trx, begun, 'sandbox_clone_started', { repository: begun.repository, branch: begun.branch });
-  await lifecycle.enqueueClone(trx, { sandboxId: begun.id, epoch: begun.epoch });
+  await lifecycle.enqueue(trx, 'clone', { sandboxId: begun.id, epoch: begun.epoch });
   return begun;
 }
 

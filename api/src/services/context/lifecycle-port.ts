@@ -8,29 +8,14 @@ export interface LifecycleStep {
   epoch: number;
 }
 
+/** The work on a sandbox that outlives the process that began it. */
+export type LifecycleStepKind = 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone';
+
 export interface LifecycleQueue {
-  /** Commits with the transaction the step that makes the sandbox's machine. */
-  enqueueProvision(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that captures the sandbox's machine and releases it. */
-  enqueueSleep(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that restores the sandbox's machine. */
-  enqueueWake(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that grows the sandbox's machine while it runs. */
-  enqueueResize(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that deletes the sandbox's machine and disk. */
-  enqueueDestroy(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that clones the sandbox's repository. */
-  enqueueClone(trx: DatabaseTransaction, step: LifecycleStep): Promise<void>;
-  /**
-   * Commits with the transaction the step that mails an invitation; it starts by itself within
-   * about a second of the commit. The same `attemptKey` again is the same step.
-   */
-  enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string, attemptKey: string): Promise<void>;
-  /**
-   * To be called right after the commit: starts the enqueued step in this process without waiting
-   * for the queue's poll. Never throws.
-   */
-  started(step: LifecycleStep): void;
-  /** The same for steps that clone. */
-  cloneStarted(): void;
+  /** Commits the step with the transaction. The same step again is one step. */
+  enqueue(trx: DatabaseTransaction, kind: LifecycleStepKind, step: LifecycleStep): Promise<void>;
+  /** Commits with the transaction the step that mails an invitation; the poll starts it within a second. */
+  enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string): Promise<void>;
+  /** Starts committed steps in this process without waiting for the poll. Never throws. */
+  started(): void;
 }

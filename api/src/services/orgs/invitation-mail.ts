@@ -1,6 +1,6 @@
 // The mail of an invitation: what it says, the token in it, and the note that it went out. The
 // token is made here and lives in the message alone; what is stored is its hash. The durable step
-// that sends it is workers/invitation-mail.ts.
+// that sends it is workers/orgs/invitation-mail.ts.
 import { html } from '../../rules/html.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { markSent, writeInvitationToken, type InvitationForMail } from '../../store/orgs/invitations.ts';

@@ -83,7 +83,7 @@ export async function createInvitation(
       subject: { kind: 'invitation', id },
       details: { email, role, ...(replaced === undefined ? {} : { replaces: replaced }) },
     });
-    await context.lifecycle.enqueueInvitationMail(trx, id, 'first');
+    await context.lifecycle.enqueueInvitationMail(trx, id);
     return invitation;
   });
 }

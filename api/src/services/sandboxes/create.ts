@@ -82,11 +82,11 @@ export async function createSandbox(
         repository,
         hostId: await reserveHost(trx, chosen.allocation),
       });
-      await context.lifecycle.enqueueProvision(trx, step);
+      await context.lifecycle.enqueue(trx, 'provision', step);
       return sandbox;
     });
     if (typeof created === 'string') return { sandbox: await replay(context, created, answer), replayed: true };
-    context.lifecycle.started(step);
+    context.lifecycle.started();
     return { sandbox: await waitUntilSettled(context, watch, created, answer), replayed: false };
   } finally {
     watch.close();

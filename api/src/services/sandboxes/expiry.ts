@@ -25,7 +25,7 @@ export async function expireSandbox(context: IntentContext, sandboxId: string): 
       details: { expiredAt: before.expires_at, ttlSeconds: before.ttl_seconds },
     });
     if (outcome !== 'changed') throw new Error(`the expiry of a sandbox that is ${before.status} was ${outcome}`);
-    await context.lifecycle.enqueueDestroy(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+    await context.lifecycle.enqueue(trx, 'destroy', { sandboxId: sandbox.id, epoch: sandbox.epoch });
     ended = true;
     return { sandbox, enqueued: true };
   });

@@ -29,6 +29,6 @@ export async function commitIntent(
     if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
     return await decide(trx, before);
   });
-  if (enqueued) context.lifecycle.started({ sandboxId, epoch: sandbox.epoch });
+  if (enqueued) context.lifecycle.started();
   return sandbox;
 }

@@ -129,7 +129,7 @@ async function resizeAwake(
   }
   const sandbox = await writeSandboxSize(trx, before.id, { epoch: before.epoch + 1, pending: target, resizing: true });
   await noteRequest(trx, actor, before, target, { applied: 'live' });
-  await context.lifecycle.enqueueResize(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+  await context.lifecycle.enqueue(trx, 'resize', { sandboxId: sandbox.id, epoch: sandbox.epoch });
   return { sandbox, enqueued: true };
 }
 

@@ -51,10 +51,10 @@ export async function destroySandbox(
         newEpoch: true,
       });
       if (result.outcome !== 'changed') throw new Error(`a destroy from ${before.status} was ${result.outcome}`);
-      await context.lifecycle.enqueueDestroy(trx, { sandboxId, epoch: result.sandbox.epoch });
+      await context.lifecycle.enqueue(trx, 'destroy', { sandboxId, epoch: result.sandbox.epoch });
       return { sandbox: result.sandbox, started: true };
     });
-    if (started) context.lifecycle.started({ sandboxId, epoch: sandbox.epoch });
+    if (started) context.lifecycle.started();
     return await waitUntilSettled(context, watch, sandbox, answer);
   } finally {
     watch.close();

@@ -78,6 +78,6 @@ async function intendSleep(
   });
   if (outcome !== 'changed') throw new Error(`a sleep from ${before.status} was ${outcome}`);
   const step = { sandboxId: sandbox.id, epoch: sandbox.epoch };
-  await (ends ? context.lifecycle.enqueueDestroy(trx, step) : context.lifecycle.enqueueSleep(trx, step));
+  await (ends ? context.lifecycle.enqueue(trx, 'destroy', step) : context.lifecycle.enqueue(trx, 'sleep', step));
   return { sandbox, enqueued: true };
 }

@@ -88,7 +88,7 @@ async function intendWake(
     details: { ...(pending === null ? {} : { allocation: pending }), ...details },
   });
   if (outcome !== 'changed') throw new Error(`a wake from ${before.status} was ${outcome}`);
-  await context.lifecycle.enqueueWake(trx, { sandboxId: sandbox.id, epoch: sandbox.epoch });
+  await context.lifecycle.enqueue(trx, 'wake', { sandboxId: sandbox.id, epoch: sandbox.epoch });
   return { sandbox, enqueued: true };
 }
 

@@ -18,6 +18,7 @@ import type {
 } from './tables-people.ts';
 import type {
   ActivityTable,
+  DurableStepTable,
   HostTable,
   IdempotencyKeyTable,
   MetricsSampleTable,
@@ -67,6 +68,7 @@ export interface Tables {
   idempotency_key: IdempotencyKeyTable;
   metrics_sample: MetricsSampleTable;
   preview_link: PreviewLinkTable;
+  durable_step: DurableStepTable;
 }
 
 export type Database = Kysely<Tables>;

@@ -154,3 +154,13 @@ export interface PreviewLinkTable {
   revoked_at: Instant | null;
   last_used_at: Instant | null;
 }
+
+export interface DurableStepTable {
+  id: string;
+  kind: string;
+  org_id: string;
+  input: Json<unknown>;
+  enqueued_at: GeneratedInstant;
+  /** The process that runs it. */
+  claimed_by: string | null;
+}

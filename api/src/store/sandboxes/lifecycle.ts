@@ -1,5 +1,5 @@
-// What the durable work asks of sandboxes' rows and of its own record of steps (schema `dbos`). SQL
-// only, and reads only.
+// Sandboxes as the durable work sees them: their fences, and those whose step is missing. SQL only,
+// and reads only.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
@@ -41,10 +41,7 @@ export async function findFences(db: Database, sandboxIds: string[]): Promise<Ma
   return new Map(rows.map((row) => [row.id, toFence(row)]));
 }
 
-/**
- * Sandboxes with something under way for at least `quietMs`, whose step (`kind:id:epoch`) is
- * neither waiting nor running.
- */
+/** Sandboxes with something under way for at least `quietMs` and without a step (`kind:id:epoch`). */
 export async function listUnattended(
   db: Database,
   quietMs: number,
@@ -58,17 +55,16 @@ export async function listUnattended(
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
     .where(
       sql<boolean>`not exists (
-        select from dbos.workflow_status step, unnest(${stepKinds}::text[]) kind
-        where step.workflow_uuid = kind || ':' || sandbox.id || ':' || sandbox.epoch
-          and step.status in ('ENQUEUED', 'DELAYED', 'PENDING'))`,
+        select from durable_step step
+        where step.id in (select kind || ':' || sandbox.id || ':' || sandbox.epoch from unnest(${stepKinds}::text[]) kind))`,
     )
     .execute();
   return rows.map(toFence);
 }
 
 /**
- * Awake sandboxes whose clone is not over, and whose step (`clone:id:epoch`) is neither waiting nor
- * running, for at least `quietMs`.
+ * Awake sandboxes whose clone is pending for at least `quietMs` and without a step
+ * (`clone:id:epoch`).
  */
 export async function listUnattendedClones(db: Database, quietMs: number, stepKind: string): Promise<string[]> {
   const rows = await db
@@ -81,8 +77,8 @@ export async function listUnattendedClones(db: Database, quietMs: number, stepKi
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
     .where(
       sql<boolean>`not exists (
-        select from dbos.workflow_status step
-        where step.workflow_uuid = ${stepKind} || ':' || sandbox.id || ':' || sandbox.clone_epoch and step.status in ('ENQUEUED', 'DELAYED', 'PENDING'))`,
+        select from durable_step step
+        where step.id = ${stepKind} || ':' || sandbox.id || ':' || sandbox.clone_epoch)`,
     )
     .execute();
   return rows.map((row) => row.id);
@@ -120,32 +116,4 @@ function toFence(row: FenceRow): SandboxFence {
     resizing: row.resizing,
     allocation: allocationOf(row),
   };
-}
-
-/** Executors other than `ownId` that are on record as running a step. */
-export async function listExecutorsAtWork(db: Database, ownId: string): Promise<string[]> {
-  const { rows } = await sql<{ executor_id: string }>`
-    select distinct executor_id from dbos.workflow_status where status = 'PENDING' and executor_id <> ${ownId}`.execute(
-    db,
-  );
-  return rows.map((row) => row.executor_id);
-}
-
-/** Steps on record as run by this executor that have not been written to for `quietMs`. */
-export async function listQuietSteps(db: Database, executorId: string, quietMs: number): Promise<string[]> {
-  const { rows } = await sql<{ workflow_uuid: string }>`
-    select workflow_uuid from dbos.workflow_status
-    where status = 'PENDING' and executor_id = ${executorId}
-      and updated_at < (extract(epoch from now()) * 1000)::bigint - ${quietMs}`.execute(db);
-  return rows.map((row) => row.workflow_uuid);
-}
-
-/** Steps that ended longer than `ageMs` ago, oldest first, at most `limit`. */
-export async function listEndedSteps(db: Database, ageMs: number, limit: number): Promise<string[]> {
-  const { rows } = await sql<{ workflow_uuid: string }>`
-    select workflow_uuid from dbos.workflow_status
-    where status not in ('ENQUEUED', 'DELAYED', 'PENDING')
-      and updated_at < (extract(epoch from now()) * 1000)::bigint - ${ageMs}
-    order by updated_at limit ${limit}`.execute(db);
-  return rows.map((row) => row.workflow_uuid);
 }

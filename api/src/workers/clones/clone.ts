@@ -2,7 +2,6 @@
 // commit what came of it. Its credentials are opened when they are sent and are part of nothing
 // that is recorded. Safe to run again from the start at any point and beside itself: the guest
 // clones once, and so is the commit.
-import { DBOS } from '@dbos-inc/dbos-sdk';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
@@ -13,7 +12,7 @@ import type { SecretKey } from '../../services/context/secret-key.ts';
 import type { GitSettings } from '../../services/context/settings.ts';
 import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
-import { parked, pause, untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
+import { pause, settleStep, worthLogging, type StepContext } from '../steps/step-context.ts';
 
 /**
  * A call that lasted longer than this had reached the guest: the host's silence begins anew with
@@ -34,12 +33,14 @@ type Outcome = { kind: 'void' } | { kind: 'cloned' } | { kind: 'failed'; reason:
  * when that is no longer this step's.
  */
 export async function clone(context: CloneStepContext, step: LifecycleStep): Promise<void> {
-  crashPoint('clone:claimed');
-  const outcome = await DBOS.runStep(() => cloneRepository(context, step), { name: 'cloneRepository' });
-  crashPoint('clone:cloned-recorded');
+  const outcome = await cloneRepository(context, step);
   if (outcome.kind === 'void') return;
-  await DBOS.runStep(() => settle(context, step, outcome), { name: 'settle' });
-  crashPoint('clone:settled-recorded');
+  const failure = outcome.kind === 'failed' ? outcome.reason : null;
+  const written = await settleStep(context, 'clone', (trx) => settleClone(trx, step, failure));
+  context.log.info(
+    { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
+    'the clone of a repository is over',
+  );
 }
 
 async function cloneRepository(context: CloneStepContext, step: LifecycleStep): Promise<Outcome> {
@@ -47,7 +48,7 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
   const startedMs = performance.now();
   let silentSinceMs: number | null = null;
   for (let attempt = 0; ; attempt += 1) {
-    if (stopping.aborted) return await parked();
+    stopping.throwIfAborted();
     let askedMs = performance.now();
     try {
       const sandbox = await findSandbox(db, step.sandboxId);
@@ -57,10 +58,10 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
       crashPoint('clone:looked-up');
       askedMs = performance.now();
       const outcome = await ask(context, sandbox, leftSeconds);
-      crashPoint('clone:cloned');
+      crashPoint('clone:answered');
       return outcome;
     } catch (error) {
-      if (stopping.aborted) return await parked();
+      stopping.throwIfAborted();
       const code = error instanceof HostError ? error.code : null;
       // What a guest says in refusing is its own, and it knows the secret: of a host's error the
       // code alone is told.
@@ -114,25 +115,4 @@ const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
 
 function mayPass(error: HostError): boolean {
   return error.transient || TOLD_BY_ROW.has(error.code);
-}
-
-async function settle(
-  context: CloneStepContext,
-  step: LifecycleStep,
-  outcome: Exclude<Outcome, { kind: 'void' }>,
-): Promise<string> {
-  const failure = outcome.kind === 'failed' ? outcome.reason : null;
-  const written = await untilCommitted(context, 'settling a clone', () =>
-    context.db.transaction().execute(async (trx) => {
-      const result = await settleClone(trx, step, failure);
-      crashPoint('clone:written');
-      return result;
-    }),
-  );
-  crashPoint('clone:settled');
-  context.log.info(
-    { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
-    'the clone of a repository is over',
-  );
-  return written;
 }

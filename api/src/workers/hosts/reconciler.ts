@@ -138,7 +138,7 @@ export class Reconciler {
     if (result.outcome !== 'changed') return;
     const { reason } = decision;
     const to = result.sandbox.status;
-    if (to === 'running') this.#context.lifecycle.cloneStarted();
+    if (to === 'running') this.#context.lifecycle.started();
     this.#context.log.warn({ sandboxId: row.id, from: row.status, to, reason }, 'a sandbox was not as its row said');
   }
 

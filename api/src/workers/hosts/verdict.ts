@@ -1,12 +1,14 @@
 // How a durable step asks its host: again and again, until there is a verdict, the step is void, or
-// the host's time is up. Knows no verb.
+// the host's time is up.
 import { HostError } from '../../hosts/error.ts';
 import type { HostClient } from '../../hosts/client.ts';
-import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
+import type { LifecycleStep, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
-import { parked, pause, worthLogging, type StepContext } from '../steps/step-context.ts';
+import { crashPoint } from '../steps/crash-point.ts';
+import { pause, worthLogging, type StepContext } from '../steps/step-context.ts';
+import { stepKindOf } from '../steps/step-kind.ts';
 
 /**
  * A host gets at least this long when the step starts late, after a recovery; or its whole patience
@@ -15,10 +17,9 @@ import { parked, pause, worthLogging, type StepContext } from '../steps/step-con
 const LATE_PATIENCE_MS = 15_000;
 
 export interface Question<T> {
+  kind: LifecycleStepKind;
   /** For the log, e.g. `making a machine`. */
   what: string;
-  /** Whether the work is still to be done by the sandbox's row, whose epoch is the step's. */
-  stands(sandbox: SandboxRow): boolean;
   /** Since when the host's patience runs. */
   askedAt(sandbox: SandboxRow): Date;
   ask(host: HostClient, sandbox: SandboxRow, signal: AbortSignal): Promise<T>;
@@ -35,7 +36,7 @@ export type Verdict<T> =
   | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };
 
 /**
- * Asks the sandbox's host until there is a verdict. Never settles when this process is stopping.
+ * Asks the sandbox's host until there is a verdict. Throws the abort reason when this process stops.
  */
 export async function askHost<T>(
   context: StepContext,
@@ -46,12 +47,13 @@ export async function askHost<T>(
   const startedAt = Date.now();
   let overtaken: HostError | undefined;
   for (let attempt = 0; ; attempt += 1) {
-    if (stopping.aborted) return await parked();
+    stopping.throwIfAborted();
     let giveUpAt = Infinity;
     let asked: { sandbox: SandboxRow; host: HostClient } | undefined;
     try {
       const sandbox = await findSandbox(db, step.sandboxId);
-      if (sandbox === undefined || sandbox.epoch !== step.epoch || !question.stands(sandbox)) return { kind: 'void' };
+      if (sandbox === undefined || sandbox.epoch !== step.epoch || stepKindOf(sandbox) !== question.kind)
+        return { kind: 'void' };
       if (sandbox.host_url === null) {
         return {
           kind: 'failed',
@@ -72,9 +74,12 @@ export async function askHost<T>(
         startedAt + Math.min(hostPatienceMs, LATE_PATIENCE_MS),
       );
       asked = { sandbox, host };
-      return { kind: 'answered', answer: await question.ask(host, sandbox, stopping) };
+      crashPoint(`${question.kind}:looked-up`);
+      const answer = await question.ask(host, sandbox, stopping);
+      crashPoint(`${question.kind}:answered`);
+      return { kind: 'answered', answer };
     } catch (error) {
-      if (stopping.aborted) return await parked();
+      stopping.throwIfAborted();
       if (error instanceof HostError && asked !== undefined) {
         if (error.code === 'stale_epoch' || error.code === 'superseded') {
           overtaken = error;
@@ -104,7 +109,7 @@ export async function lookAtVm(
     const listed = await host.listVms({ signal: context.stopping });
     return listed.find((vm) => vm.id === sandboxId) ?? null;
   } catch (error) {
-    if (context.stopping.aborted) return await parked();
+    context.stopping.throwIfAborted();
     context.log.warn({ err: error, sandboxId, host: host.url }, 'a host cannot be asked what became of a machine');
     return undefined;
   }

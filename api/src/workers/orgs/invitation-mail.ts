@@ -1,18 +1,14 @@
 // The durable step that mails an invitation: a fresh token, the mail server, the note that it went
 // out. At least once: killed between the last two, it mails again, and the newer message's link is
-// the one that works. No token is part of what the step records. Safe to run again from the start
-// at any point.
+// the one that works. The step's row never holds a token. Safe to run again from the start at any
+// point.
 import { setTimeout as delay } from 'node:timers/promises';
-import { DBOS } from '@dbos-inc/dbos-sdk';
 import { noteInvitationSent, prepareInvitationMail } from '../../services/orgs/invitation-mail.ts';
 import type { Mailer } from '../../services/context/mail-port.ts';
 import { crashPoint } from '../steps/crash-point.ts';
-import { parked, untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
+import { untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
 
-/**
- * What the step is recorded with: which invitation, and since when its mail is tried. Never a
- * token.
- */
+/** Input of the step. Never holds a token. */
 export interface InvitationMailStep {
   invitationId: string;
   /** Milliseconds since 1970. */
@@ -48,9 +44,7 @@ type Outcome = 'sent' | 'void' | 'overtaken' | 'given up';
 
 /** Mails a pending invitation whose mail did not go out yet. */
 export async function invitationMail(context: MailStepContext, step: InvitationMailStep): Promise<void> {
-  crashPoint('mail:claimed');
-  const outcome = await DBOS.runStep(() => mailUntilSent(context, step), { name: 'mail' });
-  crashPoint('mail:sent-recorded');
+  const outcome = await mailUntilSent(context, step);
   context.log.debug({ invitationId: step.invitationId, outcome }, 'the mail of an invitation is done');
 }
 
@@ -60,21 +54,21 @@ async function mailUntilSent(
 ): Promise<Outcome> {
   const { db, log, mailer, mailPatience, publicUrl, stopping } = context;
   for (let attempt = 0; ; attempt += 1) {
-    if (stopping.aborted) return await parked();
+    stopping.throwIfAborted();
     try {
       const prepared = await db.transaction().execute(async (trx) => {
         const made = await prepareInvitationMail(trx, publicUrl, invitationId);
-        crashPoint('mail:token-written');
+        crashPoint('invitation-mail:token-written');
         return made;
       });
-      crashPoint('mail:token-committed');
+      crashPoint('invitation-mail:token-committed');
       if (prepared === null) return 'void';
       await mailer.send(prepared.message, stopping);
-      crashPoint('mail:sent');
+      crashPoint('invitation-mail:sent');
       // From here on only the database can fail: that is no reason to send another mail.
       return await noteSent(context, invitationId, prepared.tokenSha256);
     } catch (error) {
-      if (stopping.aborted) return await parked();
+      stopping.throwIfAborted();
       if (Date.now() >= askedAtMs + mailPatience.giveUpAfterMs) {
         log.error(
           { err: error, invitationId, attempt },
@@ -93,11 +87,11 @@ async function noteSent(context: MailStepContext, invitationId: string, tokenSha
   const noted = await untilCommitted(context, 'noting that an invitation was mailed', () =>
     context.db.transaction().execute(async (trx) => {
       const first = await noteInvitationSent(trx, invitationId, tokenSha256);
-      crashPoint('mail:noted-written');
+      crashPoint('invitation-mail:noted-written');
       return first;
     }),
   );
-  crashPoint('mail:noted');
+  crashPoint('invitation-mail:noted');
   return noted ? 'sent' : 'overtaken';
 }
 

@@ -2,39 +2,35 @@
 // however long that takes, then commit. Nothing outranks it: its epoch, given with the request,
 // ends whatever is under way for the sandbox. Safe to run again at any point.
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
-import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { HostClient } from '../../hosts/client.ts';
 import { HostError } from '../../hosts/error.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
-import { parked, pause, SYSTEM, untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
+import { pause, settleStep, SYSTEM, worthLogging, type StepContext } from '../steps/step-context.ts';
 
 /** Brings a sandbox from `destroying` to `deleted`. */
 export async function destroy(context: StepContext, step: LifecycleStep): Promise<void> {
-  crashPoint('destroy:claimed');
-  const removed = await DBOS.runStep(() => removeMachine(context, step), { name: 'removeMachine' });
-  crashPoint('destroy:gone-recorded');
+  const removed = await removeMachine(context, step);
   if (removed === 'void') return;
-  await DBOS.runStep(() => settle(context, step), { name: 'settle' });
-  crashPoint('destroy:settled-recorded');
+  await settleStep(context, 'destroy', (trx) => transitionSandbox(trx, { ...step, to: 'deleted', actor: SYSTEM }));
 }
 
 async function removeMachine(context: StepContext, step: LifecycleStep): Promise<'gone' | 'void'> {
   const { db, hosts, log, stopping } = context;
   for (let attempt = 0; ; attempt += 1) {
-    if (stopping.aborted) return await parked();
+    stopping.throwIfAborted();
     try {
       const sandbox = await findSandbox(db, step.sandboxId);
       if (sandbox === undefined || sandbox.epoch !== step.epoch) return 'void';
       if (!SANDBOX_STATES[sandbox.status].next.includes('deleted')) return 'void';
       crashPoint('destroy:looked-up');
       if (sandbox.host_url !== null) await removeFrom(hosts.at(sandbox.host_url), step, stopping);
-      crashPoint('destroy:gone');
+      crashPoint('destroy:answered');
       return 'gone';
     } catch (error) {
-      if (stopping.aborted) return await parked();
+      stopping.throwIfAborted();
       if (worthLogging(attempt))
         log.warn({ err: error, sandboxId: step.sandboxId, attempt }, 'deleting a machine: trying again');
     }
@@ -52,16 +48,4 @@ async function removeFrom(host: HostClient, step: LifecycleStep, signal: AbortSi
     const vm = (await host.listVms({ signal })).find((listed) => listed.id === step.sandboxId);
     if (vm !== undefined) await host.destroyVm(vm.id, vm.epoch, { signal });
   }
-}
-
-async function settle(context: StepContext, step: LifecycleStep): Promise<string> {
-  const outcome = await untilCommitted(context, 'settling a deleted machine', () =>
-    context.db.transaction().execute(async (trx) => {
-      const result = await transitionSandbox(trx, { ...step, to: 'deleted', actor: SYSTEM });
-      crashPoint('destroy:written');
-      return result.outcome;
-    }),
-  );
-  crashPoint('destroy:settled');
-  return outcome;
 }

@@ -3,16 +3,13 @@
 // any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView } from '@berth/protocol/host.ts';
-import { DBOS } from '@dbos-inc/dbos-sdk';
 import { HOST_LOST, deathOf, MACHINE_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type Transition } from '../../services/sandboxes/transition.ts';
 import type { WakeSource } from '../../store/sandboxes/sandboxes.ts';
-import { crashPoint } from '../steps/crash-point.ts';
 import { askHost, lookAtVm } from '../hosts/verdict.ts';
-import { stepKindOf } from '../queue/queue.ts';
-import { SYSTEM, untilCommitted, type StepContext } from '../steps/step-context.ts';
+import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf } from '../hosts/vm-spec.ts';
 
 /**
@@ -30,25 +27,22 @@ type Captured =
  * when its epoch is no longer in force.
  */
 export async function sleep(context: StepContext, step: LifecycleStep): Promise<void> {
-  crashPoint('sleep:claimed');
-  const captured = await DBOS.runStep(() => captureMachine(context, step), { name: 'captureMachine' });
-  crashPoint('sleep:captured-recorded');
+  const captured = await captureMachine(context, step);
   if (captured.kind === 'void') return;
-  await DBOS.runStep(() => settle(context, step, captured), { name: 'settle' });
-  crashPoint('sleep:settled-recorded');
+  const { sandbox } = await settleStep(context, 'sleep', (trx) =>
+    captured.kind === 'runs-on'
+      ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM, reason: captured.reason })
+      : transitionSandbox(trx, { ...step, actor: SYSTEM, ...changeOf(captured) }),
+  );
+  if (sandbox?.status === 'running') context.lifecycle.started();
 }
 
 async function captureMachine(context: StepContext, step: LifecycleStep): Promise<Captured> {
   const verdict = await askHost(context, step, {
+    kind: 'sleep',
     what: 'putting a machine to sleep',
-    stands: (sandbox) => stepKindOf(sandbox) === 'sleep',
     askedAt: (sandbox) => sandbox.status_changed_at,
-    ask: async (host, sandbox, signal) => {
-      crashPoint('sleep:looked-up');
-      const vm = await host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal });
-      crashPoint('sleep:captured');
-      return vm;
-    },
+    ask: (host, sandbox, signal) => host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal }),
   });
   if (verdict.kind === 'void') return verdict;
   if (verdict.kind === 'answered') return judge(verdict.answer, '');
@@ -66,30 +60,11 @@ function judge(vm: VmView | null | undefined, message: string): Captured {
       return { kind: 'gone', reason: deathOf(vm), wakesFrom: remainsOf(vm) };
     default:
       // What a host that does not answer, or is still at it, comes to in the end is seen when it is
-      // looked at: workers/host-health.ts.
+      // looked at: workers/hosts/health.ts.
       return vm === null
         ? { kind: 'gone', reason: MACHINE_LOST, wakesFrom: null }
         : { kind: 'gone', reason: HOST_LOST, wakesFrom: 'disk' };
   }
-}
-
-async function settle(
-  context: StepContext,
-  step: LifecycleStep,
-  captured: Exclude<Captured, { kind: 'void' }>,
-): Promise<string> {
-  const { outcome, sandbox } = await untilCommitted(context, 'settling a machine put to sleep', () =>
-    context.db.transaction().execute(async (trx) => {
-      const result = await (captured.kind === 'runs-on'
-        ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM, reason: captured.reason })
-        : transitionSandbox(trx, { ...step, actor: SYSTEM, ...changeOf(captured) }));
-      crashPoint('sleep:written');
-      return result;
-    }),
-  );
-  crashPoint('sleep:settled');
-  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
-  return outcome;
 }
 
 function changeOf(

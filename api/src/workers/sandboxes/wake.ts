@@ -3,7 +3,6 @@
 // and beside itself: the host's verb is idempotent and fenced, so is the commit.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
-import { DBOS } from '@dbos-inc/dbos-sdk';
 import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { noteDeferred } from '../../services/sandboxes/resize.ts';
@@ -11,10 +10,8 @@ import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type TransitionResult } from '../../services/sandboxes/transition.ts';
 import { allocationOf, lockSandbox, pendingOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
-import { crashPoint } from '../steps/crash-point.ts';
 import { askHost, lookAtVm } from '../hosts/verdict.ts';
-import { stepKindOf } from '../queue/queue.ts';
-import { SYSTEM, untilCommitted, type StepContext } from '../steps/step-context.ts';
+import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf, vmSpecOf } from '../hosts/vm-spec.ts';
 
 /** `not-woken`: it is as before, or less is left of it. */
@@ -28,25 +25,22 @@ type Woken =
  * when its epoch is no longer in force.
  */
 export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
-  crashPoint('wake:claimed');
-  const woken = await DBOS.runStep(() => wakeMachine(context, step), { name: 'wakeMachine' });
-  crashPoint('wake:woken-recorded');
+  const woken = await wakeMachine(context, step);
   if (woken.kind === 'void') return;
-  await DBOS.runStep(() => settle(context, step, woken), { name: 'settle' });
-  crashPoint('wake:settled-recorded');
+  const { sandbox } = await settleStep(context, 'wake', (trx) =>
+    woken.kind === 'awake' ? settleWoken(context, trx, step, woken) : settleNotWoken(trx, step, woken),
+  );
+  if (sandbox?.status === 'running') context.lifecycle.started();
 }
 
 async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<Woken> {
   const verdict = await askHost(context, step, {
+    kind: 'wake',
     what: 'waking a machine',
-    stands: (sandbox) => stepKindOf(sandbox) === 'wake',
     askedAt: (sandbox) => sandbox.status_changed_at,
-    ask: async (host, sandbox, signal) => {
-      crashPoint('wake:looked-up');
+    ask: (host, sandbox, signal) => {
       const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
-      const vm = await host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
-      crashPoint('wake:woken');
-      return vm;
+      return host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
     },
   });
   if (verdict.kind === 'void') return verdict;
@@ -67,25 +61,6 @@ function notWoken(vm: VmView | null | undefined, reason: Reason, wakesFrom: Wake
   if (vm === null) return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
   if (vm?.status === 'dead') return { kind: 'not-woken', to: 'failed', reason, wakesFrom: remainsOf(vm) };
   return { kind: 'not-woken', to: 'stopped', reason, wakesFrom: vm?.status === 'asleep' ? remainsOf(vm) : wakesFrom };
-}
-
-async function settle(
-  context: StepContext,
-  step: LifecycleStep,
-  woken: Exclude<Woken, { kind: 'void' }>,
-): Promise<string> {
-  const { outcome, sandbox } = await untilCommitted(context, 'settling a woken machine', () =>
-    context.db.transaction().execute(async (trx) => {
-      const result = await (woken.kind === 'awake'
-        ? settleWoken(context, trx, step, woken)
-        : settleNotWoken(trx, step, woken));
-      crashPoint('wake:written');
-      return result;
-    }),
-  );
-  crashPoint('wake:settled');
-  if (sandbox?.status === 'running') context.lifecycle.cloneStarted();
-  return outcome;
 }
 
 async function settleWoken(

@@ -2,65 +2,21 @@
 // (BERTH_CRASH_AT, read by config.ts). Each name stands right after the step it names; those that
 // end in `enqueued` or `written` are inside a transaction, before its commit.
 import { CrashPoints } from '@berth/protocol/crash-point.ts';
+import type { LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 
-export const CRASH_POINTS = [
-  'create:enqueued',
+const LIFECYCLE_KINDS = ['provision', 'sleep', 'wake', 'resize', 'destroy', 'clone'] as const;
+/** Those of a lifecycle step, in their order. */
+const STAGES = ['enqueued', 'claimed', 'looked-up', 'answered', 'decided', 'written', 'settled', 'removed'] as const;
+const OTHER_POINTS = [
   'step:committed',
-  'provision:claimed',
-  'provision:looked-up',
-  'provision:made',
-  'provision:made-recorded',
-  'provision:written',
-  'provision:settled',
-  'provision:settled-recorded',
-  'sleep:enqueued',
-  'sleep:claimed',
-  'sleep:looked-up',
-  'sleep:captured',
-  'sleep:captured-recorded',
-  'sleep:written',
-  'sleep:settled',
-  'sleep:settled-recorded',
-  'wake:enqueued',
-  'wake:claimed',
-  'wake:looked-up',
-  'wake:woken',
-  'wake:woken-recorded',
-  'wake:written',
-  'wake:settled',
-  'wake:settled-recorded',
-  'resize:enqueued',
-  'resize:claimed',
-  'resize:looked-up',
-  'resize:grown',
-  'resize:grown-recorded',
-  'resize:written',
-  'resize:settled',
-  'resize:settled-recorded',
-  'destroy:enqueued',
-  'destroy:claimed',
-  'destroy:looked-up',
-  'destroy:gone',
-  'destroy:gone-recorded',
-  'destroy:written',
-  'destroy:settled',
-  'destroy:settled-recorded',
-  'clone:enqueued',
-  'clone:claimed',
-  'clone:looked-up',
-  'clone:cloned',
-  'clone:cloned-recorded',
-  'clone:written',
-  'clone:settled',
-  'clone:settled-recorded',
-  'invitation:enqueued',
-  'mail:claimed',
-  'mail:token-written',
-  'mail:token-committed',
-  'mail:sent',
-  'mail:noted-written',
-  'mail:noted',
-  'mail:sent-recorded',
+  'invitation-mail:enqueued',
+  'invitation-mail:claimed',
+  'invitation-mail:token-written',
+  'invitation-mail:token-committed',
+  'invitation-mail:sent',
+  'invitation-mail:noted-written',
+  'invitation-mail:noted',
+  'invitation-mail:removed',
   'caps:warned',
   'caps:reached-noted',
   'caps:slept',
@@ -73,7 +29,12 @@ export const CRASH_POINTS = [
   'rollup:sums-written',
   'rollup:committed',
 ] as const;
-export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+export type CrashPoint = `${LifecycleStepKind}:${(typeof STAGES)[number]}` | (typeof OTHER_POINTS)[number];
+export const CRASH_POINTS: readonly CrashPoint[] = [
+  ...LIFECYCLE_KINDS.flatMap((kind) => STAGES.map((stage) => `${kind}:${stage}` as const)),
+  ...OTHER_POINTS,
+];
 
 const points = new CrashPoints(CRASH_POINTS);
 

@@ -1,6 +1,8 @@
 // This process's session with Postgres: while it lives, so do the advisory locks that say "this
 // executor is alive" and "I lead this". Owns one connection, outside every pool, and mends it when
-// it breaks. Locks are only a matter of economy: the work is fenced anyway.
+// it breaks. Locks are only a matter of economy: the work is fenced anyway. Postgres ends a session
+// that says nothing for the length of the lease, so a process that is paused or hangs loses its
+// locks, by the clock of the server alone.
 import pg from 'pg';
 import type { Logger } from 'pino';
 
@@ -11,12 +13,15 @@ const QUERY_TIMEOUT_MS = 5_000;
  * mending their session now.
  */
 const QUIET_AFTER_BREAK_MS = 3_000;
+const LEASE_MS = 15_000;
 
 export interface ReplicaSessionOptions {
   databaseUrl: string;
   /** Id of this process among the executors of durable steps. */
   executorId: string;
   log: Logger;
+  /** Silence after which Postgres ends the session. */
+  leaseMs?: number;
 }
 
 export class ReplicaSession {
@@ -32,6 +37,7 @@ export class ReplicaSession {
    */
   #lastQuery: Promise<unknown> = Promise.resolve();
   #reconnect: NodeJS.Timeout | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
   #quietUntil = 0;
   #closed = false;
 
@@ -41,6 +47,7 @@ export class ReplicaSession {
 
   /** Connects and declares this executor alive. Must come before the first step is claimed. */
   async open(): Promise<void> {
+    const leaseMs = this.#options.leaseMs ?? LEASE_MS;
     const client = new pg.Client({
       connectionString: this.#options.databaseUrl,
       application_name: 'berth-api-session',
@@ -49,7 +56,9 @@ export class ReplicaSession {
       keepAlive: true,
       // The server finds out within half a minute that the machine of a replica is gone, and lets
       // go of its locks.
-      options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
+      options:
+        '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3' +
+        ` -c idle_session_timeout=${leaseMs}`,
     });
     // Until it is this session's it may break at every moment, and that is told here alone: two who
     // mend one session would lock each other out.
@@ -69,6 +78,7 @@ export class ReplicaSession {
       if (broken !== undefined) throw broken;
       if (this.#closed) throw new Error('this process lets go of its session');
       this.#client = client;
+      this.#heartbeat = setInterval(() => this.#beat(client), leaseMs / 3);
     } catch (error) {
       await client
         .end()
@@ -114,6 +124,7 @@ export class ReplicaSession {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnect);
+    clearInterval(this.#heartbeat);
     const [client, opening] = [this.#client, this.#opening];
     this.#client = undefined;
     await Promise.all([client?.end(), opening?.end()]);
@@ -129,10 +140,17 @@ export class ReplicaSession {
     return await asked;
   }
 
+  #beat(client: pg.Client): void {
+    this.#inTurn(() => client.query('select')).catch((error: unknown) =>
+      this.#options.log.debug({ err: error }, 'the session with Postgres did not answer'),
+    );
+  }
+
   #lost(client: pg.Client, error: Error): void {
     if (this.#closed || this.#client !== client) return;
     this.#options.log.warn({ err: error }, 'lost the session with Postgres; mending it');
     this.#client = undefined;
+    clearInterval(this.#heartbeat);
     this.#held.clear();
     this.#mend();
   }

@@ -1,11 +1,12 @@
-// What every durable step works with, and how it waits. A step never ends because this process
-// does: it is parked, stays on record as running, and is taken over by whoever runs next.
+// What every durable step works with, how it waits and how it commits. A step of a stopping process
+// throws the abort reason, stays on record, and runs again in the next process.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
-import type { LifecycleQueue } from '../../services/context/lifecycle-port.ts';
+import type { LifecycleQueue, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
-import type { Database } from '../../store/database/schema.ts';
+import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
+import { crashPoint } from './crash-point.ts';
 
 /** The service itself, carrying out what somebody asked for or writing what it found. */
 export const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
@@ -15,21 +16,13 @@ export interface StepContext {
   hosts: HostClients;
   log: Logger;
   /** For the clone that begins when a machine answers. */
-  lifecycle: Pick<LifecycleQueue, 'enqueueClone' | 'cloneStarted'>;
+  lifecycle: Pick<LifecycleQueue, 'enqueue' | 'started'>;
   /** How long after its request a sandbox waits for a host that does not answer. */
   hostPatienceMs: number;
   /** How long a host may be silent before the sandboxes that are awake on it count as lost. */
   hostSilenceMs: number;
   /** Aborts when this process stops doing durable work. */
   stopping: AbortSignal;
-}
-
-/**
- * Never resolves and keeps nothing alive. To settle a step at shutdown would record that as its
- * outcome.
- */
-export function parked(): Promise<never> {
-  return new Promise(() => undefined);
 }
 
 const FIRST_WAIT_MS = 50;
@@ -56,16 +49,37 @@ export function worthLogging(attempt: number): boolean {
   return (attempt & (attempt + 1)) === 0;
 }
 
-/** Repeats an idempotent transaction until the database takes it. */
-export async function untilCommitted<T>(context: StepContext, what: string, transaction: () => Promise<T>): Promise<T> {
+/** Repeats an idempotent transaction until the database takes it. Throws when the process stops. */
+export async function untilCommitted<T>(
+  { log, stopping }: Pick<StepContext, 'log' | 'stopping'>,
+  what: string,
+  transaction: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 0; ; attempt += 1) {
-    if (context.stopping.aborted) return await parked();
+    stopping.throwIfAborted();
     try {
       return await transaction();
     } catch (error) {
-      if (!context.stopping.aborted && worthLogging(attempt))
-        context.log.warn({ err: error, attempt }, `${what}: trying again`);
+      if (!stopping.aborted && worthLogging(attempt)) log.warn({ err: error, attempt }, `${what}: trying again`);
     }
-    await pause(attempt, context.stopping);
+    await pause(attempt, stopping);
   }
+}
+
+/** Commits the outcome of a lifecycle step. */
+export async function settleStep<T>(
+  context: StepContext,
+  kind: LifecycleStepKind,
+  write: (trx: DatabaseTransaction) => Promise<T>,
+): Promise<T> {
+  crashPoint(`${kind}:decided`);
+  const written = await untilCommitted(context, `settling a ${kind} step`, () =>
+    context.db.transaction().execute(async (trx) => {
+      const result = await write(trx);
+      crashPoint(`${kind}:written`);
+      return result;
+    }),
+  );
+  crashPoint(`${kind}:settled`);
+  return written;
 }

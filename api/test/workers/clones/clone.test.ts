@@ -153,7 +153,7 @@ test('neither the database, the record of the steps nor the log has the credenti
   );
   const { rows } = await sql<{ name: string; schema: string }>`
     select table_name as name, table_schema as schema from information_schema.tables
-    where table_schema in ('public', 'dbos') and table_type = 'BASE TABLE'`.execute(world.db);
+    where table_schema = 'public' and table_type = 'BASE TABLE'`.execute(world.db);
   assert.ok(rows.length > 20);
   for (const { schema, name } of rows) {
     const found = await sql<{ row: string }>`select t::text as row from ${sql.table(`${schema}.${name}`)} t`.execute(
@@ -365,11 +365,8 @@ test('a replica that is stopped in the middle of a clone leaves it to the next',
 });
 
 for (const [title, change] of [
-  ['without a step on record', sql`delete from dbos.workflow_status where workflow_uuid like 'clone:%'`],
-  [
-    'whose step ended without its work done',
-    sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid like 'clone:%'`,
-  ],
+  ['without a step on record', sql`delete from durable_step where kind = 'clone'`],
+  ['whose step a dead process had claimed', sql`update durable_step set claimed_by = 'gone' where kind = 'clone'`],
   [
     'that was settled by a replica of before there were clones',
     sql`update sandbox set status = 'ready', clone_epoch = null where status = 'running'`,

@@ -45,7 +45,7 @@ async function lookingAt(t: TestContext) {
       db,
       hosts: { at: () => ({ url, info, listVms: () => Promise.reject(new HostError('host_timeout', 'no list')) }) },
       log: pino({ level: 'silent' }),
-      lifecycle: { enqueueClone: () => assert.fail('nothing is cloned here'), cloneStarted: () => undefined },
+      lifecycle: { enqueue: () => assert.fail('nothing is cloned here'), started: () => undefined },
       hostPatienceMs: 0,
       hostSilenceMs: SILENCE_MS,
       stopping: new AbortController().signal,

@@ -50,10 +50,7 @@ test("a step that the queue's poll and the start after the commit both see runs 
 });
 
 test('a step that nobody started after its commit is started by the poll of any replica', async () => {
-  // The queue's pace is one for all replicas: the last to start says it, and a poll that waits
-  // already waits as long as it was told then.
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
-  await world.presetQueuePoll(50);
   await startReplica({ queuePollMs: 50 });
   const { id } = await silent.ask('create', { respondAsync: true });
   await world.until(id, (row) => row.status === 'ready');
@@ -183,28 +180,28 @@ test('steps go on when Postgres is killed and comes back in the middle', async (
 });
 
 test('a step that was claimed and never started is started after a while', async () => {
-  const replica = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
+  const replica = await startReplica({ startAtOnce: false });
   const { id } = await replica.ask('create', { respondAsync: true });
   await sql`
-    update dbos.workflow_status set status = 'PENDING', executor_id = ${replica.executorId}, updated_at = updated_at - 60000
-    where workflow_uuid = ${`provision:${id}:1`}`.execute(world.db);
+    update durable_step set claimed_by = ${replica.executorId}
+    where id = ${`provision:${id}:1`} and claimed_by is null`.execute(world.db);
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });
 
 test('a sandbox under way without a step on record gets one', async () => {
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
   const { id } = await silent.ask('create', { respondAsync: true });
-  await sql`delete from dbos.workflow_status where workflow_uuid = ${`provision:${id}:1`}`.execute(world.db);
+  await world.db.deleteFrom('durable_step').where('id', '=', `provision:${id}:1`).execute();
   await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });
 
-test('a step that ended in an error without settling its sandbox is run again', async () => {
-  const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
-  const { id } = await silent.ask('create', { respondAsync: true });
-  await sql`update dbos.workflow_status set status = 'ERROR' where workflow_uuid = ${`provision:${id}:1`}`.execute(
-    world.db,
-  );
-  await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
+test('a step whose commit fails is tried again until its sandbox is settled', async () => {
+  const replica = await startReplica();
+  await sql`alter table sandbox add constraint never_ready check (status <> 'ready') not valid`.execute(world.db);
+  const { id } = await replica.ask('create', { respondAsync: true });
+  await untilTrue('the commit failed', () => replica.log.includes('settling a provision step: trying again'));
+  assert.equal((await world.until(id, () => true)).status, 'provisioning');
+  await sql`alter table sandbox drop constraint never_ready`.execute(world.db);
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });

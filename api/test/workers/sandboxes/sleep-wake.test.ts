@@ -241,7 +241,7 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     await maker.stop();
     const epoch = (await world.until(id, () => true)).epoch + 1;
     await silent.ask(verb, { sandboxId: id, size: { vcpu: 4 }, respondAsync: true });
-    await sql`delete from dbos.workflow_status where workflow_uuid = ${`${verb}:${id}:${epoch}`}`.execute(world.db);
+    await world.db.deleteFrom('durable_step').where('id', '=', `${verb}:${id}:${epoch}`).execute();
     await sql`update sandbox set updated_at = now() - interval '1 minute' where id = ${id}`.execute(world.db);
     const settled = await world.until(
       id,

@@ -81,7 +81,7 @@ for (const point of [
   'sleep:enqueued',
   'caps:slept',
   'caps:slept#2',
-  'sleep:captured',
+  'sleep:answered',
 ]) {
   test(`a replica killed at ${point} while a cap stops what is awake: the next warns of nothing again, and puts to sleep what is left, once`, async () => {
     const killed = await startReplica(0, point);

@@ -261,7 +261,6 @@ test('a raise that comes while sandboxes are put to sleep keeps those awake that
     plans,
     lifecycle: {
       ...lifecycle,
-      enqueueSleep: lifecycle.enqueueSleep.bind(lifecycle),
       // After the commit of the first.
       started: () => {
         isRaised = true;
