@@ -8,7 +8,7 @@ import type { ServiceUser } from '../../supervisor/service-user.ts';
 import type { Role } from '../../supervisor/role.ts';
 import { copyOperatorSecrets } from './operator-secrets.ts';
 import { copyPlansFile } from './plans-file.ts';
-import { apiService } from './service.ts';
+import { API_PROGRAM, apiService } from './service.ts';
 
 export const CONTROL_PLANE: Role = {
   name: 'control-plane',
@@ -28,7 +28,7 @@ export const CONTROL_PLANE: Role = {
  * its maker alone.
  */
 async function requireReadable(checkout: string, user: ServiceUser): Promise<void> {
-  for (const name of ['api/src/main.ts', 'package.json', 'node_modules/.bin/node']) {
+  for (const name of [API_PROGRAM, 'package.json', 'node_modules/.bin/node']) {
     const path = join(checkout, name);
     if (!existsSync(path)) throw new OperatorFailure(`${path} is missing: this is no complete checkout of Berth`);
 

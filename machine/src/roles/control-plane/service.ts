@@ -13,6 +13,8 @@ import { startAndWait } from '../../supervisor/readiness.ts';
 import type { RoleContext } from '../../supervisor/role.ts';
 import type { Service } from '../../supervisor/service.ts';
 
+/** Relative to the checkout. */
+export const API_PROGRAM = 'api/src/main.ts';
 /** The first start makes the tables. */
 const ANSWER_DEADLINE_MS = 120_000;
 const STOP_GRACE_MS = 20_000;
@@ -101,7 +103,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
   return {
     user,
     binds,
-    command: ['/app/node_modules/.bin/node', '/app/api/src/main.ts', ...args],
+    command: ['/app/node_modules/.bin/node', `/app/${API_PROGRAM}`, ...args],
     environment,
     workingFolder: '/app',
   };
