@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { HostInfo } from '@berth/protocol/host.ts';
+import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import { readConfig } from '@berth/machine/config/config.ts';
 import { CHECKOUT } from '@berth/machine/config/folders.ts';
 import { startInstallation } from '@berth/machine/roles/installation.ts';

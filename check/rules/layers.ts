@@ -7,6 +7,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'os/src': ['node:'],
   'contract/src': ['zod'],
   'protocol/src': ['zod'],
+  'protocol/src/http': ['protocol/src', 'node:'],
 
   'api/src/rules': ['contract/src'],
   'api/src/store': ['api/src/rules', 'api/migrations', 'contract/src', 'node:', 'kysely', 'pg'],

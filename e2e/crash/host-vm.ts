@@ -2,12 +2,12 @@
 // sandbox asked for.
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
-import type { VmCreate } from '@berth/protocol/host.ts';
+import type { VmSpec } from '@berth/protocol/host.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 
 export async function hostVm(paths: InstancePaths, id: string, epoch: number): Promise<void> {
   const token = (await readFile(paths.hostToken, 'utf8')).trim();
-  const body: VmCreate = {
+  const body: { epoch: number; spec: VmSpec } = {
     epoch,
     spec: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'nobody', sshAuthorizedKeys: [] },
   };

@@ -2,7 +2,8 @@
 // nothing. Not part of what runs in the guest.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { build, stop } from 'esbuild';
+import * as wire from '@berth/protocol/calls/wire.ts';
+import { build, stop, type Plugin } from 'esbuild';
 
 /** How Node is to run the bundle; the image's service says why. */
 export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
@@ -15,6 +16,18 @@ export interface GuestDaemonBundle {
 }
 
 const ENTRY = fileURLToPath(new URL('main.ts', import.meta.url));
+
+/** Puts the values of the wire in the place of the module that derives them from the schemas. */
+const wireAsData: Plugin = {
+  name: 'wire-as-data',
+  setup: (bundle) => {
+    bundle.onLoad({ filter: /\/protocol\/src\/calls\/wire\.ts$/ }, () => ({
+      contents: Object.entries(wire)
+        .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};`)
+        .join('\n'),
+    }));
+  },
+};
 
 let underWay = 0;
 
@@ -47,6 +60,7 @@ async function bundle(entry: string): Promise<GuestDaemonBundle> {
     legalComments: 'none',
     write: false,
     logLevel: 'silent',
+    plugins: [wireAsData],
   });
   const code = result.outputFiles[0]?.contents;
   if (code === undefined) throw new Error('esbuild gave no output');

@@ -22,6 +22,7 @@ import { OomProtection } from './machine/oom-protection.ts';
 import { PipeStore } from './commands/pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './access/secret.ts';
+import { guestHandlers } from './server/handlers.ts';
 import { createGuestServer } from './server/server.ts';
 import { Sessions } from './commands/sessions.ts';
 import { Terminals } from './terminals/terminals.ts';
@@ -66,7 +67,8 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
 }
 
 const clone = new Clone(config, gitCredential, protection);
-const server = createGuestServer({
+const { spaceEveryMs } = config;
+const handlers = guestHandlers({
   secret,
   pipes,
   commands,
@@ -77,9 +79,9 @@ const server = createGuestServer({
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),
   changesMachine: machine !== undefined,
-  spaceEveryMs: config.spaceEveryMs,
   fault,
 });
+const server = createGuestServer({ secret, spaceEveryMs, handlers });
 server.listen(config.port, config.address);
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;

@@ -6,8 +6,9 @@ import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { GuestIdentity } from '@berth/protocol/guest.ts';
-import { checkExecRequest, checkIdentity } from './server/checks.ts';
+import type { GuestIdentity } from '@berth/protocol/calls/identity.ts';
+import { GUEST_WIRE } from '@berth/protocol/calls/wire.ts';
+import { checkValue } from './access/checks.ts';
 import type { Commands } from './commands/commands.ts';
 import type { GuestConfig } from './machine/config.ts';
 import type { Files } from './files/files.ts';
@@ -33,7 +34,7 @@ export async function rehearse(
   const path = join(config.runFolder, 'rehearsed-secret');
   try {
     const secret = new Secret(path);
-    const identity = checkIdentity(JSON.parse(JSON.stringify(presentIdentity())));
+    const identity = checkBody('identity', presentIdentity());
     await new IdentityStep(config, secret, machine).apply(identity, performance.now(), signal);
     if (!secret.accepts(`Bearer ${SECRET}`) || secret.accepts('Bearer another'))
       throw new Error('secret: it does not tell callers apart');
@@ -42,11 +43,17 @@ export async function rehearse(
     machine.marker.remove();
     removeHostKeys();
   }
-  const command = await commands.start(checkExecRequest({ command: 'echo', timeoutSeconds: 60 }), signal);
+  const command = await commands.start(checkBody('exec', { command: 'echo', timeoutSeconds: 60 }), signal);
   const { exitCode, stdout } = await command.result;
   if (exitCode !== 0 || stdout !== '\n') throw new Error(`a command ended with exit code ${exitCode}`);
 
   await rehearseFiles(join(config.user.home, '.berth-rehearsal'), files, signal);
+}
+
+/** Checks a body as the server does. */
+function checkBody<T>(name: string, body: T): T {
+  const schema = GUEST_WIRE.find((call) => call.name === name)?.schemas.body ?? {};
+  return checkValue(schema, JSON.parse(JSON.stringify(body)), 'the body') as T;
 }
 
 async function rehearseFiles(path: string, files: Files, signal: AbortSignal): Promise<void> {

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { guestExecResult, type GuestExecResult, type GuestIdentity, type GuestWake } from '@berth/protocol/guest.ts';
+import { guestExecResult, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
+import type { GuestIdentity, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
 /**

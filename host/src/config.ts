@@ -3,6 +3,7 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { createVm } from '@berth/protocol/calls/vms.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { AdmissionPolicy } from './vm/admission.ts';
 import type { ListenOn } from './server/server.ts';
@@ -56,7 +57,11 @@ const OPTIONS = {
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
-  createDeadlineSeconds: { flag: 'create-deadline-seconds', variable: 'BERTH_CREATE_DEADLINE_SECONDS', fallback: '60' },
+  createDeadlineSeconds: {
+    flag: 'create-deadline-seconds',
+    variable: 'BERTH_CREATE_DEADLINE_SECONDS',
+    fallback: String(createVm.deadlineMs / 1_000),
+  },
   streamsPerVm: { flag: 'streams-per-vm', variable: 'BERTH_STREAMS_PER_VM', fallback: '256' },
   streams: { flag: 'streams', variable: 'BERTH_STREAMS', fallback: '2048' },
   streamIdleSeconds: { flag: 'stream-idle-seconds', variable: 'BERTH_STREAM_IDLE_SECONDS', fallback: '3600' },

@@ -7,15 +7,15 @@
 // is ready" and its url says that it takes calls.
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import { pino, type Logger } from 'pino';
 import { readMachine } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
 import { openDataFolder, randomLetters, readToken, type DataFolder } from './vm/directory/data-folder.ts';
 import { messageOf } from './vm/host-error.ts';
 import { makePool } from './make-pool.ts';
-import { routesOf } from './server/routes.ts';
+import { hostCalls } from './server/calls.ts';
 import { HostServer } from './server/server.ts';
-import { streamRoutesOf } from './server/streams.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
@@ -25,14 +25,13 @@ import { makeDriver } from './make-driver.ts';
 
 /** How long calls under way get when the daemon is told to stop. */
 const STOP_PATIENCE_MS = 10_000;
-/**
- * How long the verbs may take, and what they then take back or end: less than the control plane
- * waits (315 s for a sleep, 195 s for a wake, 90 s for a resize), so that it is told how it went. A
- * sleep writes the guest's memory to the disk; a wake reads it, or boots an emulated machine and
- * brings its disk in order; a resize waits for the guest to take what was plugged in. An adopted
- * guest answers its first call.
- */
-const DEADLINES = { sleepMs: 280_000, wakeMs: 170_000, resizeMs: 60_000, adoptMs: 10_000 };
+/** Deadlines of the verbs; an adopted guest has its own for its first call. */
+const DEADLINES = {
+  sleepMs: sleepVm.deadlineMs,
+  wakeMs: wakeVm.deadlineMs,
+  resizeMs: resizeVm.deadlineMs,
+  adoptMs: 10_000,
+};
 
 async function run(config: HostConfig, log: Logger): Promise<void> {
   const stop = stopSignal(log);
@@ -73,11 +72,10 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     accelerator: driver.accelerator,
     qemuVersion,
     templateId,
+    createDeadlineMs: config.createDeadlineMs,
   };
-  const routes = routesOf({ lifecycle, pool, host });
   const server = new HostServer({
-    routes,
-    streamRoutes: streamRoutesOf(lifecycle),
+    calls: hostCalls({ lifecycle, pool, host }),
     streamBounds: config.streams,
     token,
     log,

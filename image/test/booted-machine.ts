@@ -1,6 +1,8 @@
 // Boots an image in a QEMU of its own, for tests: emulated CPU, throw-away disk, user-mode network.
 // Not how Berth runs machines.
-import { GUEST_NETWORK, GUEST_PORT, guestExecResult, guestHealth } from '@berth/protocol/guest.ts';
+import { guestExecResult } from '@berth/protocol/calls/exec.ts';
+import { guestHealth } from '@berth/protocol/calls/identity.ts';
+import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';

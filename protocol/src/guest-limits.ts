@@ -1,6 +1,5 @@
-// The numbers of the guest wire. Imports nothing: the guest daemon bundles this file alone, because
-// zod would cost every machine 12 MB of memory and its first command some milliseconds. Everybody
-// else imports them from `guest.ts`.
+// Limits of the guest wire. Imports nothing: the guest daemon bundles this file, because zod would
+// cost every VM 12 MB of memory and its first command some milliseconds.
 
 /**
  * TCP port of the guest daemon. Below 1024: an unprivileged process of the tenant cannot take it
@@ -29,17 +28,9 @@ export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;
 /** Longest of git's own words in an answer, in UTF-16 code units. */
 export const CLONE_MESSAGE_LENGTH = 2_000;
 
-/** `Upgrade` of a connection that becomes a raw stream of bytes to a TCP port. */
-export const PORT_STREAM = 'tcp';
-/**
- * How a port is written in a path: digits alone, no sign, no leading zero. At most {@link
- * HIGHEST_PORT}.
- */
-export const PORT_TEXT = /^[1-9]\d{0,4}$/;
-export const HIGHEST_PORT = 65_535;
+/** A TCP port in a path: digits alone, no sign, no leading zero, at most 65535. */
+export const PORT_TEXT = /^(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/;
 
-/** `Upgrade` of a connection that becomes a terminal (terminal-frames.ts). */
-export const TERMINAL_STREAM = 'berth-terminal';
 /**
  * Longest head of a request on the internal wires: a command in the query of a public request (16
  * KiB), every character escaped once more.

@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { EXEC_ANSWER_MAX_BYTES } from '@berth/protocol/guest.ts';
+import { EXEC_ANSWER_MAX_BYTES } from '@berth/protocol/calls/exec.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
 
@@ -15,6 +15,7 @@ const VM = 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa';
 const SPEC = { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };
 const RUNNING = { id: VM, epoch: 1, status: 'running' };
 const RESULT = { exitCode: 3, stdout: 'out', stderr: 'err', truncated: false, timedOut: false };
+const ROOM = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 const EXEC = { command: 'true', timeoutSeconds: 10 };
 
 let server: http.Server;
@@ -159,6 +160,34 @@ test('no answer within the deadline is host_timeout, and the connection is close
   });
   await assert.rejects(client.info({ deadlineMs: 30 }), failsWith('host_timeout', /within 30 ms/));
   await closed;
+});
+
+test('a create joins the one under way for as long as its host says that it may take', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const info = {
+    ...{ hostId: 'h', startId: 's', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
+    ...{ capacity: ROOM, reserved: ROOM, largest: ROOM, pool: { ready: 0, target: 0 } },
+  };
+  for (const [createDeadlineMs, created] of [
+    [undefined, false],
+    [60_000, false],
+    [3_600_000, true],
+  ] as const) {
+    let creates = 0;
+    answer = (request, response) => {
+      if (request.method === 'GET') {
+        json(200, { ...info, createDeadlineMs })(request, response);
+        return;
+      }
+      creates += 1;
+      if (creates === 1) t.mock.timers.tick(90_000);
+      else json(200, RUNNING)(request, response);
+    };
+    const create = client.createVm(VM, { epoch: 1, spec: SPEC });
+    if (created) assert.deepEqual(await create, RUNNING);
+    else await assert.rejects(create, failsWith('host_timeout', /within 90000 ms/));
+    assert.equal(creates, created ? 2 : 1);
+  }
 });
 
 test("the caller's signal ends an exec with its own reason and closes the connection", async () => {

@@ -2,7 +2,7 @@
 // it stands in front of the stand-in host and passes everything else on to it.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
-import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/guest.ts';
+import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 
 /**

@@ -3,22 +3,12 @@
 // does what a test scripts: be slow, refuse, lose an answer, be away, lose a machine.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  HOST_ERRORS,
-  vmClone,
-  vmCreate,
-  vmDestroyQuery,
-  vmResize,
-  vmSleep,
-  vmWake,
-  type HostErrorBody,
-  type HostErrorCode,
-  type VmClone,
-  type VmMetrics,
-  type VmSpec,
-  type VmView,
-} from '@berth/protocol/host.ts';
-import type { GuestCloneResult } from '@berth/protocol/guest.ts';
+import { clone, type VmClone } from '@berth/protocol/calls/clones.ts';
+import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
+import { createVm, resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
+import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
+import { HOST_ERRORS, type HostErrorBody, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import type { GuestCloneResult } from '@berth/protocol/calls/clones.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
@@ -236,20 +226,20 @@ export class HostStandIn {
     if (id === undefined) throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
     switch (`${request.method} ${noun ?? ''}`) {
       case 'PUT ':
-        return { verb: 'PUT', answer: await this.#create(id, vmCreate.parse(await body())) };
+        return { verb: 'PUT', answer: await this.#create(id, hostBodyOf(createVm).parse(await body())) };
       case 'DELETE ':
         return {
           verb: 'DELETE',
-          answer: await this.#destroy(id, vmDestroyQuery.parse(Object.fromEntries(url.searchParams)).epoch),
+          answer: await this.#destroy(id, epochQuery.parse(Object.fromEntries(url.searchParams)).epoch),
         };
       case 'POST sleep':
-        return { verb: 'sleep', answer: await this.#sleep(id, vmSleep.parse(await body()).epoch) };
+        return { verb: 'sleep', answer: await this.#sleep(id, hostBodyOf(sleepVm).parse(await body()).epoch) };
       case 'POST wake':
-        return { verb: 'wake', answer: await this.#wake(id, vmWake.parse(await body())) };
+        return { verb: 'wake', answer: await this.#wake(id, hostBodyOf(wakeVm).parse(await body())) };
       case 'POST resize':
-        return { verb: 'resize', answer: await this.#resize(id, vmResize.parse(await body())) };
+        return { verb: 'resize', answer: await this.#resize(id, hostBodyOf(resizeVm).parse(await body())) };
       case 'POST clone':
-        return { verb: 'clone', answer: await this.#clone(id, vmClone.parse(await body())) };
+        return { verb: 'clone', answer: await this.#clone(id, hostBodyOf(clone).parse(await body())) };
       case 'GET metrics': {
         const vm = this.#vms.get(id);
         if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);

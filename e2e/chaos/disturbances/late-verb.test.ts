@@ -2,14 +2,21 @@
 // epoch is a right answer to it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { vmCreate, vmDestroyQuery, vmId, vmResize, vmSleep, vmWake } from '@berth/protocol/host.ts';
+import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
+import { createVm, resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
+import { vmId } from '@berth/protocol/host.ts';
 import { lateFault, lateRequest, type Fenced } from './late-verb.ts';
 import { LATE_VERBS, disturbancesOf, type LateVerb } from '../model/plan.ts';
 import { Random } from '../../world/random.ts';
 
 const ID = `sbx_${'a'.repeat(26)}`;
 const SPEC = { vcpu: 2, memoryMib: 2_048, diskGib: 12, hostname: 'one', sshAuthorizedKeys: [] };
-const BODIES = { create: vmCreate, sleep: vmSleep, wake: vmWake, resize: vmResize };
+const BODIES = {
+  create: hostBodyOf(createVm),
+  sleep: hostBodyOf(sleepVm),
+  wake: hostBodyOf(wakeVm),
+  resize: hostBodyOf(resizeVm),
+};
 
 function planned(count: number): LateVerb[] {
   const disturbances = disturbancesOf(new Random('late'), 1_000, ['late-verb']);
@@ -30,8 +37,7 @@ test('every late verb is one of the protocol, with an epoch older than the one i
     assert.ok(request !== null && request.epoch >= 1 && request.epoch < 4, JSON.stringify(request));
     const { pathname, searchParams } = new URL(request.path, 'http://host');
     vmId.parse(pathname.split('/')[2]);
-    if (late.verb === 'destroy')
-      assert.equal(vmDestroyQuery.parse(Object.fromEntries(searchParams)).epoch, request.epoch);
+    if (late.verb === 'destroy') assert.equal(epochQuery.parse(Object.fromEntries(searchParams)).epoch, request.epoch);
     else assert.equal(BODIES[late.verb].parse(request.body).epoch, request.epoch);
     verbs.add(late.verb);
     epochs.add(request.epoch);

@@ -4,7 +4,8 @@
 // says "done".
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
-import { hostError, vmList, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import { vmList } from '@berth/protocol/calls/vms.ts';
+import { hostError, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
 import type { LateVerb } from '../model/plan.ts';

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/protocol/guest.ts';
+import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/protocol/calls/clones.ts';
 import { credentialHelper } from './credentials.ts';
 import { readFailure } from './failure.ts';
 import { argumentsOf, environmentOf, fetchedBytes, runProgram, watchSize } from './git.ts';

@@ -1,5 +1,5 @@
 // What git's last words mean. Pure. They are in English: git is run without a language of its own.
-import type { CloneFailureCode } from '@berth/protocol/guest.ts';
+import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';
 
 /**
  * The first that fits decides. A full disk shows in many ways, so it comes first; what git says of

@@ -4,7 +4,7 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GuestClone } from '@berth/protocol/guest.ts';
+import type { GuestClone } from '@berth/protocol/calls/clones.ts';
 import { killGroup } from '../commands/running.ts';
 import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';

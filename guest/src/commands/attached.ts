@@ -3,7 +3,7 @@
 // with all of its session.
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
+import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 import { COMMAND_STREAM, outputFrame } from '@berth/protocol/terminal-frames.ts';
 import { signalGroup } from './running.ts';
 import type { OutputPipe } from './output-pipe.ts';

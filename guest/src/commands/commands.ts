@@ -4,7 +4,7 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GuestExecRequest } from '@berth/protocol/guest.ts';
+import type { GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { AttachedCommand } from './attached.ts';
 import { RunningCommand } from './running.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';

@@ -2,7 +2,7 @@
 // Must not know how it goes over the wire, but for the frames of its output.
 import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
-import type { TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
+import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 
 /** Takes frames. False: no more until {@link Program.goOn}. */
 export type TakeFrames = (frames: Uint8Array) => boolean;

@@ -2,7 +2,7 @@
 // for the pipes.
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
-import type { GuestExecResult } from '@berth/protocol/guest.ts';
+import type { GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import type { Output } from './output.ts';
 
 const TIMED_OUT_EXIT_CODE = 124;

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
-import type { GuestIdentity, GuestIdentityResult } from '@berth/protocol/guest.ts';
+import type { GuestIdentity, GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';
 import { ClockStep } from '../machine/clock.ts';
 import type { IdentityMarker } from './marker.ts';

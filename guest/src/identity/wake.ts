@@ -2,7 +2,7 @@
 // the time, fresh random numbers, no connection whose other end is long gone, and the size it shall
 // have. Names and keys stay. Fails closed as an identity does: the new secret is in force first,
 // and nothing runs under it before every part was applied and read back.
-import type { GuestSizeResult, GuestWake } from '@berth/protocol/guest.ts';
+import type { GuestSizeResult, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { ClockStep } from '../machine/clock.ts';
 import type { IdentityMarker } from './marker.ts';
 import type { Connection, KernelCalls } from '../machine/kernel-calls.ts';

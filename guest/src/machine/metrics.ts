@@ -1,7 +1,7 @@
 // What the machine says of itself: a dozen reads from /proc and one statfs, no process, nothing
 // that grows with what the tenant does but the list of processes.
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
-import type { GuestMetrics } from '@berth/protocol/guest.ts';
+import type { GuestMetrics } from '@berth/protocol/calls/metrics.ts';
 import { onlineCpuCount } from './hotplug.ts';
 
 const MIB = 2 ** 20;

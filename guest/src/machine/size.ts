@@ -1,5 +1,5 @@
 // Brings the machine to the size that the host gave it, and says what the kernel then has.
-import type { GuestSize, GuestSizeResult } from '@berth/protocol/guest.ts';
+import type { GuestSize, GuestSizeResult } from '@berth/protocol/calls/identity.ts';
 import { growRoot, onlineCpus, onlineMemory, rootDiskGib } from './hotplug.ts';
 import { part } from './part.ts';
 

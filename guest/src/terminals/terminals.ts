@@ -4,7 +4,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { TerminalAsked, TerminalExit, TerminalOrder } from '@berth/protocol/guest.ts';
+import type { TerminalAsked, TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 import { bytesFrames } from '@berth/protocol/terminal-frames.ts';
 import { environmentOf } from '../commands/commands.ts';
 import type { GuestConfig } from '../machine/config.ts';

@@ -4,7 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sealSecret, type CloneSecret } from '../../src/clones/seal.ts';
-import { guestCloneKey, guestCloneResult, type GuestClone, type GuestCloneResult } from '@berth/protocol/guest.ts';
+import {
+  guestCloneKey,
+  guestCloneResult,
+  type GuestClone,
+  type GuestCloneResult,
+} from '@berth/protocol/calls/clones.ts';
 import { testUid, type TestDaemon } from '../daemon.ts';
 
 /** As {@link GuestClone}, before the credentials are sealed. */

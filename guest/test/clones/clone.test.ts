@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { CLONE_ANSWER_MAX_BYTES } from '@berth/protocol/guest.ts';
+import { CLONE_ANSWER_MAX_BYTES } from '@berth/protocol/calls/clones.ts';
 import { clone, gitIn } from './calls.ts';
 import { startDaemon, testUid } from '../daemon.ts';
 import { GitServer } from './git-server.ts';

@@ -1,7 +1,7 @@
 // What git's words mean, those of versions and hosts that the other tests do not have among them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CloneFailureCode } from '@berth/protocol/guest.ts';
+import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';
 import { readFailure } from '../../src/clones/failure.ts';
 
 const URL = 'https://git.example.test/acme/web.git';

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
-import { guestCloneResult } from '@berth/protocol/guest.ts';
+import { guestCloneResult } from '@berth/protocol/calls/clones.ts';
 import { KEEPER_ARGUMENT } from '../../src/clones/keeper.ts';
 import { aSealedClone, clone, filesHolding, gitIn, processesWith } from './calls.ts';
 import { startDaemon, until, type TestDaemon } from '../daemon.ts';

@@ -1,5 +1,5 @@
 // File calls to a daemon of a test, as a host makes them, and what they come to. For tests.
-import { guestFileError } from '@berth/protocol/files.ts';
+import { guestError } from '@berth/protocol/guest.ts';
 import { parseListing, type Listing } from '@berth/protocol/listing.ts';
 import type { Answer, TestDaemon } from '../daemon.ts';
 
@@ -61,5 +61,5 @@ export class TestFiles {
 
 export function outcomeOf({ status, bytes, text }: Answer): Outcome {
   if (status === 200) return bytes;
-  return `${status} ${guestFileError.parse(JSON.parse(text)).error.code}`;
+  return `${status} ${guestError.parse(JSON.parse(text)).error.code}`;
 }

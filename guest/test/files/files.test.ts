@@ -19,7 +19,8 @@ import {
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
-import { guestFileError, FILE_READ_BYTES, FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
+import { FILE_READ_BYTES, FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
+import { guestError } from '@berth/protocol/guest.ts';
 import { startDaemon, testUid, until } from '../daemon.ts';
 import { outcomeOf, TestFiles } from './files-daemon.ts';
 
@@ -209,7 +210,7 @@ test('a file that the kernel makes up is read to its end; what it refuses is nam
   await daemon.exec('sleep 60 > /dev/null 2>&1 & echo $! > pid');
   // Nothing is mapped at the start of a process's memory.
   const answer = await daemon.call('GET', `/file?path=/proc/${await daemon.number('pid')}/mem`);
-  const refused = guestFileError.parse(JSON.parse(answer.text)).error;
+  const refused = guestError.parse(JSON.parse(answer.text)).error;
   assert.deepEqual([answer.status, refused.code, refused.errno], [500, 'file_system_error', 'EIO']);
 });
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { guestHealth, guestIdentityResult } from '@berth/protocol/guest.ts';
+import { guestHealth, guestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import { Secret } from '../../src/access/secret.ts';
 import { anIdentity, startDaemon } from '../daemon.ts';
 

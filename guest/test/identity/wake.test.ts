@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { guestMetrics, guestSizeResult } from '@berth/protocol/guest.ts';
+import { guestSizeResult } from '@berth/protocol/calls/identity.ts';
+import { guestMetrics } from '@berth/protocol/calls/metrics.ts';
 import { Secret } from '../../src/access/secret.ts';
 import { anIdentity, aWake, startDaemon, until } from '../daemon.ts';
 

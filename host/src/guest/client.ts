@@ -1,66 +1,18 @@
-// HTTP client to one guest daemon. The guest is hostile: every answer is bounded in bytes and time,
+// The client of one guest daemon. The guest is hostile: every response is bounded in bytes and time,
 // parsed by its schema, and never followed elsewhere. One instance for each VM; its connections are
 // kept open, because setting one up costs milliseconds in an emulated guest.
-import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
-import {
-  CLONE_ANSWER_MAX_BYTES,
-  EXEC_ANSWER_MAX_BYTES,
-  guestError,
-  guestHealth,
-  type GuestClone,
-  type GuestExecRequest,
-  type GuestHealth,
-} from '@berth/protocol/guest.ts';
+import type { CallSpec, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
+import { guestError } from '@berth/protocol/guest.ts';
+import { CallClient, type CallOptions, type FailureKind, type Peer } from '@berth/protocol/http/client.ts';
+import type { Upload } from '@berth/protocol/http/serve.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
-import type { z } from 'zod';
-import { HostError, messageOf } from '../vm/host-error.ts';
+import { HostError } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
-import { atMost, readAtMost } from '@berth/os/bounded-body.ts';
 import { GuestAgent } from './agent.ts';
 import { dial } from './dial.ts';
-import { askForStream } from './stream.ts';
 
-/**
- * Beyond the own time of a command or clone: connection, start of the shell in a slow guest, and
- * the answer itself. Less than the control plane grants.
- */
-export const EXEC_GRACE_MS = 15_000;
-const SMALL_ANSWER_BYTES = 16_384;
-const HEADER_BYTES = 8_192;
-
-export interface CallOptions {
-  signal: AbortSignal;
-  deadlineMs: number;
-}
-
-export interface JsonCall<T> extends CallOptions {
-  method: 'GET' | 'POST';
-  path: string;
-  body?: unknown;
-  answer: z.ZodType<T>;
-}
-
-export interface StreamCall extends CallOptions {
-  method: 'GET' | 'POST' | 'PUT';
-  path: string;
-  /** Sent as JSON. */
-  body?: unknown;
-  /**
-   * Sent as it comes, instead of `body`. It stays the caller's: it is neither destroyed nor read to
-   * its end when the call ends before.
-   */
-  upload?: Upload;
-  /** Of the answer. */
-  maxBytes: number;
-  /** What a refusal is; {@link GuestRefusal} by default. */
-  refusal?: (status: number, text: string) => HostError | null;
-}
-
-export interface Upload {
-  bytes: number;
-  content: Readable;
-}
+export type GuestRequest<C extends CallSpec> = PartsOf<C> & { upload?: Upload };
 
 /** A call of a guest that answered properly, but with a refusal. */
 export class GuestRefusal extends HostError {
@@ -72,9 +24,11 @@ export class GuestRefusal extends HostError {
   }
 }
 
+/** Every method rejects with {@link HostError}, or with the reason of the caller's signal. */
 export class GuestClient {
   readonly endpoint: GuestEndpoint;
   readonly #agent = new GuestAgent();
+  readonly #calls: CallClient;
   #secret: string | null;
   /** Why it was closed. */
   #closed: HostError | null = null;
@@ -82,6 +36,19 @@ export class GuestClient {
   constructor(endpoint: GuestEndpoint, secret: string | null = null) {
     this.endpoint = endpoint;
     this.#secret = secret;
+    const unreachable = (message: string, cause?: unknown): HostError =>
+      this.#closed ?? new HostError('guest_unreachable', message, { cause });
+    const peer: Peer = {
+      side: 'guest',
+      target: { host: endpoint.address, port: endpoint.port },
+      authorization: () => (this.#secret === null ? undefined : `Bearer ${this.#secret}`),
+      agentOf: () => this.#agent,
+      refusal: refusalOf,
+      late: (what, deadlineMs) => unreachable(`${what}: no answer within ${deadlineMs / 1_000} s`),
+      failure: (_kind: FailureKind, what, message, cause) => unreachable(`${what}: ${message}`, cause),
+      isFailure: (error): error is HostError => error instanceof HostError,
+    };
+    this.#calls = new CallClient(peer);
   }
 
   /** From now on calls carry this secret. */
@@ -93,107 +60,39 @@ export class GuestClient {
    * Waits until the guest daemon accepts a connection, unless one is open already; the next call
    * uses that one.
    */
-  async reach(options: CallOptions): Promise<void> {
+  async reach({ signal, deadlineMs }: { signal: AbortSignal; deadlineMs: number }): Promise<void> {
     if (this.#agent.hasOpen()) return;
 
-    const time = new CallTime(options, this);
+    const late = AbortSignal.timeout(deadlineMs);
     try {
-      this.#agent.lend(await dial(this.endpoint, time.signal));
+      this.#agent.lend(await dial(this.endpoint, AbortSignal.any([signal, late])));
     } catch (error) {
-      throw time.failure(error, 'no connection to the guest');
+      signal.throwIfAborted();
+      throw (
+        this.#closed ??
+        new HostError('guest_unreachable', `no connection to the guest within ${deadlineMs / 1_000} s`, {
+          cause: error,
+        })
+      );
     }
   }
 
-  async health(options: CallOptions): Promise<GuestHealth> {
-    return this.json({ ...options, method: 'GET', path: '/health', answer: guestHealth });
+  /** Sends a JSON call. */
+  call<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<ResponseOf<C>> {
+    return this.#calls.call(call, request, options);
   }
 
   /**
-   * One small call. Rejects with {@link GuestRefusal} for a status other than 200, with
-   * `guest_unreachable` for anything else that went wrong.
+   * One call whose response is passed on as it comes. The stream fails with a {@link HostError}.
+   * Destroying it ends the call.
    */
-  async json<T>(call: JsonCall<T>): Promise<T> {
-    const time = new CallTime(call, this);
-    const what = `${call.method} ${call.path}`;
-    let text: string;
-    try {
-      const response = await this.#send(call.method, call.path, call.body, time.signal);
-      text = await readAtMost(response, SMALL_ANSWER_BYTES);
-      if (response.statusCode !== 200) throw refusal(what, response.statusCode ?? 0, text);
-    } catch (error) {
-      throw time.failure(error, what);
-    }
-    const parsed = call.answer.safeParse(parseJson(text));
-    if (!parsed.success) throw new HostError('guest_unreachable', `${what}: the guest's answer is not of its protocol`);
-
-    return parsed.data;
+  stream<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Readable> {
+    return this.#calls.stream(call, request, options);
   }
 
-  /**
-   * Runs a command: a {@link stream} of its JSON answer. Destroying the stream ends the command.
-   */
-  async exec(command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    // Headers have no deadline of their own: a guest that starts fifty shells at once may take long
-    // to send them.
-    const deadlineMs = command.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
-    const maxBytes = EXEC_ANSWER_MAX_BYTES + command.timeoutSeconds;
-    return this.stream({ method: 'POST', path: '/exec', body: command, maxBytes, signal, deadlineMs });
-  }
-
-  /**
-   * Clones a repository. Resolves and fails as {@link exec} does; destroying the stream leaves the
-   * clone to whoever asks again soon.
-   */
-  async clone(clone: GuestClone, signal: AbortSignal): Promise<Readable> {
-    const deadlineMs = clone.timeoutSeconds * 1_000 + EXEC_GRACE_MS;
-    const maxBytes = CLONE_ANSWER_MAX_BYTES + clone.timeoutSeconds;
-    return this.stream({ method: 'POST', path: '/clone', body: clone, maxBytes, signal, deadlineMs });
-  }
-
-  /**
-   * One call whose answer, or body, is too long to be held. Resolves when the guest has accepted
-   * it, with its answer as a stream of bounded length; the stream fails with a {@link HostError}
-   * when the guest breaks off, sends too much or passes the call's time. Destroying the stream ends
-   * the call.
-   */
-  async stream(call: StreamCall): Promise<Readable> {
-    const { method, path, body, upload, maxBytes } = call;
-    const time = new CallTime(call, this);
-    const what = `${method} ${path.replace(/\?.*/s, '')}`;
-    try {
-      // The signal goes on ending the exchange while the answer comes in.
-      const response = await this.#send(method, path, body, time.signal, upload);
-      if (response.statusCode !== 200) {
-        const text = await readAtMost(response, SMALL_ANSWER_BYTES);
-        throw call.refusal?.(response.statusCode ?? 0, text) ?? refusal(what, response.statusCode ?? 0, text);
-      }
-      return atMost(response, maxBytes, (error) => time.failure(error, what));
-    } catch (error) {
-      throw time.failure(error, what);
-    }
-  }
-
-  /**
-   * A raw stream, which can be half closed. Rejects with {@link GuestRefusal}, or with
-   * `guest_unreachable`. It is the caller's to close: it outlives this client, and the deadline is
-   * that of its opening.
-   */
-  async openStream(path: string, protocol: string, options: CallOptions): Promise<Duplex> {
-    const time = new CallTime(options, this);
-    const what = `GET ${path.replace(/\?.*/s, '')}`;
-    try {
-      const answer = await askForStream(this.endpoint, { path, protocol, secret: this.#secret }, time.signal);
-      if ('stream' in answer) return answer.stream;
-
-      throw refusal(what, answer.status, answer.text);
-    } catch (error) {
-      throw time.failure(error, what);
-    }
-  }
-
-  /** Why it was closed; null while it is not, or when nobody said. */
-  get closed(): HostError | null {
-    return this.#closed;
+  /** A raw stream, which can be half closed. It is the caller's to close: it outlives this client. */
+  open<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Duplex> {
+    return this.#calls.open(call, request, options);
   }
 
   /** Closes every connection; calls under way fail, with `why` when it is given. */
@@ -201,81 +100,19 @@ export class GuestClient {
     this.#closed ??= why;
     this.#agent.destroy();
   }
-
-  async #send(
-    method: string,
-    path: string,
-    body: unknown,
-    signal: AbortSignal,
-    upload?: Upload,
-  ): Promise<IncomingMessage> {
-    const payload = body === undefined ? null : Buffer.from(JSON.stringify(body));
-    return new Promise((resolve, reject) => {
-      const request = httpRequest({
-        host: this.endpoint.address,
-        port: this.endpoint.port,
-        method,
-        path,
-        agent: this.#agent,
-        signal,
-        maxHeaderSize: HEADER_BYTES,
-        headers: {
-          accept: 'application/json',
-          ...(this.#secret === null ? {} : { authorization: `Bearer ${this.#secret}` }),
-          ...(payload === null ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
-          ...(upload === undefined
-            ? {}
-            : { 'content-type': 'application/octet-stream', 'content-length': upload.bytes }),
-        },
-      });
-      request.once('response', resolve);
-      request.on('error', reject);
-      // The daemon never sends an interim answer (1xx), and nothing else bounds how many there are.
-      request.once('information', () => request.destroy(new Error('the guest sent an interim answer')));
-      // A hostile guest can end the exchange in ways that are neither (an upgrade nobody asked
-      // for).
-      request.once('close', () => reject(new Error('the guest closed the connection')));
-      if (upload === undefined) request.end(payload ?? undefined);
-      else upload.content.pipe(request);
-    });
-  }
 }
 
-/** How long one call may take, and what its failure is called. */
-class CallTime {
-  readonly signal: AbortSignal;
-  readonly #options: CallOptions;
-  readonly #client: Pick<GuestClient, 'closed'>;
-  readonly #deadline: AbortSignal;
-
-  constructor(options: CallOptions, client: Pick<GuestClient, 'closed'>) {
-    this.#options = options;
-    this.#client = client;
-    this.#deadline = AbortSignal.timeout(options.deadlineMs);
-    this.signal = AbortSignal.any([options.signal, this.#deadline]);
-  }
-
-  /**
-   * The caller's own abort stays what it is, and so does the close of the client; everything else
-   * is the guest's.
-   */
-  failure(error: unknown, what: string): Error {
-    const { signal, deadlineMs } = this.#options;
-    if (signal.aborted) return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
-
-    if (error instanceof HostError) return error;
-
-    if (this.#client.closed !== null) return this.#client.closed;
-
-    const message = this.#deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : messageOf(error);
-    return new HostError('guest_unreachable', `${what}: ${message}`, { cause: error });
-  }
-}
-
-function refusal(what: string, status: number, text: string): GuestRefusal {
+/** A refusal of the guest, in the words of the protocol where the call has any. */
+function refusalOf({ errors = [], statuses = {} }: CallSpec, what: string, status: number, text: string): HostError {
   const parsed = guestError.safeParse(parseJson(text));
-  return new GuestRefusal(
+  const { code, errno, message } = parsed.data?.error ?? {};
+  const known = errors.find((one) => one === code);
+  if (known !== undefined) return new HostError(known, `the guest refused the call: ${errno ?? known}`, { errno });
+
+  const refusal = new GuestRefusal(
     status,
-    `${what}: the guest answered ${status}${parsed.success ? `: ${parsed.data.error.message}` : ''}`,
+    `${what}: the guest answered ${status}${message === undefined ? '' : `: ${message}`}`,
   );
+  const named = statuses[status];
+  return named === undefined ? refusal : new HostError(named[0], named[1], { cause: refusal });
 }

@@ -2,23 +2,16 @@
 // when it stops running. Must not know who uses them.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import {
-  GUEST_PORT,
-  GUEST_STREAM_REFUSALS,
-  PORT_STREAM,
-  TERMINAL_STREAM,
-  terminalQueryOf,
-  type TerminalAsked,
-} from '@berth/protocol/guest.ts';
-import { GuestRefusal, type GuestClient } from './client.ts';
+import { guestPort } from '@berth/protocol/calls/connections.ts';
+import { deadlineOf } from '@berth/protocol/calls/define.ts';
+import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import type { GuestClient } from './client.ts';
 import { HostError, messageOf } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { connectRecycling } from './read-buffers.ts';
 
-/** For a guest to take a connection; an emulated one that is busy takes its time. */
-const CONNECT_MS = 15_000;
-/** For a guest to start a shell. */
-const TERMINAL_MS = 30_000;
+/** Time for a guest to accept a connection. An emulated one that is busy takes its time. */
+const CONNECT_MS = deadlineOf(guestPort, 'guest');
 
 export interface StreamLimits {
   /** Streams open at once, those that are being opened included. */
@@ -31,9 +24,6 @@ export interface StreamOwner {
   readonly streams: Set<AbortController>;
 }
 
-/** Where a stream leads: to a TCP port of the guest, or to a new terminal or command. */
-export type StreamTarget = { port: number } | { terminal: TerminalAsked };
-
 export class GuestStreams {
   readonly #limits: StreamLimits;
   #open = 0;
@@ -44,21 +34,10 @@ export class GuestStreams {
 
   /**
    * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is
-   * destroyed when the VM is let go of. Rejects with `port_refused`, `port_forbidden`,
-   * `too_many_streams`, `guest_unreachable`, with why the VM was let go of, or with the signal's
-   * reason.
+   * destroyed when the VM is released. Rejects with `too_many_streams`, with the reason of the
+   * VM's release, with the signal's reason, or as `open` does.
    */
-  async open(vm: StreamOwner, guest: GuestClient, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
-    if ('terminal' in target) return this.#hold(vm, signal, (opening) => toTerminal(guest, target.terminal, opening));
-
-    const { port } = target;
-    if (port === GUEST_PORT || port === guest.endpoint.port)
-      throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`);
-
-    return this.#hold(vm, signal, (opening) => toPort(guest, port, opening));
-  }
-
-  async #hold(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
+  async open(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
     this.#letIn(vm);
     const over = new AbortController();
     const release = (): void => {
@@ -91,42 +70,20 @@ export class GuestStreams {
   }
 }
 
-async function toTerminal(guest: GuestClient, asked: TerminalAsked, signal: AbortSignal): Promise<Duplex> {
-  try {
-    return await guest.openStream(`/terminal?${terminalQueryOf(asked)}`, TERMINAL_STREAM, {
-      signal,
-      deadlineMs: TERMINAL_MS,
-    });
-  } catch (error) {
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.tooMany)
-      throw new HostError('too_many_streams', 'the VM has as many terminals, or commands, as it may', { cause: error });
-
-    throw error;
-  }
-}
-
 /**
- * By the guest's address in its slot; when nobody listens there, by way of the guest daemon to the
- * guest's loopback.
+ * Connects to the guest's address in its slot; when nobody listens there, by way of the guest
+ * daemon to the guest's loopback. Rejects with `port_refused`, `port_forbidden` or
+ * `guest_unreachable`.
  */
-async function toPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
+export async function openGuestPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
+  if (port === GUEST_PORT || port === guest.endpoint.port)
+    throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`);
+
   const direct = await dialPort({ ...guest.endpoint, port }, signal);
-  if (direct !== null) return direct;
-
-  try {
-    return await guest.openStream(`/ports/${port}`, PORT_STREAM, { signal, deadlineMs: CONNECT_MS });
-  } catch (error) {
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.refused)
-      throw new HostError('port_refused', `nothing listens on port ${port} of the guest`, { cause: error });
-
-    if (error instanceof GuestRefusal && error.status === GUEST_STREAM_REFUSALS.forbidden)
-      throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`, { cause: error });
-
-    throw error;
-  }
+  return direct ?? guest.open(guestPort, { params: { port: String(port) } }, { signal });
 }
 
-/** Null when the guest says that nobody listens. */
+/** Null when the connection is refused: nobody listens. */
 function dialPort({ address, port }: GuestEndpoint, signal: AbortSignal): Promise<Socket | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | null>();
   signal.throwIfAborted();

@@ -3,16 +3,17 @@
 // identity was not confirmed in every part must not be used.
 import { randomBytes } from 'node:crypto';
 import {
-  guestIdentityResult,
-  guestSizeResult,
+  identity as identityCall,
+  size as sizeCall,
+  wake as wakeCall,
   type GuestIdentity,
   type GuestIdentityResult,
   type GuestSize,
   type GuestSizeResult,
   type GuestWake,
-} from '@berth/protocol/guest.ts';
+} from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
-import { GuestRefusal, type CallOptions, type GuestClient } from './client.ts';
+import { GuestRefusal, type GuestClient } from './client.ts';
 import { HostError } from '../vm/host-error.ts';
 import { makeSshHostKey } from './ssh-host-key.ts';
 
@@ -81,7 +82,7 @@ export async function giveIdentity(
   const { seen, told, tookMs } = await untilClockIsSet(async () => {
     const sentMs = performance.now();
     const body: GuestIdentity = { ...identity, clockUnixMs: Date.now() };
-    const answer = client.json({ method: 'POST', path: '/identity', body, answer: guestIdentityResult, ...left() });
+    const answer = client.call(identityCall, { body }, left());
     // From the first look at it on, the guest listens to this one only.
     const result = await answer.finally(() => client.useSecret(identity.secret));
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
@@ -137,7 +138,7 @@ async function wakeAs(
     const sentMs = performance.now();
     const entropy = randomBytes(64).toString('base64');
     const body: GuestWake = { secret: fresh, clockUnixMs: Date.now(), entropy, vcpu, memoryMib, diskGib };
-    const answer = client.json({ method: 'POST', path: '/wake', body, answer: guestSizeResult, ...left() });
+    const answer = client.call(wakeCall, { body }, left());
     const result = await answer.finally(() => client.useSecret(fresh));
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
@@ -155,7 +156,7 @@ export async function giveSize(
 ): Promise<GuestSizeResult> {
   const { vcpu, memoryMib, diskGib } = size;
   const body: GuestSize = { vcpu, memoryMib, diskGib };
-  const seen = await client.json({ method: 'POST', path: '/size', body, answer: guestSizeResult, signal, deadlineMs });
+  const seen = await client.call(sizeCall, { body }, { signal, deadlineMs });
   const fault = sizeFault(seen, size);
   if (fault !== null)
     throw new HostError('guest_unreachable', `the guest does not have the size it was given: ${fault}`);
@@ -216,6 +217,11 @@ function sizeFault(seen: GuestSize, told: GuestSize): string | null {
   if (seen.diskGib < told.diskGib * DISK_SHARE) return `it sees a disk of ${seen.diskGib} GiB, not ${told.diskGib}`;
 
   return null;
+}
+
+interface CallOptions {
+  signal: AbortSignal;
+  deadlineMs: number;
 }
 
 /** What is left of a deadline, anew for each call under it. */

@@ -3,8 +3,7 @@
 // secret in force that only this daemon knows, in memory alone: nobody else on the host can talk to
 // a machine that waits.
 import { randomBytes } from 'node:crypto';
-import { guestExecResult } from '@berth/protocol/guest.ts';
-import { readAtMost } from '@berth/os/bounded-body.ts';
+import { exec } from '@berth/protocol/calls/exec.ts';
 import type { GuestClient } from '../guest/client.ts';
 import { giveIdentity, makeGuestSecret, makeIdentity } from '../guest/identity.ts';
 import { DriverError, type VmSize } from '../vm/driver.ts';
@@ -14,7 +13,6 @@ const ROUNDS = 2;
 /** The first is the shortest there is, the second what people try first. */
 const COMMANDS = ['true', 'uname -a; id; nproc; free -m; ls -la /'] as const;
 const EXEC_SECONDS = 60;
-const EXEC_ANSWER_BYTES = 1_048_576;
 
 /** Rejects when the guest does not do as it is told: such a machine is of no use. */
 export async function warmUp(guest: GuestClient, size: VmSize, signal: AbortSignal, deadlineMs: number): Promise<void> {
@@ -31,8 +29,11 @@ export async function exercise(
   const spec = { ...size, hostname: `waiting-${randomBytes(4).toString('hex')}`, sshAuthorizedKeys: [] };
   await giveIdentity(guest, makeIdentity(spec, makeGuestSecret()), signal, deadlineMs);
   for (const command of COMMANDS) {
-    const answer = await guest.exec({ command, timeoutSeconds: EXEC_SECONDS }, signal);
-    const { exitCode, stderr } = guestExecResult.parse(JSON.parse(await readAtMost(answer, EXEC_ANSWER_BYTES)));
+    const { exitCode, stderr } = await guest.call(
+      exec,
+      { body: { command, timeoutSeconds: EXEC_SECONDS } },
+      { signal },
+    );
     if (exitCode !== 0) {
       throw new DriverError(
         `"${command}" ended with exit code ${exitCode} in a machine that warms up: ${stderr.slice(-500)}`,

@@ -1,17 +1,19 @@
-// The daemon's HTTP server: listens on a unix socket or TCP, lets in who knows the token, finds the
-// route, answers failures. Must not know VMs.
+// The daemon's HTTP server: listens on a unix socket or TCP, admits callers with the token and
+// serves the calls. Must not know VMs.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { chown, rm } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
+import { KEEPALIVE_SPACE_MS } from '@berth/protocol/calls/define.ts';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
-import type { SpliceBounds } from '@berth/protocol/splice.ts';
+import { CallServer, type Part, type Received, type Reply } from '@berth/protocol/http/serve.ts';
+import { splice, type SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import { HostError } from '../vm/host-error.ts';
-import { answerError } from './answer.ts';
-import { refuseStream, serveStream, type StreamRoute } from './streams.ts';
-import { idIn, type Route } from './route.ts';
+import type { BoundCall } from './calls.ts';
+import { refusalOf } from './refusal.ts';
 
 /**
  * For a whole request to arrive; the local control plane takes milliseconds. Answers may take as
@@ -32,8 +34,7 @@ const BOUNDS = {
 export type ListenOn = { socket: string; uid: number | null; gid: number | null } | { address: string; port: number };
 
 export interface ServerParts {
-  routes: readonly Route[];
-  streamRoutes: readonly StreamRoute[];
+  calls: readonly BoundCall[];
   streamBounds: Required<SpliceBounds>;
   token: string;
   log: Logger;
@@ -43,18 +44,32 @@ export class HostServer {
   readonly #parts: ServerParts;
   readonly #tokenHash: Buffer;
   readonly #server: Server;
+  readonly #calls: CallServer<BoundCall>;
   /** Connections that are no HTTP any more, or are about to be. */
   readonly #streams = new Set<Duplex>();
-  #calls = 0;
   #closing = false;
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.#tokenHash = sha256(parts.token);
+    this.#calls = new CallServer<BoundCall>({
+      calls: parts.calls,
+      spaceEveryMs: KEEPALIVE_SPACE_MS,
+      admit: (request, call) => this.#admit(request, call),
+      unknownCall: (route, upgrade) => new HostError('route_not_found', `no ${upgrade ? 'stream' : 'route'} ${route}`),
+      check,
+      handle: (call, received) => this.#handle(call, received),
+      refusal: (error) => refusalOf(error, parts.log),
+      brokeOff: (error) => parts.log.warn({ err: error }, 'a response broke off'),
+    });
     this.#server = createServer({ ...BOUNDS, noDelay: true }, (request, response) => {
       void this.#serve(request, response);
     });
-    this.#server.on('upgrade', (request, caller, head) => void this.#serveStream(request, caller, head));
+    this.#server.on('upgrade', (request, caller, head) => {
+      this.#streams.add(caller);
+      caller.once('close', () => this.#streams.delete(caller));
+      void this.#calls.serveUpgrade(request, caller, head);
+    });
   }
 
   /**
@@ -107,17 +122,15 @@ export class HostServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedMs = performance.now();
-    const log = this.#parts.log.child({ call: ++this.#calls, method: request.method, path: pathOf(request) });
-    const gone = new AbortController();
     response.once('close', () => {
       if (this.#closing) {
         // Kept open it would hold up the close until the caller lets go of it.
         request.socket.end();
       }
-      if (!response.writableFinished) gone.abort(new DOMException('the caller went away', 'AbortError'));
-
-      log.debug(
+      this.#parts.log.debug(
         {
+          method: request.method,
+          path: pathOf(request),
           status: response.statusCode,
           finished: response.writableFinished,
           tookMs: Math.round(performance.now() - startedMs),
@@ -125,61 +138,45 @@ export class HostServer {
         'a call',
       );
     });
-    // A body that breaks off; whoever reads it sees the failure there.
-    request.on('error', (error) => log.debug({ err: error }, 'a request broke off'));
-    try {
-      this.#letIn(request);
-      await this.#route(request, response, gone.signal);
-    } catch (error) {
-      if (gone.signal.aborted) log.debug({ err: error }, 'the caller went away');
-      else answerError(response, error, log);
-    }
+    await this.#calls.serve(request, response);
   }
 
-  async #serveStream(request: IncomingMessage, caller: Duplex, head: Buffer): Promise<void> {
-    const log = this.#parts.log.child({ call: ++this.#calls, method: request.method, path: pathOf(request) });
-    this.#streams.add(caller);
-    caller.once('close', () => this.#streams.delete(caller));
-    // What broke is seen by whoever splices it; until then nobody has a use for it.
-    caller.on('error', (error) => log.debug({ err: error }, 'the connection of a stream broke'));
-    if (head.length > 0) caller.unshift(head);
-
-    try {
-      this.#letIn(request);
-      if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
-
-      await serveStream(this.#parts.streamRoutes, this.#parts.streamBounds, request, caller, log);
-    } catch (error) {
-      refuseStream(caller, error, log);
-    }
-  }
-
-  #letIn(request: IncomingMessage): void {
+  #admit(request: IncomingMessage, call: BoundCall | undefined): void {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     if (!timingSafeEqual(sha256(token), this.#tokenHash))
       throw new HostError('unauthorized', 'the bearer token is missing or wrong');
+
+    if (call?.form === 'upgrade' && this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
   }
 
-  async #route(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
-    const path = pathOf(request);
-    for (const route of this.#parts.routes) {
-      const match = route.method === request.method ? route.path.exec(path) : null;
-      if (match !== null) {
-        const url = new URL(request.url ?? '/', 'http://host.invalid');
-        await route.handle({ request, response, url, id: idIn(match), signal });
-        return;
-      }
-    }
-    const stream = this.#parts.streamRoutes.find((known) => request.method === 'GET' && known.path.test(path));
-    if (stream !== undefined) {
-      throw new HostError(
-        'invalid_request',
-        `${path} is a stream: ask for it with Connection: Upgrade and Upgrade: ${stream.protocol}`,
-      );
-    }
+  async #handle(call: BoundCall, received: Received): Promise<Reply> {
+    const reply = await call.handle(received);
+    if (call.form !== 'upgrade') return reply;
 
-    throw new HostError('route_not_found', `no route ${request.method ?? ''} ${path}`);
+    const { streamBounds, log } = this.#parts;
+    return async (caller: Duplex) => {
+      const startedMs = performance.now();
+      const end = await splice(caller, reply as Duplex, streamBounds);
+      log.debug({ call: call.name, end, tookMs: Math.round(performance.now() - startedMs) }, 'a stream');
+    };
   }
+}
+
+/** Throws `invalid_request` with the fault. */
+function check({ schemas }: BoundCall, part: Part, value: unknown): unknown {
+  if (part !== 'params') return parse(schemas[part], value, `the ${part}`);
+
+  for (const [name, text] of Object.entries(value as Record<string, string>))
+    parse(schemas.params[name], text, `the ${name === 'vmId' ? 'id' : name} in the path`);
+  return value;
+}
+
+function parse(schema: z.ZodType | undefined, value: unknown, what: string): unknown {
+  const parsed = schema?.safeParse(value);
+  if (parsed?.success === false)
+    throw new HostError('invalid_request', `${what} is not valid: ${z.prettifyError(parsed.error)}`);
+
+  return parsed?.data;
 }
 
 function pathOf(request: IncomingMessage): string {

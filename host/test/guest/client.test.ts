@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { exec } from '@berth/protocol/calls/exec.ts';
+import { health } from '@berth/protocol/calls/identity.ts';
 import { GuestClient } from '../../src/guest/client.ts';
 import { HostError } from '../../src/vm/host-error.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -32,7 +34,7 @@ describe('the client of a guest', () => {
     };
     await client.reach(CALL);
     for (let call = 0; call < 3; call += 1)
-      assert.deepEqual(await client.health(CALL), { ok: true, version: '1', uptimeSeconds: 1 });
+      assert.deepEqual(await client.call(health, {}, CALL), { ok: true, version: '1', uptimeSeconds: 1 });
 
     assert.equal(guest.requests[0]?.authorization, 'Bearer the-secret');
     assert.equal(sockets.size, 1);
@@ -47,7 +49,7 @@ describe('the client of a guest', () => {
     });
     guest = await ScriptedGuest.start(port);
     await reached;
-    assert.equal((await client.health(CALL)).ok, true);
+    assert.equal((await client.call(health, {}, CALL)).ok, true);
   });
 
   it('gives up on a guest that nobody listens in, at the deadline or when told to', async () => {
@@ -65,7 +67,11 @@ describe('the client of a guest', () => {
 
   it('says what a guest refused', async () => {
     guest.handler = (_request, response) => json(response, 401, { error: { message: 'wrong secret' } });
-    await assert.rejects(client.health(CALL), { code: 'guest_unreachable', status: 401, message: /401: wrong secret/ });
+    await assert.rejects(client.call(health, {}, CALL), {
+      code: 'guest_unreachable',
+      status: 401,
+      message: /401: wrong secret/,
+    });
   });
 
   const hostile: [string, (guest: ScriptedGuest) => void, RegExp, typeof CALL?][] = [
@@ -136,7 +142,7 @@ describe('the client of a guest', () => {
   for (const [what, script, message, options = CALL] of hostile) {
     it(`is not harmed by a guest that ${what}`, async () => {
       script(guest);
-      await assert.rejects(client.health(options), (error: HostError) => {
+      await assert.rejects(client.call(health, {}, options), (error: HostError) => {
         assert.ok(error instanceof HostError);
         assert.equal(error.code, 'guest_unreachable');
         assert.match(error.message, message);
@@ -153,7 +159,7 @@ describe('the client of a guest', () => {
       await withRawGuest(
         (socket) => socket.write(bytes),
         async (raw) => {
-          await assert.rejects(raw.health(CALL), { code: 'guest_unreachable' });
+          await assert.rejects(raw.call(health, {}, CALL), { code: 'guest_unreachable' });
         },
       );
     }
@@ -166,7 +172,10 @@ describe('the client of a guest', () => {
         socket.on('close', () => clearInterval(timer));
       },
       async (raw) => {
-        await assert.rejects(raw.health(CALL), { code: 'guest_unreachable', message: /sent an interim answer/ });
+        await assert.rejects(raw.call(health, {}, CALL), {
+          code: 'guest_unreachable',
+          message: /sent an interim answer/,
+        });
       },
     );
   });
@@ -179,7 +188,7 @@ describe('the client of a guest', () => {
         response.write(' ');
         void go.promise.then(() => response.end('{"exitCode":0}'));
       };
-      const output = await client.exec({ command: 'true', timeoutSeconds: 5 }, NEVER);
+      const output = await client.stream(exec, { body: { command: 'true', timeoutSeconds: 5 } }, { signal: NEVER });
       const [first] = (await once(output, 'data')) as [Buffer];
       assert.equal(first.toString(), ' ');
       go.resolve();
@@ -199,13 +208,17 @@ describe('the client of a guest', () => {
           asked.resolve();
         };
         const caller = new AbortController();
-        const exec = client.exec({ command: 'sleep 60', timeoutSeconds: 60 }, caller.signal);
+        const running = client.stream(
+          exec,
+          { body: { command: 'sleep 60', timeoutSeconds: 60 } },
+          { signal: caller.signal },
+        );
         await asked.promise;
         if (early) {
-          (await exec).destroy();
+          (await running).destroy();
         } else {
           caller.abort(new Error('the caller went away'));
-          await assert.rejects(exec, /the caller went away/);
+          await assert.rejects(running, /the caller went away/);
         }
         await closed.promise;
       }
@@ -222,7 +235,7 @@ describe('the client of a guest', () => {
         response.on('drain', pour);
         pour();
       };
-      const output = await client.exec({ command: 'yes', timeoutSeconds: 5 }, NEVER);
+      const output = await client.stream(exec, { body: { command: 'yes', timeoutSeconds: 5 } }, { signal: NEVER });
       let bytes = 0;
       await assert.rejects(
         async () => {
@@ -240,7 +253,11 @@ describe('the client of a guest', () => {
         response.flushHeaders();
         asked.resolve();
       };
-      const output = await client.exec({ command: 'sleep 60', timeoutSeconds: 60 }, NEVER);
+      const output = await client.stream(
+        exec,
+        { body: { command: 'sleep 60', timeoutSeconds: 60 } },
+        { signal: NEVER },
+      );
       await asked.promise;
       client.close();
       await assert.rejects(output.toArray(), { code: 'guest_unreachable' });

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { listFiles, readFile, writeFile } from '@berth/protocol/calls/files.ts';
 import { FILE_LIST_MAX_BYTES, FILE_READ_BYTES } from '@berth/protocol/files.ts';
 import { GuestClient } from '../../src/guest/client.ts';
-import { listGuestFiles, readGuestFile, writeGuestFile } from '../../src/guest/file-calls.ts';
 import type { HostError } from '../../src/vm/host-error.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
 
@@ -34,9 +34,17 @@ describe('file calls of a guest', () => {
   it('sends any path as it is, and passes bytes as they are', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 0xc3]);
     guest.handler = (_request, response) => void response.end(bytes);
-    assert.deepEqual(Buffer.concat(await (await readGuestFile(client, ODD, NEVER)).toArray()), bytes);
+    assert.deepEqual(
+      Buffer.concat(await (await client.stream(readFile, { query: { path: ODD } }, { signal: NEVER })).toArray()),
+      bytes,
+    );
     assert.deepEqual([guest.requests.at(-1)?.method, asked()], ['GET', ODD]);
-    assert.deepEqual(Buffer.concat(await (await listGuestFiles(client, ODD, 4, NEVER)).toArray()), bytes);
+    assert.deepEqual(
+      Buffer.concat(
+        await (await client.stream(listFiles, { query: { path: ODD, depth: 4 } }, { signal: NEVER })).toArray(),
+      ),
+      bytes,
+    );
     assert.match(guest.requests.at(-1)?.url ?? '', /^\/files\?path=.*&depth=4$/);
     assert.equal(asked(), ODD);
 
@@ -46,7 +54,9 @@ describe('file calls of a guest', () => {
       request.on('data', (chunk: Buffer) => received.push(chunk));
       request.once('end', () => json(response, 200, { size: 5 }));
     };
-    assert.deepEqual(await writeGuestFile(client, ODD, upload(bytes), NEVER), { size: 5 });
+    assert.deepEqual(await client.call(writeFile, { query: { path: ODD }, upload: upload(bytes) }, { signal: NEVER }), {
+      size: 5,
+    });
     assert.deepEqual([Buffer.concat(received), guest.requests.at(-1)?.method, asked()], [bytes, 'PUT', ODD]);
   });
 
@@ -63,9 +73,9 @@ describe('file calls of a guest', () => {
     ] as const) {
       guest.handler = (_request, response) => json(response, 404, { error });
       for (const call of [
-        readGuestFile(client, '/x', NEVER),
-        listGuestFiles(client, '/x', 1, NEVER),
-        writeGuestFile(client, '/x', upload(Buffer.from('x')), NEVER),
+        client.stream(readFile, { query: { path: '/x' } }, { signal: NEVER }),
+        client.stream(listFiles, { query: { path: '/x', depth: 1 } }, { signal: NEVER }),
+        client.call(writeFile, { query: { path: '/x' }, upload: upload(Buffer.from('x')) }, { signal: NEVER }),
       ]) {
         await assert.rejects(call, (failure: HostError) => {
           assert.deepEqual({ code: failure.code, errno: failure.errno }, expected);
@@ -84,7 +94,9 @@ describe('file calls of a guest', () => {
       'text',
     ]) {
       guest.handler = (_request, response) => json(response, 403, body);
-      await assert.rejects(readGuestFile(client, '/x', NEVER), { code: 'guest_unreachable' });
+      await assert.rejects(client.stream(readFile, { query: { path: '/x' } }, { signal: NEVER }), {
+        code: 'guest_unreachable',
+      });
     }
   });
 
@@ -99,8 +111,8 @@ describe('file calls of a guest', () => {
       pour();
     };
     for (const [most, call] of [
-      [FILE_READ_BYTES, readGuestFile(client, '/x', NEVER)],
-      [FILE_LIST_MAX_BYTES, listGuestFiles(client, '/x', 5, NEVER)],
+      [FILE_READ_BYTES, client.stream(readFile, { query: { path: '/x' } }, { signal: NEVER })],
+      [FILE_LIST_MAX_BYTES, client.stream(listFiles, { query: { path: '/x', depth: 5 } }, { signal: NEVER })],
     ] as const) {
       let bytes = 0;
       await assert.rejects(
@@ -111,10 +123,13 @@ describe('file calls of a guest', () => {
       );
       assert.ok(bytes <= most);
     }
-    await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('x')), NEVER), {
-      code: 'guest_unreachable',
-      message: /longer than/,
-    });
+    await assert.rejects(
+      client.call(writeFile, { query: { path: '/x' }, upload: upload(Buffer.from('x')) }, { signal: NEVER }),
+      {
+        code: 'guest_unreachable',
+        message: /longer than/,
+      },
+    );
   });
 
   it('does not believe a guest that says it wrote another size, or something else', async () => {
@@ -123,9 +138,12 @@ describe('file calls of a guest', () => {
         request.resume();
         json(response, 200, answer);
       };
-      await assert.rejects(writeGuestFile(client, '/x', upload(Buffer.from('12345')), NEVER), {
-        code: 'guest_unreachable',
-      });
+      await assert.rejects(
+        client.call(writeFile, { query: { path: '/x' }, upload: upload(Buffer.from('12345')) }, { signal: NEVER }),
+        {
+          code: 'guest_unreachable',
+        },
+      );
     }
   });
 
@@ -133,7 +151,10 @@ describe('file calls of a guest', () => {
     const content = new Readable({ read() {} });
     content.push('first');
     guest.handler = (request) => void request.once('data', () => request.socket.destroy());
-    await assert.rejects(writeGuestFile(client, '/x', { bytes: 10, content }, NEVER), { code: 'guest_unreachable' });
+    await assert.rejects(
+      client.call(writeFile, { query: { path: '/x' }, upload: { bytes: 10, content } }, { signal: NEVER }),
+      { code: 'guest_unreachable' },
+    );
     assert.equal(content.destroyed, false);
   });
 
@@ -144,7 +165,7 @@ describe('file calls of a guest', () => {
       begun.resolve();
     };
     const caller = new AbortController();
-    const reading = readGuestFile(client, '/x', caller.signal);
+    const reading = client.stream(readFile, { query: { path: '/x' } }, { signal: caller.signal });
     await begun.promise;
     caller.abort(new Error('the caller went away'));
     await assert.rejects(reading, /the caller went away/);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
+import { health } from '@berth/protocol/calls/identity.ts';
 import { GuestClient } from '../../src/guest/client.ts';
 import { faultIn, giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../../src/guest/identity.ts';
 import { SMALL } from '../vm/lifecycle/lifecycle-fixture.ts';
@@ -27,7 +28,7 @@ describe('the identity of a guest', () => {
       assert.ok(
         guest.identity && guest.identity.clockUnixMs >= beforeUnixMs && guest.identity.clockUnixMs <= Date.now(),
       );
-      assert.equal((await client.health({ signal: NEVER, deadlineMs: 5_000 })).ok, true);
+      assert.equal((await client.call(health, {}, { signal: NEVER, deadlineMs: 5_000 })).ok, true);
       assert.deepEqual(
         guest.requests.map(({ authorization }) => authorization),
         [undefined, `Bearer ${identity.secret}`],
@@ -113,7 +114,7 @@ describe('a guest that wakes', () => {
       guest.secret = known;
       await giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
       assert.equal(guest.secret, fresh);
-      assert.equal((await client.health({ signal: NEVER, deadlineMs: 5_000 })).ok, true);
+      assert.equal((await client.call(health, {}, { signal: NEVER, deadlineMs: 5_000 })).ok, true);
     });
   }
 

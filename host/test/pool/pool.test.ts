@@ -1,3 +1,4 @@
+import { health } from '@berth/protocol/calls/identity.ts';
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, it } from 'node:test';
@@ -48,7 +49,7 @@ describe('the warm pool', () => {
     assert.deepEqual(saved, [taken.machineId, taken.machineId]);
     assert.deepEqual(await readdir(fixture.vmFolder('a')), ['disk']);
     assert.ok(!(await fixture.folders()).includes(taken.machineId));
-    const { ok } = await taken.guest.health({ signal: AbortSignal.timeout(5_000), deadlineMs: 5_000 });
+    const { ok } = await taken.guest.call(health, {}, { signal: AbortSignal.timeout(5_000), deadlineMs: 5_000 });
     assert.equal(ok, true);
     taken.guest.close();
     await fixture.pool.close();

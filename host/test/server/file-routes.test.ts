@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
 import { hostError } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
-import { routesOf } from '../../src/server/routes.ts';
+import { hostCalls } from '../../src/server/calls.ts';
 import { HostServer } from '../../src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -25,7 +25,7 @@ describe('file calls through a host daemon', () => {
     host = await LifecycleFixture.start();
     socketPath = join(host.root, 'host.sock');
     server = new HostServer({
-      routes: routesOf({
+      calls: hostCalls({
         lifecycle: host.lifecycle,
         pool: { state: () => ({ ready: 0, target: 0 }) },
         host: {
@@ -37,7 +37,6 @@ describe('file calls through a host daemon', () => {
           templateId: null,
         },
       }),
-      streamRoutes: [],
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
       token: TOKEN,
       log: pino({ level: 'silent' }),

@@ -6,9 +6,11 @@ import { once } from 'node:events';
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { hostError, hostInfo, vmList, vmMetrics, vmSshHostKey, vmView } from '@berth/protocol/host.ts';
+import { vmMetrics } from '@berth/protocol/calls/metrics.ts';
+import { hostInfo, vmList, vmSshHostKey } from '@berth/protocol/calls/vms.ts';
+import { hostError, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
-import { routesOf } from '../../src/server/routes.ts';
+import { hostCalls } from '../../src/server/calls.ts';
 import { HostServer } from '../../src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
@@ -39,7 +41,7 @@ describe('the HTTP of a host daemon', () => {
     // A socket that a killed daemon left.
     await writeFile(socketPath, '');
     server = new HostServer({
-      routes: routesOf({
+      calls: hostCalls({
         lifecycle: host.lifecycle,
         pool: { state: () => ({ ready: 1, target: 2 }) },
         host: {
@@ -51,7 +53,6 @@ describe('the HTTP of a host daemon', () => {
           templateId: null,
         },
       }),
-      streamRoutes: [],
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
       token: TOKEN,
       log: pino({ level: 'silent' }),

@@ -10,8 +10,9 @@ import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { hostError } from '@berth/protocol/host.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import { pino } from 'pino';
+import { hostCalls } from '../../src/server/calls.ts';
 import { HostServer } from '../../src/server/server.ts';
-import { streamRoutesOf } from '../../src/server/streams.ts';
+
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import type { ScriptedVm } from '../vm/scripted-driver.ts';
 
@@ -30,8 +31,18 @@ describe('the streams of a host daemon', () => {
 
   async function serve(bounds: Required<SpliceBounds>): Promise<void> {
     server = new HostServer({
-      routes: [],
-      streamRoutes: streamRoutesOf(host.lifecycle),
+      calls: hostCalls({
+        lifecycle: host.lifecycle,
+        pool: { state: () => ({ ready: 0, target: 0 }) },
+        host: {
+          hostId: 'hst_x',
+          startId: 'run_x',
+          driver: 'fake',
+          accelerator: 'none',
+          qemuVersion: null,
+          templateId: null,
+        },
+      }),
       streamBounds: bounds,
       token: TOKEN,
       log: pino({ level: 'silent' }),

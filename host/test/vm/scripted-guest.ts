@@ -8,14 +8,14 @@ import {
   guestIdentity,
   guestSize,
   guestWake,
-  STREAM_HEAD_BYTES,
   type GuestIdentity,
   type GuestIdentityResult,
-  type GuestMetrics,
   type GuestSize,
   type GuestSizeResult,
   type GuestWake,
-} from '@berth/protocol/guest.ts';
+} from '@berth/protocol/calls/identity.ts';
+import type { GuestMetrics } from '@berth/protocol/calls/metrics.ts';
+import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
 import type { GuestEndpoint } from '../../src/vm/driver.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;

@@ -2,7 +2,7 @@
 import { getSshAccess } from '@berth/contract/connections/ssh.ts';
 import { terminalInSandbox, type TerminalQuery } from '@berth/contract/connections/terminal.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
-import type { TerminalAsked } from '@berth/protocol/guest.ts';
+import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
 import { connect, toPort, toTerminal } from '../../services/connections/connections.ts';
 import { sshAccess } from '../../services/connections/ssh-access.ts';
 import { bind, bindWebSocket } from '../../call/bind.ts';

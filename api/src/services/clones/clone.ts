@@ -5,7 +5,7 @@
 //   clone_status: pending ── awake ──> a durable step for that epoch (clone_epoch) ──> cloned | failed
 //                    └── falls asleep, or is lost, before the end: pending, and a step for the epoch in which it is awake again
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
-import type { VmClone } from '@berth/protocol/host.ts';
+import type { VmClone } from '@berth/protocol/calls/clones.ts';
 import { cloneFailure } from '../../rules/clones/failure.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { areCredentialsFor, urlOf } from '../../rules/clones/repository.ts';

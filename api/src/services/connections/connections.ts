@@ -4,7 +4,7 @@
 import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
 import type { Route } from '@berth/contract/route/route.ts';
-import type { TerminalAsked } from '@berth/protocol/guest.ts';
+import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
 import type { HostClient } from '../../hosts/client.ts';
 import { HostError } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';

@@ -4,7 +4,7 @@
 // itself.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { LiveMetrics } from '@berth/contract/metrics/metrics.ts';
-import type { VmMetrics } from '@berth/protocol/host.ts';
+import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 
 const MIB_PER_GIB = 1_024;
 /**

@@ -4,7 +4,8 @@ import http from 'node:http';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
-import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS, guestExecRequest } from '@berth/protocol/guest.ts';
+import { guestExecRequest } from '@berth/protocol/calls/exec.ts';
+import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { MetricsSample } from '@berth/contract/metrics/metrics.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
-import type { VmMetrics } from '@berth/protocol/host.ts';
+import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { sql } from 'kysely';
 import { insertMetricsSample } from '../../../src/store/metrics/samples.ts';
 import { transitionSandbox } from '../../../src/services/sandboxes/transition.ts';

@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
+import { listFiles, readFile, writeFile } from '@berth/protocol/calls/files.ts';
 import { FILE_READ_BYTES, FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
 import { parseListing } from '@berth/protocol/listing.ts';
 import type { GuestClient } from '../../guest/client.ts';
-import { listGuestFiles, readGuestFile, writeGuestFile } from '../../guest/file-calls.ts';
+
 import { outputOf, type ConformanceOptions, type Subject } from './subject.ts';
 
 const NEVER = new AbortController().signal;
@@ -30,10 +31,13 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       await write(client, '/code/link', Buffer.from('#!/bin/sh\necho written\n'));
       assert.equal(await outputOf(client, './made; stat -c %a made; readlink link'), 'written\n750\nmade');
 
-      const listing = parseListing(await bytesOf(await listGuestFiles(client, '/code', 2, NEVER)), {
-        root: '/code',
-        depth: 2,
-      });
+      const listing = parseListing(
+        await bytesOf(await client.stream(listFiles, { query: { path: '/code', depth: 2 } }, { signal: NEVER })),
+        {
+          root: '/code',
+          depth: 2,
+        },
+      );
       assert.deepEqual(
         listing?.folders.map(({ path, entries }) => [
           path,
@@ -62,7 +66,9 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       ] as const)
         await assert.rejects(read(client, path), { code }, path);
 
-      await assert.rejects(listGuestFiles(client, '/code/long', 1, NEVER), { code: 'not_a_directory' });
+      await assert.rejects(client.stream(listFiles, { query: { path: '/code/long', depth: 1 } }, { signal: NEVER }), {
+        code: 'not_a_directory',
+      });
       await assert.rejects(write(client, '/usr/bin/new', Buffer.from('x')), { code: 'file_access_denied' });
       await assert.rejects(write(client, '/code/fifo', Buffer.from('x')), { code: 'not_a_file' });
       await current().destroy(vm);
@@ -84,11 +90,11 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
 
 async function write(client: GuestClient, path: string, content: Buffer): Promise<unknown> {
   const upload = { bytes: content.length, content: Readable.from([content], { objectMode: false }) };
-  return writeGuestFile(client, path, upload, NEVER);
+  return client.call(writeFile, { query: { path }, upload }, { signal: NEVER });
 }
 
 async function read(client: GuestClient, path: string): Promise<Buffer> {
-  return bytesOf(await readGuestFile(client, path, NEVER));
+  return bytesOf(await client.stream(readFile, { query: { path } }, { signal: NEVER }));
 }
 
 async function bytesOf(stream: Readable): Promise<Buffer> {

@@ -2,6 +2,8 @@
 // right.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { exec } from '@berth/protocol/calls/exec.ts';
+import { health } from '@berth/protocol/calls/identity.ts';
 import { GuestClient } from '../../guest/client.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
@@ -42,12 +44,14 @@ export function identityConforms(
 
     it('opens its guest to its own secret and to no other', async () => {
       const signal = new AbortController().signal;
-      assert.equal((await one.client.health({ signal, deadlineMs: 20_000 })).ok, true);
+      assert.equal((await one.client.call(health, {}, { signal, deadlineMs: 20_000 })).ok, true);
       for (const secret of [null, two.identity.secret, '', 'x'.repeat(43)]) {
         const client = new GuestClient(one.running.guest, secret);
         try {
-          await assert.rejects(client.health({ signal, deadlineMs: 20_000 }), { status: 401 });
-          await assert.rejects(client.exec({ command: 'true', timeoutSeconds: 5 }, signal), { status: 401 });
+          await assert.rejects(client.call(health, {}, { signal, deadlineMs: 20_000 }), { status: 401 });
+          await assert.rejects(client.call(exec, { body: { command: 'true', timeoutSeconds: 5 } }, { signal }), {
+            status: 401,
+          });
         } finally {
           client.close();
         }

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
+import { openTerminal, terminalQueryOf, type TerminalAsked } from '@berth/protocol/calls/connections.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import {
   bytesFrames,
@@ -16,7 +17,7 @@ import {
 } from '@berth/protocol/terminal-frames.ts';
 import { HostError } from '../host-error.ts';
 import type { DriverCapabilities } from '../driver.ts';
-import { GuestStreams } from '../../guest/guest-streams.ts';
+import { GuestStreams, openGuestPort } from '../../guest/guest-streams.ts';
 import { newRecord, OwnedVm } from '../owned/owned-vm.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
@@ -60,7 +61,13 @@ export function streamsConform(
       await current().destroy(vm);
     });
 
-    const open = async (port: number): Promise<Duplex> => streams.open(owned, vm.client, { port }, NEVER);
+    const open = async (port: number): Promise<Duplex> =>
+      streams.open(owned, NEVER, (opening) => openGuestPort(vm.client, port, opening));
+
+    const terminal = (asked: TerminalAsked): Promise<Duplex> =>
+      streams.open(owned, NEVER, (signal) =>
+        vm.client.open(openTerminal, { query: terminalQueryOf(asked) }, { signal }),
+      );
 
     async function listen(address: string): Promise<number> {
       const file = `/tmp/port-of-${address.replaceAll(':', '_')}`;
@@ -107,12 +114,7 @@ export function streamsConform(
     }
 
     it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
-      const stream = await streams.open(
-        owned,
-        vm.client,
-        { terminal: { tty: true, cols: 101, rows: 33, command: null } },
-        NEVER,
-      );
+      const stream = await terminal({ tty: true, cols: 101, rows: 33, command: null });
       let shown = '';
       const controls: unknown[] = [];
       const reader = new FrameReader((kind, content) => {
@@ -137,7 +139,7 @@ export function streamsConform(
 
     it('leads to a command with pipes: its input to its end, its outputs apart and whole, and how it ended last', async () => {
       const command = 'id -un; pwd; sha256sum; head -c 300000 /dev/zero; echo of the other >&2; exit 9';
-      const stream = await streams.open(owned, vm.client, { terminal: { tty: false, command } }, NEVER);
+      const stream = await terminal({ tty: false, command });
       const outputs: Record<number, Buffer[]> = { [COMMAND_STREAM.stdout]: [], [COMMAND_STREAM.stderr]: [] };
       const controls: unknown[] = [];
       const reader = new FrameReader((kind, content) => {
@@ -162,11 +164,11 @@ export function streamsConform(
       // Told from any other by what no other sleeps.
       const command = `trap '' HUP; sleep 71717 & exec sleep 71717`;
       const running = async (): Promise<string> => outputOf(vm.client, 'pgrep -cx -f "sleep 71717" || true');
-      for (const terminal of [
+      for (const asked of [
         { tty: false as const, command },
         { tty: true as const, cols: 80, rows: 24, command },
       ]) {
-        const stream = await streams.open(owned, vm.client, { terminal }, NEVER);
+        const stream = await terminal(asked);
         stream.resume();
         await untilSame(running, '2');
         stream.destroy();

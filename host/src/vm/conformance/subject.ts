@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { guestExecResult, type GuestExecResult, type GuestIdentityResult } from '@berth/protocol/guest.ts';
+import { exec as execCall, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
+import type { GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
 import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
@@ -202,9 +203,7 @@ export function snapshotFolderOf(vm: Pick<SubjectVm, 'folder'>): string {
 
 /** Runs a command in a guest and waits for its end. */
 export async function exec(client: GuestClient, command: string, timeoutSeconds = 60): Promise<GuestExecResult> {
-  const output = await client.exec({ command, timeoutSeconds }, new AbortController().signal);
-  const chunks = (await output.toArray()) as Buffer[];
-  return guestExecResult.parse(JSON.parse(Buffer.concat(chunks).toString()));
+  return client.call(execCall, { body: { command, timeoutSeconds } });
 }
 
 /** The output of a command that must succeed. */

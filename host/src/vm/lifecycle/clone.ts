@@ -3,33 +3,24 @@
 // written down. What comes of it is the guest's to say and the control plane's to keep.
 import type { Readable } from 'node:stream';
 import { sealSecret, type CloneSecret, type SealedSecret } from '@berth/guest/clones/seal.ts';
-import { guestCloneEnd, guestCloneKey } from '@berth/protocol/guest.ts';
-import type { VmClone } from '@berth/protocol/host.ts';
+import { cloneKey, endClone as endCloneCall, guestCloneCall, type VmClone } from '@berth/protocol/calls/clones.ts';
+import { deadlineOf } from '@berth/protocol/calls/define.ts';
 import { GuestRefusal, type GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
-/**
- * Longer than a guest takes to kill git. One that does not answer by then is put to sleep all the
- * same.
- */
-const END_DEADLINE_MS = 10_000;
-/** A guest starts a process for the secret first. */
-const KEY_DEADLINE_MS = 40_000;
+/** A guest that does not answer by then is put to sleep all the same. */
+const END_DEADLINE_MS = deadlineOf(endCloneCall, 'guest');
 
 /** Resolves when the guest has accepted it, with its answer as a stream. */
 export async function cloneInto(
   vm: OwnedVm,
   guest: GuestClient,
-  { epoch, ...clone }: VmClone,
+  clone: Omit<VmClone, 'epoch'>,
   signal: AbortSignal,
 ): Promise<Readable> {
-  const newest = vm.known().epoch;
-  if (epoch < newest)
-    throw new HostError('stale_epoch', `epoch ${epoch} is older than ${newest}, the newest seen for this VM`);
-
   const accepted = sealed(guest, clone.credentials, signal).then((credentials) =>
-    guest.clone({ ...clone, credentials }, signal),
+    guest.stream(guestCloneCall, { body: { ...clone, credentials } }, { signal }),
   );
   vm.clone = { maybe: true, accepted: Promise.allSettled([vm.clone.accepted, accepted]) };
   return accepted;
@@ -46,13 +37,7 @@ async function sealed(
 ): Promise<SealedSecret | null> {
   if (credentials === null) return null;
 
-  const { key } = await guest.json({
-    method: 'POST',
-    path: '/clone/key',
-    answer: guestCloneKey,
-    signal,
-    deadlineMs: KEY_DEADLINE_MS,
-  });
+  const { key } = await guest.call(cloneKey, {}, { signal });
   try {
     return sealSecret(key, credentials);
   } catch (error) {
@@ -76,13 +61,7 @@ export async function endClone({ log }: LifecycleParts, vm: OwnedVm, signal: Abo
   // A call that is on its way to the guest must not come after its end.
   await Promise.race([vm.clone.accepted, over.promise]);
   try {
-    await guest.json({
-      method: 'POST',
-      path: '/clone/end',
-      answer: guestCloneEnd,
-      signal: time,
-      deadlineMs: END_DEADLINE_MS,
-    });
+    await guest.call(endCloneCall, {}, { signal: time });
     vm.clone.maybe = false;
   } catch (error) {
     // A guest of before there were clones has none.

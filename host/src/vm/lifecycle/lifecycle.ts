@@ -8,25 +8,16 @@
 // Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's
 // turn. Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
-import type { GuestExecRequest } from '@berth/protocol/guest.ts';
-import type {
-  VmClone,
-  VmCreate,
-  VmMetrics,
-  VmResize,
-  VmSleep,
-  VmSpec,
-  VmSshHostKey,
-  VmView,
-  VmWake,
-} from '@berth/protocol/host.ts';
+import type { VmClone } from '@berth/protocol/calls/clones.ts';
+import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
+import type { VmSshHostKey } from '@berth/protocol/calls/vms.ts';
+import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from '../owned/capacity.ts';
 import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type Verdict } from '../owned/fencing.ts';
 import { cloneInto } from './clone.ts';
-import type { StreamTarget } from '../../guest/guest-streams.ts';
 import { bringUp } from './create.ts';
 import { tearDown } from './destroy.ts';
 import { letGo } from './exit.ts';
@@ -39,6 +30,12 @@ import { metricsOf } from './metrics.ts';
 import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
+
+/** A create or wake of one epoch. */
+export interface VmOrder {
+  epoch: number;
+  spec: VmSpec;
+}
 
 export class VmLifecycle {
   readonly #parts: LifecycleParts;
@@ -77,7 +74,7 @@ export class VmLifecycle {
    * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. The
    * caller going away does not stop it.
    */
-  async create(id: string, { epoch, spec }: VmCreate): Promise<VmView> {
+  async create(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
     // Judged anew after each step: what it waited for may have been overtaken.
@@ -109,7 +106,7 @@ export class VmLifecycle {
   /**
    * Resolves with the VM `asleep`. A machine that is being made, woken or resized is waited for.
    */
-  async sleep(id: string, { epoch }: VmSleep): Promise<VmView> {
+  async sleep(id: string, { epoch }: { epoch: number }): Promise<VmView> {
     return this.#carryOut(
       id,
       epoch,
@@ -122,7 +119,7 @@ export class VmLifecycle {
   }
 
   /** Resolves with the VM `running`, at the size of the spec as far as its guest went along. */
-  async wake(id: string, { epoch, spec }: VmWake): Promise<VmView> {
+  async wake(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     const size = sizeOf(spec);
     return this.#carryOut(
       id,
@@ -140,7 +137,7 @@ export class VmLifecycle {
   }
 
   /** Resolves with the VM `running` at that size. */
-  async resize(id: string, { epoch, size }: VmResize): Promise<VmView> {
+  async resize(id: string, { epoch, size }: { epoch: number; size: Amounts }): Promise<VmView> {
     return this.#carryOut(
       id,
       epoch,
@@ -166,29 +163,31 @@ export class VmLifecycle {
     return { id, epoch, status: 'destroyed' };
   }
 
-  /** Runs a command in a VM that is `running`; see {@link GuestClient.exec}. */
-  async exec(id: string, command: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    return this.#vms.running(id).guest.exec(command, signal);
-  }
-
   /**
-   * Clones a repository in a VM that is `running`; see {@link GuestClient.clone}. Throws
+   * Clones a repository in a VM that is `running`. Resolves with the response of the guest. Throws
    * `stale_epoch` for an epoch older than the newest seen.
    */
-  async clone(id: string, clone: VmClone, signal: AbortSignal): Promise<Readable> {
-    const { vm, guest } = this.#vms.running(id);
+  async clone(id: string, { epoch, ...clone }: VmClone, signal: AbortSignal): Promise<Readable> {
+    const { vm, guest } = this.#vms.running(id, epoch);
     return cloneInto(vm, guest, clone, signal);
   }
 
   /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
-  async openStream(id: string, target: StreamTarget, signal: AbortSignal): Promise<Duplex> {
+  async openStream(
+    id: string,
+    signal: AbortSignal,
+    open: (guest: GuestClient, opening: AbortSignal) => Promise<Duplex>,
+  ): Promise<Duplex> {
     const { vm, guest } = this.#vms.running(id);
-    return this.#parts.streams.open(vm, guest, target, signal);
+    return this.#parts.streams.open(vm, signal, (opening) => open(guest, opening));
   }
 
-  /** The guest of a VM that is `running`, for calls that only pass through. */
-  guestOf(id: string): GuestClient {
-    return this.#vms.running(id).guest;
+  /**
+   * The guest of a VM that is `running`, for calls that pass through. Throws `stale_epoch` as
+   * {@link clone} does.
+   */
+  guestOf(id: string, epoch?: number): GuestClient {
+    return this.#vms.running(id, epoch).guest;
   }
 
   /** What guest and host say of a VM that is `running`. */

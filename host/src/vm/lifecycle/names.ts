@@ -1,9 +1,8 @@
 // The names and keys that a VM was given when it was made, given again to a machine that was booted
 // from a disk on which they never arrived: the guest does not wait for its disk when it takes them.
 // Must not touch a disk that has them: what else changed on it is the tenant's doing.
-import { guestExecResult } from '@berth/protocol/guest.ts';
+import { exec } from '@berth/protocol/calls/exec.ts';
 import type { Amounts } from '../admission.ts';
-import { readAtMost } from '@berth/os/bounded-body.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { messageOf } from '../host-error.ts';
 import { giveIdentity, makeIdentity } from '../../guest/identity.ts';
@@ -12,7 +11,6 @@ import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 const HOST_KEY = '/etc/ssh/ssh_host_ed25519_key';
 /** What was not written in time is another's, empty or not there. */
 const READ = { command: `cat /etc/machine-id && test -s ${HOST_KEY} && test -s ${HOST_KEY}.pub`, timeoutSeconds: 60 };
-const READ_BYTES = 16_384;
 
 /**
  * For a machine that was booted from its disk and has taken `secret`. Another machine-id is that of
@@ -33,8 +31,7 @@ export async function nameBootedMachine(
   }
   let has: boolean;
   try {
-    const answer: unknown = JSON.parse(await readAtMost(await guest.exec(READ, signal), READ_BYTES));
-    const { stdout, exitCode } = guestExecResult.parse(answer);
+    const { stdout, exitCode } = await guest.call(exec, { body: READ }, { signal });
     has = stdout.trim() === names.machineId && exitCode === 0;
   } catch (error) {
     signal.throwIfAborted();

@@ -2,6 +2,7 @@
 // at: a VM that runs is adopted, a half-made one is ended, a half-destroyed one is finished, and
 // what no record names is reaped. A sleep or wake goes on when its point of no return was passed,
 // and is undone otherwise. Nothing here may stop the daemon from starting.
+import { health } from '@berth/protocol/calls/identity.ts';
 import { eachOf } from '@berth/os/each-of.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { messageOf } from '../host-error.ts';
@@ -205,7 +206,7 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   vm.clone.maybe = true;
   const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
   try {
-    await vm.guest.health({ signal: died, deadlineMs: parts.deadlines.adoptMs });
+    await vm.guest.call(health, {}, { signal: died, deadlineMs: parts.deadlines.adoptMs });
   } catch (error) {
     if (died.aborted) {
       // The watch marks it dead.

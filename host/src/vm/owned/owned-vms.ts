@@ -61,8 +61,11 @@ export class OwnedVms {
     return doing;
   }
 
-  /** Throws `vm_not_running`, or `vm_not_found`. */
-  running(id: string): { vm: OwnedVm; guest: GuestClient } {
+  /**
+   * Throws `vm_not_running`, `vm_not_found`, or `stale_epoch` for an epoch older than the newest
+   * seen.
+   */
+  running(id: string, epoch?: number): { vm: OwnedVm; guest: GuestClient } {
     const { status } = this.show(id);
     const vm = this.#vms.get(id);
     if (status !== 'running' || vm?.guest == null) {
@@ -73,6 +76,10 @@ export class OwnedVms {
             `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`,
           );
     }
+    const newest = vm.known().epoch;
+    if (epoch !== undefined && epoch < newest)
+      throw new HostError('stale_epoch', `epoch ${epoch} is older than ${newest}, the newest seen for this VM`);
+
     return { vm, guest: vm.guest };
   }
 }

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { newSecretKey } from '@berth/guest/clones/seal.ts';
-import { guestClone, guestCloneResult } from '@berth/protocol/guest.ts';
-import type { VmClone } from '@berth/protocol/host.ts';
+import { guestClone, guestCloneResult } from '@berth/protocol/calls/clones.ts';
+import type { VmClone } from '@berth/protocol/calls/clones.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from '../scripted-guest.ts';
 

@@ -3,8 +3,10 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { VmSpec, VmStatus } from '@berth/protocol/host.ts';
+import { exec, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { pino } from 'pino';
 import type { AdmissionPolicy, MachineFigures } from '../../../src/vm/admission.ts';
 import { FenceDirectory } from '../../../src/vm/directory/fence.ts';
@@ -93,6 +95,11 @@ export class LifecycleFixture {
       { policy: POLICY, largest: LARGEST, readMachine: () => this.figures },
     );
     await this.lifecycle.recover();
+  }
+
+  /** Runs a command in the guest. */
+  async exec(id: string, body: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
+    return this.lifecycle.guestOf(id).stream(exec, { body }, { signal });
   }
 
   async becomes(id: string, status: VmStatus): Promise<void> {

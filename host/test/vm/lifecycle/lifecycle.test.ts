@@ -202,7 +202,7 @@ describe('the lifecycle of VMs', () => {
       code: 'create_failed',
       message: /ended by signal 9/,
     });
-    await assert.rejects(host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 1 }, new AbortController().signal), {
+    await assert.rejects(host.exec(A, { command: 'true', timeoutSeconds: 1 }, new AbortController().signal), {
       code: 'vm_not_running',
     });
     await host.restart();

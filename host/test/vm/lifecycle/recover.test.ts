@@ -27,7 +27,7 @@ describe('what a new daemon does with what an earlier one left', () => {
   }
 
   async function answersExec(): Promise<void> {
-    const output = await host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
+    const output = await host.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
     assert.match(String(await output.toArray()), /"exitCode":0/);
   }
 
@@ -38,7 +38,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.equal(host.machine.of(A).length, 1);
     assert.equal((await host.lifecycle.create(A, { epoch: 3, spec: SMALL })).status, 'running');
     assert.equal(host.driver.creates, 0);
-    const output = await host.lifecycle.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
+    const output = await host.exec(A, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
     assert.match(String(await output.toArray()), /"exitCode":0/);
     await host.machine.kill(A);
     await host.becomes(A, 'dead');

@@ -40,7 +40,7 @@ describe('putting a VM to sleep', () => {
     assert.deepEqual(await readdir(host.directory.snapshotFolder(A)), [MANIFEST]);
     await access(`${host.directory.driverFolder(A)}/disk`);
     assert.deepEqual(host.lifecycle.capacity().reserved, { vcpu: 0, memoryMib: 0, diskGib: SMALL.diskGib });
-    await assert.rejects(host.lifecycle.exec(A, TRUE, NEVER), { code: 'vm_not_running' });
+    await assert.rejects(host.exec(A, TRUE, NEVER), { code: 'vm_not_running' });
   });
 
   it('is answered again once it is asleep, under the same epoch and under a newer one, which counts from then on', async () => {
@@ -59,7 +59,7 @@ describe('putting a VM to sleep', () => {
     await begun;
     assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 2, status: 'sleeping', spec: SMALL });
     const second = host.lifecycle.sleep(A, { epoch: 2 });
-    await assert.rejects(host.lifecycle.exec(A, TRUE, NEVER), { code: 'vm_not_running', message: /is sleeping/ });
+    await assert.rejects(host.exec(A, TRUE, NEVER), { code: 'vm_not_running', message: /is sleeping/ });
     go();
     assert.deepEqual(await first, await second);
     assert.equal(host.driver.sleeps, 1);
@@ -92,7 +92,7 @@ describe('putting a VM to sleep', () => {
       response.writeHead(200);
       response.flushHeaders();
     };
-    const command = await host.lifecycle.exec(A, TRUE, NEVER);
+    const command = await host.exec(A, TRUE, NEVER);
     await asked.promise;
     host.driver.onSleep = failing('there is no room on the disk');
     await assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), {
@@ -125,7 +125,7 @@ describe('putting a VM to sleep', () => {
       response.writeHead(200);
       response.flushHeaders();
     };
-    const command = await host.lifecycle.exec(A, TRUE, NEVER);
+    const command = await host.exec(A, TRUE, NEVER);
     const failed = assert.rejects(command.toArray(), { code: 'vm_not_running', message: /went to sleep/ });
     await host.lifecycle.sleep(A, { epoch: 2 });
     await failed;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { access, appendFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { GuestIdentity } from '@berth/protocol/guest.ts';
+import type { GuestIdentity } from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { NeverContinued, SnapshotUnusable } from '../../../src/vm/driver.ts';
@@ -54,7 +54,7 @@ describe('waking a VM', () => {
   }
 
   async function answersExec(): Promise<void> {
-    const output = await host.lifecycle.exec(A, TRUE, NEVER);
+    const output = await host.exec(A, TRUE, NEVER);
     assert.match(String(await output.toArray()), /"exitCode":0/);
   }
 

@@ -3,8 +3,9 @@
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hostInfo, vmList } from '@berth/protocol/host.ts';
-import type { HostInfo, VmView } from '@berth/protocol/host.ts';
+import { hostInfo, vmList } from '@berth/protocol/calls/vms.ts';
+import type { HostInfo } from '@berth/protocol/calls/vms.ts';
+import type { VmView } from '@berth/protocol/host.ts';
 import { startPlain } from '../../supervisor/child.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';

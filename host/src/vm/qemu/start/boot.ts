@@ -1,5 +1,6 @@
 // Boots a VM until its guest daemon responds: the template's single boot, and a VM's disk when
 // there is no usable snapshot.
+import { health } from '@berth/protocol/calls/identity.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GuestClient, GuestRefusal } from '../../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../../driver.ts';
@@ -63,7 +64,7 @@ async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, 
     while (!either.aborted) {
       try {
         await client.reach({ signal: either, deadlineMs: REACH_STEP_MS });
-        await client.health({ signal: either, deadlineMs: REACH_STEP_MS });
+        await client.call(health, {}, { signal: either, deadlineMs: REACH_STEP_MS });
         return;
       } catch (error) {
         // Not listening yet, or too slow.

@@ -1,11 +1,12 @@
 // Exercises a template's guest daemon before the freeze: everything that a restored one does first,
 // often enough to compile its code and load its pages. Leaves no secret and no connection behind.
 import { randomBytes } from 'node:crypto';
-import { guestExecResult, guestMetrics, guestTemplateResult } from '@berth/protocol/guest.ts';
+import { exec } from '@berth/protocol/calls/exec.ts';
+import { health, template } from '@berth/protocol/calls/identity.ts';
+import { guestMetricsCall } from '@berth/protocol/calls/metrics.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../../../guest/client.ts';
 import { giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../../../../guest/identity.ts';
-import { readAtMost } from '@berth/os/bounded-body.ts';
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
 import { TEMPLATE_SIZE } from '../../../machine-size.ts';
@@ -13,7 +14,6 @@ import { TEMPLATE_SIZE } from '../../../machine-size.ts';
 /** Repetitions: the guest's JavaScript engine compiles functions after some tens of calls. */
 const ROUNDS = 40;
 const CALL_DEADLINE_MS = 60_000;
-const EXEC_ANSWER_BYTES = 1_048_576;
 
 /**
  * Commands whose pages and code every VM should have in memory; the first is the shortest possible.
@@ -60,7 +60,7 @@ export async function rehearse(
 
     await runCommand(client, 'sync', signal);
     // Waits until the pools used by the commands are full again.
-    await client.health({ signal, deadlineMs: CALL_DEADLINE_MS });
+    await client.call(health, {}, { signal });
     return { tscKhz };
   } finally {
     client.close();
@@ -70,15 +70,9 @@ export async function rehearse(
 async function readClock(endpoint: GuestEndpoint, signal: AbortSignal): Promise<ClockReading> {
   const client = new GuestClient(endpoint);
   try {
-    await client.health({ signal, deadlineMs: CALL_DEADLINE_MS });
+    await client.call(health, {}, { signal });
     const sentMs = performance.now();
-    const { uptimeSeconds } = await client.json({
-      method: 'GET',
-      path: '/metrics',
-      answer: guestMetrics,
-      signal,
-      deadlineMs: CALL_DEADLINE_MS,
-    });
+    const { uptimeSeconds } = await client.call(guestMetricsCall, {}, { signal, deadlineMs: CALL_DEADLINE_MS });
     return { sentMs, answeredMs: performance.now(), uptimeMs: uptimeSeconds * 1_000 };
   } finally {
     client.close();
@@ -97,19 +91,12 @@ async function rehearseOnce(client: GuestClient, round: number, signal: AbortSig
   await giveWake(client, { fresh: second, former: [first] }, TEMPLATE_SIZE, signal, CALL_DEADLINE_MS);
   await giveSize(client, TEMPLATE_SIZE, { signal, deadlineMs: CALL_DEADLINE_MS });
   await runCommand(client, COMMANDS[round % COMMANDS.length] as string, signal);
-  await client.json({ method: 'GET', path: '/metrics', answer: guestMetrics, signal, deadlineMs: CALL_DEADLINE_MS });
-  await client.json({
-    method: 'POST',
-    path: '/template',
-    answer: guestTemplateResult,
-    signal,
-    deadlineMs: CALL_DEADLINE_MS,
-  });
+  await client.call(guestMetricsCall, {}, { signal, deadlineMs: CALL_DEADLINE_MS });
+  await client.call(template, {}, { signal });
 }
 
 async function runCommand(client: GuestClient, command: string, signal: AbortSignal): Promise<string> {
-  const answer = await client.exec({ command, timeoutSeconds: 60 }, signal);
-  const { exitCode, stdout, stderr } = guestExecResult.parse(JSON.parse(await readAtMost(answer, EXEC_ANSWER_BYTES)));
+  const { exitCode, stdout, stderr } = await client.call(exec, { body: { command, timeoutSeconds: 60 } }, { signal });
   if (exitCode !== 0)
     throw new DriverError(`"${command}" ended with exit code ${exitCode} in the template: ${stderr.slice(-500)}`);
 

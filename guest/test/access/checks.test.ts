@@ -1,20 +1,23 @@
-// The checks by hand accept exactly what the schemas of the wire accept.
+// The checks in the guest accept exactly what the schemas of the wire accept.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newSecretKey, sealSecret, type SealedSecret } from '../../src/clones/seal.ts';
-import { guestClone, guestExecRequest, guestIdentity, guestSize, guestWake } from '@berth/protocol/guest.ts';
+import { guestClone } from '@berth/protocol/calls/clones.ts';
+import { guestExecRequest } from '@berth/protocol/calls/exec.ts';
+import { guestIdentity, guestSize, guestWake } from '@berth/protocol/calls/identity.ts';
 import * as fc from 'fast-check';
 import type { z } from 'zod';
-import {
-  BodyRefused,
-  checkClone,
-  checkExecRequest,
-  checkIdentity,
-  checkSize,
-  checkWake,
-} from '../../src/server/checks.ts';
+import { GUEST_WIRE } from '@berth/protocol/calls/wire.ts';
+import { BodyRefused, checkValue } from '../../src/access/checks.ts';
 import { aClone } from '../clones/calls.ts';
 import { anIdentity, aWake } from '../daemon.ts';
+
+const check =
+  (name: string) =>
+  (value: unknown): unknown =>
+    checkValue(GUEST_WIRE.find((call) => call.name === name)?.schemas.body ?? {}, value, 'the body');
+const [checkClone, checkExecRequest, checkIdentity] = [check('clone'), check('exec'), check('identity')];
+const [checkSize, checkWake] = [check('size'), check('wake')];
 
 type Outcome = { accepted: true; value: unknown } | { accepted: false };
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { GatheredBytes } from '../../src/hosts/gathered-bytes.ts';
+import { GatheredBytes } from '../../src/http/gathered-bytes.ts';
 
 test('the bytes are those that were added, however they were cut', () => {
   fc.assert(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
-import { atMost, TooLong } from '../src/bounded-body.ts';
+import { atMost, TooLong } from '../../src/http/bounded-body.ts';
 
 const same = (error: unknown): Error => error as Error;
 

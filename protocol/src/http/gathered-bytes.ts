@@ -1,6 +1,6 @@
-// The bytes of an answer, put together as they come. A guest decides into how many pieces its
-// answer is cut, and each piece that is kept costs a hundred times its one byte and the network
-// buffer that it is in: so the bytes are copied into one buffer, and no piece is kept.
+// Bytes of a body, put together as they come. A peer decides into how many pieces its body is cut,
+// and each piece that is kept costs a hundred times its one byte and the network buffer that it is
+// in: so the bytes are copied into one buffer, and no piece is kept.
 
 const FIRST_BYTES = 16_384;
 
@@ -23,7 +23,7 @@ export class GatheredBytes {
     this.#length = length;
   }
 
-  /** What has been added so far; not a copy. */
+  /** All bytes added so far; not a copy. */
   whole(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }

@@ -1,6 +1,7 @@
 // Bodies of a hostile peer: read or passed on up to a number of bytes, never more.
 // Must not know whose bodies they are.
 import { finished, Readable } from 'node:stream';
+import { GatheredBytes } from './gathered-bytes.ts';
 
 export class TooLong extends Error {
   override readonly name = 'TooLong';
@@ -11,26 +12,33 @@ export class TooLong extends Error {
 }
 
 /**
- * The whole body as text. Rejects with {@link TooLong}, and stops reading, once it passes the
- * limit; a stream is destroyed then.
+ * Reads a body. `whole` is false when it broke off. Rejects with {@link TooLong} as soon as the
+ * body passes the limit; the rest is left to the caller.
  */
-export async function readAtMost(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new TooLong(maxBytes);
-
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
+  return new Promise((resolve, reject) => {
+    const gathered = new GatheredBytes();
+    const onData = (piece: Buffer): void => {
+      if (gathered.length + piece.length <= maxBytes) {
+        gathered.add(piece);
+        return;
+      }
+      body.off('data', onData);
+      reject(new TooLong(maxBytes));
+    };
+    const settle = (whole: boolean) => (): void => resolve({ bytes: gathered.whole(), whole });
+    body.on('data', onData);
+    body.on('end', settle(true));
+    // What came before a failure may still explain it.
+    body.on('error', settle(false));
+    body.on('close', settle(false));
+  });
 }
 
 /**
- * The body as it comes, with backpressure; fails with what `asError` makes of {@link TooLong} or of
- * the body's own failure. Destroying the result destroys the body. What has come is passed on at
- * once: a peer that cuts its body into single bytes makes no more work of it than one that does
- * not.
+ * Passes a body on with backpressure; fails with `asError` of {@link TooLong} or of the failure of
+ * the body. Destroying the result destroys the body. Buffered bytes are passed on at once: a peer
+ * that cuts its body into single bytes makes no more work than one that does not.
  */
 export function atMost(body: Readable, maxBytes: number, asError: (error: unknown) => Error): Readable {
   let bytes = 0;

@@ -1,0 +1,127 @@
+// The calls of the guest wire, each bound to the part of the daemon that does it.
+import { FILE_PATH_BYTES } from '@berth/protocol/guest-limits.ts';
+import type { GuestCall } from '@berth/protocol/calls/all.ts';
+import type { PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
+import type { Received, Upload } from '@berth/protocol/http/serve.ts';
+import { splice } from '@berth/protocol/splice.ts';
+import type { Duplex, Readable } from 'node:stream';
+import { Refused, unauthorized } from '../access/refused.ts';
+import type { Secret } from '../access/secret.ts';
+import type { Clone } from '../clones/clone.ts';
+import type { Commands } from '../commands/commands.ts';
+import type { PipeStore } from '../commands/pipes.ts';
+import { connectLoopback } from '../connections/loopback.ts';
+import { FileRefused, type Files } from '../files/files.ts';
+import type { IdentityStep } from '../identity/identity.ts';
+import type { WakeStep } from '../identity/wake.ts';
+import { readMetrics } from '../machine/metrics.ts';
+import { bringToSize } from '../machine/size.ts';
+import type { Turn } from '../machine/turn.ts';
+import { carryProgram } from '../terminals/stream.ts';
+import type { Terminals } from '../terminals/terminals.ts';
+
+const VERSION = '0.1.0';
+
+export interface GuestParts {
+  secret: Secret;
+  identity: IdentityStep;
+  wake: WakeStep;
+  /** Held by every change of the machine. */
+  turn: Turn;
+  /** Whether a size is brought about or only kept. */
+  changesMachine: boolean;
+  commands: Commands;
+  clone: Clone;
+  terminals: Terminals;
+  files: Files;
+  pipes: PipeStore;
+  /** Why this daemon could not be of use to a machine, when that is known beforehand. */
+  fault: string | undefined;
+}
+
+type ReplyOf<C extends GuestCall> = C['form'] extends 'json'
+  ? ResponseOf<C>
+  : C['form'] extends 'keepalive'
+    ? { result: Promise<ResponseOf<C>> }
+    : C['form'] extends 'bytes'
+      ? { stream: Readable; bytes: number | undefined }
+      : (caller: Duplex) => Promise<void>;
+
+export type GuestHandlers = {
+  [C in GuestCall as C['name']]: (received: Omit<Received, keyof PartsOf<C>> & PartsOf<C>) => Promise<ReplyOf<C>>;
+};
+
+export function guestHandlers(parts: GuestParts): GuestHandlers {
+  const { secret, identity, wake, turn, changesMachine, commands, clone, terminals, files, pipes, fault } = parts;
+  return {
+    exec: async ({ body, signal }) => {
+      const command = await commands.start(body, signal);
+      const kill = (): void => command.kill();
+      signal.addEventListener('abort', kill, { once: true });
+      if (signal.aborted) kill();
+
+      return { result: command.result };
+    },
+    health: async () => {
+      if (fault !== undefined) throw new Refused(503, fault);
+
+      await pipes.full();
+      return { ok: true, version: VERSION, uptimeSeconds: process.uptime() };
+    },
+    identity: ({ body, receivedMs, signal }) => turn.run('an identity', () => identity.apply(body, receivedMs, signal)),
+    template: async () => {
+      await turn.run('the end of an identity', async () => identity.forget());
+      return {};
+    },
+    wake: async ({ body, receivedMs, request, signal }) => {
+      // A call that is repeated finds the secret in force that it brings: the first one may have
+      // come this far before its caller gave up.
+      if (!secret.accepts(request.headers.authorization) && !secret.isInForce(body.secret)) throw unauthorized();
+
+      // The connections of a clone are long gone. A caller who wants it calls again.
+      await clone.end();
+      const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
+      const connection = { localPort, remotePort, remoteAddress };
+      return turn.run('a wake', () => wake.apply(body, receivedMs, connection, signal));
+    },
+    size: async ({ body, signal }) => {
+      const reached = await turn.run('a size', async () => (changesMachine ? bringToSize(body, signal) : body));
+      return { clockUnixMs: Date.now(), ...reached };
+    },
+    metrics: async () => readMetrics(),
+    clone: async ({ body, signal }) => ({ result: clone.run(body, signal) }),
+    cloneKey: async () => ({ key: await clone.key() }),
+    endClone: async () => {
+      await clone.end();
+      return {};
+    },
+    readFile: ({ query, signal }) => files.read(bounded(query.path), signal),
+    listFiles: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal),
+    writeFile: async ({ query, upload, signal }) => {
+      const { bytes, content } = upload as Upload;
+      await files.write(bounded(query.path), bytes, content, signal);
+      return { size: bytes };
+    },
+    port: async ({ params, request, signal }) => {
+      const port = Number(params.port);
+      if (port === request.socket.localPort) throw new Refused(403, "this is the guest daemon's own port");
+
+      const program = await connectLoopback(port, signal);
+      return async (caller) => void (await splice(caller, program));
+    },
+    openTerminal: async ({ query, signal }) => {
+      const program =
+        'tty' in query
+          ? await commands.attach(query.command, signal)
+          : await terminals.open({ tty: true, ...query, command: query.command ?? null }, signal);
+      return (caller) => carryProgram(program, caller);
+    },
+  };
+}
+
+function bounded(path: string): string {
+  if (Buffer.byteLength(path) > FILE_PATH_BYTES)
+    throw new FileRefused('file_path_invalid', `path has more than ${FILE_PATH_BYTES} bytes`);
+
+  return path;
+}

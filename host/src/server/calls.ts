@@ -1,0 +1,96 @@
+// The calls of the host daemon, each bound to a verb of the lifecycle or passed through to the
+// guest daemon. Decides nothing.
+import { CALLS, type HostCall } from '@berth/protocol/calls/all.ts';
+import {
+  hostSchemas,
+  pathOf,
+  type CallSpec,
+  type HostRequestOf,
+  type ResponseOf,
+} from '@berth/protocol/calls/define.ts';
+import type { HostInfo } from '@berth/protocol/calls/vms.ts';
+import type { Received, Reply, ServedCall } from '@berth/protocol/http/serve.ts';
+import type { Duplex, Readable } from 'node:stream';
+import { openGuestPort } from '../guest/guest-streams.ts';
+import type { GuestRequest } from '../guest/client.ts';
+import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
+
+export interface CallParts {
+  lifecycle: VmLifecycle;
+  pool: { state(): HostInfo['pool'] };
+  /** The constant part of the host's description. */
+  host: Omit<HostInfo, 'capacity' | 'reserved' | 'largest' | 'pool'>;
+  /** Every call of the protocol by default. */
+  calls?: readonly CallSpec[];
+}
+
+/** A call as the host daemon serves it; an upgrade is handled with the stream into the guest. */
+export type BoundCall = ServedCall & {
+  schemas: ReturnType<typeof hostSchemas>;
+  handle(received: Received): Promise<Reply | Duplex>;
+};
+
+/** Request of a call of any shape, after its schemas were checked. */
+type AnyRequest = { vmId: string; epoch?: number };
+
+type Handlers = {
+  [C in HostCall as C['name']]: (
+    request: HostRequestOf<C>,
+    signal: AbortSignal,
+  ) => Promise<C['form'] extends 'json' ? ResponseOf<C> : C['form'] extends 'upgrade' ? Duplex : { stream: Readable }>;
+};
+
+export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): BoundCall[] {
+  const handlers: Handlers = {
+    info: async () => ({ ...host, ...lifecycle.capacity(), pool: pool.state() }),
+    listVms: async () => ({ vms: lifecycle.list() }),
+    getVm: async ({ vmId }) => lifecycle.get(vmId),
+    createVm: ({ vmId, epoch, body }) => lifecycle.create(vmId, { epoch, ...body }),
+    sleepVm: ({ vmId, epoch }) => lifecycle.sleep(vmId, { epoch }),
+    wakeVm: ({ vmId, epoch, body }) => lifecycle.wake(vmId, { epoch, ...body }),
+    resizeVm: ({ vmId, epoch, body }) => lifecycle.resize(vmId, { epoch, ...body }),
+    destroyVm: ({ vmId, epoch }) => lifecycle.destroy(vmId, epoch),
+    sshHostKey: ({ vmId }) => lifecycle.sshHostKey(vmId),
+    vmMetrics: ({ vmId }, signal) => lifecycle.metrics(vmId, signal),
+    clone: async ({ vmId, epoch, body }, signal) => ({
+      stream: await lifecycle.clone(vmId, { ...body, epoch }, signal),
+    }),
+    openPort: ({ vmId, params }, signal) =>
+      lifecycle.openStream(vmId, signal, (guest, opening) => openGuestPort(guest, Number(params.port), opening)),
+  };
+  const own = handlers as unknown as Record<string, (request: AnyRequest, signal: AbortSignal) => Promise<Reply>>;
+  return calls
+    .filter(({ target }) => target !== 'guest')
+    .map((call) => {
+      const handle = call.target === 'host' ? own[call.name] : passThrough(lifecycle, call);
+      if (handle === undefined) throw new TypeError(`the call ${call.name} has no handler`);
+      return {
+        ...call,
+        path: pathOf(call, 'host'),
+        schemas: hostSchemas(call),
+        handle: (received) => handle(requestOf(call, received), received.signal),
+      };
+    });
+}
+
+/** Forwards a call to the guest daemon of a VM that runs, with the secret of the guest. */
+function passThrough(lifecycle: VmLifecycle, call: CallSpec) {
+  return async ({ vmId, epoch, ...parts }: AnyRequest, signal: AbortSignal): Promise<Reply | Duplex> => {
+    const request = parts as GuestRequest<CallSpec>;
+    if (call.form === 'upgrade')
+      return lifecycle.openStream(vmId, signal, (guest, opening) => guest.open(call, request, { signal: opening }));
+
+    const guest = lifecycle.guestOf(vmId, epoch);
+    return call.form === 'json'
+      ? ((await guest.call(call, request, { signal })) as object)
+      : { stream: await guest.stream(call, request, { signal }) };
+  };
+}
+
+/** The epoch of a fenced call stands in the body or, without one, in the query. */
+function requestOf({ fenced }: CallSpec, { params, query, body, upload }: Received): AnyRequest {
+  const { vmId = '', ...rest } = params;
+  if (fenced === undefined) return { vmId, params: rest, query, body, upload } as AnyRequest;
+  const { epoch, ...fields } = (body ?? query) as { epoch: number };
+  return { vmId, params: rest, epoch, ...(body === undefined ? {} : { body: fields }) } as AnyRequest;
+}

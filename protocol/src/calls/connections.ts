@@ -1,0 +1,111 @@
+// Calls that become raw streams of bytes. The end of one direction is passed on and leaves the
+// other open. A sleep, a destroy or the end of the VM closes a stream at once; so do the limits of
+// the host on the silence and the age of a stream.
+import { z } from 'zod';
+import { EXEC_COMMAND_LENGTH, PORT_TEXT, TERMINAL_SIGNALS, TERMINAL_SIZE } from '../guest-limits.ts';
+import { deadlineOf, defineCall } from './define.ts';
+
+/** A TCP port as part of a path: digits alone, no sign, no leading zero. */
+const port = z.string().regex(PORT_TEXT).describe('is no port: a whole number from 1 to 65535');
+
+/**
+ * A stream to a port of the loopback of the VM, 127.0.0.1 or else ::1, for programs that listen
+ * nowhere else. Refused with 403 for the daemon's own port, with 502 when nothing listens, with 504
+ * when the listener does not take the connection.
+ */
+export const guestPort = defineCall({
+  name: 'port',
+  target: 'guest',
+  method: 'GET',
+  path: '/ports/{port}',
+  params: z.strictObject({ port }),
+  form: 'upgrade',
+  upgrade: 'tcp',
+  statuses: {
+    403: ['port_forbidden', "the port is the guest daemon's own"],
+    502: ['port_refused', 'nothing listens on this port of the guest'],
+  },
+  deadlineMs: 10_000,
+  marginMs: 5_000,
+  since: 2,
+});
+
+/**
+ * A stream to a TCP port of a guest that is `running`. The host dials the address of the guest in
+ * its own network slot and no other; when that is refused it calls {@link guestPort}.
+ * `port_refused`: nothing listens. `port_forbidden`: the guest daemon's own.
+ */
+export const openPort = defineCall({
+  name: 'openPort',
+  target: 'host',
+  method: 'GET',
+  path: '/vms/{vmId}/ports/{port}',
+  params: z.strictObject({ port }),
+  form: 'upgrade',
+  upgrade: 'tcp',
+  deadlineMs: 2 * deadlineOf(guestPort, 'guest'),
+  marginMs: 10_000,
+  since: 2,
+});
+
+export const terminalSize = z.strictObject({
+  cols: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
+  rows: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
+});
+export type TerminalSize = z.infer<typeof terminalSize>;
+
+/**
+ * Program at the other end of a terminal stream: without a command the login shell. Without a
+ * terminal there is always a command.
+ */
+export type TerminalAsked = ({ tty: true; command: string | null } & TerminalSize) | { tty: false; command: string };
+
+const command = z.string().min(1).max(EXEC_COMMAND_LENGTH);
+const side = z.coerce.number<string>().int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max);
+const terminalQuery = z.union([
+  z.strictObject({ cols: side, rows: side, command: command.optional() }),
+  z.strictObject({ tty: z.literal('false'), command }),
+]);
+export type TerminalQuery = z.infer<typeof terminalQuery>;
+
+export function terminalQueryOf(asked: TerminalAsked): TerminalQuery {
+  if (!asked.tty) return { tty: 'false', command: asked.command };
+  const { cols, rows, command } = asked;
+  return { cols, rows, ...(command === null ? {} : { command }) };
+}
+
+/**
+ * A stream to the login shell of `berth`, or to a `/bin/sh -c` command as exec runs it, in a
+ * dedicated terminal, in `/code`; or to such a command with pipes. It carries the frames of
+ * terminal-frames.ts: those of bytes are the terminal's, or go to the command's input, and from it
+ * begin with the number of its stream. Control frames to the guest are {@link terminalOrder}; the
+ * last frame from it is {@link terminalExit}. When the connection ends before, the shell and its
+ * programs get SIGHUP; of a command every process of its session does, and those that remain some
+ * seconds later get SIGKILL.
+ */
+export const openTerminal = defineCall({
+  name: 'openTerminal',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/terminal',
+  query: terminalQuery,
+  form: 'upgrade',
+  upgrade: 'berth-terminal',
+  statuses: { 429: ['too_many_streams', 'the VM has as many terminals, or commands, as it may'] },
+  deadlineMs: 20_000,
+  marginMs: 10_000,
+  since: 2,
+});
+
+export const terminalOrder = z.union([
+  /** Of a terminal alone. */
+  z.strictObject({ resize: terminalSize }),
+  z.strictObject({ signal: z.enum(TERMINAL_SIGNALS) }),
+  /** The end of the input; without a terminal alone. */
+  z.strictObject({ end: z.literal(true) }),
+]);
+export type TerminalOrder = z.infer<typeof terminalOrder>;
+
+/** The exit code of shell or command; 128 + n when signal n ended it, with its name. */
+export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255), signal: z.string().max(16).optional() });
+export type TerminalExit = z.infer<typeof terminalExit>;

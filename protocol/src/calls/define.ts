@@ -1,0 +1,128 @@
+// Definition of a call between two daemons: API to host daemon, host daemon to guest daemon, or
+// from the API through the host daemon to the guest daemon. Paths, schemas, limits and deadlines
+// stand in the definitions of this folder and nowhere else.
+import { z } from 'zod';
+import { vmId, type HostErrorCode } from '../host.ts';
+
+/** Version of the internal protocols; a call names the version that introduced it. */
+export const PROTOCOL_VERSION = 2;
+
+export interface CallSpec {
+  readonly name: string;
+  /**
+   * `host`: from the API to the host daemon. `guest`: from the host daemon to the guest daemon.
+   * `pass-through`: from the API to the guest daemon; the host daemon checks that the VM runs,
+   * applies the limits of the call and forwards it with the secret of the guest.
+   */
+  readonly target: 'host' | 'guest' | 'pass-through';
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** At the target; a host daemon serves a pass-through call below `/vms/{vmId}`. */
+  readonly path: string;
+  /** Parts of the path in braces. */
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodType;
+  /** JSON body of the request. */
+  readonly body?: z.ZodObject;
+  /** The body of the request is bytes, with a Content-Length. */
+  readonly upload?: true;
+  /**
+   * `json`: a JSON body. `keepalive`: headers early, spaces, then a JSON body. `bytes`:
+   * raw bytes. `upgrade`: 101, then a raw stream whose directions end separately.
+   */
+  readonly form: 'json' | 'keepalive' | 'bytes' | 'upgrade';
+  /** Value of the `Upgrade` header. */
+  readonly upgrade?: string;
+  /** JSON body of the response. */
+  readonly response?: z.ZodType;
+  /** Whether the response fits a request with an upload of that many bytes. */
+  readonly confirms?: (response: never, uploadBytes: number) => boolean;
+  /** Limit of the request body. */
+  readonly requestBytes?: number;
+  /** Limit of the response body, spaces included. */
+  readonly responseBytes?: number;
+  /** Deadline of the target for its own work. */
+  readonly deadlineMs: number;
+  /** Integer field of the body, in seconds, that is added to the deadline. */
+  readonly timeoutField?: string;
+  /** Added to the deadline by each caller on the way, for the connection and the response. */
+  readonly marginMs: number;
+  /**
+   * The request carries the epoch of the sandbox, in the body or, without one, in the query. A host
+   * refuses an epoch older than the newest it has seen for the VM.
+   */
+  readonly fenced?: true;
+  /** The call has the same effect when it is sent twice, so it may use a pooled connection. */
+  readonly repeatable?: true;
+  /** Codes that the guest daemon refuses the call with. */
+  readonly errors?: readonly HostErrorCode[];
+  /** Refusals of the guest daemon that are a status alone, with the message for the API. */
+  readonly statuses?: Readonly<Record<number, readonly [HostErrorCode, string]>>;
+  /** Protocol version that introduced the call. */
+  readonly since: number;
+}
+
+export function defineCall<const C extends CallSpec>(call: C): C {
+  return call;
+}
+
+/** Interval of the spaces of a keep-alive response. */
+export const KEEPALIVE_SPACE_MS = 10_000;
+
+const epoch = z.int().min(1);
+
+type Output<S> = S extends z.ZodType ? z.output<S> : unknown;
+type Part<C, K extends string> = C extends Record<K, infer S extends z.ZodType> ? Record<K, z.output<S>> : unknown;
+type Path<C extends CallSpec> = C['target'] extends 'pass-through' ? `/vms/{vmId}${C['path']}` : C['path'];
+
+/** JSON body of the response of a call. */
+export type ResponseOf<C extends CallSpec> = Output<C['response']>;
+
+/** Query, path parameters and JSON body of a call. */
+export type PartsOf<C extends CallSpec> = Part<C, 'params'> & Part<C, 'query'> & Part<C, 'body'>;
+
+/** Request of a call on the wire of the host daemon. */
+export type HostRequestOf<C extends CallSpec> = PartsOf<C> &
+  (Path<C> extends `${string}{vmId}${string}` ? { vmId: string } : unknown) &
+  (C extends { fenced: true } ? { epoch: number } : unknown);
+
+/** Daemons that serve calls. */
+export type Side = 'host' | 'guest';
+
+export function pathOf({ target, path }: CallSpec, side: Side): string {
+  return side === 'host' && target === 'pass-through' ? `/vms/{vmId}${path}` : path;
+}
+
+/** Deadline of a caller of `side`: that of the target and the margin of each caller on the way. */
+export function deadlineOf(call: CallSpec, side: Side, body?: unknown): number {
+  const seconds = call.timeoutField === undefined ? 0 : Number((body as Record<string, unknown>)[call.timeoutField]);
+  const callers = side === 'host' && call.target === 'pass-through' ? 2 : 1;
+  return call.deadlineMs + seconds * 1_000 + callers * call.marginMs;
+}
+
+/** JSON body of a call of the host daemon: that of the call, and the epoch of a fenced one. */
+export function hostBodyOf<C extends CallSpec & { body: z.ZodObject }>(
+  call: C,
+): z.ZodType<z.output<C['body']> & (C extends { fenced: true } ? { epoch: number } : unknown)>;
+export function hostBodyOf({ body, fenced }: CallSpec): z.ZodType | undefined;
+export function hostBodyOf({ body, fenced }: CallSpec): z.ZodType | undefined {
+  return fenced ? body?.extend({ epoch }) : body;
+}
+
+/** Query of a fenced call that has no body. */
+export const epochQuery = z.strictObject({ epoch: z.coerce.number<string>().pipe(epoch) });
+
+/** Schemas of the parts of a request on the wire of the host daemon. */
+export function hostSchemas(call: CallSpec): HostSchemas {
+  const { params, query, body, fenced } = call;
+  return {
+    params: { vmId, ...params?.shape },
+    query: fenced && body === undefined ? epochQuery : query,
+    body: hostBodyOf(call),
+  };
+}
+
+export interface HostSchemas {
+  params: Readonly<Record<string, z.ZodType>>;
+  query: z.ZodType | undefined;
+  body: z.ZodType | undefined;
+}

@@ -1,0 +1,47 @@
+// The call that runs a command.
+import { z } from 'zod';
+import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '../guest-limits.ts';
+import { defineCall } from './define.ts';
+
+/**
+ * Limit of the response: two outputs whose every byte became a six byte JSON escape, and room for
+ * the rest.
+ */
+export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
+
+export const guestExecRequest = z.strictObject({
+  command: z.string().min(1).max(EXEC_COMMAND_LENGTH),
+  timeoutSeconds: z.int().min(EXEC_TIMEOUT_SECONDS.min).max(EXEC_TIMEOUT_SECONDS.max),
+});
+export type GuestExecRequest = z.infer<typeof guestExecRequest>;
+
+/** `exitCode` is the shell's, 128 + n when signal n ended it, 124 with `timedOut`. */
+export const guestExecResult = z.object({
+  exitCode: z.int().min(0).max(255),
+  stdout: z.string(),
+  stderr: z.string(),
+  truncated: z.boolean(),
+  timedOut: z.boolean(),
+});
+export type GuestExecResult = z.infer<typeof guestExecResult>;
+
+/**
+ * Runs one `/bin/sh -c` command in `/code` as user `berth`. Closing the connection ends its process
+ * group. The deadline leaves time for the start of the shell: fifty at once take long.
+ */
+export const exec = defineCall({
+  name: 'exec',
+  target: 'pass-through',
+  method: 'POST',
+  path: '/exec',
+  body: guestExecRequest,
+  // Every character of the longest command as a six byte JSON escape, and the other fields.
+  requestBytes: 6 * EXEC_COMMAND_LENGTH + 1_024,
+  form: 'keepalive',
+  response: guestExecResult,
+  responseBytes: EXEC_ANSWER_MAX_BYTES,
+  deadlineMs: 10_000,
+  timeoutField: 'timeoutSeconds',
+  marginMs: 5_000,
+  since: 1,
+});

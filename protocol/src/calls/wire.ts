@@ -1,0 +1,54 @@
+// The calls that the guest daemon serves, as plain data. The bundle of the guest daemon has this
+// module's values in its place, so that it brings no schema library (guest/src/bundle.ts).
+import { z } from 'zod';
+import { CALLS } from './all.ts';
+import { terminalOrder } from './connections.ts';
+import type { CallSpec } from './define.ts';
+
+/** The part of JSON Schema that the schemas of the guest wire come to. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly items?: JsonSchema;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxItems?: number;
+  /** Predicate of the message for a string that does not match. */
+  readonly description?: string;
+  /** Code of the refusal of a string that is too long. */
+  readonly tooLong?: string;
+}
+
+/** A call as the guest daemon serves it. */
+export interface WireCall extends Pick<
+  CallSpec,
+  'name' | 'method' | 'path' | 'form' | 'upgrade' | 'upload' | 'requestBytes'
+> {
+  readonly schemas: Readonly<Partial<Record<'params' | 'query' | 'body', JsonSchema>>>;
+}
+
+export function wireOf(call: CallSpec): WireCall {
+  const { name, method, path, form, upgrade, upload, requestBytes, params, query, body } = call;
+  const schemas = Object.entries({ params, query, body }).flatMap(([part, schema]) =>
+    schema === undefined ? [] : [[part, jsonSchemaOf(schema)] as const],
+  );
+  return JSON.parse(
+    JSON.stringify({ name, method, path, form, upgrade, upload, requestBytes, schemas: Object.fromEntries(schemas) }),
+  ) as WireCall;
+}
+
+function jsonSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema);
+  return rest as JsonSchema;
+}
+
+export const GUEST_WIRE: readonly WireCall[] = CALLS.filter(({ target }) => target !== 'host').map(wireOf);
+
+export const TERMINAL_ORDER = jsonSchemaOf(terminalOrder);

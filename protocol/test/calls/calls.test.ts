@@ -1,0 +1,86 @@
+// What holds of every call: its wire is the one that sleeping guests and running hosts speak, its
+// limits are there, and each caller waits longer than the daemon that it calls.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CALLS } from '../../src/calls/all.ts';
+import { deadlineOf, pathOf, PROTOCOL_VERSION, type Side } from '../../src/calls/define.ts';
+import { clone, cloneKey, guestCloneCall } from '../../src/calls/clones.ts';
+import { guestPort, openPort } from '../../src/calls/connections.ts';
+import { guestMetricsCall, vmMetricsCall } from '../../src/calls/metrics.ts';
+
+const served = (side: Side): string[] =>
+  CALLS.filter(({ target }) => target === side || target === 'pass-through')
+    .map((call) => `${call.method} ${pathOf(call, side)}`)
+    .toSorted();
+
+test('the wire of the guest daemon is the one that a sleeping guest speaks', () => {
+  assert.deepEqual(served('guest'), [
+    'GET /file',
+    'GET /files',
+    'GET /health',
+    'GET /metrics',
+    'GET /ports/{port}',
+    'GET /terminal',
+    'POST /clone',
+    'POST /clone/end',
+    'POST /clone/key',
+    'POST /exec',
+    'POST /identity',
+    'POST /size',
+    'POST /template',
+    'POST /wake',
+    'PUT /file',
+  ]);
+});
+
+test('the wire of the host daemon is the one that a running API speaks', () => {
+  assert.deepEqual(served('host'), [
+    'DELETE /vms/{vmId}',
+    'GET /host',
+    'GET /vms',
+    'GET /vms/{vmId}',
+    'GET /vms/{vmId}/file',
+    'GET /vms/{vmId}/files',
+    'GET /vms/{vmId}/metrics',
+    'GET /vms/{vmId}/ports/{port}',
+    'GET /vms/{vmId}/ssh-host-key',
+    'GET /vms/{vmId}/terminal',
+    'POST /vms/{vmId}/clone',
+    'POST /vms/{vmId}/exec',
+    'POST /vms/{vmId}/resize',
+    'POST /vms/{vmId}/sleep',
+    'POST /vms/{vmId}/wake',
+    'PUT /vms/{vmId}',
+    'PUT /vms/{vmId}/file',
+  ]);
+});
+
+test('every call has one name, a known version, and the limits that its form needs', () => {
+  assert.equal(new Set(CALLS.map(({ name, target }) => `${target} ${name}`)).size, CALLS.length);
+  for (const call of CALLS) {
+    const { name, since, body, upload, requestBytes, form, responseBytes, upgrade, response } = call;
+    assert.ok(since >= 1 && since <= PROTOCOL_VERSION, name);
+    assert.equal(requestBytes !== undefined, body !== undefined || upload === true, name);
+    assert.equal(responseBytes !== undefined, form !== 'upgrade', name);
+    assert.equal(upgrade !== undefined, form === 'upgrade', name);
+    assert.equal(response !== undefined, form === 'json' || form === 'keepalive', name);
+  }
+});
+
+test('each caller waits longer than the daemon that it calls', () => {
+  for (const call of CALLS) {
+    const body = { timeoutSeconds: 7 };
+    const own = call.deadlineMs + (call.timeoutField === undefined ? 0 : 7_000);
+    assert.ok(deadlineOf(call, 'guest', body) > own, call.name);
+    if (call.target === 'pass-through')
+      assert.ok(deadlineOf(call, 'host', body) > deadlineOf(call, 'guest', body), call.name);
+  }
+});
+
+test('a host waits for its guest within its own deadline', () => {
+  assert.equal(vmMetricsCall.deadlineMs, deadlineOf(guestMetricsCall, 'guest'));
+  assert.equal(openPort.deadlineMs, 2 * deadlineOf(guestPort, 'guest'));
+  const body = { timeoutSeconds: 7 };
+  const inGuest = deadlineOf(cloneKey, 'guest') + deadlineOf(guestCloneCall, 'guest', body);
+  assert.equal(deadlineOf(clone, 'host', body) - clone.marginMs, inGuest);
+});
