@@ -1,5 +1,5 @@
 // Expected failures of the daemon: a code of the protocol's table with a message. Mapped to HTTP in
-// server/answer.ts alone.
+// server/refusal.ts alone.
 import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
 
 export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;

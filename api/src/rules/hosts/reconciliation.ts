@@ -14,17 +14,11 @@
 // A step in progress (provisioning, sleeping, waking, destroying; VM creating, sleeping, waking)
 // changes nothing. No row, a row on another host or a VM of an older epoch is reported: rows are
 // never removed and never move, so the database or the host was restored to an older state.
+import type { VmDeathCode, VmStatus, VmView } from '@berth/protocol/host.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sameSize } from '../sandboxes/allocation-target.ts';
-import {
-  deathOf,
-  DISK_LOST,
-  LOST_FROM_SIGHT,
-  MACHINE_LOST,
-  type DeathCode,
-  type Reason,
-} from '../sandboxes/machine-death.ts';
+import { deathOf, DISK_LOST, LOST_FROM_SIGHT, MACHINE_LOST, type Reason } from '../sandboxes/machine-death.ts';
 
 /** The source of a possible wake. */
 type Remains = 'snapshot' | 'disk' | null;
@@ -44,10 +38,10 @@ export interface SandboxFacts {
 /** A host's report of a VM. */
 export interface MachineFacts {
   epoch: number;
-  status: 'creating' | 'running' | 'sleeping' | 'asleep' | 'waking' | 'dead' | 'destroyed';
-  keeps?: 'snapshot' | 'disk' | 'nothing' | undefined;
+  status: VmStatus;
+  keeps?: VmView['keeps'];
   reason?: string | undefined;
-  deathCode?: DeathCode | undefined;
+  deathCode?: VmDeathCode | undefined;
   size: Allocation | null;
 }
 

@@ -1,23 +1,13 @@
 // Reasons for the loss of a sandbox's VM: a code for programs and a message for people. Pure.
 
+import type { VmDeathCode } from '@berth/protocol/host.ts';
+
 export interface Reason {
   code: string;
   message: string;
 }
 
-/** A host's code for a dead VM (protocol). */
-export type DeathCode =
-  | 'not_created'
-  | 'guest_panic'
-  | 'guest_shutdown'
-  | 'guest_reboot'
-  | 'out_of_memory'
-  | 'qemu_crash'
-  | 'process_ended'
-  | 'wake_failed'
-  | 'not_adopted';
-
-const SENTENCES: { readonly [code in DeathCode]: string } = {
+const SENTENCES: { readonly [code in VmDeathCode]: string } = {
   not_created: 'its machine never came up',
   guest_panic: 'its kernel panicked',
   guest_shutdown: 'it was shut down from inside',
@@ -29,12 +19,12 @@ const SENTENCES: { readonly [code in DeathCode]: string } = {
   not_adopted: 'it did not answer after its host daemon was started again',
 };
 
-export function isDeathCode(code: string): code is DeathCode {
+export function isDeathCode(code: string): code is VmDeathCode {
   return Object.hasOwn(SENTENCES, code);
 }
 
 /** The reason of a dead VM as far as its host knows; `reason` is the host's text. */
-export function deathOf(machine: { deathCode?: DeathCode | undefined; reason?: string | undefined }): Reason {
+export function deathOf(machine: { deathCode?: VmDeathCode | undefined; reason?: string | undefined }): Reason {
   const code = machine.deathCode ?? 'process_ended';
   return { code, message: machine.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${machine.reason}` };
 }
