@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { HostClient } from '@berth/api/hosts/client.ts';
-import { Secret } from '@berth/guest/access/secret.ts';
-import { createGuestServer } from '@berth/guest/server/server.ts';
-import { hostCalls } from '@berth/host/server/calls.ts';
-import { HostServer } from '@berth/host/server/server.ts';
+import { HostClient } from '../../../api/src/hosts/client.ts';
+import { Secret } from '../../../guest/src/access/secret.ts';
+import { createGuestServer } from '../../../guest/src/server/server.ts';
+import { hostCalls } from '../../../host/src/server/calls.ts';
+import { HostServer } from '../../../host/src/server/server.ts';
 import { CALLS } from '@berth/protocol/calls/all.ts';
 import { defineCall, type PartsOf, type ResponseOf } from '@berth/protocol/calls/define.ts';
 import { GUEST_WIRE, wireOf } from '@berth/protocol/calls/wire.ts';

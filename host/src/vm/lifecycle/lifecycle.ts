@@ -32,7 +32,7 @@ import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
 
 /** A create or wake of one epoch. */
-export interface VmOrder {
+interface VmOrder {
   epoch: number;
   spec: VmSpec;
 }
