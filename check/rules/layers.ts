@@ -57,17 +57,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
   'sdk/src': [],
   // The SDK by its published entries alone, as any client has it.
-  'cli/src': [
-    'contract/src',
-    'machine/src',
-    'protocol/src',
-    '@berth/sdk',
-    'node:',
-    'commander',
-    'string-width',
-    'ws',
-    'zod',
-  ],
+  'cli/src': ['machine/src', '@berth/sdk', 'node:', 'commander', 'string-width', 'ws', 'zod'],
 };
 
 const isInside = (folder: string, path: string): boolean => path.startsWith(`${folder}/`);

@@ -2,6 +2,9 @@
 // text of modules. The contract itself needs zod, and the SDK has no dependencies.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contract/connections/terminal.ts';
+import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
+import { BEARER_SUBPROTOCOL, WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { permission } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -28,7 +31,16 @@ export async function contractModules(): Promise<Record<string, string>> {
   });
   return {
     ...Object.fromEntries(await Promise.all(copies)),
-    'contract-tables.ts': moduleOf({ SANDBOX_STATES, PERMISSIONS: permission.options }),
+    'contract-tables.ts': moduleOf({
+      SANDBOX_STATES,
+      PERMISSIONS: permission.options,
+      WEBSOCKET_PATHS: { terminal: terminalInSandbox.path, tunnel: tunnelToSandbox.path },
+      WEBSOCKET_SUBPROTOCOL,
+      BEARER_SUBPROTOCOL,
+      WEBSOCKET_CLOSE,
+      COMMAND_OUTPUT,
+      TERMINAL_SIGNALS: terminalSignal.options,
+    }),
     'service-tables.ts': serviceTables(),
   };
 }

@@ -2,14 +2,16 @@
 import { Activity } from './activity.ts';
 import { ApiKeys } from './api-keys.ts';
 import { Calls } from './calls.ts';
-import { readVariable } from './environment.ts';
-import { BerthError } from './errors.ts';
+import { readVariable } from './transport/environment.ts';
+import { BerthError } from './transport/errors.ts';
 import { RawClient, type Identity, type Org } from './generated/raw/index.ts';
 import { createClient } from './generated/raw/client/index.ts';
 import { Projects } from './projects.ts';
 import { Sandboxes } from './sandboxes.ts';
+import { Connector } from './streams/open.ts';
+import type { WebSocketConstructor } from './streams/web-socket.ts';
 import { Usage } from './usage.ts';
-import { Transport, type CallOptions, type Credential } from './transport.ts';
+import { Transport, type CallOptions, type Credential } from './transport/transport.ts';
 
 export type { Identity, Org };
 
@@ -44,6 +46,11 @@ export interface BerthOptions {
   maxRetries?: number;
   /** Instead of the global one. */
   fetch?: typeof globalThis.fetch;
+  /**
+   * For streams, instead of the global one. Node 20 has none, and the global one of any runtime has
+   * no back-pressure: on Node give it that of the package `ws`.
+   */
+  WebSocket?: WebSocketConstructor;
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:4800';
@@ -87,6 +94,7 @@ export class Berth {
       transport,
       orgId: options.orgId ?? readVariable('BERTH_ORG_ID'),
       projectId: options.projectId ?? readVariable('BERTH_PROJECT_ID'),
+      connector: new Connector({ url: this.url, credential, WebSocket: options.WebSocket }),
     });
     this.sandboxes = new Sandboxes(this.#calls);
     this.projects = new Projects(this.#calls);

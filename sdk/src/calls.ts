@@ -1,24 +1,28 @@
 // What the parts of the SDK call the service with: the raw client, the settings of one call, and
 // the org when none is named.
-import { BerthError } from './errors.ts';
+import { BerthError } from './transport/errors.ts';
 import type { RawClient } from './generated/raw/index.ts';
-import type { CallNotes, Transport } from './transport.ts';
+import type { Connector } from './streams/open.ts';
+import type { CallNotes, Transport } from './transport/transport.ts';
 
 export interface CallsOptions {
   raw: RawClient;
   transport: Transport;
   orgId: string | undefined;
   projectId: string | undefined;
+  connector: Connector;
 }
 
 export class Calls {
   readonly raw: RawClient;
+  readonly connector: Connector;
   readonly #transport: Transport;
   readonly #projectId: string | undefined;
   #orgId: Promise<string> | undefined;
 
-  constructor({ raw, transport, orgId, projectId }: CallsOptions) {
+  constructor({ raw, transport, orgId, projectId, connector }: CallsOptions) {
     this.raw = raw;
+    this.connector = connector;
     this.#transport = transport;
     this.#projectId = projectId;
     this.#orgId = orgId === undefined ? undefined : Promise.resolve(orgId);

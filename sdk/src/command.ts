@@ -1,5 +1,5 @@
 // How a command in a sandbox ended.
-import { BerthError } from './errors.ts';
+import { BerthError } from './transport/errors.ts';
 import type { ExecResult } from './generated/raw/index.ts';
 
 /** A command that ran to its end, whatever its exit code. */

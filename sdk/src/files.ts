@@ -1,7 +1,7 @@
 // Files of one sandbox.
 import type { Calls } from './calls.ts';
 import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from './generated/raw/index.ts';
-import type { CallOptions } from './transport.ts';
+import type { CallOptions } from './transport/transport.ts';
 
 /** A text, or bytes. */
 export type FileData = string | Uint8Array | ArrayBuffer;

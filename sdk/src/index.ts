@@ -3,7 +3,7 @@ export { Activity, type ActivityEntry, type ActivityPage, type ActivityQuery } f
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
 export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';
-export { BerthError, type BerthErrorFields, type LocalErrorCode } from './errors.ts';
+export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,
   type FileData,
@@ -48,4 +48,8 @@ export {
   type UsageGuardrails,
   type UsageGuardrailsChanges,
 } from './usage.ts';
-export type { CallOptions, Credential } from './transport.ts';
+export { SandboxCommand, SandboxTerminal, type Exit, type Signal, type TerminalSize } from './streams/program.ts';
+export { SandboxStreams, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
+export { SandboxTunnel } from './streams/tunnel.ts';
+export type { WebSocketConstructor } from './streams/web-socket.ts';
+export type { CallOptions, Credential } from './transport/transport.ts';

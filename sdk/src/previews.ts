@@ -1,7 +1,7 @@
 // Links to ports of one sandbox.
 import type { Calls } from './calls.ts';
 import type { CreatePreviewData, Preview } from './generated/raw/index.ts';
-import type { CallOptions } from './transport.ts';
+import type { CallOptions } from './transport/transport.ts';
 
 export type { Preview };
 /** What a link is to: a port, and for whom and how long. */

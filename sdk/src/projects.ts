@@ -1,7 +1,7 @@
 // The projects of an org.
 import type { Calls } from './calls.ts';
 import type { CreateProjectData, Project, UpdateProjectData } from './generated/raw/index.ts';
-import type { CallOptions } from './transport.ts';
+import type { CallOptions } from './transport/transport.ts';
 
 export type { Project };
 /** Fields of a project. */

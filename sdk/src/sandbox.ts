@@ -1,14 +1,15 @@
 // One sandbox: what is known of it, and what can be done to it.
 import type { Calls } from './calls.ts';
 import { CommandResult, runningCommand, type RunningCommand } from './command.ts';
-import { BerthError } from './errors.ts';
+import { BerthError } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
 import { SANDBOX_STATES } from './generated/contract-tables.ts';
 import { EXEC_LIMITS } from './generated/limits.ts';
 import type { LiveMetrics, MetricsSample, Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
-import { Deadline, delay } from './time.ts';
-import type { CallOptions } from './transport.ts';
+import { SandboxStreams } from './sandbox-streams.ts';
+import { Deadline, delay } from './transport/time.ts';
+import type { CallOptions } from './transport/transport.ts';
 
 export type { LiveMetrics, MetricsSample, SandboxData, SandboxStatus };
 
@@ -49,7 +50,7 @@ const BEYOND_COMMAND_MS = 90_000;
 const AWAKE = ['running', 'ready'] as const;
 
 /** A machine of a project. */
-export class Sandbox {
+export class Sandbox extends SandboxStreams {
   /** Its files. */
   readonly files: SandboxFiles;
   /** Links to its ports. */
@@ -59,6 +60,7 @@ export class Sandbox {
 
   /** Made by `berth.sandboxes`. */
   constructor(calls: Calls, data: SandboxData) {
+    super(calls, data.id);
     this.#calls = calls;
     this.#data = data;
     this.files = new SandboxFiles(calls, data.id);
@@ -68,10 +70,6 @@ export class Sandbox {
   /** All that was answered of it the last time. */
   get data(): SandboxData {
     return this.#data;
-  }
-
-  get id(): string {
-    return this.#data.id;
   }
 
   get name(): string {

@@ -2,7 +2,8 @@
 import type { Calls } from './calls.ts';
 import type { CreateSandboxData } from './generated/raw/index.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
-import type { CallOptions } from './transport.ts';
+import { SandboxStreams } from './sandbox-streams.ts';
+import type { CallOptions } from './transport/transport.ts';
 
 /**
  * What a sandbox is made of: the fields of the API, without the project when the client has one.
@@ -69,6 +70,11 @@ export class Sandboxes {
       ...set(options),
     });
     return sandboxes.map((data) => new Sandbox(this.#calls, data));
+  }
+
+  /** The streams of a sandbox by its id, without a request for its record. */
+  streams(sandboxId: string): SandboxStreams {
+    return new SandboxStreams(this.#calls, sandboxId);
   }
 
   /** One sandbox, a deleted one too. */

@@ -9,7 +9,7 @@ export function notePauses(t: TestContext): number[] {
   const pauses: number[] = [];
   const real = globalThis.setTimeout;
   t.mock.method(globalThis, 'setTimeout', (run: (...given: unknown[]) => void, ms = 0, ...given: unknown[]) => {
-    const ofSdk = new Error('who waits').stack?.includes('sdk/src/time.ts') === true;
+    const ofSdk = new Error('who waits').stack?.includes('sdk/src/transport/time.ts') === true;
     if (!ofSdk || ms > LONGEST_PAUSE_MS) return real(run, ms, ...given);
     pauses.push(ms);
     return real(run, 0, ...given);

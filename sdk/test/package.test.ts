@@ -66,12 +66,33 @@ async function use(berth) {
   const hanging = sandbox.exec('hang', { signal: stopper.signal }).catch(codeOf);
   stopper.abort();
   const stopped = await hanging;
+  const streamed = await stream(sandbox).catch(codeOf);
   await sandbox.sleep();
   await sandbox.wake();
   const left = (await berth.sandboxes.list({ endUserId: 'packed' })).length;
   await sandbox[Symbol.asyncDispose]();
   const code = await berth.sandboxes.get('sbx_nothing').catch((error) => error instanceof BerthError && error.code);
-  return { stdout, bytes: [...bytes], left, code, late, stopped };
+  return { stdout, bytes: [...bytes], left, code, late, stopped, streamed };
+}
+
+async function stream(sandbox) {
+  const tunnel = await sandbox.tunnel(80);
+  await write(tunnel.writable, 'through the tunnel');
+  const echoed = await new Response(tunnel.readable).text();
+  await tunnel.closed;
+  const command = await sandbox.command('cat; exit 3');
+  const stderr = new Response(command.stderr).text();
+  await write(command.stdin, 'through the command');
+  const output = await new Response(command.stdout).text();
+  const terminal = await sandbox.terminal();
+  terminal.signal('SIGTERM');
+  return [echoed, output, await stderr, (await command.exited).exitCode, (await terminal.exited).signal];
+}
+
+async function write(stream, text) {
+  const writer = stream.getWriter();
+  await writer.write(text);
+  await writer.close();
 }
 
 const codeOf = (error) => (error instanceof BerthError ? error.code : error.name);
@@ -123,6 +144,7 @@ for (const { name, program, flags = [] } of RUNTIMES) {
     const { url, apiKey, projectId } = world;
     const environment = { ...process.env, BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_PROJECT_ID: projectId };
     const version = run(program, ['--version'], project).stdout.split('\n', 1)[0] ?? '';
+    const hasWebSocket = !/^v(?:20|21)\./.test(version);
     // Not waited for by blocking: the service is in this process.
     const { stdout } = await promisify(execFile)(program, [...flags, 'use.mjs'], { cwd: project, env: environment });
     const seen = {
@@ -132,8 +154,11 @@ for (const { name, program, flags = [] } of RUNTIMES) {
       code: 'sandbox_not_found',
       late: 'timeout',
       stopped: 'AbortError',
+      // The test server has no streams.
+      streamed: 'configuration',
     };
-    assert.deepEqual(JSON.parse(stdout), [seen, seen, 'connection_failed'], version);
+    const streamed = hasWebSocket ? ['through the tunnel', 'through the command', '', 3, 'SIGTERM'] : 'configuration';
+    assert.deepEqual(JSON.parse(stdout), [seen, { ...seen, streamed }, 'connection_failed'], version);
     t.diagnostic(version);
   });
 }
@@ -160,13 +185,15 @@ test('the package holds what is built, and depends on nothing', async () => {
 
 test('its types are whole by themselves, for both ways in which TypeScript finds modules', async () => {
   const code = `
-    import { Berth, type Sandbox, type SandboxStatus } from '@berth/sdk';
+    import { Berth, type Sandbox, type SandboxStatus, type SandboxTunnel } from '@berth/sdk';
+    import { SSH_PORT } from '@berth/sdk/limits';
     import { TestServer } from '@berth/sdk/testing';
     export async function use(berth: Berth): Promise<Sandbox> {
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', projectId: 'prj_1' });
       const status: SandboxStatus | (string & {}) = sandbox.status;
       return (await sandbox.exec(status)).ok ? sandbox : sandbox.waitUntil('ready');
     }
+    export const connect = (sandbox: Sandbox): Promise<SandboxTunnel> => sandbox.tunnel(SSH_PORT);
     export const server: TestServer = new TestServer();
   `;
   await writeFile(join(project, 'use.ts'), code);
@@ -215,6 +242,30 @@ test(`for browsers it is smaller than ${LARGEST_BUNDLE / 1024} KiB, compressed`,
   const { length } = gzipSync(text, { level: 9 });
   t.diagnostic(`${length} bytes with gzip, ${text.length} without`);
   assert.ok(length < LARGEST_BUNDLE, `${length} bytes`);
+});
+
+test('in a browser a command gets its input, and its output and exit code come back', async (t) => {
+  const world = await realWorld();
+  t.after(() => world.close());
+  const { id } = await world.client().sandboxes.create({ agent: 'agent_one' });
+  const { url, apiKey } = world;
+  const text = await bundled(`
+    import { Berth } from '@berth/sdk';
+    globalThis.used = (async () => {
+      const sandbox = new Berth(${JSON.stringify({ url, apiKey })}).sandboxes.streams(${JSON.stringify(id)});
+      const command = await sandbox.command('cat; exit 3');
+      const writer = command.stdin.getWriter();
+      await writer.write('grüße');
+      await writer.close();
+      const said = await new Response(command.stdout).text();
+      return [said, (await command.exited).exitCode].join(' ');
+    })();
+  `);
+  const browser = await openBrowser('http://nowhere.test', 'http://127.0.0.1:9');
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  await page.addScriptTag({ content: text });
+  assert.equal(await page.evaluate('globalThis.used'), 'grüße 3');
 });
 
 test('in a browser it makes, uses and destroys a sandbox', async (t) => {

@@ -9,6 +9,7 @@ import { startApi, type TestApi } from '../../api/test/world/api.ts';
 import { ExecRefusal, type FileCall } from '../../api/test/world/exec-front.ts';
 import { idleMetrics } from '../../api/test/world/host-stand-in.ts';
 import { runCommand } from './guest.ts';
+import { StreamGuest } from './stream-guest.ts';
 
 export interface World {
   name: string;
@@ -28,6 +29,7 @@ export async function realWorld(): Promise<World> {
   const api = await startApi({ durable: true, settings: { requestsPerMinute: 100_000 } });
   api.front.exec = async ({ command }) => ({ ...(await runCommand(command)), truncated: false });
   api.front.metrics = () => idleMetrics();
+  api.front.stream = new StreamGuest().answer;
   const files = new Map<string, TestFiles>();
   api.front.files = (call) => {
     const own = files.get(call.vmId) ?? new TestFiles();

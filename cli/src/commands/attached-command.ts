@@ -1,11 +1,10 @@
 // A command in a sandbox as if it ran here: stdin, stdout, stderr or the terminal of this process
 // become its own, signals to this process reach it, and its exit code comes back. For `exec -i`,
 // `exec -t` and `run`.
-import { once } from 'node:events';
-import type { Readable } from 'node:stream';
+import { Writable } from 'node:stream';
+import type { Signal } from '@berth/sdk';
 import { joinTerminal, sizeOf } from '../connections/joined-terminal.ts';
-import { commandTarget, startRemoteCommand } from './remote-command.ts';
-import { openApiWebSocket } from '../connections/websocket.ts';
+import { fitting, startCommand, streamsOf, writeAll } from '../connections/streams.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
@@ -40,39 +39,38 @@ export async function attachCommand(
   const leave = (name: keyof typeof EXIT_BY_SIGNAL): void =>
     leaving.abort(new CliFailure(`stopped by ${name}`, { exitCode: EXIT_BY_SIGNAL[name] }));
   if (attachment.tty) {
-    const size = sizeOf(context.stdout);
-    const target = commandTarget(sandboxId, command, { cols: String(size.cols), rows: String(size.rows) });
-    const socket = await openApiWebSocket(connection, target, stop);
-    const release = passSignals(
-      context,
-      (name) => socket.send(JSON.stringify({ signal: name }), { binary: false }),
-      leave,
+    const terminal = await fitting(
+      sandboxId,
+      streamsOf(connection, sandboxId).terminal({ command, ...sizeOf(context.stdout), signal: stop }),
     );
+    const release = passSignals(context, (name) => terminal.signal(name), leave);
     try {
-      return await joinTerminal(
-        socket,
-        { stdin: attachment.interactive ? context.stdin : null, stdout: context.stdout },
-        stop,
-      );
+      return await joinTerminal(terminal, {
+        stdin: attachment.interactive ? context.stdin : null,
+        stdout: context.stdout,
+      });
     } finally {
       release();
     }
   }
-  const remote = await startRemoteCommand(connection, { sandboxId, command }, stop);
+  const remote = await startCommand(connection, { sandboxId, command }, stop);
   const release = passSignals(context, (name) => remote.signal(name), leave);
   const { stdin, stdout, stderr } = context;
-  if (attachment.interactive) stdin.pipe(remote.stdin);
-  else remote.stdin.end();
+  const sink = Writable.fromWeb(remote.stdin);
+  // A command may exit without reading its input.
+  sink.on('error', () => undefined);
+  if (attachment.interactive) stdin.pipe(sink);
+  else sink.end();
   try {
     const written = Promise.all([writeAll(remote.stdout, stdout), writeAll(remote.stderr, stderr)]);
     written.catch(() => undefined);
-    const exitCode = await remote.ended;
+    const { exitCode } = await remote.exited;
     await written;
     return exitCode;
   } finally {
     release();
     if (attachment.interactive) {
-      stdin.unpipe(remote.stdin);
+      stdin.unpipe(sink);
       // Nothing keeps this process any more.
       stdin.destroy();
     }
@@ -84,7 +82,7 @@ const ASKS_TO_END = new Set<string>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
 
 function passSignals(
   context: CliContext,
-  send: (name: string) => void,
+  send: (name: Signal) => void,
   leave: (name: keyof typeof EXIT_BY_SIGNAL) => void,
 ): () => void {
   let asked = false;
@@ -94,10 +92,7 @@ function passSignals(
       return;
     }
     asked ||= ASKS_TO_END.has(name);
-    send(name);
+    // takeSignals hands over none but these.
+    send(name as Signal);
   });
-}
-
-async function writeAll(from: Readable, to: NodeJS.WriteStream): Promise<void> {
-  for await (const chunk of from as AsyncIterable<Buffer>) if (!to.write(chunk)) await once(to, 'drain');
 }

@@ -1,15 +1,10 @@
 // This terminal joined with one in a sandbox: keys and what is shown as they are, the size, the
 // end, and the terminal as it was before afterwards.
 import { spawnSync } from 'node:child_process';
+import type { SandboxTerminal, TerminalSize } from '@berth/sdk';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
-import { terminalExit } from '@berth/contract/connections/terminal.ts';
-import { WEBSOCKET_CLOSE } from '@berth/contract/connections/websocket.ts';
-import { parseJson } from '@berth/protocol/json-text.ts';
-import type { WebSocket } from 'ws';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
-import { closedFailure } from './websocket.ts';
-
-const UNSENT_BYTES = 1_048_576;
+import { writeAll } from './streams.ts';
 
 export interface TerminalEnds {
   /** null: nothing is typed; the terminal stays as it is, and its keys do here what they do. */
@@ -21,7 +16,7 @@ export interface TerminalEnds {
  * As the contract takes it: a terminal that does not know its own size says 0, and what is none
  * says nothing.
  */
-export function sizeOf({ columns, rows }: { columns?: number; rows?: number }): { cols: number; rows: number } {
+export function sizeOf({ columns, rows }: { columns?: number; rows?: number }): TerminalSize {
   const side = (length: number | undefined, otherwise: number): number =>
     Math.min(length === undefined || length < TERMINAL_SIDE.min ? otherwise : length, TERMINAL_SIDE.max);
   return { cols: side(columns, TERMINAL_DEFAULT_SIZE.cols), rows: side(rows, TERMINAL_DEFAULT_SIZE.rows) };
@@ -39,46 +34,23 @@ function makeRaw(stdin: NodeJS.ReadStream): void {
 }
 
 /**
- * Resolves with the exit code. The terminal is as it was before when this settles. Its own hang-up,
- * and a signal, hang the other one up.
+ * Resolves with the exit code. The terminal is as it was before when this settles. Its own hang-up
+ * hangs the other one up.
  */
-export async function joinTerminal(
-  socket: WebSocket,
-  { stdin, stdout }: TerminalEnds,
-  signal: AbortSignal,
-): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  let exit: number | undefined;
-  const onResize = (): void => socket.send(JSON.stringify({ resize: sizeOf(stdout) }), { binary: false });
-  const onKeys = (keys: Buffer): void => {
-    socket.send(keys, { binary: true }, () => {
-      if (socket.bufferedAmount <= UNSENT_BYTES / 2) stdin?.resume();
-    });
-    if (socket.bufferedAmount > UNSENT_BYTES) stdin?.pause();
+export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }: TerminalEnds): Promise<number> {
+  const keys = terminal.writable.getWriter();
+  const onResize = (): void => terminal.resize(sizeOf(stdout));
+  const onKeys = (chunk: Buffer): void => {
+    keys.write(chunk).catch(() => undefined);
+    if ((keys.desiredSize ?? 0) > 0) return;
+    stdin?.pause();
+    keys.ready.then(
+      () => stdin?.resume(),
+      () => undefined,
+    );
   };
-  const onAbort = (): void => {
-    reject(signal.reason);
-    socket.terminate();
-  };
-  const onHangUp = (): void => {
-    reject(new CliFailure('the terminal is gone', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
-    socket.terminate();
-  };
-  socket.on('message', (data: Buffer, isBinary) => {
-    if (isBinary) {
-      if (stdout.write(data)) return;
-      socket.pause();
-      stdout.once('drain', () => socket.resume());
-      return;
-    }
-    const said = terminalExit.safeParse(parseJson(data.toString('utf8')));
-    if (said.success) ({ exit } = said.data);
-  });
-  socket.once('close', (code, reason) => {
-    if (code === WEBSOCKET_CLOSE.ended && exit !== undefined) resolve(exit);
-    else reject(closedFailure('the terminal', code, reason));
-  });
-  signal.addEventListener('abort', onAbort, { once: true });
+  const { promise: gone, reject: hangUp } = Promise.withResolvers<never>();
+  const onHangUp = (): void => hangUp(new CliFailure('the terminal is gone', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
   stdout.once('error', onHangUp);
   stdout.on('resize', onResize);
   if (stdin !== null) {
@@ -87,13 +59,12 @@ export async function joinTerminal(
     stdin.once('error', onHangUp);
     makeRaw(stdin);
   }
-  socket.resume();
   // It may have changed since it was asked for.
   onResize();
   try {
-    return await promise;
+    return await Promise.race([shown(terminal, stdout), gone]);
   } finally {
-    signal.removeEventListener('abort', onAbort);
+    terminal.close();
     stdout.off('resize', onResize);
     if (stdin !== null) {
       stdin.off('data', onKeys);
@@ -102,4 +73,13 @@ export async function joinTerminal(
       stdin.destroy();
     }
   }
+}
+
+/** Shows what comes; resolves with the exit code. */
+async function shown(terminal: SandboxTerminal, stdout: NodeJS.WriteStream): Promise<number> {
+  const written = writeAll(terminal.readable, stdout);
+  written.catch(() => undefined);
+  const { exitCode } = await terminal.exited;
+  await written;
+  return exitCode;
 }

@@ -1,8 +1,7 @@
 // `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs
 // no ssh, neither here nor there.
-import { terminalInSandbox } from '@berth/contract/connections/terminal.ts';
 import { joinTerminal, sizeOf } from './joined-terminal.ts';
-import { openApiWebSocket } from './websocket.ts';
+import { streamsOf } from './streams.ts';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { sandboxId } from '../service/sandbox-id.ts';
@@ -16,8 +15,6 @@ export async function shell({ connect, signal, stdin, stdout }: CliContext, { ar
       remedy: `berth exec ${id} -- COMMAND runs a command without one`,
     });
   }
-  const { cols, rows } = sizeOf(stdout);
-  const target = { route: terminalInSandbox, sandboxId: id, query: { cols: String(cols), rows: String(rows) } };
-  const socket = await openApiWebSocket(await connect(), target, signal);
-  return await joinTerminal(socket, { stdin, stdout }, signal);
+  const terminal = await streamsOf(await connect(), id).terminal({ ...sizeOf(stdout), signal });
+  return await joinTerminal(terminal, { stdin, stdout });
 }

@@ -3,8 +3,11 @@
 import { lstat, realpath, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { startRemoteCommand, type RemoteCommand } from '../commands/remote-command.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BerthError, type SandboxCommand } from '@berth/sdk';
+import { startCommand } from '../connections/streams.ts';
 import type { CliContext } from '../program/context.ts';
 import { ArchiveBroken, ArchiveReader } from './archive.ts';
 import { endpoints, nameOf, type PathThere } from './endpoint.ts';
@@ -23,6 +26,8 @@ export interface CopyOptions {
 }
 
 const SKIPPED_SHOWN = 20;
+/** Time that a command has to exit once its output was found broken. */
+const EXIT_WITHIN_MS = 5_000;
 
 /** Resolves with 1 when something was left out, each of which was told. */
 export async function copy(
@@ -62,12 +67,8 @@ class Copying {
       throw new CliFailure(`${plainText(source)} is neither a file, nor a folder, nor a symlink`);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
     await this.#shown(`copying to ${id}`, async (passed) => {
-      const remote = await startRemoteCommand(
-        await connect(),
-        { sandboxId: id, command: unpackingScript(place) },
-        signal,
-      );
-      remote.stdout.resume();
+      const remote = await startCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
+      await remote.stdout.cancel();
       const said = textOf(remote.stderr);
       said.catch(() => undefined);
       let sent = 0;
@@ -78,19 +79,19 @@ class Copying {
         passed: (count) => passed((sent += count)),
       });
       try {
-        await pipeline(packed, remote.stdin, { signal });
+        await pipeline(packed, Writable.fromWeb(remote.stdin), { signal });
       } catch (error) {
         // The other end has ended, or is gone: how is told below.
-        if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') {
+        if (!(error instanceof BerthError)) {
           // Without its end the archive comes to nothing.
-          remote.terminate();
+          remote.close();
           signal.throwIfAborted();
           throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, {
             cause: error,
           });
         }
       }
-      const exitCode = await remote.ended;
+      const { exitCode } = await remote.exited;
       if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await said)}`);
     });
   }
@@ -101,11 +102,11 @@ class Copying {
     const place = await placeHere(to, nameOf(path));
     await this.#shown(`copying from ${id}`, async (passed) => {
       const command = packingScript(path, { follow });
-      const remote = await startRemoteCommand(await connect(), { sandboxId: id, command }, signal);
-      remote.stdin.end();
+      const remote = await startCommand(await connect(), { sandboxId: id, command }, signal);
+      await remote.stdin.close();
       const said = textOf(remote.stderr);
       said.catch(() => undefined);
-      const reader = new ArchiveReader(remote.stdout as AsyncIterable<Buffer>);
+      const reader = new ArchiveReader(Readable.fromWeb(remote.stdout) as AsyncIterable<Buffer>);
       const options = {
         skipped: (file: Buffer, why: string) => this.#skipped(file.toString(), why),
         passed,
@@ -118,15 +119,16 @@ class Copying {
         });
         if (!came) await this.#ended(remote, `${id}:${plainText(path)}`, said);
       } catch (error) {
-        remote.terminate();
         throw await this.#told(error, remote, { what: `${id}:${plainText(path)}`, to, said });
+      } finally {
+        remote.close();
       }
     });
   }
 
   /** Something came; what was left out over there is told. */
-  async #ended(remote: RemoteCommand, what: string, said: Promise<string>): Promise<void> {
-    const exitCode = await remote.ended;
+  async #ended(remote: SandboxCommand, what: string, said: Promise<string>): Promise<void> {
+    const { exitCode } = await remote.exited;
     if (exitCode === 0) return;
     for (const line of linesOf(await said)) this.#skipped(what, line);
     if (this.#left === 0) throw new CliFailure(`${what}: ${reasonOf(await said)}`);
@@ -134,14 +136,15 @@ class Copying {
 
   async #told(
     error: unknown,
-    remote: RemoteCommand,
+    remote: SandboxCommand,
     { what, to, said }: { what: string; to: string; said: Promise<string> },
   ): Promise<unknown> {
-    if (error instanceof CliFailure || this.#context.signal.aborted) return error;
+    if (error instanceof CliFailure || error instanceof BerthError || this.#context.signal.aborted) return error;
     if (error instanceof Refused) return new CliFailure(`${what}: ${plainText(error.message)}`);
     if (error instanceof ArchiveBroken) {
-      // It may have failed before its first byte, with a word about why; or the connection broke.
-      const exitCode = await remote.ended;
+      // The command may have failed before its first byte and said why; or the connection broke.
+      const silent = delay(EXIT_WITHIN_MS, { exitCode: 0 }, { ref: false });
+      const { exitCode } = await Promise.race([remote.exited, silent]);
       return new CliFailure(
         `${what}: ${exitCode === 0 ? `what came cannot be used: ${error.message}` : reasonOf(await said)}`,
       );

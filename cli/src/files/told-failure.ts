@@ -1,6 +1,5 @@
 // What the other end of a copy said, in few words: a bounded piece of its stderr, in which the
 // usual reasons are told as what they are.
-import type { Readable } from 'node:stream';
 import { plainText } from '../output/plain-text.ts';
 
 const KEPT_CHARACTERS = 65_536;
@@ -14,10 +13,10 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Reads a stream to its end; resolves with its first part. */
-export async function textOf(stream: Readable): Promise<string> {
+export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
   let text = '';
-  for await (const chunk of stream.setEncoding('utf8') as AsyncIterable<string>)
-    if (text.length < KEPT_CHARACTERS) text += chunk;
+  for await (const chunk of stream) if (text.length < KEPT_CHARACTERS) text += decoder.decode(chunk, { stream: true });
 
   return text.slice(0, KEPT_CHARACTERS);
 }

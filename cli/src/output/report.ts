@@ -60,7 +60,9 @@ function tellOne(error: unknown): Told {
 }
 
 function tellRefusal(error: BerthError): Told {
-  const lines = [`${plainText(error.message)} (${plainText(error.code)})`];
+  // The message of a stream says all.
+  const code = error.code === 'stream_closed' ? '' : ` (${plainText(error.code)})`;
+  const lines = [`${plainText(error.message)}${code}`];
   const remedy = REMEDIES[error.code];
   if (remedy !== undefined) lines.push(`  ${remedy}`);
   if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);

@@ -71,7 +71,7 @@ const terminalQuery = z
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
-const terminalSignal = z.enum([
+export const terminalSignal = z.enum([
   'SIGHUP',
   'SIGINT',
   'SIGQUIT',

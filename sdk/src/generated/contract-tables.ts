@@ -163,3 +163,37 @@ export const PERMISSIONS = [
   "agent_session.send",
   "agent_session.approve"
 ] as const;
+
+export const WEBSOCKET_PATHS = {
+  "terminal": "/v1/sandboxes/{sandboxId}/terminal",
+  "tunnel": "/v1/sandboxes/{sandboxId}/tunnel"
+} as const;
+
+export const WEBSOCKET_SUBPROTOCOL = "berth.v1" as const;
+
+export const BEARER_SUBPROTOCOL = "berth.bearer." as const;
+
+export const WEBSOCKET_CLOSE = {
+  "ended": 1000,
+  "goingAway": 1001,
+  "notUnderstood": 1003,
+  "broken": 1011
+} as const;
+
+export const COMMAND_OUTPUT = {
+  "stdout": 1,
+  "stderr": 2
+} as const;
+
+export const TERMINAL_SIGNALS = [
+  "SIGHUP",
+  "SIGINT",
+  "SIGQUIT",
+  "SIGKILL",
+  "SIGUSR1",
+  "SIGUSR2",
+  "SIGTERM",
+  "SIGCONT",
+  "SIGTSTP",
+  "SIGWINCH"
+] as const;

@@ -1,6 +1,7 @@
 // `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built
 // on it. No network, no machines, no time that passes.
 import { Berth, type BerthOptions } from '../berth.ts';
+import { BerthError } from '../transport/errors.ts';
 import type { CommandHandler } from './answering.ts';
 import { ANSWERS, makeApiKey } from './answers.ts';
 import { Refusal, type KnownCode } from './refusal.ts';
@@ -49,6 +50,14 @@ const URL_OF_TESTS = 'http://berth.test';
 const API_KEY = 'brt_of_tests';
 const SESSION_TOKEN = 'session_of_tests';
 
+/** Streams into sandboxes are not simulated. */
+// oxlint-disable-next-line typescript/no-extraneous-class -- the SDK takes a class
+class NoWebSocket {
+  constructor() {
+    throw new BerthError('the test server has no streams: give WebSocket to client()', { code: 'configuration' });
+  }
+}
+
 /**
  * A service in memory: one org, one project (whose `useCase` is `external`), an API key and a
  * session of its owner.
@@ -92,7 +101,8 @@ export class TestServer {
 
   /** A client of this server, with its key and project. */
   client(options: Omit<BerthOptions, 'url' | 'fetch'> = {}): Berth {
-    return new Berth({ apiKey: this.apiKey, projectId: this.#projectId, ...options, url: this.url, fetch: this.fetch });
+    const { apiKey, url, fetch } = this;
+    return new Berth({ apiKey, projectId: this.#projectId, WebSocket: NoWebSocket, ...options, url, fetch });
   }
 
   /** Makes the next requests that fit fail. */

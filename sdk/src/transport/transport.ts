@@ -131,7 +131,13 @@ function reasonOf(error: Error): string {
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }
 
-function refused(what: string, response: Response, text: string, repeatable: boolean): BerthError {
+/** The failure that a response stands for. */
+export function refused(
+  what: string,
+  response: Pick<Response, 'status' | 'headers'>,
+  text: string,
+  repeatable: boolean,
+): BerthError {
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const retryAfter = secondsOf(response.headers.get('retry-after'));
   const { status } = response;
@@ -157,11 +163,16 @@ function somethingElse(what: string, status: number, more: Partial<BerthErrorFie
 }
 
 function envelopeOf(text: string): { code: string; message: string } | undefined {
+  const { error } = (parseJson(text) ?? {}) as { error?: { code?: unknown; message?: unknown } };
+  return typeof error?.message === 'string'
+    ? { code: typeof error.code === 'string' ? error.code : 'unknown', message: error.message }
+    : undefined;
+}
+
+/** Undefined for what is not JSON. */
+export function parseJson(text: string): unknown {
   try {
-    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
-    return typeof error?.message === 'string'
-      ? { code: typeof error.code === 'string' ? error.code : 'unknown', message: error.message }
-      : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -1,12 +1,14 @@
 // The one class of failures, and what is known of each. Owns which failures may be tried again.
-import type { ErrorCode } from './generated/raw/index.ts';
+import type { ErrorCode } from '../generated/raw/index.ts';
 
 /**
  * Codes of failures that the SDK finds by itself:
  * `connection_failed`: no answer came, or not all of it. `timeout`: none in time. `invalid_answer`:
  * what came was no answer of Berth. `configuration`: the client was set up wrongly.
  * `command_failed`: see {@link CommandResult.orThrow}. `unexpected_status`: a sandbox came to
- * another status than was waited for.
+ * another status than was waited for. `stream_closed`: a stream was closed before its end.
+ * `reader_too_slow`: more output came than is kept unread. `command_too_long`: the command of a
+ * stream does not fit into a URL.
  */
 export type LocalErrorCode =
   | 'connection_failed'
@@ -14,7 +16,10 @@ export type LocalErrorCode =
   | 'invalid_answer'
   | 'configuration'
   | 'command_failed'
-  | 'unexpected_status';
+  | 'unexpected_status'
+  | 'stream_closed'
+  | 'reader_too_slow'
+  | 'command_too_long';
 
 /** What a {@link BerthError} is made of. */
 export interface BerthErrorFields {

@@ -1,0 +1,87 @@
+// The streams of one sandbox.
+import type { Calls } from './calls.ts';
+import { BerthError } from './transport/errors.ts';
+import { WEBSOCKET_PATHS } from './generated/contract-tables.ts';
+import { SSH_PORT, TERMINAL_DEFAULT_SIZE, WAKE_ON_USE_WAIT_MS } from './generated/limits.ts';
+import type { CallOptions } from './transport/transport.ts';
+import type { Connection } from './streams/connection.ts';
+import { SandboxCommand, SandboxTerminal, type TerminalSize } from './streams/program.ts';
+import { SandboxTunnel } from './streams/tunnel.ts';
+
+/** `timeoutMs` bounds the opening, 90 s by default; `signal` ends the stream afterwards too. */
+export type StreamOptions = CallOptions;
+
+export interface TerminalOptions extends StreamOptions, Partial<TerminalSize> {
+  /** Given to /bin/sh in /code, in place of the login shell. */
+  command?: string;
+}
+
+/** A sandbox may have to be woken first. */
+const OPEN_TIMEOUT_MS = WAKE_ON_USE_WAIT_MS + 30_000;
+/** The head of a request may have 16 KiB. */
+const COMMAND_URL_BYTES = 14_336;
+const AWAKE: readonly string[] = ['running', 'ready'];
+
+/** Connections into a sandbox that is awake, or that its project wakes when it is used. */
+export class SandboxStreams {
+  readonly id: string;
+  readonly #calls: Calls;
+
+  /** Made by `berth.sandboxes`. */
+  constructor(calls: Calls, sandboxId: string) {
+    this.#calls = calls;
+    this.id = sandboxId;
+  }
+
+  /** Opens a terminal with the login shell, or with a command. */
+  async terminal({ command, cols, rows, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
+    const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
+    const query = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
+    return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
+  }
+
+  /** Runs a command with /bin/sh in /code and connects its stdin, stdout and stderr. */
+  async command(command: string, options: StreamOptions = {}): Promise<SandboxCommand> {
+    const query = { ...commandQuery(command), tty: 'false' };
+    const what = 'the connection to the command';
+    return await this.#open('terminal', what, query, options, (one) => new SandboxCommand(one));
+  }
+
+  /** Opens a TCP connection to a port, by default that of its ssh server. */
+  async tunnel(port: number = SSH_PORT, options: StreamOptions = {}): Promise<SandboxTunnel> {
+    const query = { port: String(port) };
+    return await this.#open('tunnel', 'the tunnel', query, options, (one) => new SandboxTunnel(one));
+  }
+
+  async #open<T>(
+    kind: keyof typeof WEBSOCKET_PATHS,
+    what: string,
+    query: Readonly<Record<string, string>>,
+    { signal, timeoutMs = OPEN_TIMEOUT_MS }: StreamOptions,
+    make: (connection: Connection) => T,
+  ): Promise<T> {
+    const path = WEBSOCKET_PATHS[kind].replace('{sandboxId}', encodeURIComponent(this.id));
+    const explain = async (): Promise<void> => await this.#explain({ signal });
+    return await this.#calls.connector.open({ what, path, query }, { signal, timeoutMs }, make, explain);
+  }
+
+  /** A WebSocket of the platform fails without a word: the sandbox's record often says why. */
+  async #explain(options: CallOptions): Promise<void> {
+    const path = { sandboxId: this.id };
+    const { sandbox } = await this.#calls.raw.getSandbox({ path, ...this.#calls.with(options) });
+    if (AWAKE.includes(sandbox.status)) return;
+    throw new BerthError(`cannot connect to sandbox ${this.id}: it is ${sandbox.status}`, {
+      code: 'sandbox_state_conflict',
+    });
+  }
+}
+
+function commandQuery(command: string | undefined): { command?: string } {
+  if (command === undefined) return {};
+  const bytes = new URLSearchParams({ command }).toString().length;
+  if (bytes <= COMMAND_URL_BYTES) return { command };
+  throw new BerthError(
+    `the command is too long: ${bytes} bytes as part of a URL, and at most ${COMMAND_URL_BYTES} may be. Give a shell the rest as input`,
+    { code: 'command_too_long' },
+  );
+}

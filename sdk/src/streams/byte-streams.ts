@@ -1,0 +1,90 @@
+// The two directions of a connection as web streams, each with back-pressure.
+import { BerthError } from '../transport/errors.ts';
+import type { Connection } from './connection.ts';
+
+const QUEUE_BYTES = 262_144;
+/** Bound on unread output where the WebSocket cannot be paused. */
+const UNREAD_BYTES = 16_777_216;
+
+const size = (chunk: Uint8Array | string | undefined): number =>
+  typeof chunk === 'string' ? chunk.length : (chunk?.byteLength ?? 0);
+
+/** Bytes out of the sandbox. */
+export class ByteSource {
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly #connection: Connection;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #open = true;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.readable = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => connection.release(this),
+        cancel: () => {
+          this.#open = false;
+          connection.release(this);
+        },
+      },
+      { highWaterMark: QUEUE_BYTES, size },
+    );
+  }
+
+  push(chunk: Uint8Array): void {
+    if (!this.#open || chunk.byteLength === 0) return;
+    this.#controller.enqueue(chunk);
+    const room = this.#controller.desiredSize ?? 0;
+    if (room > 0) return;
+    this.#connection.hold(this);
+    if (room > -UNREAD_BYTES) return;
+    this.#connection.fail(
+      new BerthError(
+        `cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}: this WebSocket has no back-pressure. ` +
+          'Read faster, or give WebSocket of the package ws to new Berth()',
+        { code: 'reader_too_slow' },
+      ),
+    );
+  }
+
+  /** @param failure null: what is queued can still be read */
+  end(failure: unknown): void {
+    if (!this.#open) return;
+    this.#open = false;
+    if (failure === null) this.#controller.close();
+    else this.#controller.error(failure);
+  }
+}
+
+/** Bytes into the sandbox. Aborting the stream breaks the connection off. */
+export class ByteSink {
+  readonly writable: WritableStream<Uint8Array | string>;
+  readonly #connection: Connection;
+  #controller!: WritableStreamDefaultController;
+
+  /** @param close called when all was sent */
+  constructor(connection: Connection, close: () => void) {
+    this.#connection = connection;
+    const encoder = new TextEncoder();
+    this.writable = new WritableStream<Uint8Array | string>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        write: (chunk) => connection.sendBytes(typeof chunk === 'string' ? encoder.encode(chunk) : chunk),
+        close,
+        abort: (reason: unknown) => connection.close(reason),
+      },
+      { highWaterMark: QUEUE_BYTES, size },
+    );
+  }
+
+  /** Nobody reads any more: writes fail. */
+  end(): void {
+    this.#controller.error(
+      new BerthError(`${this.#connection.what} has ended and reads no input`, { code: 'stream_closed' }),
+    );
+  }
+}

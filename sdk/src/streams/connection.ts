@@ -1,0 +1,136 @@
+// One connection into a sandbox: frames of bytes and of JSON, the failure when it breaks, and the
+// streams that hold it back. Does not know what the frames mean.
+import { BerthError } from '../transport/errors.ts';
+import { WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
+import { parseJson } from '../transport/transport.ts';
+import { Socket, type UpgradeResponse } from './web-socket.ts';
+
+/** The end of a connection that gives its frames a meaning. */
+export interface Receiver {
+  bytes(chunk: Uint8Array): void;
+  /** A text frame that holds an object. */
+  order(value: Readonly<Record<string, unknown>>): void;
+  /** Called once. @param failure null when the server closed with 1000 */
+  ended(failure: unknown): void;
+}
+
+const FRAME_BYTES = 262_144;
+
+const WHY_CLOSED: Readonly<Record<string, string>> = {
+  sandbox_state_conflict: 'the sandbox is not awake any more',
+  sandbox_not_found: 'the sandbox is gone',
+  unauthenticated: 'the API key was revoked, or has expired',
+  permission_denied: 'the API key may not connect to sandboxes any more',
+  org_access_denied: 'the API key has no access to the org any more',
+  shutting_down: 'the server stops; try again',
+};
+
+/** Where the server gave no reason; 1006 means that there was no close frame. */
+const WITHOUT_REASON: Readonly<Record<number, string>> = {
+  [WEBSOCKET_CLOSE.ended]: 'the server ended it',
+  [WEBSOCKET_CLOSE.goingAway]: 'the server stops',
+  1006: 'the connection to the server broke',
+};
+
+/** The failure of something that was closed before its end. */
+export function closedError(what: string, code: number, reason: string): BerthError {
+  const words = WHY_CLOSED[reason] ?? (reason === '' ? (WITHOUT_REASON[code] ?? `code ${code}`) : reason);
+  return new BerthError(`${what} was closed: ${words}`, { code: reason in WHY_CLOSED ? reason : 'stream_closed' });
+}
+
+/** A socket that did not open: the server's response, or the words of the implementation. */
+export type NotOpened = { response: UpgradeResponse } | { message: string };
+
+export class Connection {
+  /** What it is, in messages. */
+  readonly what: string;
+  /** Null once open. */
+  readonly opened: Promise<NotOpened | null>;
+  readonly #socket: Socket;
+  readonly #settle: (outcome: NotOpened | null) => void;
+  #receiver: Receiver | undefined;
+  readonly #listeners: (() => void)[] = [];
+  #ended = false;
+
+  constructor(what: string, webSocket: object) {
+    this.what = what;
+    let settle!: (outcome: NotOpened | null) => void;
+    this.opened = new Promise((resolve) => {
+      settle = resolve;
+    });
+    this.#settle = settle;
+    let words = '';
+    this.#socket = new Socket(webSocket, {
+      opened: () => settle(null),
+      refused: (response) => settle({ response }),
+      failed: (message) => {
+        words = message.trim();
+      },
+      received: (frame) => this.#onFrame(frame),
+      closed: (code, reason) => {
+        settle({ message: words });
+        this.#end(code === WEBSOCKET_CLOSE.ended ? null : closedError(what, code, reason));
+      },
+    });
+  }
+
+  /** Calls it when the connection has ended, or at once if it has. */
+  onEnd(listener: () => void): void {
+    if (this.#ended) listener();
+    else this.#listeners.push(listener);
+  }
+
+  /** Must be called before control returns to the event loop. */
+  attach(receiver: Receiver): void {
+    this.#receiver = receiver;
+  }
+
+  /** Resolves when more may be sent. */
+  async sendBytes(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.byteLength; at += FRAME_BYTES)
+      await this.#socket.send(chunk.subarray(at, at + FRAME_BYTES));
+  }
+
+  sendOrder(order: object): void {
+    void this.#socket.send(JSON.stringify(order));
+  }
+
+  /** Stops reading until {@link release} was called for every stream that is held. */
+  hold(stream: object): void {
+    this.#socket.hold(stream);
+  }
+
+  release(stream: object): void {
+    this.#socket.release(stream);
+  }
+
+  /** Breaks it off, for a reason that streams and promises then fail with. */
+  fail(reason: unknown): void {
+    if (this.#ended) return;
+    this.#socket.terminate();
+    this.#settle({ message: '' });
+    this.#end(reason);
+  }
+
+  /** As {@link fail}, for a caller that has no use for it any more. */
+  close(reason?: unknown): void {
+    this.fail(reason ?? new BerthError(`${this.what} was closed by this program`, { code: 'stream_closed' }));
+  }
+
+  #onFrame(frame: Uint8Array | string): void {
+    if (this.#ended) return;
+    if (typeof frame !== 'string') {
+      this.#receiver?.bytes(frame);
+      return;
+    }
+    const value = parseJson(frame);
+    if (typeof value === 'object' && value !== null) this.#receiver?.order(value as Record<string, unknown>);
+  }
+
+  #end(failure: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#receiver?.ended(failure);
+    for (const listener of this.#listeners) listener();
+  }
+}

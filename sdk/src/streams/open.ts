@@ -1,0 +1,113 @@
+// Opens the WebSockets of sandboxes: where, with which credential, within which time, and why one
+// was refused.
+import { BerthError } from '../transport/errors.ts';
+import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '../generated/contract-tables.ts';
+import { Deadline } from '../transport/time.ts';
+import { refused, type CallOptions, type Credential } from '../transport/transport.ts';
+import { Connection, type NotOpened } from './connection.ts';
+import { isNodeWebSocket, type UpgradeResponse, type WebSocketConstructor } from './web-socket.ts';
+
+export interface ConnectorOptions {
+  /** Of the service, without a slash at its end. */
+  url: string;
+  credential: Credential;
+  /** The global one when absent. */
+  WebSocket: WebSocketConstructor | undefined;
+}
+
+export interface Target {
+  /** What it is, in messages. */
+  what: string;
+  path: string;
+  query: Readonly<Record<string, string>>;
+}
+
+const REFUSAL_CHARACTERS = 65_536;
+
+export class Connector {
+  readonly #options: ConnectorOptions;
+
+  constructor(options: ConnectorOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once it is open; the signal ends it afterwards too.
+   *
+   * @param make Attaches the receiver
+   * @param explain Called where the WebSocket does not tell why it was refused: throws the reason
+   */
+  async open<T>(
+    target: Target,
+    { signal, timeoutMs }: CallOptions & { timeoutMs: number },
+    make: (connection: Connection) => T,
+    explain: () => Promise<void>,
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    const { connection, tells } = await this.#connect(target);
+    const made = make(connection);
+    const what = `GET ${target.path}`;
+    const deadline = new Deadline(timeoutMs, what, [signal]);
+    const stop = (): void => connection.fail(deadline.signal.reason);
+    deadline.signal.addEventListener('abort', stop, { once: true });
+    let outcome: NotOpened | null;
+    try {
+      if (deadline.signal.aborted) stop();
+      outcome = await connection.opened;
+      deadline.signal.throwIfAborted();
+    } finally {
+      deadline.end();
+    }
+    if (outcome !== null) {
+      if ('response' in outcome) throw await refusal(what, outcome.response, connection);
+      if (!tells) await explain();
+      const words = outcome.message === '' ? 'the WebSocket does not say why' : outcome.message;
+      throw new BerthError(`${this.#options.url} could not be reached: ${words}`, { code: 'connection_failed' });
+    }
+    const abort = (): void => connection.fail(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    connection.onEnd(() => signal?.removeEventListener('abort', abort));
+    return made;
+  }
+
+  async #connect({ what, path, query }: Target): Promise<{ connection: Connection; tells: boolean }> {
+    const { url, credential, WebSocket = globalWebSocket() } = this.#options;
+    const token = typeof credential === 'string' ? credential : await credential();
+    const address = `${url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(query).toString()}`;
+    if (isNodeWebSocket(WebSocket)) {
+      const options = { headers: { authorization: `Bearer ${token}` }, perMessageDeflate: false };
+      const Implementation = WebSocket as new (url: string, protocols: string[], options: unknown) => object;
+      return {
+        connection: new Connection(what, new Implementation(address, [WEBSOCKET_SUBPROTOCOL], options)),
+        tells: true,
+      };
+    }
+    const protocols = [WEBSOCKET_SUBPROTOCOL, `${BEARER_SUBPROTOCOL}${token}`];
+    return { connection: new Connection(what, new WebSocket(address, protocols)), tells: false };
+  }
+}
+
+function globalWebSocket(): WebSocketConstructor {
+  const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor };
+  if (WebSocket !== undefined) return WebSocket;
+  throw new BerthError(
+    'this runtime has no global WebSocket: give WebSocket of the npm package ws to new Berth({ WebSocket })',
+    { code: 'configuration' },
+  );
+}
+
+async function refusal(what: string, response: UpgradeResponse, connection: Connection): Promise<BerthError> {
+  let text = '';
+  try {
+    for await (const chunk of response.setEncoding('utf8')) {
+      text += chunk;
+      if (text.length > REFUSAL_CHARACTERS) break;
+    }
+  } catch {
+    // What came of it may do.
+  }
+  connection.close();
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(response.headers)) if (typeof value === 'string') headers.set(name, value);
+  return refused(what, { status: response.statusCode ?? 0, headers }, text, false);
+}

@@ -1,0 +1,275 @@
+// Terminals, commands and tunnels of the SDK on the real service, over the WebSocket of the
+// platform and over that of `ws`.
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { buffer, text } from 'node:stream/consumers';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { WebSocket as NodeWebSocket } from 'ws';
+import { startApi, type TestApi } from '../../api/test/world/api.ts';
+import { ExecRefusal } from '../../api/test/world/exec-front.ts';
+import { untilTrue } from '../../api/test/world/until-true.ts';
+import { Berth, BerthError, type SandboxStreams, type WebSocketConstructor } from '../src/index.ts';
+import { TestServer } from '../src/testing/index.ts';
+import { StreamGuest } from './stream-guest.ts';
+
+const MIB = 1_048_576;
+
+let api: TestApi;
+let guest: StreamGuest;
+before(async () => {
+  api = await startApi({ durable: false, settings: { requestsPerMinute: 100_000 } });
+});
+after(() => api.close());
+
+const failing =
+  (code: string, message = /./) =>
+  (error: unknown): boolean => {
+    assert.ok(error instanceof BerthError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    return true;
+  };
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+for (const [name, WebSocket] of [
+  ['of the platform', globalThis.WebSocket],
+  ['of ws', NodeWebSocket],
+] as const satisfies readonly [string, WebSocketConstructor][]) {
+  describe(`over the WebSocket ${name}`, () => {
+    const isNode = WebSocket === NodeWebSocket;
+    let berth: Berth;
+    before(() => {
+      berth = new Berth({ url: api.url, apiKey: api.token, WebSocket, maxRetries: 0 });
+    });
+    afterEach(() => guest.close());
+    async function ready(): Promise<SandboxStreams> {
+      guest = new StreamGuest();
+      api.front.stream = guest.answer;
+      return berth.sandboxes.streams((await api.makeSandbox('ready')).id);
+    }
+
+    test('a command gets its input and its end; both outputs and the exit code come back', async () => {
+      const sandbox = await ready();
+      const command = await sandbox.command('cat; echo ünd >&2; exit 3');
+      const input = command.stdin.getWriter();
+      await input.write('text, ');
+      await input.write(new Uint8Array([0, 255, 10]));
+      await input.close();
+      const [stdout, stderr] = await Promise.all([buffer(command.stdout), text(command.stderr)]);
+      assert.deepEqual([...stdout], [...Buffer.from('text, '), 0, 255, 10]);
+      assert.deepEqual([stderr, await command.exited], ['ünd\n', { exitCode: 3 }]);
+      assert.equal(new URL(guest.targets[0] ?? '', 'http://guest').searchParams.get('tty'), 'false');
+    });
+
+    test('8 MiB go into a command and come out of it whole', async () => {
+      const command = await (await ready()).command('cat');
+      const sent = randomBytes(8 * MIB);
+      const [received] = await Promise.all([
+        buffer(command.stdout),
+        new Blob([sent]).stream().pipeTo(command.stdin),
+        command.stderr.cancel(),
+      ]);
+      assert.equal(sha256(received), sha256(sent));
+      assert.deepEqual(await command.exited, { exitCode: 0 });
+    });
+
+    test('a signal reaches a command, and its name comes back', async () => {
+      const command = await (await ready()).command('exec sleep 1000');
+      command.signal('SIGTERM');
+      assert.deepEqual(await command.exited, { exitCode: 143, signal: 'SIGTERM' });
+      assert.deepEqual(guest.orders, [{ signal: 'SIGTERM' }]);
+    });
+
+    test('input of a command that has exited fails', async () => {
+      const command = await (await ready()).command('true');
+      await command.exited;
+      await assert.rejects(command.stdin.getWriter().write('late'), failing('stream_closed'));
+    });
+
+    test('closing, disposing, aborting the signal and aborting stdin each end the command', async () => {
+      const sandbox = await ready();
+      for (const end of ['close', 'dispose', 'signal', 'stdin'] as const) {
+        const controller = new AbortController();
+        const command = await sandbox.command('exec sleep 1000', { signal: controller.signal });
+        await untilTrue('the command runs', () => guest.running.size === 1);
+        const reason = new Error('a reason of the test');
+        if (end === 'close') command.close();
+        if (end === 'dispose') await command[Symbol.asyncDispose]();
+        if (end === 'signal') controller.abort(reason);
+        if (end === 'stdin') await command.stdin.abort(reason);
+        const expected = end === 'signal' || end === 'stdin' ? reason : failing('stream_closed', /closed by this/);
+        await assert.rejects(command.exited, expected, end);
+        await assert.rejects(text(command.stdout), expected, end);
+        await untilTrue('nothing runs', () => guest.running.size === 0);
+      }
+    });
+
+    test('a terminal has a size, takes keys, resizes and signals, and gives its exit', async () => {
+      const sandbox = await ready();
+      const terminal = await sandbox.terminal({ cols: 100, rows: 30 });
+      assert.equal(guest.targets[0], 'terminal?cols=100&rows=30');
+      const keys = terminal.writable.getWriter();
+      await keys.write('ls ü\r');
+      const { value } = await terminal.readable.getReader().read();
+      assert.equal(Buffer.from(value ?? []).toString(), 'ls ü\r');
+      terminal.resize({ cols: 90, rows: 20 });
+      terminal.signal('SIGHUP');
+      assert.deepEqual(await terminal.exited, { exitCode: 129, signal: 'SIGHUP' });
+      assert.deepEqual(guest.orders, [{ resize: { cols: 90, rows: 20 } }, { signal: 'SIGHUP' }]);
+      const other = await sandbox.terminal({ command: 'vim "a b"' });
+      const query = new URL(guest.targets[1] ?? '', 'http://guest').searchParams;
+      assert.deepEqual(Object.fromEntries(query), { cols: '80', rows: '24', command: 'vim "a b"' });
+      await other.writable.getWriter().write(new Uint8Array([4]));
+      assert.deepEqual(await other.exited, { exitCode: 0 });
+      assert.equal(await text(other.readable), '');
+    });
+
+    test('a tunnel carries bytes both ways and ends when both sides have ended', async () => {
+      const sandbox = await ready();
+      const tunnel = await sandbox.tunnel(8080);
+      assert.match(guest.targets[0] ?? '', /8080/);
+      const sent = randomBytes(3 * MIB);
+      const [received] = await Promise.all([
+        buffer(tunnel.readable),
+        new Blob([sent]).stream().pipeTo(tunnel.writable),
+      ]);
+      assert.equal(sha256(received), sha256(sent));
+      await tunnel.closed;
+      const other = await sandbox.tunnel();
+      assert.match(guest.targets[1] ?? '', /22/);
+      other.close();
+      await assert.rejects(other.closed, failing('stream_closed'));
+      await untilTrue('the sandbox hears of it', () => guest.streams.size === 0);
+    });
+
+    test('a connection that breaks in the sandbox fails its streams', async () => {
+      const command = await (await ready()).command('echo begun; exec sleep 1000');
+      const output = command.stdout.getReader();
+      await output.read();
+      guest.close();
+      await assert.rejects(command.exited, failing('stream_closed', /^the connection to the command was closed: /));
+      await assert.rejects(output.read(), failing('stream_closed'));
+      const tunnel = await (await ready()).tunnel();
+      guest.close();
+      assert.equal(await text(tunnel.readable), '');
+      await tunnel.writable.getWriter().write('to nobody');
+      await assert.rejects(tunnel.closed, failing('stream_closed', /^the tunnel was closed: /));
+    });
+
+    test('a stream of a sandbox that is destroyed says why it was closed', async () => {
+      const sandbox = await ready();
+      const tunnel = await sandbox.tunnel();
+      await berth.raw.destroySandbox({ path: { sandboxId: sandbox.id } });
+      await assert.rejects(tunnel.closed, failing('sandbox_state_conflict', /not awake any more/));
+    });
+
+    test('what cannot be connected to is refused with the code of the API', async () => {
+      const { id } = await api.makeSandbox('stopped');
+      await assert.rejects(berth.sandboxes.streams(id).terminal(), failing('sandbox_state_conflict'));
+      await assert.rejects(berth.sandboxes.streams('sbx_nothing').tunnel(), failing('sandbox_not_found'));
+      const nobody = new Berth({ url: api.url, apiKey: 'brt_wrong', WebSocket });
+      await assert.rejects(nobody.sandboxes.streams(id).tunnel(), failing('unauthenticated'));
+      const nowhere = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x', WebSocket, maxRetries: 0 });
+      await assert.rejects(nowhere.sandboxes.streams(id).tunnel(), failing('connection_failed'));
+      const sandbox = await ready();
+      api.front.stream = () => {
+        throw new ExecRefusal('port_refused', 'nothing listens there');
+      };
+      // Only ws shows the response to an upgrade.
+      await assert.rejects(sandbox.tunnel(1), failing(isNode ? 'port_refused' : 'connection_failed'));
+    });
+
+    test('a stream that does not open in time, or whose signal is aborted, is given up', async () => {
+      const sandbox = await ready();
+      api.front.stream = () => new Promise(() => undefined);
+      await assert.rejects(sandbox.tunnel(1, { timeoutMs: 200 }), failing('timeout'));
+      const controller = new AbortController();
+      const opening = sandbox.tunnel(1, { signal: controller.signal });
+      const reason = new Error('a reason of the test');
+      setImmediate(() => controller.abort(reason));
+      await assert.rejects(opening, reason);
+      await assert.rejects(sandbox.tunnel(1, { signal: controller.signal }), reason);
+    });
+
+    if (isNode) {
+      test('output that nobody reads holds the command back; all of it arrives in the end', async () => {
+        const bytes = 128 * MIB;
+        const command = await (await ready()).command(`head -c ${bytes} /dev/zero`);
+        await untilTrue('the sandbox is held back', () => guest.heldBack);
+        let [read, most] = [0, 0];
+        for await (const chunk of command.stdout) {
+          read += chunk.byteLength;
+          most = Math.max(most, guest.sentBytes - read);
+          // Slower than what comes.
+          if (most < 8 * MIB && read < 16 * MIB) await delay(1);
+        }
+        assert.equal(read, bytes);
+        assert.ok(most < 48 * MIB, `${most} bytes were under way`);
+      });
+
+      test('a command whose output nobody reads takes no more input', async () => {
+        const command = await (await ready()).command('cat');
+        const input = command.stdin.getWriter();
+        const piece = new Uint8Array(MIB);
+        let taken = 0;
+        const writing = (async () => {
+          for (; taken < 128; taken += 1) {
+            await input.ready;
+            await input.write(piece);
+          }
+          await input.close();
+        })();
+        await untilTrue('the sandbox is held back', () => guest.heldBack);
+        const sentBytes = await settled(() => guest.sentBytes);
+        assert.ok(sentBytes < 48 * MIB && taken < 64, `${sentBytes} bytes out, ${taken} MiB in`);
+        const [received] = await Promise.all([lengthOf(command.stdout), writing]);
+        assert.deepEqual([received, await command.exited], [128 * MIB, { exitCode: 0 }]);
+      });
+    } else {
+      test('more output than is kept unread ends the command and says what to do', async () => {
+        const command = await (await ready()).command('cat /dev/zero');
+        await assert.rejects(command.exited, failing('reader_too_slow', /16777216 unread bytes .* package ws/));
+        await untilTrue('nothing runs', () => guest.running.size === 0);
+      });
+
+      test('output that is read as it comes is not bounded', async () => {
+        const command = await (await ready()).command(`head -c ${64 * MIB} /dev/zero`);
+        assert.equal(await lengthOf(command.stdout), 64 * MIB);
+        assert.deepEqual(await command.exited, { exitCode: 0 });
+      });
+    }
+  });
+}
+
+async function lengthOf(stream: ReadableStream<Uint8Array>): Promise<number> {
+  let length = 0;
+  for await (const chunk of stream) length += chunk.byteLength;
+  return length;
+}
+
+/** The number once it is the same for some looks in a row. */
+async function settled(read: () => number): Promise<number> {
+  let [last, same] = [read(), 0];
+  await untilTrue('the number stands still', () => {
+    const now = read();
+    same = now === last ? same + 1 : 0;
+    last = now;
+    return same === 30;
+  });
+  return last;
+}
+
+test('a command that fits into no URL is refused before anything is sent', async () => {
+  const streams = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x' }).sandboxes.streams('sbx_abc');
+  await assert.rejects(streams.command('x'.repeat(15_000)), failing('command_too_long', /15008 bytes/));
+});
+
+test('a runtime without a WebSocket, and the test server, say so', async (t) => {
+  t.mock.property(globalThis, 'WebSocket', undefined);
+  const streams = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x' }).sandboxes.streams('sbx_abc');
+  await assert.rejects(streams.tunnel(), failing('configuration', /no global WebSocket.*npm package ws/));
+  const simulated = new TestServer().client().sandboxes.streams('sbx_abc');
+  await assert.rejects(simulated.tunnel(), failing('configuration', /no streams/));
+});
