@@ -283,8 +283,6 @@ class Attempt {
         method: this.call.method,
         path: this.#path,
         agent,
-        // Ends the exchange also while the response comes in.
-        signal,
         maxHeaderSize: HEADER_BYTES,
         headers: {
           ...this.#authorization(),
@@ -296,6 +294,8 @@ class Attempt {
               }),
         },
       });
+      // Ends the exchange also while the response comes in. The option `signal` costs more.
+      signal.addEventListener('abort', () => request.destroy(signal.reason as Error), { once: true });
       request.once('response', resolve);
       request.on('error', (error: NodeJS.ErrnoException) => {
         const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
