@@ -22,7 +22,8 @@ import {
   type VmSshHostKey,
 } from '@berth/protocol/calls/vms.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
-import { CallClient, type CallOptions, type CallRequest } from '@berth/protocol/http/client.ts';
+import { CallClient } from '@berth/protocol/http/client.ts';
+import type { CallOptions, CallRequest } from '@berth/protocol/http/peer.ts';
 import { HostError } from './error.ts';
 import { HostPeer } from './peer.ts';
 

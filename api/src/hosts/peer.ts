@@ -3,7 +3,7 @@
 import http from 'node:http';
 import { hostError } from '@berth/protocol/host.ts';
 import type { CallSpec } from '@berth/protocol/calls/define.ts';
-import type { FailureKind, Peer, Target } from '@berth/protocol/http/client.ts';
+import type { FailureKind, Peer, Target } from '@berth/protocol/http/peer.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { HostError } from './error.ts';
 

@@ -4,7 +4,8 @@
 import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import { guestError } from '@berth/protocol/guest.ts';
-import { CallClient, type CallOptions, type FailureKind, type Peer } from '@berth/protocol/http/client.ts';
+import { CallClient } from '@berth/protocol/http/client.ts';
+import type { CallOptions, FailureKind, Peer } from '@berth/protocol/http/peer.ts';
 import type { Upload } from '@berth/protocol/http/serve.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { HostError } from '../vm/host-error.ts';

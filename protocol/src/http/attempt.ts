@@ -1,0 +1,210 @@
+// One call under way over node:http: its request, its deadline, and the errors that it fails with.
+import http from 'node:http';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { deadlineOf, pathOf, type CallSpec } from '../calls/define.ts';
+import { gather, TooLong } from './bounded-body.ts';
+import type { CallOptions, CallRequest, FailureKind, Peer } from './peer.ts';
+import type { Upload } from './serve.ts';
+
+const HEADER_BYTES = 8_192;
+const REFUSAL_BYTES = 16_384;
+
+export class Attempt {
+  readonly call: CallSpec;
+  readonly #peer: Peer;
+  readonly #path: string;
+  readonly #what: string;
+  readonly #payload: Buffer | Upload | undefined;
+  readonly #over = new AbortController();
+  readonly #options: CallOptions;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort = (): void => this.#over.abort(asError(this.#options.signal?.reason));
+
+  constructor(peer: Peer, call: CallSpec, request: CallRequest<CallSpec>, options: CallOptions) {
+    const { vmId, epoch, upload, params, query, body } = request as CallRequest<CallSpec> & Record<string, unknown>;
+    this.call = call;
+    this.#peer = peer;
+    const path = pathOf(call, peer.side).replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(String({ vmId, ...(params as object | undefined) }[name])),
+    );
+    const fence = epoch === undefined ? {} : { epoch };
+    const search = new URLSearchParams({
+      ...(query as Record<string, string> | undefined),
+      ...(call.body === undefined && epoch !== undefined ? { epoch: String(epoch) } : {}),
+    }).toString();
+    this.#path = search === '' ? path : `${path}?${search}`;
+    this.#what = `${call.method} ${path}`;
+    this.#payload =
+      upload ??
+      (call.body === undefined
+        ? undefined
+        : Buffer.from(JSON.stringify({ ...(body as object | undefined), ...fence })));
+    this.#options = options;
+    options.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    if (options.signal?.aborted === true) this.#onAbort();
+    const deadlineMs = options.deadlineMs ?? deadlineOf(call, peer.side, body);
+    this.#timer = setTimeout(() => this.#over.abort(peer.late(this.#what, deadlineMs)), deadlineMs);
+  }
+
+  /** Runs all of the call. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.failure(error);
+    } finally {
+      this.end();
+    }
+  }
+
+  /** From here on neither deadline nor signal have a hold on the call. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Resolves with the response as soon as its headers are here. */
+  async send(): Promise<http.IncomingMessage> {
+    const { freshAgent } = this.#peer;
+    try {
+      return await this.#exchange(this.#peer.agentOf(this.call));
+    } catch (error) {
+      // Nothing of the request was read on a connection that had been closed while idle.
+      if (!(error instanceof StaleConnection) || freshAgent === undefined) throw error;
+      return this.#exchange(freshAgent);
+    }
+  }
+
+  async upgrade(): Promise<{ stream: Duplex } | { response: http.IncomingMessage }> {
+    const { target } = this.#peer;
+    this.#over.signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<
+      { stream: Duplex } | { response: http.IncomingMessage }
+    >();
+    const request = http.request({
+      path: this.#path,
+      createConnection: () =>
+        connect({
+          ...('socketPath' in target ? { path: target.socketPath } : { ...target, noDelay: true }),
+          allowHalfOpen: true,
+        }),
+      maxHeaderSize: HEADER_BYTES,
+      headers: { host: this.#peer.side, connection: 'Upgrade', upgrade: this.call.upgrade, ...this.#authorization() },
+    });
+    const onAbort = (): void => {
+      reject(this.#over.signal.reason);
+      request.destroy();
+    };
+    this.#over.signal.addEventListener('abort', onAbort, { once: true });
+    request.once('upgrade', (response, stream, head) => {
+      if (response.headers.upgrade !== this.call.upgrade) {
+        stream.destroy();
+        reject(new Error('the peer switched to another protocol'));
+        return;
+      }
+      this.#over.signal.removeEventListener('abort', onAbort);
+      // Until its owner listens for them.
+      stream.on('error', () => undefined);
+      if (head.length > 0) stream.unshift(head);
+      resolve({ stream });
+    });
+    request.once('response', (response) => resolve({ response }));
+    refuseInterim(request, reject);
+    request.end();
+    return promise;
+  }
+
+  /** Reads the refusal of a response. */
+  async refusal(response: http.IncomingMessage): Promise<Error> {
+    const status = response.statusCode ?? 0;
+    const { bytes } = await gather(response, REFUSAL_BYTES).catch((error: unknown) => {
+      response.destroy();
+      throw this.#failed('invalid', `status ${status}: ${messageOf(error)}`, error);
+    });
+    return (
+      this.refusalIn(status, bytes.toString('utf8')) ??
+      this.#failed('invalid', `status ${status} without an error the protocol knows`)
+    );
+  }
+
+  refusalIn(status: number, text: string): Error | undefined {
+    return this.#peer.refusal(this.call, this.#what, status, text);
+  }
+
+  invalid(message: string): Error {
+    return this.#failed('invalid', message);
+  }
+
+  /** The error that the caller gets to see. */
+  failure(error: unknown): Error {
+    if (this.#over.signal.aborted) return this.#over.signal.reason as Error;
+    if (this.#peer.isFailure(error)) return error;
+    return this.#failed(error instanceof TooLong ? 'invalid' : 'broken', messageOf(error), error);
+  }
+
+  #failed(kind: FailureKind, message: string, cause?: unknown): Error {
+    return this.#peer.failure(kind, this.#what, message, cause);
+  }
+
+  #authorization(): Record<string, string> {
+    const authorization = this.#peer.authorization();
+    return authorization === undefined ? {} : { authorization };
+  }
+
+  #exchange(agent: http.Agent): Promise<http.IncomingMessage> {
+    const payload = this.#payload;
+    const { signal } = this.#over;
+    if (signal.aborted) return Promise.reject(signal.reason as Error);
+    return new Promise((resolve, reject) => {
+      const request = http.request({
+        ...this.#peer.target,
+        method: this.call.method,
+        path: this.#path,
+        agent,
+        maxHeaderSize: HEADER_BYTES,
+        headers: {
+          ...this.#authorization(),
+          ...(payload === undefined
+            ? {}
+            : {
+                'content-type': Buffer.isBuffer(payload) ? 'application/json' : 'application/octet-stream',
+                'content-length': Buffer.isBuffer(payload) ? payload.length : payload.bytes,
+              }),
+        },
+      });
+      // Ends the exchange also while the response comes in. The option `signal` costs more.
+      signal.addEventListener('abort', () => request.destroy(signal.reason as Error), { once: true });
+      request.once('response', resolve);
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+        reject(stale ? new StaleConnection(error.message, { cause: error }) : error);
+      });
+      refuseInterim(request, reject);
+      if (payload === undefined || Buffer.isBuffer(payload)) request.end(payload);
+      // The content stays the caller's: it is neither destroyed nor read to its end.
+      else payload.content.pipe(request);
+    });
+  }
+}
+
+/** A pooled connection was closed before the request was read. */
+class StaleConnection extends Error {}
+
+/**
+ * No daemon sends an interim response (1xx), and nothing else bounds their number. A hostile peer
+ * can also end an exchange without response and error, as with an upgrade that nobody asked for.
+ */
+function refuseInterim(request: http.ClientRequest, reject: (error: Error) => void): void {
+  request.once('information', () => request.destroy(new Error('the peer sent an interim answer')));
+  request.on('error', reject);
+  request.once('close', () => reject(new Error('the peer closed the connection')));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
+}
