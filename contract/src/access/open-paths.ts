@@ -47,7 +47,7 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/device', why: 'form of the page' },
   { method: 'GET', path: '/preview', why: 'page opened by a team link: redirects members of the org to the preview' },
   { method: 'POST', path: '/billing/stripe', why: 'webhook of the payment provider; events are signed' },
-  { method: 'GET', path: '/billing/return', why: 'return page of the payment provider' },
+  { method: 'GET', path: '/billing/return', why: 'page opened on return from the payment provider' },
   { method: 'GET', path: '/pages.css', why: 'style sheet of the pages' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
   { method: 'GET', path: '/docs', why: 'API reference: renders the document' },
