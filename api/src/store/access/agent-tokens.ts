@@ -1,10 +1,10 @@
-// The rows of personal agent tokens. SQL only; tokens are hashed before they come here.
+// Rows of personal agent tokens. SQL only; callers pass token hashes.
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { AgentTokenRow, Database } from '../database/schema.ts';
 
-/** What is told of a token: all but its hash. */
+/** Public columns of a token, without its hash. */
 export type KnownTokenRow = Omit<AgentTokenRow, 'token_sha256'>;
 
 const KNOWN_COLUMNS = [
@@ -39,7 +39,7 @@ export async function insertAgentToken(
     .executeTakeFirstOrThrow();
 }
 
-/** A user's tokens, newest first, expired and revoked ones too. */
+/** A user's tokens, newest first, including expired and revoked ones. */
 export async function listAgentTokens(
   db: Database,
   userId: string,
@@ -49,15 +49,12 @@ export async function listAgentTokens(
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
-/** A token, whoever's it is. */
+/** Finds a token of any user. */
 export async function findAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
   return await db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('id', '=', tokenId).executeTakeFirst();
 }
 
-/**
- * Revokes a token. Of any number of callers, at once or one after another, exactly one gets the
- * row.
- */
+/** Revokes a token. Exactly one of any number of callers, concurrent or not, gets the row. */
 export async function revokeAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
   return await db
     .updateTable('agent_token')
@@ -68,7 +65,7 @@ export async function revokeAgentToken(db: Database, tokenId: string): Promise<K
     .executeTakeFirst();
 }
 
-/** Notes that a token was used now. Skips a row that another request is writing. */
+/** Records a use of the token. Skips a row that another request is writing. */
 export async function touchAgentToken(db: Database, tokenId: string): Promise<void> {
   await sql`update agent_token set last_used_at = now()
     where id = (select id from agent_token where id = ${tokenId} for no key update skip locked)`.execute(db);

@@ -1,10 +1,10 @@
-// The rows of API keys. SQL only; tokens are hashed before they come here.
+// Rows of API keys. SQL only; callers pass token hashes.
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { ApiKeyRow, Database } from '../database/schema.ts';
 
-/** What is told of a key: all but its hash. */
+/** Public columns of a key, without its hash. */
 export type KnownKeyRow = Omit<ApiKeyRow, 'token_sha256'>;
 
 const KNOWN_COLUMNS = [
@@ -48,15 +48,14 @@ export async function insertApiKey(db: Database, key: NewApiKey): Promise<KnownK
     .executeTakeFirstOrThrow();
 }
 
-/** An org's keys, newest first, expired and revoked ones too. */
+/** An org's keys, newest first, including expired and revoked ones. */
 export async function listApiKeys(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<KnownKeyRow>> {
   const query = db.selectFrom('api_key').select(KNOWN_COLUMNS).where('org_id', '=', orgId);
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
 /**
- * Revokes a key of the org. Of any number of callers, at once or one after another, exactly one
- * gets the row.
+ * Revokes a key of the org. Exactly one of any number of callers, concurrent or not, gets the row.
  */
 export async function revokeApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
   return await db
@@ -69,7 +68,6 @@ export async function revokeApiKey(db: Database, orgId: string, keyId: string): 
     .executeTakeFirst();
 }
 
-/** A key of the org. */
 export async function findApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
   return await db
     .selectFrom('api_key')
@@ -79,7 +77,7 @@ export async function findApiKey(db: Database, orgId: string, keyId: string): Pr
     .executeTakeFirst();
 }
 
-/** Notes that a key was used now. Skips a row that another request is writing. */
+/** Records a use of the key. Skips a row that another request is writing. */
 export async function touchApiKey(db: Database, keyId: string): Promise<void> {
   await sql`update api_key set last_used_at = now()
     where id = (select id from api_key where id = ${keyId} for no key update skip locked)`.execute(db);

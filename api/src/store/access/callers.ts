@@ -1,6 +1,6 @@
-// Who holds a bearer token, and the sandbox that the path names: one prepared statement and one
-// round trip for each call of the API. Finds only. Nothing is kept between calls: what was revoked,
-// or whose holder was demoted, is so for the very next call on every replica.
+// Looks up the holder of a bearer token and the sandbox named in the path: one prepared statement,
+// one round trip per API call. Read-only. Caches nothing, so a revocation or demotion takes effect
+// with the next call on every replica.
 import type { Pool } from 'pg';
 import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../database/schema.ts';
@@ -14,7 +14,7 @@ export interface PresentedApiKey {
   revoked_at: Date | null;
   expired: boolean;
   used_lately: boolean;
-  /** Its creator's present role in its org. */
+  /** The creator's current role in the org. */
   role: string | null;
 }
 
@@ -23,7 +23,7 @@ export interface PresentedSessionToken {
   login_id: string;
   user_id: string;
   expires_at: Date;
-  /** The login's own end counts too. */
+  /** True also if the sign-in itself has expired. */
   expired: boolean;
 }
 
@@ -40,8 +40,8 @@ export interface PresentedAgentToken {
 }
 
 /**
- * A credential; and, where a sandbox was named, its row and the present role of the credential's
- * user in its org.
+ * A credential and, if a sandbox was named, its row and the current role of the credential's user
+ * in the sandbox's org.
  */
 export interface Found<Credential> {
   credential: Credential | undefined;
@@ -52,8 +52,8 @@ export interface Found<Credential> {
 type Kind = 'key' | 'session' | 'agent_token';
 
 /**
- * What is read of each credential, and where from. `holder` is its user. Times are judged by the
- * database's clock.
+ * Columns read for each kind of credential, and their tables. `holder` is the user. The database
+ * clock decides expiry.
  */
 const CREDENTIALS: {
   readonly [kind in Kind]: { columns: Readonly<Record<string, string>>; from: string; holder: string };
@@ -81,7 +81,7 @@ const CREDENTIALS: {
       expires_at: 'c.expires_at',
       expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
     } satisfies Record<keyof PresentedSessionToken, string>,
-    // Sign-out removes the login, and its tokens with it.
+    // Sign-out deletes the sign-in, and its tokens with it.
     from: 'session_token c join "session" login on login.id = c.login_id',
     holder: 'c.user_id',
   },
@@ -120,14 +120,14 @@ const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: St
 };
 
 /**
- * What Postgres says of a prepared statement whose columns have other types since a newer replica's
+ * Postgres error for a prepared statement whose column types were changed by a newer replica's
  * migration.
  */
 const FEATURE_NOT_SUPPORTED = '0A000';
 
 export class Callers {
   readonly #pool: Pool;
-  /** Part of the statements' names: with another one they are prepared anew. */
+  /** Part of the statement names. Raising it makes Postgres prepare them anew. */
   #generation = 1;
 
   constructor(pool: Pool) {
@@ -169,7 +169,7 @@ export class Callers {
       return await ask();
     } catch (error) {
       if ((error as { code?: unknown }).code !== FEATURE_NOT_SUPPORTED) throw error;
-      // Of several calls at once that fail so, the first raises it.
+      // Of several concurrent calls that fail like this, only the first raises it.
       if (generation === this.#generation) this.#generation += 1;
       return await ask();
     }
@@ -177,8 +177,7 @@ export class Callers {
 }
 
 /**
- * The sandbox comes as one value: its forty columns would each be described and parsed for every
- * call.
+ * The sandbox is one JSON value: describing and parsing its forty columns would cost every call.
  */
 function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } {
   const { columns, from, holder } = CREDENTIALS[kind];
@@ -199,7 +198,7 @@ function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } 
 
 type InstantColumn = { [name in keyof SandboxRow]: Date extends SandboxRow[name] ? name : never }[keyof SandboxRow];
 
-/** Columns of a sandbox that JSON has as text. */
+/** Sandbox columns that JSON encodes as text. */
 const INSTANTS: { readonly [name in InstantColumn]: true } = {
   status_changed_at: true,
   expires_at: true,

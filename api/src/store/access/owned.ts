@@ -1,18 +1,18 @@
-// To which org something that a path names belongs. SQL only; access is decided by the answer, so
-// each has a row here that paths below an org name.
+// Finds the org that owns an entity named in a path. SQL only. Access decisions depend on the
+// result, so every entity named below an org path has a locator here.
 import type { NamedInPath } from '@berth/contract/route/route.ts';
 import { isId } from '../database/ids.ts';
 import type { Database } from '../database/schema.ts';
 
 export interface OwnedResource {
   orgId: string;
-  /** There is a row, but for its own org there is nothing any more. */
+  /** The row exists, but the entity is deleted even for its own org. */
   gone: boolean;
 }
 
 type Locate = (db: Database, id: string) => Promise<OwnedResource | undefined>;
 
-/** By the parameter's name. Sandboxes are found by their own query, whose row the routes use. */
+/** Locators by path parameter. Sandboxes have a dedicated query, whose row the routes use. */
 export const OWNED_LOCATORS: { readonly [name in Exclude<NamedInPath, 'sandboxId'>]: Locate } = {
   projectId: async (db, id) => {
     if (!isId('project', id)) return undefined;

@@ -1,5 +1,4 @@
-// The rows of session tokens: the bearer tokens of people. SQL only; tokens are hashed before they
-// come here.
+// Rows of session tokens, the bearer tokens of people. SQL only; callers pass token hashes.
 import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
 import type { Database } from '../database/schema.ts';
@@ -34,11 +33,11 @@ export interface SessionTokenRow {
   login_id: string;
   user_id: string;
   expires_at: Date;
-  /** By the database's clock; the login's own end counts too. */
+  /** By the database clock; true also if the sign-in itself has expired. */
   expired: boolean;
 }
 
-/** A token whose login is there: sign-out removes the login, and its tokens with it. */
+/** Finds a token whose sign-in exists: sign-out deletes the sign-in, and its tokens with it. */
 export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer): Promise<SessionTokenRow | undefined> {
   return await db
     .selectFrom('session_token')
@@ -49,10 +48,7 @@ export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer):
     .executeTakeFirst();
 }
 
-/**
- * Removes a login with all its session tokens: none of them is good for anything from the commit
- * on.
- */
+/** Deletes a sign-in with all its session tokens. They are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();
 }

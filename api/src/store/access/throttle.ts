@@ -1,5 +1,5 @@
-// The rows of token buckets: what was tried how often. SQL only; what a bucket holds, and of what,
-// is said in rules/throttle.ts.
+// Rows of token buckets that limit attempts. SQL only; rules/access/throttle.ts defines the
+// buckets.
 import { sql } from 'kysely';
 import type { Database } from '../database/schema.ts';
 
@@ -8,20 +8,19 @@ export interface ThrottleBucket {
   seconds: number;
 }
 
-/** What a bucket that had no whole try left held, and how long ago. */
+/** Fill level and age of a bucket without a whole try. */
 export interface EmptyBucket {
   tokens: number;
   elapsedSeconds: number;
 }
 
 /**
- * Takes one try out of the bucket of a key, which is full when it is not there yet; null when it
- * had one to give. One statement, by the database's clock: of any number of callers at once, on any
- * replica, as many get one as there are.
+ * Takes one try from a key's bucket; null on success. A missing bucket is full. One statement on
+ * the database clock: concurrent callers on any replica get exactly as many tries as there are.
  */
 export async function takeTry(db: Database, keySha256: Buffer, bucket: ThrottleBucket): Promise<EmptyBucket | null> {
-  // The clock is read before the row is waited for, so it may be behind what another caller has
-  // written meanwhile: time never runs backwards here.
+  // The clock is read before the row lock is granted, so it may precede a time that another caller
+  // has written. greatest() keeps time from running backwards.
   const taken = await sql`
     insert into throttle as held (key_sha256, tokens, refilled_at)
     values (${keySha256}, ${bucket.tries - 1}, clock_timestamp())
@@ -33,19 +32,19 @@ export async function takeTry(db: Database, keySha256: Buffer, bucket: ThrottleB
   const { rows } = await sql<EmptyBucket>`
     select tokens, extract(epoch from clock_timestamp() - refilled_at)::double precision as "elapsedSeconds"
     from throttle where key_sha256 = ${keySha256}`.execute(db);
-  // Removed at this moment, so it is full again.
+  // The row was deleted concurrently, so the bucket is full.
   return rows[0] ?? { tokens: bucket.tries, elapsedSeconds: 0 };
 }
 
-/** What the row holds at the time: the arithmetic of `refilled` in rules/throttle.ts. */
+/** Current fill level: the arithmetic of `refilled` in rules/access/throttle.ts. */
 function refilled(bucket: ThrottleBucket, at: ReturnType<typeof sql>) {
   return sql`least(${bucket.tries}::double precision, held.tokens
     + greatest(0, extract(epoch from ${at} - held.refilled_at)::double precision) * ${bucket.tries / bucket.seconds}::double precision)`;
 }
 
 /**
- * Removes at most `limit` buckets that nobody touched for so long, the oldest first, and passes
- * over those in use. Returns how many.
+ * Deletes at most `limit` buckets untouched for `idleSeconds`, oldest first. Skips locked rows.
+ * Returns the number deleted.
  */
 export async function deleteIdleBuckets(db: Database, idleSeconds: number, limit: number): Promise<number> {
   const result = await sql`

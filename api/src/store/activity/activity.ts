@@ -1,12 +1,12 @@
-// The rows of the activity feed. SQL only; which events exist is said in the contract.
+// Rows of the activity feed. SQL only; the contract defines the events.
 import { newId } from '../database/ids.ts';
 import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import type { Database } from '../database/schema.ts';
 
 /**
- * Who did it. `session`, `api_key`, `agent_token`: the holder of a credential, by a call. `system`:
- * the service itself, carrying out what somebody asked for or finding a machine lost. `operator`: a
- * person on the machine.
+ * The actor. `session`, `api_key`, `agent_token`: the holder of a credential, by an API call.
+ * `system`: the service itself, carrying out a request or finding a VM lost. `operator`: a person
+ * on the host.
  */
 export type ActivityActor =
   | { kind: 'session' | 'api_key' | 'agent_token'; id: string; userId: string; requestId: string | null }
@@ -24,13 +24,13 @@ export interface NewActivity {
   sandboxId?: string | undefined;
   actor: ActivityActor;
   kind: ActivityKind;
-  /** What it is about; when absent the sandbox, else the project, else the org. */
+  /** Defaults to the sandbox, else the project, else the org. */
   subject?: ActivitySubject | undefined;
-  /** `reason` among them is shown as the entry's reason. */
+  /** A `reason` in here is shown as the entry's reason. */
   details?: Record<string, unknown>;
 }
 
-/** Adds a row, in the transaction of what it tells of. */
+/** Inserts a row in the transaction of the event. */
 export async function insertActivity(db: Database, activity: NewActivity): Promise<void> {
   const subject = activity.subject ?? subjectOf(activity);
   await db
@@ -41,7 +41,7 @@ export async function insertActivity(db: Database, activity: NewActivity): Promi
       project_id: activity.projectId ?? null,
       sandbox_id: activity.sandboxId ?? null,
       actor_kind: activity.actor.kind,
-      // A session's token comes and goes; who it was is the user.
+      // Session tokens are short-lived; the user identifies the actor.
       actor_id: activity.actor.kind === 'session' ? null : activity.actor.id,
       actor_user_id: activity.actor.userId,
       kind: activity.kind,

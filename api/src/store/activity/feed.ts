@@ -1,10 +1,10 @@
-// Reads the activity feed: one page is one query, served by the index that fits its filters. SQL
-// only; rows are written by activity.ts.
+// Reads the activity feed. One page is one query, served by the index that fits its filters. SQL
+// only; activity.ts writes the rows.
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { ActivityRow, Database } from '../database/schema.ts';
 
-/** Rows of one org, however else they are filtered. */
+/** The org is mandatory, whatever the other filters. */
 export interface FeedFilter {
   orgId: string;
   kind?: string | undefined;
@@ -12,7 +12,7 @@ export interface FeedFilter {
   sandboxId?: string | undefined;
 }
 
-/** Newest first; the rows of one transaction by their running number. */
+/** Newest first; rows of one transaction by sequence number. */
 export async function selectActivity(db: Database, filter: FeedFilter, page: PageRequest): Promise<Slice<ActivityRow>> {
   let query = db.selectFrom('activity').selectAll().where('org_id', '=', filter.orgId);
   if (filter.kind !== undefined) query = query.where('kind', '=', filter.kind);

@@ -1,10 +1,10 @@
-// The payment provider's events that were dealt with, so that each is dealt with once. SQL only.
+// Processed events of the payment provider, so that each is processed once. SQL only.
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-/** Longer than the provider can send an event again. */
+/** Longer than the provider's redelivery period. */
 const KEPT_DAYS = 60;
-/** How many old ones go with a new one: more than come. */
+/** Old events deleted per new event. More than one, so that deletion keeps up. */
 const CLEARED_AT_ONCE = 100;
 
 export async function hasPaymentEvent(db: Database, id: string): Promise<boolean> {
@@ -12,8 +12,8 @@ export async function hasPaymentEvent(db: Database, id: string): Promise<boolean
 }
 
 /**
- * Notes the event in the transaction of what it brings about. False when it is there already; one
- * that is being noted at the same time is waited for.
+ * Records the event in the transaction that applies it. Returns false if it is already recorded;
+ * waits for a concurrent insert of the same event.
  */
 export async function notePaymentEvent(
   trx: DatabaseTransaction,

@@ -1,11 +1,10 @@
-// The rows of subscriptions: which plan an org has. SQL only; what plans allow is said in the
-// catalogue.
+// Rows of subscriptions: the plan of each org. SQL only; the catalogue defines what plans allow.
 import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction, SubscriptionRow } from '../database/schema.ts';
 
-/** Gives a new org a plan that is in force from now on. */
+/** Gives a new org a plan, effective now. */
 export async function insertSubscription(db: Database, subscription: { orgId: string; plan: string }): Promise<void> {
   await db
     .insertInto('subscription')
@@ -13,7 +12,7 @@ export async function insertSubscription(db: Database, subscription: { orgId: st
     .execute();
 }
 
-/** Gives an org another plan, in force from now on, or the one it has again. */
+/** Replaces or renews an org's plan, effective now. */
 export async function writeSubscription(
   trx: DatabaseTransaction,
   subscription: { orgId: string; plan: string },
@@ -26,8 +25,8 @@ export async function writeSubscription(
     cancels_at: null,
     provider_subscription_id: null,
   };
-  // The periods of a plan that is in force go on, whatever the plan: what was used of this one
-  // stays used.
+  // A plan in force keeps its periods when the plan changes: usage in the current period stays
+  // counted.
   const unlessInForce = (column: 'started_at' | 'period_anchor'): ReturnType<typeof sql<Date>> =>
     sql<Date>`case when subscription.status = 'canceled' then ${begun} else ${sql.ref(`subscription.${column}`)} end`;
   await trx
@@ -44,7 +43,7 @@ export async function writeSubscription(
     .execute();
 }
 
-/** What the payment provider said of the subscription that the org has there. */
+/** State of the org's subscription as reported by the payment provider. */
 export interface PaidState {
   plan: string;
   status: SubscriptionStatus;
@@ -56,7 +55,7 @@ export interface PaidState {
   subscriptionId: string;
 }
 
-/** Writes it down; what was asked of the provider before this is out of date from now on. */
+/** Stores the state. Provider responses requested before this are stale from now on. */
 export async function writePaidSubscription(trx: DatabaseTransaction, orgId: string, paid: PaidState): Promise<void> {
   await trx
     .updateTable('subscription')
@@ -75,7 +74,7 @@ export async function writePaidSubscription(trx: DatabaseTransaction, orgId: str
     .execute();
 }
 
-/** The org whose subscription follows this one of the payment provider. */
+/** The org whose subscription follows this provider subscription. */
 export async function findOrgOfPaid(db: Database, subscriptionId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('subscription')
@@ -86,8 +85,7 @@ export async function findOrgOfPaid(db: Database, subscriptionId: string): Promi
 }
 
 /**
- * Remembers the payment provider's customer of the org, unless there is one; gives the one that
- * there is.
+ * Stores the org's customer at the payment provider unless one exists. Returns the stored customer.
  */
 export async function keepCustomer(db: Database, orgId: string, customerId: string): Promise<string> {
   const row = await db
@@ -100,8 +98,8 @@ export async function keepCustomer(db: Database, orgId: string, customerId: stri
 }
 
 /**
- * Puts a checkout in the place of the one before. False, and nothing done, when there is another by
- * now.
+ * Replaces the previous checkout. Returns false, and changes nothing, if another call replaced it
+ * first.
  */
 export async function replaceCheckout(
   trx: DatabaseTransaction,
@@ -122,8 +120,8 @@ export async function findSubscription(db: Database, orgId: string): Promise<Sub
 }
 
 /**
- * The row, locked until the transaction ends: whatever counts against the org's plan is counted by
- * one transaction after another.
+ * Locks the row until the transaction ends. Serialises transactions that count against the org's
+ * plan.
  */
 export async function lockSubscription(trx: DatabaseTransaction, orgId: string): Promise<SubscriptionRow | undefined> {
   return await trx
@@ -134,13 +132,13 @@ export async function lockSubscription(trx: DatabaseTransaction, orgId: string):
     .executeTakeFirst();
 }
 
-/** How many of the org's sandboxes count against its concurrent ones. */
+/** Number of the org's sandboxes that count as concurrent. */
 export async function countConcurrent(db: Database, orgId: string): Promise<number> {
   const row = await db
     .selectFrom('sandbox')
     .select(sql<number>`count(*)::int`.as('count'))
     .where('org_id', '=', orgId)
-    // Says to the planner that the index over living sandboxes will do.
+    // Lets the planner use the partial index over living sandboxes.
     .where('status', '<>', 'deleted')
     .where('status', 'in', statusesThat('concurrent'))
     .executeTakeFirstOrThrow();

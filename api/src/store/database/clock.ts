@@ -1,9 +1,8 @@
-// The database's clock: the one that metered time is counted by, whatever the clocks of the
-// replicas say. SQL only.
+// The database clock, by which time is metered whatever the replicas' clocks say. SQL only.
 import { sql } from 'kysely';
 import type { Database } from './schema.ts';
 
-/** Now, in whole milliseconds. */
+/** Current time in whole milliseconds. */
 export async function readClock(db: Database): Promise<Date> {
   const { rows } = await sql<{ at: Date }>`select date_trunc('milliseconds', clock_timestamp()) as at`.execute(db);
   const at = rows[0]?.at;

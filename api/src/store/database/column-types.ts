@@ -1,8 +1,8 @@
-// Kinds of columns that the tables have in common.
+// Column types shared by the tables.
 import type { ColumnType } from 'kysely';
 
 export type Instant = Date;
-/** Has a default. */
+/** Instant with a default. */
 export type GeneratedInstant = ColumnType<Date, Date | undefined, Date>;
 /** jsonb: read as a value, written as JSON text. */
 export type Json<T> = ColumnType<T, string, string>;

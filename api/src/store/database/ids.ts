@@ -1,5 +1,5 @@
-// Makes ids: a type prefix and 120 random bits in lowercase base32. The one place that does. Bearer
-// tokens are made in services/bearer-token.ts.
+// The only generator of ids: a type prefix and 120 random bits in lowercase base32. For bearer
+// tokens see services/access/bearer-token.ts.
 import { randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -15,7 +15,7 @@ export const ID_PREFIXES = {
   agentToken: 'agt_',
   invitation: 'inv_',
   oneTimeLink: 'lnk_',
-  /** Rows of the sign-in library other than users. */
+  /** Rows of the sign-in library except users. */
   signIn: 'sgn_',
   activity: 'act_',
   usageInterval: 'use_',
@@ -43,8 +43,8 @@ export function newId(kind: IdKind): string {
 }
 
 /**
- * Whether the text can be an id of the kind. Anything else is not worth a query (and may hold what
- * Postgres cannot read, such as NUL).
+ * True if the text can be an id of the kind. Other text is not worth a query, and may hold bytes
+ * that Postgres rejects, such as NUL.
  */
 export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(ID_PREFIXES[kind]) && /^[a-z]{3}_[a-z2-7]{24}$/.test(text);

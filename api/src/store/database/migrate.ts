@@ -1,6 +1,5 @@
-// Brings the database to the newest shape. Safe with any number of replicas starting at once:
-// Kysely's migrator holds an advisory lock while it looks and applies, and applies everything in
-// one transaction.
+// Migrates the database to the newest schema. Safe with any number of replicas starting at once:
+// Kysely's migrator holds an advisory lock and applies everything in one transaction.
 import { Migrator, type Migration } from 'kysely/migration';
 import * as identity from '../../../migrations/0001_identity.ts';
 import * as sandboxes from '../../../migrations/0002_sandboxes.ts';
@@ -40,8 +39,8 @@ const MIGRATIONS: Record<string, Migration> = {
 };
 
 /**
- * Applies what is missing, over a connection of its own; returns the names applied. Throws when one
- * failed: nothing of this run is then kept.
+ * Applies missing migrations over a dedicated connection; returns their names. Throws if a
+ * migration fails; the run is then rolled back.
  */
 export async function migrate(url: string): Promise<string[]> {
   let broken: Error | undefined;

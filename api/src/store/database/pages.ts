@@ -1,18 +1,17 @@
-// The one way a list is read, whole or a page of it: by the instant and then by what orders the
-// rows of one instant, both in the same direction, so that one index serves the order and the place
-// to go on from. SQL only; cursors are made in rules/page.ts.
+// Reads lists, whole or by page, ordered by an instant and then a tie-breaker. Both run in the same
+// direction, so one index serves the order and the cursor. SQL only; rules/page.ts makes cursors.
 import { sql, type SelectQueryBuilder, type StringReference } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 
 export interface ListOrder<DB, TB extends keyof DB> {
   /** A timestamptz column. */
   at: StringReference<DB, TB>;
-  /** A column that is unique among the rows of one instant. */
+  /** A column unique among rows of one instant. */
   tie: StringReference<DB, TB>;
   direction: 'asc' | 'desc';
 }
 
-/** Runs the query in the order, whole (`page` null) or one page of it. Either is one statement. */
+/** Runs the query in order, whole (`page` null) or one page. One statement either way. */
 export async function selectSlice<DB, TB extends keyof DB, Row>(
   query: SelectQueryBuilder<DB, TB, Row>,
   order: ListOrder<DB, TB>,
@@ -30,7 +29,7 @@ export async function selectSlice<DB, TB extends keyof DB, Row>(
       : ordered.where(
           sql<boolean>`(${at}, ${tie}) ${beyond} (timestamptz 'epoch' + ${after.atMicroseconds}::bigint * interval '1 microsecond', ${after.tie})`,
         );
-  // extract() is exact here: a numeric. One row more tells whether more follow.
+  // extract() is exact here: it returns a numeric. One extra row shows whether more follow.
   const found = (await rest
     .select([
       sql<string>`(extract(epoch from ${at}) * 1000000)::bigint`.as('place_at'),

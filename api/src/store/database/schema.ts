@@ -1,5 +1,5 @@
-// The tables as Kysely sees them, by name, and their rows. Mirrors ../../migrations; the columns
-// are said by subject, in tables-*.ts. Holds no queries.
+// The tables and their rows as Kysely types. Mirrors ../../migrations; tables-*.ts define the
+// columns by subject. Holds no queries.
 import type { Insertable, Kysely, Selectable, Transaction } from 'kysely';
 import type {
   AccountTable,

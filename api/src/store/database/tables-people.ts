@@ -1,8 +1,8 @@
-// The tables of people and of what they sign in and call with, as Kysely sees them (schema.ts);
-// columns are named as in the database.
+// Kysely types of the tables of people and their credentials (schema.ts). Columns are named as in
+// the database.
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
-/** The sign-in library's user table: its column names are camelCase. */
+/** Owned by the sign-in library: users. Its column names are camelCase. */
 export interface UserTable {
   id: string;
   name: string;
@@ -13,7 +13,9 @@ export interface UserTable {
   updatedAt: GeneratedInstant;
 }
 
-/** The sign-in library's: a login, which a refresh token or the console's cookie stands for. */
+/**
+ * Owned by the sign-in library: a sign-in, identified by a refresh token or the console's cookie.
+ */
 export interface LoginTable {
   id: string;
   expiresAt: Date;
@@ -26,7 +28,8 @@ export interface LoginTable {
 }
 
 /**
- * The sign-in library's: how a user signs in. `password` is a hash, of the provider `credential`.
+ * Owned by the sign-in library: sign-in methods of users. `password` is a hash, with the provider
+ * `credential`.
  */
 export interface AccountTable {
   id: string;
@@ -38,7 +41,7 @@ export interface AccountTable {
   updatedAt: Date;
 }
 
-/** The sign-in library's: short-lived values of its own, by name. */
+/** Owned by the sign-in library: its short-lived values, by name. */
 export interface VerificationTable {
   id: string;
   identifier: string;
@@ -49,7 +52,7 @@ export interface VerificationTable {
 }
 
 /**
- * The sign-in library's: a device that asks to be let in. Its `deviceCode` alone opens nothing:
+ * Owned by the sign-in library: devices waiting for approval. `deviceCode` alone opens nothing:
  * devices hold it with a signature.
  */
 export interface DeviceCodeTable {
@@ -60,7 +63,7 @@ export interface DeviceCodeTable {
   expiresAt: Date;
   status: string;
   lastPolledAt: Date | null;
-  /** In milliseconds. */
+  /** Milliseconds. */
   pollingInterval: number | null;
   clientId: string | null;
   scope: string | null;
@@ -96,7 +99,7 @@ export interface InvitationTable {
   email: string;
   role: string;
   invited_by: string | null;
-  /** null until the mail was sent. */
+  /** null until the mail is sent. */
   token_sha256: Buffer | null;
   created_at: GeneratedInstant;
   expires_at: Instant;

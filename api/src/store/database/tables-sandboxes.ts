@@ -1,5 +1,5 @@
-// The tables of hosts, projects and sandboxes and of what happens to them, as Kysely sees them
-// (schema.ts); columns are named as in the database.
+// Kysely types of the tables of hosts, projects, sandboxes and their events (schema.ts). Columns
+// are named as in the database.
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant, Json } from './column-types.ts';
@@ -36,7 +36,7 @@ export interface ProjectTable {
   sandbox_machine_hour_limit: number | null;
   wake_on_use: Generated<boolean>;
   metadata: ColumnType<Record<string, string | number | boolean>, string | undefined, string>;
-  /** Sealed with the key of the configuration (services/sealed.ts). */
+  /** Sealed with the configured key (services/context/sealed.ts). */
   repo_credentials_sealed: Buffer | null;
   created_by: string | null;
   created_at: GeneratedInstant;
@@ -64,9 +64,9 @@ export interface SandboxTable {
   expires_at: Instant | null;
   repository: string | null;
   branch: string | null;
-  /** `pending` until the clone has come to its end; null without a repository. */
+  /** `pending` until the clone finishes; null without a repository. */
   clone_status: 'pending' | 'cloned' | 'failed' | null;
-  /** The epoch that the clone's durable step was begun for. */
+  /** Epoch of the clone's durable step. */
   clone_epoch: number | null;
   clone_reason_code: string | null;
   clone_reason_message: string | null;
@@ -79,19 +79,19 @@ export interface SandboxTable {
   pending_vcpu: number | null;
   pending_memory_gb: number | null;
   pending_disk_gb: number | null;
-  /** The pending allocation was stored by a metrics sample, not asked for. */
+  /** The pending allocation comes from a metrics sample, not from a request. */
   pending_recommended: Generated<boolean>;
-  /** What is left on its host for a wake; null for nothing, or while it is awake. */
+  /** State on the host that a wake starts from; null for none, or while awake. */
   wakes_from: 'snapshot' | 'disk' | null;
   last_wake_at: Instant | null;
   last_wake_from: 'snapshot' | 'disk' | null;
   last_wake_reason: string | null;
   last_active_at: GeneratedInstant;
-  /** The step under way is to reach the pending allocation, which is reserved until it ends. */
+  /** A step is resizing to the pending allocation, which is reserved until the step ends. */
   resizing: Generated<boolean>;
   /**
-   * What stays reserved on its host until it is deleted; null unless it is being destroyed, and
-   * then, where it is not known, a machine.
+   * Reservation on the host while being destroyed; null otherwise. null while destroying means
+   * unknown and counts as a VM.
    */
   destroy_holds: 'machine' | 'disk' | 'nothing' | null;
   created_at: GeneratedInstant;
@@ -107,7 +107,7 @@ export interface IdempotencyKeyTable {
   created_at: GeneratedInstant;
 }
 
-/** Shares of the allocation in force, 0 to 1. */
+/** Fractions of the allocation in force, 0 to 1. */
 export interface MetricsSampleTable {
   id: string;
   sandbox_id: string;
@@ -133,7 +133,7 @@ export interface ActivityTable {
   kind: string;
   details: Json<Record<string, unknown>>;
   at: GeneratedInstant;
-  /** Orders rows whose `at` is the same. A bigint: text. */
+  /** Orders rows with the same `at`. A bigint: text. */
   seq: Generated<string>;
   request_id: string | null;
   subject_kind: string;

@@ -1,50 +1,42 @@
-// The tables of plans, payments and metered machine time, as Kysely sees them (schema.ts); columns
-// are named as in the database.
+// Kysely types of the tables of plans, payments and metered time (schema.ts). Columns are named as
+// in the database.
 import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 import type { Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
 export interface SubscriptionTable {
   org_id: string;
-  /** Its name in the plan catalogue. */
+  /** Name in the plan catalogue. */
   plan: string;
   /**
-   * `past_due`: the payment provider still tries to collect, and the plan stays in force.
-   * `canceled`: it is over.
+   * `past_due`: the payment provider is still trying to collect; the plan stays in force.
+   * `canceled`: ended.
    */
   status: SubscriptionStatus;
-  /** Of one that is paid for: when the provider made it. */
+  /** For a paid subscription: when the provider created it. */
   started_at: GeneratedInstant;
   /**
-   * Periods begin on this instant's day of the month and time of day, in UTC
-   * (rules/billing-period.ts); may be ahead, as of a trial.
+   * Periods start at this day of the month and time of day, in UTC (rules/billing/period.ts). May
+   * be in the future, e.g. for a trial.
    */
   period_anchor: GeneratedInstant;
-  /**
-   * Guardrail of the org's admins: the cap of a period in machine hours; null: none of their own.
-   */
+  /** Guardrail set by the org's admins: machine hours per period; null: none. */
   machine_hour_limit: number | null;
   overage_enabled: Generated<boolean>;
   canceled_at: Instant | null;
-  /** When it will be over, if that is known ahead. */
+  /** Scheduled end of the subscription, if known. */
   cancels_at: Instant | null;
-  /** The payment provider's customer, who stays when a subscription ends. */
+  /** The payment provider's customer. Kept when a subscription ends. */
   provider_customer_id: string | null;
-  /**
-   * The payment provider's subscription that the row follows; null: the plan is the operator's
-   * gift.
-   */
+  /** The provider subscription that the row follows; null: the operator granted the plan. */
   provider_subscription_id: string | null;
-  /** The checkout that was begun last. */
+  /** The most recent checkout. */
   provider_checkout_id: string | null;
-  /**
-   * Goes up with everything taken over from the provider: what was asked of it before is then out
-   * of date.
-   */
+  /** Raised with every state taken from the provider. Responses requested before that are stale. */
   provider_revision: Generated<number>;
 }
 
-/** Events of the payment provider that were dealt with. */
+/** Processed events of the payment provider. */
 export interface PaymentEventTable {
   id: string;
   kind: string;
@@ -64,23 +56,23 @@ export interface UsageIntervalTable {
   during: Generated<string>;
 }
 
-/** A closed interval that is in no sum yet. */
+/** A closed interval that is not summed yet. */
 export interface UsageUnrolledTable {
   interval_id: string;
   org_id: string;
-  /** Orders them by their closing. A bigint: text. */
+  /** Orders intervals by closing. A bigint: text. */
   seq: Generated<string>;
 }
 
-/** Where a billing period of the org begins. */
+/** Start of a billing period of the org. */
 export interface UsageCutTable {
   org_id: string;
   at: Instant;
 }
 
 /**
- * A stretch of time whose closed intervals are summed; `first_at` and `last_at` enclose what is in
- * the sums.
+ * A span of time whose closed intervals are summed; `first_at` and `last_at` enclose the summed
+ * time.
  */
 export interface UsageSpanTable {
   org_id: string;
@@ -94,7 +86,7 @@ export interface UsageSpanTable {
 export interface UsageTotalTable {
   org_id: string;
   level: 'day' | 'period';
-  /** Of its span. */
+  /** Start of the span. */
   starts_at: Instant;
   project_id: string;
   end_user_id: string | null;
@@ -105,19 +97,19 @@ export interface UsageTotalTable {
   ms: string;
 }
 
-/** Warnings given of a cap on machine hours. `scope_id`: an org's id or a project's. */
+/** Warnings sent about caps on machine hours. `scope_id`: an org or project id. */
 export interface UsageCapWarningTable {
   scope_id: string;
   period_starts_at: Instant;
   cap_hours: number;
   percent: number;
-  /** What it said: work stops at the cap, or goes on. */
+  /** Content of the warning: work stops at the cap (true) or continues. */
   enforced: boolean;
   org_id: string;
   warned_at: GeneratedInstant;
 }
 
-/** Who is at a cap that is enforced, since when that was first seen. */
+/** Scopes at an enforced cap, with the time of the first observation. */
 export interface UsageCapReachedTable {
   scope_id: string;
   org_id: string;

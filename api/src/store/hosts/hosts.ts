@@ -1,10 +1,10 @@
-// The rows of hosts, and how much of each is reserved by sandboxes. SQL only; which host is chosen
-// is said in rules/placement.ts.
+// Rows of hosts, and the capacity that sandboxes reserve on them. SQL only;
+// rules/hosts/placement.ts chooses the host.
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-/** What a host said of itself. */
+/** A host's report about itself. */
 export interface HostReport {
   id: string;
   url: string;
@@ -13,11 +13,11 @@ export interface HostReport {
   accelerator: string;
   capacity: { vcpu: number; memoryMib: number; diskGib: number };
   reserved: { vcpu: number; memoryMib: number; diskGib: number };
-  /** The largest machine it can make, whatever is free. */
+  /** Largest VM size the host supports, regardless of free capacity. */
   largest?: { vcpu: number; memoryMib: number; diskGib: number };
 }
 
-/** Notes a host's answer, seen now. */
+/** Stores a host's report and sets its last heartbeat to now. */
 export async function upsertHost(db: Database, report: HostReport): Promise<void> {
   const seen = {
     url: report.url,
@@ -42,7 +42,7 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     .execute();
 }
 
-/** The hosts that were seen at this address, with how long ago that was by the database's clock. */
+/** Hosts seen at this address, with the time since their last heartbeat by the database clock. */
 export async function listHostsAt(
   db: Database,
   url: string,
@@ -58,13 +58,13 @@ export async function listHostsAt(
     .execute();
 }
 
-/** When the host was last seen; undefined for one that never was. */
+/** Time of the host's last heartbeat; undefined for an unknown host. */
 export async function findHostSeen(db: Database, hostId: string): Promise<Date | undefined> {
   const row = await db.selectFrom('host').select('last_seen_at').where('id', '=', hostId).executeTakeFirst();
   return row?.last_seen_at;
 }
 
-/** The largest machine that the host can make, whatever is free. */
+/** Largest VM size the host supports, regardless of free capacity. */
 export async function findLargest(
   db: Database,
   hostId: string,
@@ -88,20 +88,19 @@ export interface HostFreeRow {
 }
 
 export interface HostFreeFilter {
-  /** Only hosts seen so lately; absent: all. */
+  /** Maximum age of the last heartbeat; absent: all hosts. */
   seenWithinMs?: number;
-  /** Only this one. */
+  /** Limits the list to this host. */
   hostId?: string;
-  /** What this sandbox has reserved counts as free. */
+  /** Counts this sandbox's reservation as free. */
   exceptSandboxId?: string;
 }
 
 /**
- * What is not reserved on hosts: capacity less what their sandboxes hold, and never more than the
- * largest machine the host can make. A sandbox that holds a machine holds its allocation, and what
- * is pending where that is larger while a step is to reach it (`resizing`); one that holds a disk
- * alone, its disk, unless nothing of it is left; one that is being destroyed, what it held when
- * that began.
+ * Free capacity of hosts: capacity minus reservations, at most the host's largest VM. A sandbox
+ * with a VM reserves its allocation, or the pending one if larger and a step is resizing to it
+ * (`resizing`). A sandbox with a disk alone reserves the disk, unless nothing of it is left. A
+ * sandbox being destroyed keeps the reservation it had when that began.
  */
 export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
   const seenWithinMs = filter.seenWithinMs ?? null;
@@ -128,15 +127,15 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
 }
 
 /**
- * Locks a host's row until the transaction ends, or `unlockHost` is called: reservations on one
- * host are made one after another.
+ * Locks a host's row until the transaction ends or `unlockHost` is called. Serialises reservations
+ * on the host.
  */
 export async function lockHost(trx: DatabaseTransaction, hostId: string): Promise<void> {
   await sql`savepoint host_locked`.execute(trx);
   await trx.selectFrom('host').select('id').where('id', '=', hostId).forNoKeyUpdate().executeTakeFirstOrThrow();
 }
 
-/** Lets go of the row locked last, and undoes whatever the transaction did since. */
+/** Releases the last locked row and rolls back everything the transaction did since. */
 export async function unlockHost(trx: DatabaseTransaction): Promise<void> {
   await sql`rollback to savepoint host_locked`.execute(trx);
 }

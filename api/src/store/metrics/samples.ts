@@ -1,5 +1,5 @@
-// The rows of metrics samples: what sandboxes used at the looks that were taken at them. SQL only;
-// rules/recommendation.ts reads meaning into them.
+// Rows of metrics samples: resource use of sandboxes. SQL only; rules/metrics/recommendation.ts
+// interprets them.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
@@ -10,7 +10,7 @@ export interface NewMetricsSample {
   uptimeSeconds: number;
   cpuBusyMs: number;
   allocation: Allocation;
-  /** Shares of the allocation, 0 to 1. */
+  /** Fractions of the allocation, 0 to 1. */
   cpuUsed: number | null;
   memoryUsed: number;
   diskUsed: number;
@@ -25,8 +25,7 @@ export async function insertMetricsSample(
     .values({
       id: newId('metricsSample'),
       sandbox_id: sample.sandboxId,
-      // The time of the statement: the transaction may have waited for the sandbox's row since its
-      // begin.
+      // Statement time: the transaction may have waited for the sandbox row since it began.
       at: sql<Date>`clock_timestamp()`,
       uptime_seconds: sample.uptimeSeconds,
       cpu_busy_ms: sample.cpuBusyMs,
@@ -41,7 +40,7 @@ export async function insertMetricsSample(
     .executeTakeFirstOrThrow();
 }
 
-/** The newest sample of between `minAgeMs` and `maxAgeMs` ago. */
+/** Newest sample with an age between `minAgeMs` and `maxAgeMs`. */
 export async function findSampleBefore(
   db: Database,
   sandboxId: string,
@@ -58,7 +57,7 @@ export async function findSampleBefore(
     .executeTakeFirst();
 }
 
-/** The sandbox's samples that are kept, newest first. */
+/** The sandbox's samples, newest first. */
 export async function listMetricsSamples(db: Database, sandboxId: string): Promise<MetricsSampleRow[]> {
   return await db
     .selectFrom('metrics_sample')
@@ -70,13 +69,13 @@ export async function listMetricsSamples(db: Database, sandboxId: string): Promi
 
 export interface SampleRetention {
   keptMs: number;
-  /** Samples older than this are thinned out to the one with most memory in use of each minute. */
+  /** Samples older than this are thinned to one a minute, the one with the most memory in use. */
   denseMs: number;
-  /** However they are spread. */
+  /** Upper limit, whatever their ages. */
   maxSamples: number;
 }
 
-/** Deletes the sandbox's samples that are not to be kept. The caller holds the sandbox's row. */
+/** Deletes the sandbox's surplus samples. The caller holds the sandbox row lock. */
 export async function trimMetricsSamples(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -95,16 +94,16 @@ export async function trimMetricsSamples(
 }
 
 /**
- * Deletes all samples of the sandbox. The caller holds the sandbox's row, as whoever notes a sample
- * does.
+ * Deletes all samples of the sandbox. The caller holds the sandbox row lock, as writers of samples
+ * do.
  */
 export async function deleteMetricsSamples(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
   await trx.deleteFrom('metrics_sample').where('sandbox_id', '=', sandboxId).execute();
 }
 
 /**
- * Removes at most `limit` samples older than `keptMs`, whosoever's, the oldest first, and passes
- * over those in use. Returns how many.
+ * Deletes at most `limit` samples of any sandbox older than `keptMs`, oldest first. Skips locked
+ * rows. Returns the number deleted.
  */
 export async function deleteOldMetricsSamples(db: Database, keptMs: number, limit: number): Promise<number> {
   const result = await sql`

@@ -1,5 +1,5 @@
-// The rows of invitations. SQL only; tokens are hashed before they come here. An invitation is
-// pending until it is accepted or revoked, or its time is up, by the database's clock.
+// Rows of invitations. SQL only; callers pass token hashes. An invitation is pending until it is
+// accepted, revoked or expired by the database clock.
 import type { Invitation } from '@berth/contract/orgs/invitations.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
@@ -71,8 +71,8 @@ export async function findInvitationByHash(
 }
 
 /**
- * Revokes what was neither accepted nor revoked; its token is kept, to say so to whoever comes with
- * it.
+ * Revokes an invitation that was neither accepted nor revoked. Its token is kept, so that its
+ * holder can be told of the revocation.
  */
 export async function markRevoked(
   trx: DatabaseTransaction,
@@ -90,8 +90,8 @@ export async function markRevoked(
 }
 
 /**
- * Revokes the invitation of the address that was neither accepted nor revoked; there is at most
- * one. Gives its id.
+ * Revokes the address's invitation that was neither accepted nor revoked (at most one). Returns its
+ * id.
  */
 export async function revokeEarlier(
   trx: DatabaseTransaction,
@@ -111,8 +111,8 @@ export async function revokeEarlier(
 }
 
 /**
- * Revokes the pending invitations that the person sent, but for those of the roles. Gives them, the
- * oldest first.
+ * Revokes the person's pending invitations, except for those of the roles. Returns them, oldest
+ * first.
  */
 export async function revokeSentBy(
   trx: DatabaseTransaction,
@@ -143,11 +143,11 @@ export async function markAccepted(trx: DatabaseTransaction, invitationId: strin
 export interface SentLately {
   total: number;
   sameAddress: number;
-  /** Until the oldest of those counted is an hour old. */
+  /** Time until the oldest counted invitation is an hour old. */
   secondsLeft: number;
 }
 
-/** How many invitations a person sent within the last hour, in all and to the address. */
+/** Number of invitations a person sent within the last hour, in total and to the address. */
 export async function countSentLately(db: Database, invitedBy: string, email: string): Promise<SentLately> {
   const toAddress = sql`filter (where email = ${email})`;
   return await db
@@ -164,19 +164,19 @@ export async function countSentLately(db: Database, invitedBy: string, email: st
     .executeTakeFirstOrThrow();
 }
 
-/** What the mail of an invitation tells. */
+/** Data for the mail of an invitation. */
 export interface InvitationForMail {
   email: string;
   role: string;
   expires_at: Date;
   org_name: string;
-  /** null: the account is gone. */
+  /** null: the account was deleted. */
   inviter_name: string | null;
 }
 
 /**
- * Gives an invitation that waits for its mail a token, which takes the place of an earlier one;
- * undefined when it does not wait (any more).
+ * Gives an invitation awaiting its mail a token, replacing an earlier one; undefined if it is not
+ * awaiting its mail.
  */
 export async function writeInvitationToken(
   trx: DatabaseTransaction,
@@ -210,8 +210,8 @@ export async function writeInvitationToken(
 }
 
 /**
- * Notes that the mail with the token went out; undefined when that is noted already, or another
- * token took its place.
+ * Records that the mail with the token was sent; undefined if already recorded, or if another token
+ * replaced it.
  */
 export async function markSent(
   trx: DatabaseTransaction,

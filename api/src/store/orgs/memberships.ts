@@ -1,5 +1,4 @@
-// The rows of memberships: who is in an org, in which role. SQL only. New ones are inserted in
-// identity.ts.
+// Rows of memberships: the members of orgs and their roles. SQL only. identity.ts inserts new ones.
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
@@ -14,14 +13,14 @@ export interface MemberRow {
 }
 
 /**
- * Makes changes of the org's memberships and invitations wait for one another until the transaction
- * ends: what is read after this is what the change is held against. Nothing else waits for it.
+ * Serialises changes of the org's memberships and invitations until the transaction ends. Read
+ * after this to validate the change. Nothing else waits for this lock.
  */
 export async function lockMemberships(trx: DatabaseTransaction, orgId: string): Promise<void> {
   await trx.selectFrom('org').select('id').where('id', '=', orgId).forNoKeyUpdate().execute();
 }
 
-/** The org's members, the longest-standing first. */
+/** The org's members, oldest membership first. */
 export async function listMembers(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<MemberRow>> {
   return await selectSlice(
     selectMembers(db, orgId),
@@ -34,7 +33,7 @@ export async function findMember(db: Database, orgId: string, userId: string): P
   return await selectMembers(db, orgId).where('membership.user_id', '=', userId).executeTakeFirst();
 }
 
-/** Whether the address, in lower case, is that of a member. */
+/** True if the address (lower case) belongs to a member. */
 export async function isMemberAddress(db: Database, orgId: string, email: string): Promise<boolean> {
   const found = await selectMembers(db, orgId)
     .where(sql<string>`lower("user"."email")`, '=', email)

@@ -1,5 +1,5 @@
-// The rows of projects. SQL only. Sealed credentials are read by one query of their own, and by
-// nothing that answers, lists or looks up a project.
+// Rows of projects. SQL only. One dedicated query reads sealed credentials; no query that returns,
+// lists or finds projects does.
 import { sql, type Updateable } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { isId } from '../database/ids.ts';
@@ -7,7 +7,7 @@ import { selectSlice } from '../database/pages.ts';
 import type { Database, DatabaseTransaction, NewProject, ProjectRow } from '../database/schema.ts';
 import type { ProjectTable } from '../database/tables-sandboxes.ts';
 
-/** A project's row without what is sealed. */
+/** A project row without its sealed columns. */
 export type ProjectRecord = Omit<ProjectRow, 'repo_credentials_sealed'> & { has_repo_credentials: boolean };
 
 const SHOWN = [
@@ -32,8 +32,8 @@ const SHOWN = [
 const HAS_REPO_CREDENTIALS = sql<boolean>`repo_credentials_sealed is not null`.as('has_repo_credentials');
 
 /**
- * The time of the statement, not of its transaction's beginning, which may have waited for the row
- * since: changes of one row are in order.
+ * Statement time, not transaction start: the transaction may have waited for the row since. Keeps
+ * changes of a row in order.
  */
 const NOW_IN_ORDER = sql<Date>`statement_timestamp()`;
 
@@ -45,12 +45,12 @@ export async function insertProject(db: Database, project: NewProject): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** A project of the given org; one of another org, or a deleted one, is not found. */
+/** A project of the org. Projects of other orgs and deleted projects are not found. */
 export async function findProject(db: Database, orgId: string, projectId: string): Promise<ProjectRecord | undefined> {
   return await selectOne(db, orgId, projectId).executeTakeFirst();
 }
 
-/** What is kept of a project for good, also once it is deleted; one of another org is not found. */
+/** Permanent facts of a project, deleted or not. Projects of other orgs are not found. */
 export async function findProjectEvenDeleted(
   db: Database,
   orgId: string,
@@ -62,10 +62,10 @@ export async function findProjectEvenDeleted(
 }
 
 /**
- * The same, locked until the transaction ends. `stay`: it is not deleted, for what is made in it;
- * any number may hold that. `change`: nobody else changes it; what is made in it goes on, for
- * creates that overlap would keep a change waiting for ever. `delete`: alone. Before any other lock
- * that the transaction takes on sandboxes, subscriptions or hosts.
+ * Locks a project of the org until the transaction ends. `stay`: prevents its deletion while
+ * something is created in it; shared. `change`: excludes other changes but not creates, since
+ * overlapping creates would starve a change. `delete`: exclusive. Take it before any lock on
+ * sandboxes, subscriptions or hosts.
  */
 export async function lockProject(
   trx: DatabaseTransaction,
@@ -78,7 +78,7 @@ export async function lockProject(
   return await (strength === 'change' ? query.forNoKeyUpdate() : query.forUpdate()).executeTakeFirst();
 }
 
-/** An org's projects, newest first, without deleted ones: all of them, or one page. */
+/** An org's projects, newest first, without deleted ones; all or one page. */
 export async function listProjects(
   db: Database,
   orgId: string,
@@ -97,7 +97,7 @@ export async function findOldestProject(db: Database, orgId: string): Promise<Pi
   return await query.orderBy('created_at').orderBy('id').limit(1).executeTakeFirst();
 }
 
-/** How many sandboxes the project has, of any status but deleted. */
+/** Number of the project's sandboxes, of any status except deleted. */
 export async function countSandboxes(db: Database, project: Pick<ProjectRow, 'id' | 'org_id'>): Promise<number> {
   const { count } = await db
     .selectFrom('sandbox')
@@ -114,7 +114,7 @@ export type ProjectChange = Omit<
   'id' | 'org_id' | 'created_by' | 'created_at' | 'updated_at' | 'deleted_at'
 >;
 
-/** The caller holds the row's lock. */
+/** The caller holds the row lock. */
 export async function updateProject(
   trx: DatabaseTransaction,
   projectId: string,
@@ -124,14 +124,14 @@ export async function updateProject(
 }
 
 /**
- * Keeps the row, for what tells of the project, without its credentials. The caller holds the row's
- * lock.
+ * Marks the project deleted and drops its credentials. The row stays because other rows refer to
+ * it. The caller holds the row lock.
  */
 export async function markProjectDeleted(trx: DatabaseTransaction, projectId: string): Promise<ProjectRecord> {
   return await write(trx, projectId, { repo_credentials_sealed: null, deleted_at: NOW_IN_ORDER });
 }
 
-/** The sealed credentials; null when there are none, or no such project any more. */
+/** The sealed credentials; null if there are none or the project is deleted. */
 export async function findSealedRepoCredentials(db: Database, projectId: string): Promise<Buffer | null> {
   const row = await db
     .selectFrom('project')

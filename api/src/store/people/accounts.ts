@@ -1,18 +1,17 @@
-// What becomes of a user's account: found by its address, given its name and address, held to be
-// verified. SQL only; passwords are sign-in's.
+// Rows of user accounts: lookup by address, name and address changes, verification. SQL only;
+// sign-in owns passwords.
 import { sql } from 'kysely';
 import type { Database, UserRow } from '../database/schema.ts';
 import type { OneTimeLinkTable } from '../database/tables-people.ts';
 
-/** @param email in lower case, as all of them are stored */
+/** @param email in lower case, as stored */
 export async function findUserByEmail(db: Database, email: string): Promise<UserRow | undefined> {
   return await db.selectFrom('user').selectAll().where('email', '=', email).executeTakeFirst();
 }
 
 /**
- * Makes changes of the account's password and of its links, and the invitations that the user
- * sends, wait for one another until the transaction ends. Comes before any lock on passwords and
- * links, and after that on an org.
+ * Serialises changes of the account's password and links, and invitations by the user, until the
+ * transaction ends. Lock order: this, then passwords and links, then an org.
  */
 export async function lockUser(trx: Database, userId: string): Promise<void> {
   await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
@@ -30,7 +29,6 @@ export async function updateUser(
     .execute();
 }
 
-/** Whether the user can sign in with a password. */
 export async function hasPassword(db: Database, userId: string): Promise<boolean> {
   const row = await db
     .selectFrom('account')
@@ -42,7 +40,7 @@ export async function hasPassword(db: Database, userId: string): Promise<boolean
   return row !== undefined;
 }
 
-/** Removes links of the user that were not used: they stop working with the commit. */
+/** Deletes the user's unused links. They stop working with the commit. */
 export async function deleteUnusedLinks(
   db: Database,
   userId: string,

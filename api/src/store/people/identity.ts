@@ -1,4 +1,4 @@
-// The rows of users, orgs and memberships. SQL only.
+// Rows of users, orgs and memberships. SQL only.
 import { sql } from 'kysely';
 import type { Database, OrgRow, UserRow } from '../database/schema.ts';
 
@@ -31,7 +31,7 @@ export async function findOrg(db: Database, orgId: string): Promise<OrgRow | und
   return await db.selectFrom('org').selectAll().where('id', '=', orgId).executeTakeFirst();
 }
 
-/** A user's role in an org; undefined when not a member. */
+/** A user's role in an org; undefined if not a member. */
 export async function findRole(db: Database, orgId: string, userId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('membership')
@@ -44,9 +44,7 @@ export async function findRole(db: Database, orgId: string, userId: string): Pro
 
 export type MemberOrgRow = OrgRow & { role: string };
 
-/**
- * The orgs a user is a member of, the oldest membership first; with `onlyOrgId`, at most that one.
- */
+/** Orgs of a user, oldest membership first; with `onlyOrgId`, at most that org. */
 export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: string | null): Promise<MemberOrgRow[]> {
   let query = db
     .selectFrom('membership')
@@ -59,8 +57,8 @@ export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: st
 }
 
 /**
- * The first org of this installation with the first of its owners; undefined before the first
- * start's bootstrap.
+ * The first org of this installation with its first owner; undefined before the bootstrap of the
+ * first start.
  */
 export async function findFirstOrg(
   db: Database,
@@ -82,8 +80,8 @@ export async function findFirstOrg(
 }
 
 /**
- * Makes concurrent first starts wait for one another until the transaction ends. The number is this
- * lock's own.
+ * Serialises concurrent first starts until the transaction ends. The number identifies this lock
+ * alone.
  */
 export async function lockBootstrap(db: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(7234918200165001)`.execute(db);

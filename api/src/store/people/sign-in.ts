@@ -1,10 +1,10 @@
-// The rows of sign-in that the service writes and reads itself beside the sign-in library:
-// passwords, devices that wait, what has had its time. SQL only.
+// Rows of sign-in that the service itself reads and writes beside the sign-in library: passwords,
+// waiting devices, expired rows. SQL only.
 import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-/** The library's name for accounts with a password; their `accountId` is the user's id. */
+/** The library's provider name for password accounts. Their `accountId` is the user id. */
 const PASSWORD_PROVIDER = 'credential';
 
 export interface PasswordRow {
@@ -13,7 +13,7 @@ export interface PasswordRow {
   passwordHash: string;
 }
 
-/** The password of the account with the address (in lower case); undefined when there is none. */
+/** Password of the account with the address (lower case); undefined if there is none. */
 export async function findPassword(db: Database, email: string): Promise<PasswordRow | undefined> {
   const row = await db
     .selectFrom('user')
@@ -28,12 +28,12 @@ export async function findPassword(db: Database, email: string): Promise<Passwor
 }
 
 /**
- * Whether the user's password is still this one; null: none. Waits for who changes it at this
- * moment.
+ * True if the user's password hash is still this one (null: no password). Waits for a concurrent
+ * change.
  */
 export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
-  // Of the user, as `putPassword` locks it: there may be no password yet that could be waited for.
-  // What it wrote is seen by the statement after this.
+  // Locks the user row, as `putPassword` does: a password row to wait for may not exist yet. The
+  // next statement sees the committed change.
   await db.selectFrom('user').select('id').where('id', '=', userId).forShare().execute();
   const row = await db
     .selectFrom('account')
@@ -44,7 +44,7 @@ export async function isPassword(db: Database, userId: string, passwordHash: str
   return (row?.password ?? null) === passwordHash;
 }
 
-/** Makes a user; false when the address (in lower case) has one. */
+/** Creates a user; false if the address (lower case) is taken. */
 export async function insertNewUser(
   trx: DatabaseTransaction,
   user: { id: string; name: string; email: string; emailVerified: boolean },
@@ -58,9 +58,10 @@ export async function insertNewUser(
   return made !== undefined;
 }
 
-/** Gives the user a password, in place of one it has. False when there is no such user. */
+/** Sets or replaces the user's password. Returns false if there is no such user. */
 export async function putPassword(trx: DatabaseTransaction, userId: string, passwordHash: string): Promise<boolean> {
-  // Held until the end: two changes at once would otherwise both find no password and add one each.
+  // Held until commit. Otherwise two concurrent changes would both find no password and each insert
+  // one.
   const user = await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().executeTakeFirst();
   if (user === undefined) return false;
   const changed = await trx
@@ -88,9 +89,7 @@ export async function deleteLoginsOfUser(db: Database, userId: string): Promise<
   await db.deleteFrom('session').where('userId', '=', userId).execute();
 }
 
-/**
- * Whether somebody invited the address (in lower case), and the invitation can still be accepted.
- */
+/** True if the address (lower case) has an invitation that can still be accepted. */
 export async function hasPendingInvitation(db: Database, email: string): Promise<boolean> {
   const row = await db
     .selectFrom('invitation')
@@ -104,7 +103,7 @@ export async function hasPendingInvitation(db: Database, email: string): Promise
   return row !== undefined;
 }
 
-/** Removes all session tokens of a login but the newest ones. */
+/** Deletes all but the newest session tokens of a sign-in. */
 export async function deleteOldestSessionTokens(db: Database, loginId: string, kept: number): Promise<void> {
   await sql`
     delete from session_token where id = any(array(
@@ -118,7 +117,7 @@ export interface DeviceRow {
   status: string;
 }
 
-/** A device whose code has not had its time; undefined when there is none. */
+/** A device with an unexpired code; undefined if there is none. */
 export async function findDevice(db: Database, userCode: string): Promise<DeviceRow | undefined> {
   return await db
     .selectFrom('deviceCode')
@@ -129,8 +128,8 @@ export async function findDevice(db: Database, userCode: string): Promise<Device
 }
 
 /**
- * A person's decision about a device that waits; of any number of decisions the first counts. False
- * when it does not wait.
+ * Decides about a waiting device. The first decision wins; returns false if the device is not
+ * waiting.
  */
 export async function decideDevice(
   db: Database,
@@ -149,8 +148,8 @@ export async function decideDevice(
 }
 
 /**
- * Who approved a device that has not come for it yet, and their password; undefined when nobody
- * did.
+ * Approver of a device that has not fetched the approval yet, with their password hash; undefined
+ * if not approved.
  */
 export async function findApproval(
   db: Database,
@@ -168,7 +167,7 @@ export async function findApproval(
     .executeTakeFirst();
 }
 
-/** Takes back what the user approved and no device has come for yet. */
+/** Withdraws the user's approvals that no device has fetched yet. */
 export async function denyApprovedDevices(trx: DatabaseTransaction, userId: string): Promise<void> {
   await trx
     .updateTable('deviceCode')
@@ -179,12 +178,12 @@ export async function denyApprovedDevices(trx: DatabaseTransaction, userId: stri
 }
 
 /**
- * How long what has had its time is kept: a poll of an expired code, or a call with an expired
- * token, is answered with the reason for a while.
+ * Retention of expired rows: a poll of an expired code, or a call with an expired token, gets the
+ * reason for this long.
  */
 const KEPT_HOURS = 24;
 
-/** What goes when its time is up, and when that is. */
+/** Tables with an expiry, and the expiry column. */
 const EXPIRING = {
   session_token: 'expires_at',
   session: 'expiresAt',
@@ -196,8 +195,8 @@ export type ExpiringTable = keyof typeof EXPIRING;
 export const EXPIRING_TABLES = Object.keys(EXPIRING) as ExpiringTable[];
 
 /**
- * Removes at most `limit` rows whose time was up long ago, the oldest first, and passes over those
- * in use. Returns how many.
+ * Deletes at most `limit` rows past their retention, oldest first. Skips locked rows. Returns the
+ * number deleted.
  */
 export async function deleteExpired(db: Database, table: ExpiringTable, limit: number): Promise<number> {
   const end = sql.ref(EXPIRING[table]);

@@ -1,5 +1,5 @@
-// The rows of public preview links, and what is read to decide about a visit to a preview. SQL
-// only; tokens are derived in services/preview-token.ts and never come here.
+// Rows of public preview links, and the facts behind preview access decisions. SQL only; tokens are
+// derived in services/previews/token.ts and never passed here.
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
@@ -41,7 +41,7 @@ export async function listOutstandingLinks(
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
-/** How many those are. */
+/** Number of the links that {@link listOutstandingLinks} returns. */
 export async function countOutstandingLinks(db: Database, sandboxId: string): Promise<number> {
   const counted = selectOutstanding(db, sandboxId).select(sql<number>`count(*)::int`.as('count'));
   return (await counted.executeTakeFirstOrThrow()).count;
@@ -56,9 +56,8 @@ function selectOutstanding(db: Database, sandboxId: string) {
 }
 
 /**
- * Removes at most `limit` links that expired long ago, revoked or not, the oldest first, and passes
- * over those in use. Returns how many. Nothing refers to them: the feed keeps what it tells of them
- * itself.
+ * Deletes at most `limit` links past their retention, revoked or not, oldest first. Skips locked
+ * rows. Returns the number deleted. No row refers to a link: activity rows copy their facts.
  */
 export async function deleteOldPreviewLinks(db: Database, limit: number): Promise<number> {
   const result = await sql`
@@ -68,7 +67,6 @@ export async function deleteOldPreviewLinks(db: Database, limit: number): Promis
   return Number(result.numAffectedRows ?? 0);
 }
 
-/** A link of the sandbox. */
 export async function findPreviewLink(
   db: Database,
   sandboxId: string,
@@ -83,8 +81,8 @@ export async function findPreviewLink(
 }
 
 /**
- * Revokes a link of the sandbox and tells every replica when the transaction commits. Of any number
- * of callers exactly one gets the row.
+ * Revokes a link of the sandbox and notifies every replica at commit. Exactly one of any number of
+ * callers gets the row.
  */
 export async function revokePreviewLink(
   trx: DatabaseTransaction,
@@ -103,17 +101,14 @@ export async function revokePreviewLink(
   return row;
 }
 
-/**
- * Notes that a link was used now, unless that was noted within the last minute. Skips a row that
- * somebody else is writing.
- */
+/** Records a use of the link, at most once a minute. Skips a row that is being written. */
 export async function touchPreviewLink(db: Database, linkId: string): Promise<void> {
   await sql`update preview_link set last_used_at = now()
     where id = (select id from preview_link where id = ${linkId} for no key update skip locked)
       and (last_used_at is null or last_used_at <= now() - interval '1 minute')`.execute(db);
 }
 
-/** A public link by its id, with its sandbox. Times are judged by the database's clock. */
+/** A public link with its sandbox. The database clock decides expiry. */
 export interface PublicVisitRow {
   sandbox: LocatedSandboxRow;
   port: number;
@@ -151,10 +146,10 @@ export async function findPublicVisit(db: Database, linkId: string): Promise<Pub
   };
 }
 
-/** A sandbox with what one login's person is in its org. */
+/** A sandbox with the role in its org of the signed-in person. */
 export interface TeamVisitRow {
   sandbox: LocatedSandboxRow;
-  /** The login is the person's, and has neither ended nor expired. */
+  /** The sign-in is the person's, and has neither ended nor expired. */
   signedIn: boolean;
   /** null: not a member. */
   role: string | null;

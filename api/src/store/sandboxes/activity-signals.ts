@@ -1,13 +1,13 @@
-// Signs of use in the rows of sandboxes, and the rows that may be put to sleep for want of them.
-// SQL only; what idle means is said in rules/idleness.ts.
+// Signs of use in sandbox rows, and candidates for auto-sleep. SQL only;
+// rules/sandboxes/idleness.ts defines idle.
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import type { Database } from '../database/schema.ts';
 
 /**
- * Notes that an awake sandbox is used now, unless that was noted within `quietMs`; resolves with
- * whether it was awake at that moment. Waits for whoever changes the row: after `true`, a
- * transition that begins finds the sign of use.
+ * Records a use of an awake sandbox, at most once per `quietMs`; resolves with whether the sandbox
+ * was awake. Waits for a concurrent change of the row: after `true`, any later transition sees the
+ * sign of use.
  */
 export async function touchAwake(db: Database, sandboxId: string, quietMs: number): Promise<boolean> {
   const awake = statusesThat('awake');
@@ -17,15 +17,12 @@ export async function touchAwake(db: Database, sandboxId: string, quietMs: numbe
     db,
   );
   if (touched.numAffectedRows === 1n) return true;
-  // A second statement, so that it sees what a transition that the first one waited for has
-  // committed.
+  // A second statement sees the commit of a transition that the first one waited for.
   const row = await db.selectFrom('sandbox').select('status').where('id', '=', sandboxId).executeTakeFirst();
   return row !== undefined && awake.includes(row.status);
 }
 
-/**
- * What the idleness of a sandbox depends on. `now` is the database's clock, as `lastActiveAt` is.
- */
+/** Inputs of the idleness rule. `now` and `lastActiveAt` are by the database clock. */
 export interface SleeperRow {
   id: string;
   orgId: string;
@@ -39,10 +36,7 @@ export interface SleeperRow {
   hostUrl: string;
 }
 
-/**
- * Awake, persistent `sleep_resume` sandboxes with a host, of projects that have not turned sleeping
- * by itself off.
- */
+/** Awake, persistent `sleep_resume` sandboxes with a host, of projects with auto-sleep enabled. */
 export async function listPossibleSleepers(db: Database): Promise<SleeperRow[]> {
   const { rows } = await sql<SleeperRow>`
     select s.id, s.org_id as "orgId", s.epoch, s.status, s.mode, s.persistence_policy as "persistencePolicy",

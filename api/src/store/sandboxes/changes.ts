@@ -1,21 +1,21 @@
-// Tells whoever waits that a sandbox's row changed, whichever replica changed it: one LISTEN
-// connection a process. It carries no state: a waiter reads the row again. When the connection
-// breaks, every waiter is woken to look for itself.
+// Notifies waiters of changes to sandbox rows by any replica, over one LISTEN connection per
+// process. Notices carry no state: a waiter reads the row again. A broken connection wakes every
+// waiter.
 import { Client } from 'pg';
 
-/** Postgres channel; the payload is the sandbox's id. `writeSandboxStatus` notifies on it. */
+/** Postgres channel; the payload is the sandbox id. `writeSandboxStatus` notifies on it. */
 export const SANDBOX_CHANGES_CHANNEL = 'berth_sandbox_changes';
 
 const RECONNECT_MS = 500;
 /**
- * A notice can be lost with a connection; no waiter sleeps longer than this without looking again.
+ * Longest sleep of a waiter before it reads the row again: a notice can be lost with a connection.
  */
 const LOOK_AGAIN_MS = 1_000;
 
 export interface SandboxWatch {
   /**
-   * Resolves at the next change since the last call (at once if there was one), after a while at
-   * the latest, or when the signal aborts: with whether there may have been a change.
+   * Resolves at the next change since the last call (at once if there was one), after
+   * LOOK_AGAIN_MS, or when the signal aborts. The value says whether there may have been a change.
    */
   next(signal: AbortSignal): Promise<boolean>;
   close(): void;
@@ -34,7 +34,7 @@ export class SandboxChanges {
     this.#onError = onError;
   }
 
-  /** Resolves when listening. Later breaks are mended in the background. */
+  /** Resolves once listening. Reconnects in the background. */
   async start(): Promise<void> {
     const client = new Client({
       connectionString: this.#url,
@@ -52,9 +52,7 @@ export class SandboxChanges {
     await client.query(`listen ${SANDBOX_CHANGES_CHANNEL}`);
   }
 
-  /**
-   * Starts to note changes of one sandbox. Watch first, then read the row: no change falls between.
-   */
+  /** Starts to record changes of one sandbox. Watch first, then read the row, to miss no change. */
   watch(sandboxId: string): SandboxWatch {
     let changed = false;
     let resolveNext: (() => void) | undefined;
@@ -107,7 +105,7 @@ export class SandboxChanges {
     if (this.#closed || this.#client !== client) return;
     this.#client = undefined;
     this.#onError(error);
-    // It may still be open: a LISTEN can fail on a connection that works.
+    // LISTEN can fail on a working connection, so it may still be open.
     client.end().catch(this.#onError);
     for (const sandboxId of this.#waiters.keys()) this.#wake(sandboxId);
     this.#reconnect = setTimeout(() => {

@@ -1,10 +1,10 @@
-// When ephemeral sandboxes end. SQL only; the instants are the database's, so that replicas need
-// not agree on the time.
+// Expiry of ephemeral sandboxes. SQL only, on the database clock, so replicas need not agree on the
+// time.
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction, SandboxRow } from '../database/schema.ts';
 
 /**
- * Sandboxes that expired at least `overdueMs` ago and were not ended yet, the longest overdue
+ * Sandboxes that expired at least `overdueMs` ago and are not being destroyed, longest overdue
  * first, at most `limit`.
  */
 export async function listExpired(db: Database, overdueMs: number, limit: number): Promise<string[]> {
@@ -12,7 +12,7 @@ export async function listExpired(db: Database, overdueMs: number, limit: number
     .selectFrom('sandbox')
     .select('id')
     .where('expires_at', '<=', sql<Date>`clock_timestamp() - make_interval(secs => ${overdueMs / 1_000})`)
-    // As in the index over them: neither can be ended again.
+    // Matches the partial index. Both are beyond expiry.
     .where('status', 'not in', ['destroying', 'deleted'])
     .orderBy('expires_at')
     .limit(limit)
@@ -20,10 +20,7 @@ export async function listExpired(db: Database, overdueMs: number, limit: number
   return rows.map((row) => row.id);
 }
 
-/**
- * Whether the sandbox's time is up. To be asked under its row's lock: a renewal may have come in
- * between.
- */
+/** True if the sandbox has expired. Call under its row lock, so that no renewal intervenes. */
 export async function hasExpired(trx: DatabaseTransaction, sandboxId: string): Promise<boolean> {
   const row = await trx
     .selectFrom('sandbox')
@@ -35,8 +32,8 @@ export async function hasExpired(trx: DatabaseTransaction, sandboxId: string): P
 }
 
 /**
- * Moves the expiry by one time to live; undefined, with nothing changed, when it has passed. The
- * caller holds the row's lock.
+ * Extends the expiry by one time to live; undefined, with nothing changed, if it has passed. The
+ * caller holds the row lock.
  */
 export async function extendExpiry(
   trx: DatabaseTransaction,

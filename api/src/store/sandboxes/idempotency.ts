@@ -1,4 +1,4 @@
-// The rows of idempotency keys: which create was asked for with which key. SQL only.
+// Rows of idempotency keys of creates. SQL only.
 import { IDEMPOTENCY_KEY } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction, IdempotencyKeyRow } from '../database/schema.ts';
@@ -8,8 +8,8 @@ export type NewIdempotencyKey = Omit<IdempotencyKeyRow, 'created_at'>;
 const OLDEST_KEPT = sql<Date>`now() - make_interval(hours => ${IDEMPOTENCY_KEY.keptHours})`;
 
 /**
- * Notes a key, or takes over one that is too old to count; false when the org used it lately. Waits
- * for whoever notes the same key at this moment, and then holds the row until the transaction ends.
+ * Inserts a key, or takes over an expired one; false if the org used the key recently. Waits for a
+ * concurrent insert of the same key, then holds the row until the transaction ends.
  */
 export async function insertIdempotencyKey(trx: DatabaseTransaction, key: NewIdempotencyKey): Promise<boolean> {
   const noted = await trx
@@ -40,8 +40,8 @@ export async function findIdempotencyKey(
 }
 
 /**
- * Removes at most `limit` keys that are too old to count, the oldest first, and passes over those
- * in use. Returns how many.
+ * Deletes at most `limit` expired keys, oldest first. Skips locked rows. Returns the number
+ * deleted.
  */
 export async function deleteOldIdempotencyKeys(db: Database, limit: number): Promise<number> {
   const result = await sql`

@@ -6,7 +6,7 @@ import { sql, type SelectQueryBuilder } from 'kysely';
 import { allocationOf, type WakeSource } from './sandboxes.ts';
 import type { Database, SandboxRow, Tables } from '../database/schema.ts';
 
-/** A sandbox as far as its machine is concerned. */
+/** Columns of a sandbox that concern its VM. */
 export interface SandboxFence {
   id: string;
   epoch: number;
@@ -19,13 +19,13 @@ export interface SandboxFence {
   allocation: Allocation;
 }
 
-/** The host's sandboxes that have a machine, or what is left of one, there. */
+/** Sandboxes that have a VM, or the remains of one, on the host. */
 export async function listOnHost(db: Database, hostId: string): Promise<SandboxFence[]> {
   const rows = await selectFences(db).where('host_id', '=', hostId).where('status', '<>', 'deleted').execute();
   return rows.map(toFence);
 }
 
-/** The host's sandboxes whose guest is believed to answer. */
+/** Sandboxes on the host whose guest should be reachable. */
 export async function listAwakeOnHost(db: Database, hostId: string): Promise<SandboxFence[]> {
   const rows = await selectFences(db)
     .where('host_id', '=', hostId)
@@ -34,7 +34,7 @@ export async function listAwakeOnHost(db: Database, hostId: string): Promise<San
   return rows.map(toFence);
 }
 
-/** Those of the given sandboxes that exist, deleted ones included. */
+/** The given sandboxes that exist, including deleted ones. */
 export async function findFences(db: Database, sandboxIds: string[]): Promise<Map<string, SandboxFence>> {
   if (sandboxIds.length === 0) return new Map();
   const rows = await selectFences(db).where('id', 'in', sandboxIds).execute();
@@ -48,8 +48,7 @@ export async function listUnattended(
   stepKinds: readonly string[],
 ): Promise<SandboxFence[]> {
   const rows = await selectFences(db)
-    // Says to the planner that an index over living sandboxes will do: deleted ones stay, and
-    // become many.
+    // Lets the planner use a partial index over living sandboxes. Deleted rows stay and accumulate.
     .where('status', '<>', 'deleted')
     .where((row) => row.or([row('status', 'not in', statusesThat('settled')), row('resizing', '=', true)]))
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)
@@ -71,7 +70,7 @@ export async function listUnattendedClones(db: Database, quietMs: number, stepKi
     .selectFrom('sandbox')
     .select('id')
     .where('clone_status', '=', 'pending')
-    // As in the index over them.
+    // Matches the partial index.
     .where('status', '<>', 'deleted')
     .where('status', 'in', statusesThat('awake'))
     .where('updated_at', '<', sql<Date>`now() - make_interval(secs => ${quietMs / 1_000})`)

@@ -1,5 +1,5 @@
-// The rows of sandboxes. SQL only: which transition is legal is asked of the contract's state
-// table, through services/sandbox-transition.ts.
+// Rows of sandboxes. SQL only; the contract's state table defines legal transitions, enforced by
+// services/sandboxes/transition.ts.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type UpdateObject } from 'kysely';
@@ -9,8 +9,8 @@ import { SANDBOX_CHANGES_CHANNEL } from './changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from '../database/schema.ts';
 
 /**
- * An ephemeral sandbox expires its time to live after `created_at`, which is now() too, unless its
- * expiry is said.
+ * Inserts a sandbox. An ephemeral sandbox expires its time to live after `created_at` (now()),
+ * unless an expiry is given.
  */
 export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<SandboxRow> {
   const { ttl_seconds: ttlSeconds = null, expires_at: said } = sandbox;
@@ -25,7 +25,7 @@ export async function insertSandbox(db: Database, sandbox: NewSandbox): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** A sandbox with the address of the host its machine is on; null when no host was chosen. */
+/** A sandbox with the address of its VM's host; null before a host is chosen. */
 export type LocatedSandboxRow = SandboxRow & { host_url: string | null };
 
 export async function findSandbox(db: Database, sandboxId: string): Promise<LocatedSandboxRow | undefined> {
@@ -38,14 +38,14 @@ export async function findSandbox(db: Database, sandboxId: string): Promise<Loca
     .executeTakeFirst();
 }
 
-/** The row, locked until the transaction ends. */
+/** Locks the row until the transaction ends. */
 export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): Promise<SandboxRow | undefined> {
   return await trx.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).forUpdate().executeTakeFirst();
 }
 
 /**
  * An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with
- * exactly it.
+ * exactly that id.
  */
 export async function listSandboxes(
   db: Database,
@@ -60,7 +60,7 @@ export async function listSandboxes(
 
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
 
-/** The size in force. */
+/** The allocation in force. */
 export function allocationOf(
   row: Pick<SandboxRow, 'allocated_vcpu' | 'allocated_memory_gb' | 'allocated_disk_gb'>,
 ): Allocation {
@@ -68,21 +68,21 @@ export function allocationOf(
 }
 
 /**
- * The size that is stored for the next wake, or that a step under way is to reach; null for none.
+ * The allocation stored for the next wake, or the target of a resize in progress; null for none.
  */
 export function pendingOf(row: SandboxRow): Allocation | null {
   const { pending_vcpu: vcpu, pending_memory_gb: memoryGb, pending_disk_gb: diskGb } = row;
   return vcpu === null || memoryGb === null || diskGb === null ? null : { vcpu, memoryGb, diskGb };
 }
 
-/** What a wake can start from. */
+/** State from which a wake can start. */
 export type WakeSource = 'snapshot' | 'disk';
 
-/** Sizes that change together with a status, or by themselves. What is absent stays as it is. */
+/** Size columns that change with a status or alone. Absent fields stay unchanged. */
 export interface SizeChange {
-  /** What the guest was verified to have. */
+  /** Allocation verified in the guest. */
   allocated?: Allocation | undefined;
-  /** What it shall have with its next wake; null for nothing more. */
+  /** Allocation from the next wake on; null clears it. */
   pending?: Allocation | null | undefined;
 }
 
@@ -92,19 +92,19 @@ export interface StatusChange extends SizeChange {
   status: SandboxStatus;
   reason: { code: string; message: string } | null;
   wakesFrom: WakeSource | null;
-  /** The step that begins is to reach the pending allocation. */
+  /** The step that begins resizes to the pending allocation. */
   resizing?: boolean | undefined;
-  /** How it was woken, with the end of a wake. */
+  /** Start state and reason of a wake that succeeded. */
   woke?: { from: WakeSource; reason: string | null } | undefined;
-  /** What stays reserved on its host, where it begins to be destroyed. */
+  /** Reservation on its host from the start of a destroy. */
   destroyHolds: SandboxRow['destroy_holds'];
-  /** It begins to be awake, which counts as a sign of use. */
+  /** The sandbox becomes awake, which counts as a sign of use. */
   active: boolean;
 }
 
 /**
- * Writes a status (and its epoch) and tells every replica when the transaction commits. The caller
- * holds the row's lock.
+ * Writes a status and its epoch, and notifies every replica at commit. The caller holds the row
+ * lock.
  */
 export async function writeSandboxStatus(trx: DatabaseTransaction, change: StatusChange): Promise<SandboxRow> {
   return await writeSandbox(trx, change.sandboxId, {
@@ -125,10 +125,7 @@ export async function writeSandboxStatus(trx: DatabaseTransaction, change: Statu
   });
 }
 
-/**
- * Writes sizes, and whether a step is to reach the pending one, and tells every replica. The caller
- * holds the row's lock.
- */
+/** Writes sizes and `resizing`, and notifies every replica. The caller holds the row lock. */
 export async function writeSandboxSize(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -138,8 +135,8 @@ export async function writeSandboxSize(
 }
 
 /**
- * Writes what is left of a machine that does not run, and, unless it is absent, why it does not.
- * The caller holds the row's lock.
+ * Writes the wake source of a VM that is not running and, unless absent, the reason. The caller
+ * holds the row lock.
  */
 export async function writeSandboxRemains(
   trx: DatabaseTransaction,
@@ -155,8 +152,8 @@ export async function writeSandboxRemains(
 }
 
 /**
- * Writes the pending allocation as a sample's recommendation, or that there is none, and tells
- * every replica. The caller holds the row's lock.
+ * Writes a sample's recommendation as the pending allocation, or clears it, and notifies every
+ * replica. The caller holds the row lock.
  */
 export async function writeRecommendation(
   trx: DatabaseTransaction,
@@ -167,16 +164,16 @@ export async function writeRecommendation(
 }
 
 /**
- * Notes the durable step of the sandbox's clone, and tells every replica. The caller holds the
- * row's lock.
+ * Writes the epoch of the clone's durable step, and notifies every replica. The caller holds the
+ * row lock.
  */
 export async function writeCloneEpoch(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, { clone_epoch: epoch });
 }
 
 /**
- * Writes how the clone came out, `reason` why it failed, and tells every replica. The caller holds
- * the row's lock.
+ * Writes the result of the clone, with `reason` for a failure, and notifies every replica. The
+ * caller holds the row lock.
  */
 export async function writeCloneEnd(
   trx: DatabaseTransaction,

@@ -1,12 +1,11 @@
-// What caps on machine hours are held against: guardrails of orgs and projects, who has machines
-// awake, and what the watch over caps has done. SQL only; which cap holds is said in
-// rules/usage-caps.ts.
+// Queries behind caps on machine hours: guardrails of orgs and projects, awake VMs, and the state
+// of the cap watch. SQL only; rules/usage/caps.ts decides which cap applies.
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import type { CapScope, CapStanding, WarningPercent } from '../../rules/usage/caps.ts';
 import type { Database, DatabaseTransaction, SandboxRow, SubscriptionRow } from '../database/schema.ts';
 
-/** The caller holds the row's lock. */
+/** The caller holds the row lock. */
 export async function writeGuardrails(
   trx: DatabaseTransaction,
   orgId: string,
@@ -20,7 +19,7 @@ export async function writeGuardrails(
     .executeTakeFirstOrThrow();
 }
 
-/** The caps of those of the projects that have one, by id. */
+/** Caps of the given projects by project id, without projects that have none. */
 export async function findProjectLimits(db: Database, projectIds: readonly string[]): Promise<Map<string, number>> {
   if (projectIds.length === 0) return new Map();
   const rows = await db
@@ -33,15 +32,15 @@ export async function findProjectLimits(db: Database, projectIds: readonly strin
   return new Map(rows.flatMap(({ id, limit }) => (limit === null ? [] : [[id, limit]])));
 }
 
-/** A project whose machine time a cap bounds: its own, or its org's. */
+/** A project whose machine time is capped by its own cap or its org's. */
 export interface CappedProject {
   orgId: string;
   projectId: string;
 }
 
 /**
- * Those with machines awake, or all. Of the orgs, those with one of the given plans are capped by
- * it.
+ * Capped projects, all or only those with awake VMs. Orgs on one of the given plans are capped by
+ * the plan.
  */
 export async function listCapped(
   db: Database,
@@ -63,7 +62,7 @@ export async function listCapped(
   return rows;
 }
 
-/** A scope that was seen at a cap. */
+/** A scope observed at its cap. */
 export interface CapReached {
   orgId: string;
   projectId: string | null;
@@ -72,7 +71,7 @@ export interface CapReached {
   since: Date;
 }
 
-/** All of them, by the scope's id. */
+/** All reached caps by scope id. */
 export async function listCapsReached(db: Database): Promise<Map<string, CapReached>> {
   const rows = await db
     .selectFrom('usage_cap_reached')
@@ -89,8 +88,8 @@ export async function listCapsReached(db: Database): Promise<Map<string, CapReac
 }
 
 /**
- * Notes that the scope is at its cap, seen at `at`. Resolves with since when it is at this very
- * cap.
+ * Records that the scope was at its cap at `at`. Resolves with the time of the first observation at
+ * this cap.
  */
 export async function noteCapReached(db: Database, { scope, cap, period }: CapStanding, at: Date): Promise<Date> {
   const { rows } = await sql<{ since: Date }>`
@@ -106,15 +105,12 @@ export async function noteCapReached(db: Database, { scope, cap, period }: CapSt
   return rows[0]?.since ?? at;
 }
 
-/** The scope is below its cap, or has none that is enforced. */
+/** Clears the record: the scope is below its cap or has no enforced cap. */
 export async function forgetCapReached(db: Database, scope: string): Promise<void> {
   await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
 }
 
-/**
- * Notes a warning; false when it was given already, with the same word on whether work stops at the
- * cap.
- */
+/** Records a warning; false if the same warning, with the same enforcement, was already sent. */
 export async function noteCapWarning(
   db: Database,
   { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
@@ -135,7 +131,10 @@ export async function noteCapWarning(
   return noted === 1n;
 }
 
-/** Removes warnings of periods that are over for long, at most `limit`; resolves with how many. */
+/**
+ * Deletes at most `limit` warnings of periods that ended more than `ageDays` ago; resolves with the
+ * number deleted.
+ */
 export async function deleteCapWarnings(db: Database, ageDays: number, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from usage_cap_warning where ctid in (
@@ -151,20 +150,20 @@ export type AwakeSandbox = Pick<
   'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'
 >;
 
-/** The scope's awake sandboxes, those that are awake the longest first. */
+/** The scope's awake sandboxes, longest awake first. */
 export async function listAwakeIn(db: Database, scope: CapScope): Promise<AwakeSandbox[]> {
   let query = db
     .selectFrom('sandbox')
     .select(['id', 'mode', 'persistence_policy', 'status_reason_code', 'status_changed_at'])
     .where('org_id', '=', scope.orgId)
-    // Says to the planner that the index over living sandboxes will do.
+    // Lets the planner use the partial index over living sandboxes.
     .where('status', '<>', 'deleted')
     .where('status', 'in', statusesThat('awake'));
   if (scope.kind === 'project') query = query.where('project_id', '=', scope.projectId);
   return await query.orderBy('status_changed_at').orderBy('id').execute();
 }
 
-/** What marks of the scope are kept under. */
+/** Key of the scope's rows. */
 export function scopeId(scope: CapScope): string {
   return scope.kind === 'org' ? scope.orgId : scope.projectId;
 }

@@ -1,13 +1,12 @@
-// The sums of closed intervals: which are in none yet, and adding them. SQL only; usage-sums.ts
-// reads the sums, workers/usage-rollup.ts drives this.
-//
-// An org's days are cut at UTC midnights and at its cuts; its periods at its cuts alone. Every
-// closed interval is in the spans of both levels that it lies in, or it is unrolled and in none.
-// All of this file needs the org's lock.
+// Rolls up closed intervals into sums. SQL only; sums.ts reads the sums, workers/usage/rollup.ts
+// drives this.
+// Days of an org are cut at UTC midnights and at the org's cuts; periods at its cuts alone. Every
+// closed interval is either in the spans of both levels that contain it, or unrolled and in no sum.
+// All functions here need the org lock.
 import { sql, type RawBuilder } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-/** The first org after this one, by id, that has intervals in no sum; undefined for none. */
+/** The next org after this one, by id, with unrolled intervals; undefined for none. */
 export async function nextUnrolledOrg(db: Database, after: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('usage_unrolled')
@@ -19,10 +18,7 @@ export async function nextUnrolledOrg(db: Database, after: string): Promise<stri
   return row?.org_id;
 }
 
-/**
- * Orgs that have sums, and a subscription that began, or has its months counted, from an instant at
- * which they are not cut.
- */
+/** Orgs with sums whose subscription start or period anchor is not among their cuts. */
 export async function listUncutOrgs(db: Database, most: number): Promise<string[]> {
   const { rows } = await sql<{ org_id: string }>`
     select org_id from subscription
@@ -36,8 +32,8 @@ export async function listUncutOrgs(db: Database, most: number): Promise<string[
 }
 
 /**
- * Has this transaction be the only one that changes the org's sums until it ends; false when
- * another is.
+ * Takes the lock on the org's sums until the transaction ends; false if another transaction holds
+ * it.
  */
 export async function lockUsageSums(trx: DatabaseTransaction, orgId: string): Promise<boolean> {
   const { rows } = await sql<{ locked: boolean }>`
@@ -45,10 +41,7 @@ export async function lockUsageSums(trx: DatabaseTransaction, orgId: string): Pr
   return rows[0]?.locked === true;
 }
 
-/**
- * Cuts the org's days and periods at the instant, and sums what lies on either side anew. Repeating
- * it is harmless.
- */
+/** Cuts the org's days and periods at the instant, and sums both sides anew. Idempotent. */
 export async function cutUsageAt(trx: DatabaseTransaction, orgId: string, at: Date): Promise<void> {
   const { numInsertedOrUpdatedRows: inserted = 0n } = await trx
     .insertInto('usage_cut')
@@ -78,7 +71,7 @@ export async function cutUsageAt(trx: DatabaseTransaction, orgId: string, at: Da
   await sumPeriodsAround(trx, orgId, at);
 }
 
-/** Sums the two periods that meet at the cut from the days in them. */
+/** Sums the two periods that meet at the cut from their days. */
 async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Date): Promise<void> {
   const { rows } = await sql<{ before: Date | null; after: Date | null }>`
     select max(at) filter (where at < ${at}) as before, min(at) filter (where at > ${at}) as after
@@ -114,8 +107,8 @@ async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Dat
 }
 
 /**
- * Adds up to so many of the org's unrolled intervals to its sums, those closed first before others;
- * resolves with how many there were.
+ * Adds at most `most` unrolled intervals of the org to its sums, first closed first; resolves with
+ * their number.
  */
 export async function rollUpUsage(trx: DatabaseTransaction, orgId: string, most: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -138,7 +131,7 @@ export async function rollUpUsage(trx: DatabaseTransaction, orgId: string, most:
   return rows[0]?.count ?? 0;
 }
 
-/** Closed intervals by the milliseconds in which they begin and end. */
+/** Closed intervals with their bounds truncated to milliseconds. */
 function pieces(from: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     select project_id, end_user_id, vcpu, memory_gb, disk_gb,
@@ -147,8 +140,8 @@ function pieces(from: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 /**
- * Common table expressions that add `piece` to the sums of each `span`; a span without an end is
- * none.
+ * Common table expressions that add `piece` to the sums of each `span`. A span without an end is
+ * ignored.
  */
 function addedParts(orgId: string): RawBuilder<unknown> {
   return sql`

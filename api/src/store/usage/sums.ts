@@ -1,25 +1,23 @@
-// How much machine time was used in a window, in whole milliseconds. SQL only; usage-rollup.ts
-// makes the sums that are read here.
-//
-// Every instant of the ledger counts as the millisecond it lies in, so parts of an interval add up
-// to the whole wherever it is cut, and what is summed ahead agrees to the millisecond with the
-// intervals themselves. Each question is one statement: it sees an interval either in the sums or
-// beside them.
+// Machine time used in a window, in whole milliseconds. SQL only; rollup.ts makes the sums read
+// here.
+// Every instant counts as the millisecond that contains it. Parts of an interval therefore add up
+// to the whole wherever it is cut, and the sums agree with the intervals to the millisecond. Each
+// query is one statement, so it sees an interval either in the sums or beside them.
 import { sql, type RawBuilder } from 'kysely';
 import type { Database } from '../database/schema.ts';
 
 export interface UsageWindow {
   orgId: string;
-  /** Also of a project that was deleted. */
+  /** May be a deleted project. */
   projectId?: string | undefined;
   endUserId?: string | undefined;
   from: Date;
   to: Date;
-  /** Now, by the database's clock (clock.ts). What runs is counted until then. */
+  /** Now by the database clock (database/clock.ts). Open intervals count up to this instant. */
   at: Date;
 }
 
-/** One end user's time on machines of one size. */
+/** One end user's time on VMs of one size. */
 export interface EndUserUsage {
   endUserId: string;
   vcpu: number;
@@ -29,8 +27,7 @@ export interface EndUserUsage {
 }
 
 /**
- * Milliseconds of awake machine time in [from, to), as known at `at`; machines that run are counted
- * until then.
+ * Milliseconds of awake VM time in [from, to), as known at `at`; open intervals count up to `at`.
  */
 export async function usedMs(db: Database, window: UsageWindow): Promise<number> {
   const { rows } = await sql<{ ms: string }>`${partsIn(window)} select coalesce(sum(ms), 0) as ms from part`.execute(
@@ -40,14 +37,14 @@ export async function usedMs(db: Database, window: UsageWindow): Promise<number>
 }
 
 /**
- * What an org used, what one of its projects did, and what one end user did, there or in all of the
- * org; each as {@link usedMs} says it, all seen at once.
+ * Use of an org, of one of its projects, and of one end user there (or in the whole org), each as
+ * in {@link usedMs}, in one snapshot.
  */
 export interface UsedParts {
   orgMs: number;
-  /** Of the project; without one, of the org. */
+  /** Use of the project; without a project, of the org. */
   scopeMs: number;
-  /** Of the end user in that; without one, all of it. */
+  /** Use of the end user within that scope; without an end user, of the scope. */
   askedMs: number;
 }
 
@@ -63,10 +60,7 @@ export async function usedParts(db: Database, { projectId, endUserId, ...window 
   return { orgMs: Number(org), scopeMs: Number(scope), askedMs: Number(asked) };
 }
 
-/**
- * What an org used, and what each of the projects did, by id; each as {@link usedMs} says it, all
- * seen at once.
- */
+/** Use of an org, and of each of the projects by id, each as in {@link usedMs}, in one snapshot. */
 export async function usedByProjects(
   db: Database,
   window: Omit<UsageWindow, 'projectId' | 'endUserId'>,
@@ -82,7 +76,7 @@ export async function usedByProjects(
   return { orgMs: rows.reduce((sum, { ms }) => sum + Number(ms), 0), projectMs };
 }
 
-/** The same by end user and machine size, in no order; what has no end user is left out. */
+/** Use by end user and VM size, unordered. Sandboxes without an end user are left out. */
 export async function usageByEndUser(db: Database, window: Omit<UsageWindow, 'endUserId'>): Promise<EndUserUsage[]> {
   const { rows } = await sql<{ end_user_id: string; vcpu: number; memory_gb: number; disk_gb: number; ms: string }>`
     ${partsIn(window)}
@@ -100,9 +94,9 @@ export async function usageByEndUser(db: Database, window: Omit<UsageWindow, 'en
 }
 
 /**
- * `part`: milliseconds in the window by whom and what they were used. They come from the sums of
- * the periods that lie in the window with all that they hold, then of such days outside of those,
- * and for the rest of the days from the intervals; from what runs, and from what is in no sum yet.
+ * `part`: milliseconds in the window by user and size. Reads period sums whose content lies
+ * entirely in the window, then day sums outside those periods, and intervals for the remaining
+ * days. Adds open and unrolled intervals.
  */
 function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): RawBuilder<unknown> {
   const ofProject = projectId === undefined ? sql`` : sql`and project_id = ${projectId}`;
@@ -140,7 +134,7 @@ function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): Ra
     )`;
 }
 
-/** Of an interval, within bounds in whole milliseconds; never negative. */
+/** Length of an interval within bounds, in whole milliseconds; never negative. */
 function millisecondsWithin(from: RawBuilder<unknown>, to: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     (extract(epoch from greatest(interval '0',

@@ -1,35 +1,32 @@
-// The metered machine time: one interval a stretch of time that a sandbox's machine ran in one
-// size. SQL only.
-//
-// Every instant counts as the millisecond it lies in (usage-sums.ts), so that is what is written.
-// An interval whose end would lie at its begin ends a microsecond later, as the database has
-// nothing to say of an empty range; begun in the last microsecond of a millisecond, it would count
-// as one.
+// Metered machine time: one interval per stretch of time that a sandbox's VM ran in one size. SQL
+// only.
+// Every instant counts as the millisecond that contains it (sums.ts), and is stored that way. An
+// interval that would end at its start ends a microsecond later, because Postgres stores no bounds
+// for an empty range. Started in the last microsecond of a millisecond, it would count as one.
 import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
 import type { Database, SandboxRow } from '../database/schema.ts';
 
 /**
- * Opens an interval from now on, in the sandbox's present size; a clock that went back begins it
- * where the last one ended. The database refuses one that overlaps another of the same sandbox.
+ * Opens an interval now, in the sandbox's current size. After a clock step backwards it starts
+ * where the previous one ended. Postgres rejects overlapping intervals of a sandbox.
  */
 export async function openUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
   await insertInterval(db, sandbox, null);
 }
 
 /**
- * Ends the sandbox's open interval, if there is one: now, or at the last proof of life of its
- * machine. An instant outside of [its begin, now] is moved into it. A clock that went back makes it
- * empty, never negative.
+ * Closes the sandbox's open interval, if any: now, or at its VM's last proof of life, clamped to
+ * [start, now]. After a clock step backwards the interval is empty, never negative.
  */
 export async function closeUsageInterval(db: Database, sandboxId: string, at: Date | null = null): Promise<void> {
   await endInterval(db, sandboxId, at);
 }
 
 /**
- * Ends the open interval and begins the next in the sandbox's new size, at one instant: nothing
- * between them, nothing twice. That is now, or the expiry of an ephemeral sandbox whose end is
- * late: what it runs beyond is in no interval (spec: "bills until the TTL").
+ * Closes the open interval and opens the next in the sandbox's new size at the same instant. That
+ * instant is now, or the expiry of an ephemeral sandbox whose end is late: time beyond the expiry
+ * is in no interval (spec: "bills until the TTL").
  */
 export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
   const endedAt = await endInterval(db, sandbox.id, sandbox.expires_at);
@@ -38,7 +35,7 @@ export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Pro
   await insertInterval(db, sandbox, endedAt);
 }
 
-/** The instant as text: a Date would lose the microsecond of an interval that has nothing else. */
+/** Returned as text: a Date would lose the microsecond of an otherwise empty interval. */
 async function endInterval(db: Database, sandboxId: string, at: Date | null): Promise<string | undefined> {
   const { rows } = await sql<{ ended_at: string }>`
     update usage_interval
