@@ -23,7 +23,7 @@ export interface PresentedSessionToken {
   login_id: string;
   user_id: string;
   expires_at: Date;
-  /** True also if the sign-in itself has expired. */
+  /** True also if the sign-in session itself has expired. */
   expired: boolean;
 }
 
@@ -81,7 +81,7 @@ const CREDENTIALS: {
       expires_at: 'c.expires_at',
       expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
     } satisfies Record<keyof PresentedSessionToken, string>,
-    // Sign-out deletes the sign-in, and its tokens with it.
+    // Sign-out deletes the sign-in session, and its tokens with it.
     from: 'session_token c join "session" login on login.id = c.login_id',
     holder: 'c.user_id',
   },

@@ -33,11 +33,11 @@ export interface SessionTokenRow {
   login_id: string;
   user_id: string;
   expires_at: Date;
-  /** By the database clock; true also if the sign-in itself has expired. */
+  /** By the database clock; true also if the sign-in session itself has expired. */
   expired: boolean;
 }
 
-/** Finds a token whose sign-in exists: sign-out deletes the sign-in, and its tokens with it. */
+/** Finds a token whose sign-in session exists: sign-out deletes both. */
 export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer): Promise<SessionTokenRow | undefined> {
   return await db
     .selectFrom('session_token')
@@ -48,7 +48,7 @@ export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer):
     .executeTakeFirst();
 }
 
-/** Deletes a sign-in with all its session tokens. They are invalid from the commit on. */
+/** Deletes a sign-in session with all its session tokens. They are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();
 }

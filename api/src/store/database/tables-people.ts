@@ -14,7 +14,7 @@ export interface UserTable {
 }
 
 /**
- * Owned by the sign-in library: a sign-in, identified by a refresh token or the console's cookie.
+ * Owned by the sign-in library: a sign-in session, held as a refresh token or the console cookie.
  */
 export interface LoginTable {
   id: string;

@@ -103,7 +103,7 @@ export async function hasPendingInvitation(db: Database, email: string): Promise
   return row !== undefined;
 }
 
-/** Deletes all but the newest session tokens of a sign-in. */
+/** Deletes all but the newest session tokens of a sign-in session. */
 export async function deleteOldestSessionTokens(db: Database, loginId: string, kept: number): Promise<void> {
   await sql`
     delete from session_token where id = any(array(

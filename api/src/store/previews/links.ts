@@ -149,7 +149,7 @@ export async function findPublicVisit(db: Database, linkId: string): Promise<Pub
 /** A sandbox with the role in its org of the signed-in person. */
 export interface TeamVisitRow {
   sandbox: LocatedSandboxRow;
-  /** The sign-in is the person's, and has neither ended nor expired. */
+  /** The sign-in session is the person's, and has neither ended nor expired. */
   signedIn: boolean;
   /** null: not a member. */
   role: string | null;
