@@ -1,6 +1,6 @@
-// Who may call: users, orgs, memberships, API keys. `user` has the shape the sign-in library
-// (better-auth) makes and reads on Postgres, camelCase columns included, so that there is one user
-// table; its other tables come with sign-in.
+// Callers: users, orgs, memberships, API keys. `user` has the shape that the sign-in library
+// (better-auth) reads on Postgres, camelCase columns included, so there is one user table. The
+// library's other tables come with sign-in.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -32,8 +32,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index membership_user on membership (user_id)`.execute(db);
 
-  // The creator's account may go; the key then grants nothing (its creator has no role) but its row
-  // stays for the activity feed.
+  // The creator's account may be deleted. The key then grants nothing (its creator has no role);
+  // its row stays for the activity feed.
   await sql`
     create table api_key (
       id text primary key,

@@ -1,10 +1,10 @@
-// Where sandboxes run and what they belong to: hosts, projects, sandboxes. Statuses and their order
-// are the contract's (sandbox-state.ts), so there is no check on them here.
+// Hosts, projects and sandboxes. The contract (sandboxes/state.ts) defines statuses and
+// transitions, so there is no check on them here.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `capacity_*` is what the host lets be reserved in all; `reserved_*` what it last reported as
-  // taken. Placement counts sandbox rows instead of `reserved_*`, under a lock on this row.
+  // `capacity_*`: total reservable capacity of the host; `reserved_*`: its last report of
+  // reservations. Placement counts sandbox rows instead of `reserved_*`, under a lock on this row.
   await sql`
     create table host (
       id text primary key,
@@ -41,8 +41,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index project_org on project (org_id, created_at desc, id)`.execute(db);
 
-  // `epoch` is the fencing number of the host protocol: it grows with every new intent for the
-  // machine. `end_user_id` is opaque.
+  // `epoch` is the fencing number of the host protocol; every new intent for the VM raises it.
+  // `end_user_id` is opaque.
   await sql`
     create table sandbox (
       id text primary key,

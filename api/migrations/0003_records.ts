@@ -1,5 +1,5 @@
-// What happened: the activity feed and the metered machine time. Rows outlive what they name, so
-// they copy what they need.
+// Records: the activity feed and metered machine time. Rows outlive the entities they name, so they
+// copy the needed columns.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -19,10 +19,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`create index activity_org on activity (org_id, at desc, id desc)`.execute(db);
   await sql`create index activity_sandbox on activity (sandbox_id, at) where sandbox_id is not null`.execute(db);
 
-  // `during` is half open, and has no upper bound while the machine runs. The exclusion constraint
-  // makes the database itself refuse to meter one sandbox twice for the same instant. btree_gist
-  // (equality of text in a gist index) is a trusted extension: the owner of the database may create
-  // it.
+  // `during` is half-open, without an upper bound while the VM runs. The exclusion constraint makes
+  // Postgres reject metering a sandbox twice for the same instant. btree_gist (text equality in a
+  // gist index) is a trusted extension: the database owner may create it.
   await sql`create extension if not exists btree_gist`.execute(db);
   await sql`
     create table usage_interval (

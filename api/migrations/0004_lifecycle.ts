@@ -1,13 +1,12 @@
-// The whole life of a sandbox: what a wake starts from, signs of use, renewal, samples; plans of
-// orgs; remembered creates.
+// Sandbox lifecycle: wake sources, signs of use, renewals, samples; plans of orgs; idempotent
+// creates.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `pending_recommended`: the pending allocation was stored by a metrics sample and may be
-  // replaced by the next one; false: somebody asked for it. `wakes_from`: what is left on its host
-  // for a wake, null for nothing or while it is awake. `resizing`: the step under way is to reach
-  // the pending allocation, which is reserved until it ends. `session_started_at` of an ephemeral
-  // one is its create.
+  // `pending_recommended`: the pending allocation comes from a metrics sample and the next sample
+  // may replace it; false: it was requested. `wakes_from`: state on the host for a wake; null for
+  // none or while awake. `resizing`: a step is resizing to the pending allocation, which is
+  // reserved until it ends. `session_started_at` of an ephemeral sandbox is its creation.
   await sql`
     alter table sandbox
       add column pending_recommended boolean not null default false,
@@ -27,7 +26,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
 
-  // Largest machine that the host can make, whatever is free; null until it has said so.
+  // Largest VM size the host supports, regardless of free capacity; null until reported.
   await sql`
     alter table host
       add column largest_vcpu integer,
@@ -40,8 +39,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
 
-  // An org's plan by its name in the catalogue. Its row is locked by whatever counts against the
-  // plan.
+  // An org's plan by its catalogue name. Transactions that count against the plan lock the row.
   await sql`
     create table subscription (
       org_id text primary key references org (id),
@@ -53,7 +51,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
 
-  // The body is kept as its hash alone; the answer is the sandbox as it is now.
+  // Only the body's hash is kept; a replay returns the sandbox's current state.
   await sql`
     create table idempotency_key (
       org_id text not null references org (id),
@@ -65,7 +63,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index idempotency_key_age on idempotency_key (created_at)`.execute(db);
 
-  // Shares of the allocation in force, 0 to 1; cpu is that of the time since the sample before.
+  // Fractions of the allocation in force, 0 to 1; cpu covers the time since the previous sample.
   await sql`
     create table metrics_sample (
       id text primary key,

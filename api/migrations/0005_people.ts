@@ -1,10 +1,10 @@
-// People, and what they hold: sign-in, session tokens, personal agent tokens, invitations; projects
-// that can be deleted; the feed's order. `session`, `account`, `verification` and `deviceCode` have
-// the shape that the sign-in library (better-auth 1.7) makes and reads.
+// People and their credentials: sign-in, session tokens, personal agent tokens, invitations. Also
+// project deletion and the order of the feed. `session`, `account`, `verification` and `deviceCode`
+// have the shape of the sign-in library (better-auth 1.7).
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // A login: what a refresh token or the console's cookie stands for. Its `token` alone opens
+  // A sign-in session, held as a refresh token or the console's cookie. Its `token` alone opens
   // nothing: callers hold it with a signature.
   await sql`
     create table "session" (
@@ -36,7 +36,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       "updatedAt" timestamptz not null
     )`.execute(db);
   await sql`create index "account_userId_idx" on "account" ("userId")`.execute(db);
-  // One person of a provider is one account here, also when two first sign-ins come at once.
+  // A provider's person has one account here, even if two first sign-ins run concurrently.
   await sql`create unique index "account_provider_idx" on "account" ("providerId", "accountId")`.execute(db);
 
   await sql`
@@ -64,8 +64,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       "scope" text
     )`.execute(db);
 
-  // The bearer tokens of people, good for about an hour. They go with the login: sign-out is the
-  // removal of its row.
+  // Bearer tokens of people, valid for about an hour. Sign-out deletes the sign-in session's row,
+  // and its tokens with it.
   await sql`
     create table session_token (
       id text primary key,
@@ -96,8 +96,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index agent_token_user on agent_token (user_id, created_at desc, id desc)`.execute(db);
 
-  // The token is made when the mail is sent, so there is none before `sent_at`, and a mail sent
-  // again has a new one.
+  // The token is made when the mail is sent: there is none before `sent_at`, and a repeated mail
+  // has a new one.
   await sql`
     create table invitation (
       id text primary key,
@@ -118,12 +118,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
   await sql`create index invitation_org on invitation (org_id, created_at desc, id desc)`.execute(db);
-  // Counts what one person sent lately.
+  // Counts a person's recent invitations.
   await sql`create index invitation_inviter on invitation (invited_by, created_at) where invited_by is not null`.execute(
     db,
   );
 
-  // Links that work once: of the first start, of a password reset.
+  // One-time links: first start, password reset.
   await sql`
     create table one_time_link (
       id text primary key,
@@ -136,8 +136,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index one_time_link_user on one_time_link (user_id, purpose)`.execute(db);
 
-  // Token buckets of what may be tried only so often, by a hash of what is tried: an account, an
-  // address.
+  // Token buckets of rate limits, keyed by a hash of the limited account or address.
   await sql`
     create table throttle (
       key_sha256 bytea primary key check (octet_length(key_sha256) = 32),
@@ -156,12 +155,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     db,
   );
 
-  // Lists are read by the instant and then the id, both in one direction (store/pages.ts).
+  // Lists are ordered by instant and id, in one direction (store/database/pages.ts).
   await sql`drop index api_key_org`.execute(db);
   await sql`create index api_key_org on api_key (org_id, created_at desc, id desc)`.execute(db);
   await sql`create index membership_org on membership (org_id, created_at, user_id)`.execute(db);
 
-  // `seq` orders the rows of one transaction, whose `at` is the same.
+  // `seq` orders the rows of one transaction, which share `at`.
   await sql`
     alter table activity
       add column seq bigint generated always as identity,

@@ -1,10 +1,10 @@
-// The clone of a sandbox's repository.
+// Clones of sandbox repositories.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `clone_status`: pending until the clone has come to its end, null without a repository.
-  // `clone_epoch`: the epoch that the clone's durable step was begun for, null until the sandbox is
-  // awake for the first time; it stays when a resize takes a new one.
+  // `clone_status`: pending until the clone finishes, null without a repository. `clone_epoch`:
+  // epoch of the clone's durable step, null until the sandbox is first awake; a resize, which
+  // raises the epoch, leaves it.
   await sql`
     alter table sandbox
       add column clone_status text check (clone_status in ('pending', 'cloned', 'failed')),

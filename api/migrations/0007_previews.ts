@@ -1,10 +1,10 @@
-// Public preview links. What a link's URL holds is derived from its row and the installation's
-// secret key, so nothing of it stands here. Team links have no rows.
+// Public preview links. A link's URL is derived from its row and the installation's secret key, so
+// no secret is stored. Team links have no rows.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Rows outlive what they name, so they copy what they need. `expires_at` is in whole
-  // milliseconds, as it is told.
+  // Rows outlive the entities they name, so they copy the needed columns. `expires_at` is in whole
+  // milliseconds, as on the wire.
   await sql`
     create table preview_link (
       id text primary key,

@@ -1,12 +1,11 @@
-// Billing: what a subscription follows at the payment provider, when its periods begin, the
-// guardrails of the org, and the provider's events that were dealt with.
+// Billing: the provider subscription that a row follows, its periods, the org's guardrails, and
+// processed provider events.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`alter table subscription drop constraint subscription_status_check`.execute(db);
   await sql`update subscription set status = 'canceled' where status = 'ended'`.execute(db);
-  // Instants of periods are whole milliseconds, as programs hold them: a bound is the same one here
-  // and there.
+  // Period instants are whole milliseconds, as in JavaScript, so bounds are equal on both sides.
   await sql`
     alter table subscription
       add constraint subscription_status_check check (status in ('active', 'past_due', 'canceled')),
@@ -29,7 +28,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       alter column period_anchor set default date_trunc('milliseconds', now()),
       alter column period_anchor set not null`.execute(db);
 
-  // A provider that is not sure of an answer sends its event again, for days.
+  // A provider without a confirmed response redelivers its event for days.
   await sql`
     create table payment_event (
       id text primary key,

@@ -1,11 +1,10 @@
-// Machine time that is counted already: sums by UTC day and by billing period, so that the usage of
-// an org is answered in a bounded time, however many intervals it has. docs/decisions/metering.md
-// says how they are kept right.
+// Sums of machine time by UTC day and by billing period: usage queries of an org take bounded time,
+// however many intervals it has. docs/decisions/metering.md explains how the sums stay correct.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Closed intervals that are in no sum yet. A row comes in the transaction that closes the
-  // interval, and goes in the one that adds it to the sums.
+  // Closed intervals that are in no sum yet. A row is inserted in the transaction that closes the
+  // interval and deleted in the one that sums it.
   await sql`
     create table usage_unrolled (
       org_id text not null,
@@ -17,8 +16,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     insert into usage_unrolled (org_id, interval_id)
     select org_id, id from usage_interval where not upper_inf(during) order by upper(during)`.execute(db);
 
-  // Whoever closes an interval, by whatever statement, has it counted once; what is closed does not
-  // change any more.
+  // A trigger queues every closed interval once, whichever statement closes it. Closed intervals do
+  // not change.
   await sql`
     create function usage_interval_closed() returns trigger language plpgsql as $$
     begin
@@ -35,15 +34,15 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     for each row execute function usage_interval_closed()`.execute(db);
   await sql`create index usage_interval_running on usage_interval (org_id) where upper_inf(during)`.execute(db);
 
-  // Where an org's billing periods begin: its days are cut there too, so that a period is a number
-  // of whole spans.
+  // Starts of an org's billing periods. Days are cut there too, so that a period consists of whole
+  // spans.
   await sql`create table usage_cut (org_id text not null, at timestamptz not null, primary key (org_id, at))`.execute(
     db,
   );
 
-  // A stretch of time whose closed intervals are summed: a UTC day or a part of one between two
-  // cuts, or all from one cut to the next. first_at and last_at enclose what is in the sums: a
-  // window that encloses those takes the sums, whatever else of the span it misses.
+  // A span of summed closed intervals: a UTC day, a part of one between two cuts, or the time
+  // between two consecutive cuts. first_at and last_at enclose the summed time: a window that
+  // encloses them can use the sums, even if it misses other parts of the span.
   await sql`
     create table usage_span (
       org_id text not null,

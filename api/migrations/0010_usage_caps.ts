@@ -1,10 +1,9 @@
-// What the watch over caps on machine hours has done: whom it warned of what, and who is at a cap
-// since when.
+// State of the watch over caps on machine hours: warnings sent, and scopes at a cap with the time
+// of first observation.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // `scope_id` is the org's id or a project's. A cap that is changed is another cap: its own shares
-  // are warned of.
+  // `scope_id`: an org or project id. A changed cap is a new cap with its own warnings.
   await sql`
     create table usage_cap_warning (
       scope_id text not null,
@@ -17,8 +16,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index usage_cap_warning_age on usage_cap_warning (warned_at)`.execute(db);
 
-  // There while the scope is at a cap that is enforced; `since` is when that was first seen, from
-  // when the time of grace runs.
+  // Exists while the scope is at an enforced cap. The grace period starts at `since`, the first
+  // observation.
   await sql`
     create table usage_cap_reached (
       scope_id text primary key,

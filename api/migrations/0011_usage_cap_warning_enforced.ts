@@ -1,5 +1,5 @@
-// A warning of a cap says whether work stops at it; when that changes, what was said is wrong and
-// is said anew.
+// A cap warning says whether work stops at the cap. If that changes, the warning is wrong and is
+// sent again.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

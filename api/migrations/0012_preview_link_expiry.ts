@@ -1,4 +1,4 @@
-// Links to previews are removed when they expired long ago, revoked ones among them.
+// Preview links, including revoked ones, are deleted long after they expire.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,5 +1,4 @@
-// Samples of metrics that nothing reads any more are removed by their age, whatever becomes of
-// their sandbox.
+// Metrics samples that nothing reads any more are deleted by age, independent of their sandbox.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-// A page of the activity feed filtered by project and kind is read in feed order from an index.
+// Index that serves a page of the activity feed, filtered by project and kind, in feed order.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
