@@ -1,5 +1,5 @@
-// The only reader of the environment in the control plane, whose variables are listed in
-// environment.ts. A wrong value stops the start with a message that names the variable.
+// The control plane's only reader of the environment; environment.ts lists the variables. A wrong
+// value stops the start with a message that names the variable.
 import { readFileSync } from 'node:fs';
 import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/billing/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
@@ -19,18 +19,18 @@ export interface DatabaseConfig {
 }
 
 export interface ServeConfig extends DatabaseConfig {
-  /** `BERTH_LISTEN`: the address to listen on, default 127.0.0.1. */
+  /** `BERTH_LISTEN`: listen address, default 127.0.0.1. */
   listenAddress: string;
-  /** `BERTH_PORT`, default 4800; 0 takes a free one. */
+  /** `BERTH_PORT`, default 4800; 0 picks a free port. */
   port: number;
-  /** `BERTH_DATABASE_CONNECTIONS`: size of the pool that answers requests, default 20. */
+  /** `BERTH_DATABASE_CONNECTIONS`: size of the pool that serves requests, default 20. */
   databaseConnections: number;
   /** `BERTH_HOST_URL`: `unix:/path/to/socket` or `http://address:port`. */
   hostUrl: string;
   /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
   /**
-   * Content of the JSON file `BERTH_PLANS_FILE` (contract/src/billing/plans.ts); without one, the
+   * Content of the JSON file `BERTH_PLANS_FILE` (contract/src/billing/plans.ts); default: the
    * self-hosted plan alone.
    */
   plans: Plans;
@@ -38,63 +38,65 @@ export interface ServeConfig extends DatabaseConfig {
   secretKey: SecretKey;
   settings: Settings;
   mail: MailConfig;
-  /** An OIDC provider at which people can sign in; null without `BERTH_OIDC_ISSUER`. */
+  /** OIDC provider for sign-in; null without `BERTH_OIDC_ISSUER`. */
   oidc: OidcConfig | null;
-  /** Who collects payments; null without `BERTH_STRIPE_SECRET_KEY_FILE`. */
+  /** Payment provider; null without `BERTH_STRIPE_SECRET_KEY_FILE`. */
   stripe: StripeConfig | null;
-  /** `BERTH_CRASH_AT`. Tests only; see workers/crash-point.ts. */
+  /** `BERTH_CRASH_AT`. Tests only; see workers/steps/crash-point.ts. */
   crashAt: string | null;
 }
 
-/** Where mail goes: to an SMTP server, or, without one, into a folder. */
+/** Destination of mail: an SMTP server or an outbox folder. */
 export type MailConfig =
   | {
       kind: 'smtp';
-      /** `BERTH_SMTP_URL`: `smtp://user:password@host:port`, or `smtps://`; or the content of `BERTH_SMTP_URL_FILE`. */ url: string;
-      /** `BERTH_MAIL_FROM`. */ from: string;
+      /**
+       * `BERTH_SMTP_URL`: `smtp://user:password@host:port`, or `smtps://`; or the content of
+       * `BERTH_SMTP_URL_FILE`.
+       */
+      url: string;
+      /** `BERTH_MAIL_FROM`. */
+      from: string;
     }
   | { kind: 'outbox'; /** `BERTH_OUTBOX_FOLDER`. */ folder: string; from: string };
 
 export interface OidcConfig {
-  /** `BERTH_OIDC_ISSUER`: the issuer's URL; its discovery document lies below it. */
+  /** `BERTH_OIDC_ISSUER`: the issuer URL, the base of its discovery document. */
   issuer: string;
   /** `BERTH_OIDC_CLIENT_ID`. */
   clientId: string;
   /** Content of the file `BERTH_OIDC_CLIENT_SECRET_FILE`. */
   clientSecret: string;
-  /** `BERTH_OIDC_NAME`: what the button says, default `single sign-on`. */
+  /** `BERTH_OIDC_NAME`: label of the button, default `single sign-on`. */
   name: string;
 }
 
 export interface StripeConfig {
-  /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted key of the API. */
+  /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted API key. */
   secretKey: string;
   /**
-   * Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: the signing secret of the endpoint that
-   * sends to `/billing/stripe`.
+   * Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: signing secret of the webhook endpoint
+   * at `/billing/stripe`.
    */
   webhookSecret: string;
-  /** `BERTH_STRIPE_API_URL`: another address than Stripe's own. For tests. */
+  /** `BERTH_STRIPE_API_URL`: replaces Stripe's address in tests. */
   apiUrl: string | null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What every command needs. Throws naming the variable that is missing or wrong. */
+/** Configuration of every command. Throws naming the missing or wrong variable. */
 export function readDatabaseConfig(environment: Environment): DatabaseConfig {
   const values = read(databaseEnvironment, environment);
   return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
 }
 
-/**
- * The plan catalogue, as {@link readServeConfig} reads it. Throws naming the variable that is
- * wrong.
- */
+/** The plan catalogue, as in {@link readServeConfig}. Throws naming the wrong variable. */
 export function readPlanCatalogue(environment: Environment): Plans {
   return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
 }
 
-/** What `serve` needs. Throws naming the variable that is missing or wrong. */
+/** Configuration of `serve`. Throws naming the missing or wrong variable. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
   const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
@@ -140,7 +142,7 @@ function read<S extends z.ZodObject>(schema: S, environment: Environment): z.out
     ...environment,
     BERTH_DATABASE_URL: environment['BERTH_DATABASE_URL'] || environment['DATABASE_URL'],
   });
-  // An empty variable is as good as none.
+  // An empty variable counts as unset.
   const result = schema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== '')));
   if (result.success) return result.data;
   const told = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
@@ -163,7 +165,7 @@ function readSecretKey(path: string): SecretKey {
   }
 }
 
-/** Without one, names below localhost, by the port that people reach the service by. */
+/** Defaults to hosts below localhost, on the port of the public URL. */
 function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: string): string {
   const { origin } = new URL(
     values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`,
@@ -221,7 +223,7 @@ function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | n
   };
 }
 
-/** One taken for the other would be found out only when the first payment is lost. */
+/** Swapped secrets would go unnoticed until the first payment is lost. */
 function readStripeSecret(variable: string, path: string, beginnings: string[]): string {
   const secret = readSecret(variable, path);
   if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
@@ -230,7 +232,7 @@ function readStripeSecret(variable: string, path: string, beginnings: string[]):
   );
 }
 
-/** An address as it stands in a URL. */
+/** An address in URL form. */
 function bracketed(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }

@@ -1,5 +1,5 @@
-// The variables of the environment that the control plane knows, with their defaults and bounds.
-// config.ts alone reads them, and says what they mean.
+// Environment variables of the control plane, with defaults and bounds. Only config.ts reads them;
+// it documents their meaning.
 import { isIP } from 'node:net';
 import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/route/limits.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
@@ -9,10 +9,10 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 
 const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
 const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
-/** A host without a scheme is one of https: http is for whoever says so. */
+/** A host without a scheme means https; http must be explicit. */
 const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
 
-/** The URL of an origin. */
+/** Schema of an origin URL. */
 const originText = (error: string) =>
   z
     .url({ protocol: /^https?$/, error })
@@ -21,13 +21,13 @@ const originText = (error: string) =>
       'must have no path, query or user name',
     );
 
-/** What every command reads. */
+/** Variables of every command. */
 export const databaseEnvironment = z.object({
   BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
   BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 });
 
-/** What `serve` reads besides. */
+/** Additional variables of `serve`. */
 export const serveEnvironment = databaseEnvironment.extend({
   BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
   BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
@@ -88,7 +88,7 @@ function keepsSecrets({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
 }
 
-/** Addresses and networks, separated by commas. */
+/** Parses addresses and networks separated by commas. */
 function addressList(text: string, context: z.RefinementCtx<string>): string[] {
   const entries = text.split(',').map((entry) => entry.trim());
   const given = entries.filter((entry) => entry !== '');

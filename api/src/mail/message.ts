@@ -1,17 +1,17 @@
-// A message as the mail library takes it, however it is sent.
+// Converts a message for the mail library, whatever the transport.
 import type { MailMessage } from '../services/context/mail-port.ts';
 
-/** What is mailed of a message; the sender is the transport's. */
+/** Library options of a message; the transport adds the sender. */
 export function composed({ to, subject, text, html }: MailMessage) {
   return {
-    // As an object: the address is taken as it is, and not read as a list of addresses.
+    // An object keeps the library from parsing the address as a list.
     to: { name: '', address: to },
     subject,
     text,
     html,
-    // RFC 3834: nobody's absence note answers it.
+    // RFC 3834: suppresses automatic replies.
     headers: { 'Auto-Submitted': 'auto-generated' },
-    // Text is text: nothing in it makes this process read a file or a URL.
+    // Keeps message text from making this process read a file or URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   };

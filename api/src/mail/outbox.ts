@@ -1,5 +1,5 @@
-// Mail without a mail server: each message is a file (.eml) in a folder that only the service's
-// user can read. For a start on one machine, and for tests.
+// Mail without a mail server: one .eml file per message, in a folder readable only by the service
+// user. For evaluation on one host, and for tests.
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -20,7 +20,7 @@ export function outboxMailer({ folder, from }: Extract<MailConfig, { kind: 'outb
       signal?.throwIfAborted();
       const { message: content } = (await transport.sendMail(composed(message))) as { message: Buffer };
       await mkdir(place, { recursive: true, mode: FOLDER_MODE });
-      // By time, so that a listing shows the newest last.
+      // Sorts by time, newest last.
       const name = `${new Date().toISOString().replaceAll(':', '')}-${randomBytes(4).toString('hex')}.eml`;
       await writeWhole(place, name, content);
       log.info({ file: join(place, name) }, 'there is no mail server: the message lies in the outbox folder');
@@ -28,7 +28,7 @@ export function outboxMailer({ folder, from }: Extract<MailConfig, { kind: 'outb
   };
 }
 
-/** Under its name the file is there whole or not at all, also after a loss of power. */
+/** Writes the file atomically and durably: it is complete or absent, even after a power loss. */
 async function writeWhole(folder: string, name: string, content: Buffer): Promise<void> {
   const unfinished = join(folder, `.${name}`);
   try {

@@ -1,21 +1,21 @@
-// Mail through an SMTP server: one connection a message, closed when the message was taken,
-// refused, or the time was up.
+// Mail through an SMTP server. Each message has a dedicated connection, closed on acceptance,
+// rejection or timeout.
 import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
 import type { MailConfig } from '../config/config.ts';
 import type { MailMessage, Mailer } from '../services/context/mail-port.ts';
 import { composed } from './message.ts';
 
-/** How long the server has to close its side of a connection that is over. */
+/** Timeout for the server to close its side of a finished connection. */
 const CLOSE_MS = 1_000;
 const MAX_ERROR_CHARACTERS = 300;
 
-/** Commands that come before the message: what a server answers to them cannot repeat any of it. */
+/** Commands before the message. Replies to them cannot quote the message. */
 const BEFORE_THE_MESSAGE = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
 
 /**
- * Why a mail server did not take a message, without the message, the recipient or anything that the
- * server may have quoted from it.
+ * Reason of a failed delivery, without message, recipient or text that the server may have quoted
+ * from the message.
  */
 export class MailError extends Error {
   override readonly name = 'MailError';
@@ -62,16 +62,16 @@ function readServer(text: string): { name: string; requireTls: boolean } {
   const saysItself = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');
   return {
     name: url.host,
-    // A password does not travel in the clear because somebody on the way left STARTTLS out of the
-    // server's answer.
+    // Prevents a STARTTLS downgrade: nobody on the path can make the client send the password in
+    // clear text.
     requireTls: url.protocol === 'smtp:' && url.username !== '' && !isLocal && !saysItself,
   };
 }
 
-/** What nodemailer says of a failure. */
+/** nodemailer's error. */
 interface SmtpFailure extends Error {
   code?: string;
-  /** The server's words, which are at the end of the message too. */
+  /** The server's reply, which the error message also ends with. */
   response?: string | false;
   responseCode?: number;
   command?: string;

@@ -1,6 +1,6 @@
-// Stripe as the payment provider, through its own SDK. Shapes and failures only: what a payment
-// means for an org is said in the services. The SDK's errors hold whole answers and never leave
-// this file.
+// Stripe as the payment provider, through its SDK. Converts shapes and failures only; services
+// define what a payment means for an org. SDK errors hold whole responses and never leave this
+// file.
 import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 import { Stripe } from 'stripe';
 import { CodedError } from '../rules/coded-error.ts';
@@ -9,26 +9,23 @@ import type { NewCheckout, OpenCheckout, PaymentEvent, PaymentProvider } from '.
 
 export interface StripeOptions {
   secretKey: string;
-  /** Of the webhook endpoint. */
+  /** Signing secret of the webhook endpoint. */
   webhookSecret: string;
-  /** Instead of Stripe's own address. */
+  /** Replaces Stripe's address. */
   apiUrl: string | null;
 }
 
-/**
- * Longest wait for one answer; Stripe itself gives up on an event's answer after some twenty
- * seconds.
- */
+/** Timeout of one request. Stripe itself waits about 20 s for the response to an event. */
 const TIMEOUT_MS = 8_000;
-/** How old a signature may be: what was caught on its way is of no use later. */
+/** Maximum age of a signature, against replays. */
 const TOLERANCE_SECONDS = 300;
-/** A page that lies open for longer is made anew: its price may be another by then. */
+/** Lifetime of a checkout page. An older page might show a former price. */
 const CHECKOUT_MINUTES = 60;
 const RETRY_AFTER_SECONDS = 10;
-/** In the metadata of whatever is made for an org. */
+/** Metadata key on everything created for an org. */
 const ORG = 'berth_org_id';
 
-/** Connects to nothing until it is asked something. */
+/** Connects with the first request. */
 export function openStripe({ secretKey, webhookSecret, apiUrl }: StripeOptions): PaymentProvider {
   const stripe = new Stripe(secretKey, {
     timeout: TIMEOUT_MS,
@@ -102,7 +99,7 @@ async function closeCheckout(stripe: Stripe, id: string): Promise<{ subscription
   try {
     session = await stripe.checkout.sessions.retrieve(id);
   } catch (error) {
-    // It was made with another account, or for tests.
+    // Created with another Stripe account, or in test mode.
     if (error instanceof Stripe.errors.StripeError && error.code === 'resource_missing')
       return { subscriptionId: null };
     throw unavailable(error);
@@ -111,7 +108,7 @@ async function closeCheckout(stripe: Stripe, id: string): Promise<{ subscription
     try {
       session = await stripe.checkout.sessions.expire(id);
     } catch (error) {
-      // Somebody may have paid in this moment.
+      // A payment may have completed concurrently.
       session = await asked(stripe.checkout.sessions.retrieve(id));
       if (session.status === 'open') throw unavailable(error);
     }
@@ -124,7 +121,7 @@ function readEvent(stripe: Stripe, secret: string, body: Buffer, signature: stri
   try {
     event = stripe.webhooks.constructEvent(body, signature ?? '', secret, TOLERANCE_SECONDS);
   } catch {
-    // Why is not told: it would help whoever tries.
+    // The precise reason would help an attacker.
     throw new CodedError(
       'signature_invalid',
       'the header Stripe-Signature does not fit the body, or is older than five minutes',
@@ -133,7 +130,7 @@ function readEvent(stripe: Stripe, secret: string, body: Buffer, signature: stri
   return { id: event.id, kind: event.type, subscription: subscriptionIn(event) };
 }
 
-/** The types of events grow; what is read of them is in each of these. */
+/** New event types appear; the types below carry the subscription in its data. */
 function subscriptionIn({ type, data }: Stripe.Event): PaymentEvent['subscription'] {
   if (type.startsWith('customer.subscription.')) {
     const { id, metadata } = data.object as Stripe.Subscription;
@@ -172,7 +169,7 @@ function statusOf({ id, status }: Stripe.Subscription): SubscriptionStatus | 'pe
       return 'past_due';
     case 'incomplete':
       return 'pending';
-    // Stripe has given up on the money, for now or for good.
+    // Stripe stopped collecting, temporarily or for good.
     case 'unpaid':
     case 'paused':
     case 'canceled':
@@ -199,10 +196,7 @@ async function asked<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/**
- * What the log is told is put together here: an error of the SDK has headers and the whole answer
- * with it.
- */
+/** Builds a log-safe error: an SDK error carries headers and the whole response. */
 function unavailable(error: unknown): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error;
   const { type, code, statusCode, requestId, message } = error;
