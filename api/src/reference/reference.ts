@@ -1,5 +1,5 @@
-// The reference of the API: the published OpenAPI document, and a page that shows it. Everything on
-// the page is from here: no other site is asked for anything.
+// API reference: the published OpenAPI document and a page that renders it. The page loads nothing
+// from other sites.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { publishedDocument } from '@berth/contract/document/openapi.ts';
@@ -7,13 +7,13 @@ import type { FastifyInstance } from 'fastify';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { html } from '../rules/html.ts';
 
-/** Where the document is; the page shows it. */
+/** Path of the document. */
 export const DOCUMENT_PATH = '/v1/openapi.json';
 const RENDERER_PATH = '/docs/redoc.js';
 const START_PATH = '/docs/start.js';
 const STYLE_PATH = '/docs/docs.css';
 
-/** Styles are made by the renderer's script, its search runs in a worker of its own making. */
+/** The renderer's script creates styles, and a worker from a blob for search. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,4 +1,4 @@
-// Every route with what answers it. A test holds this list against the contract's.
+// All routes with their handlers. A test compares this list with the contract's.
 import { activityRoutes } from './activity/activity.ts';
 import { agentTokenRoutes } from './access/agent-tokens.ts';
 import { apiKeyRoutes } from './access/api-keys.ts';

@@ -1,5 +1,5 @@
-// The health check: the process answers. It asks nothing of the database, so that a fault there
-// does not take every replica away.
+// Health check: the process responds. Does not query the database, so that a database fault does
+// not take every replica down.
 import { getHealth, SERVICE_NAME } from '@berth/contract/health.ts';
 import { bind } from '../call/bind.ts';
 

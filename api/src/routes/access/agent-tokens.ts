@@ -1,4 +1,4 @@
-// Personal agent tokens on the wire. No answer but a create's holds a token, and none a hash.
+// Wire format of personal agent tokens. Only a create response holds a token; none holds a hash.
 import {
   createAgentToken,
   listAgentTokens,

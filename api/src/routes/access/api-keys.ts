@@ -1,4 +1,4 @@
-// API keys on the wire. No answer but a create's holds a token, and none a hash.
+// Wire format of API keys. Only a create response holds a token; none holds a hash.
 import { createApiKey, listApiKeys, revokeApiKey, type ApiKey } from '@berth/contract/access/api-keys.ts';
 import { permission } from '@berth/contract/route/permissions.ts';
 import * as apiKeys from '../../services/access/api-keys.ts';
@@ -24,7 +24,7 @@ function viewApiKey(row: apiKeys.KnownKeyRow): ApiKey {
     orgId: row.org_id,
     name: row.name,
     tokenPrefix: row.token_prefix,
-    // A scope of a former version grants nothing.
+    // Scopes of former versions grant nothing.
     scopes: row.scopes?.flatMap((scope) => permission.safeParse(scope).data ?? []) ?? null,
     createdBy: row.created_by,
     createdAt: row.created_at.toISOString(),

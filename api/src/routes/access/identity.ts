@@ -1,4 +1,4 @@
-// Who is calling.
+// Wire format of the caller's identity.
 import { getMe, listMyOrgs, type Identity, type Org } from '@berth/contract/access/identity.ts';
 import { role } from '@berth/contract/route/permissions.ts';
 import { getCaller, listCallerOrgs, type MemberOrgRow, type UserRow } from '../../services/access/identity.ts';

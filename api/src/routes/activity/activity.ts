@@ -1,4 +1,4 @@
-// The activity feed on the wire.
+// Wire format of the activity feed.
 import {
   activityActorKind,
   activitySubjectKind,
@@ -31,8 +31,8 @@ function viewEntry(row: ActivityRow): ActivityEntry {
 }
 
 /**
- * Why, in words, stands beside the details and not in them; of a reason with a code the code stays
- * there, for programs.
+ * Moves the reason's text out of the details. The code of a coded reason stays in the details, for
+ * programs.
  */
 function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
   if (reason == null) return { reason: null, details };

@@ -1,4 +1,4 @@
-// Subscriptions and the way to the payment provider on the wire.
+// Wire format of subscriptions and checkouts.
 import { createCheckout, getSubscription, type Subscription } from '@berth/contract/billing/billing.ts';
 import * as billing from '../../services/billing/billing.ts';
 import { bind } from '../../call/bind.ts';

@@ -1,4 +1,4 @@
-// Commands on the wire.
+// Wire format of commands.
 import { execInSandbox } from '@berth/contract/commands/exec.ts';
 import * as exec from '../../services/commands/exec.ts';
 import { bind } from '../../call/bind.ts';

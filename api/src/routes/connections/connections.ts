@@ -1,4 +1,4 @@
-// Connections into sandboxes on the wire, and what an ssh client has to know for one.
+// Wire format of connections into sandboxes, and of the facts an ssh client needs.
 import { getSshAccess } from '@berth/contract/connections/ssh.ts';
 import { terminalInSandbox, type TerminalQuery } from '@berth/contract/connections/terminal.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';

@@ -1,4 +1,4 @@
-// Files on the wire.
+// Wire format of files.
 import { listFiles, readFile, snapshotFiles, writeFile } from '@berth/contract/files/files.ts';
 import * as files from '../../services/files/files.ts';
 import { bind } from '../../call/bind.ts';

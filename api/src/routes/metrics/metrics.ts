@@ -1,4 +1,4 @@
-// Metrics on the wire.
+// Wire format of metrics.
 import { getLiveMetrics, sampleMetrics } from '@berth/contract/metrics/metrics.ts';
 import * as metrics from '../../services/metrics/metrics.ts';
 import { bind } from '../../call/bind.ts';

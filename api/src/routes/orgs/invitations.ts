@@ -1,4 +1,4 @@
-// Invitations on the wire. None of these views has a token.
+// Wire format of invitations. No view holds a token.
 import {
   acceptInvitation,
   createInvitation,

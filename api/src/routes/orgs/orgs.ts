@@ -1,4 +1,4 @@
-// Orgs and their members on the wire.
+// Wire format of orgs and their members.
 import {
   createOrg,
   leaveOrg,

@@ -1,4 +1,4 @@
-// Projects on the wire.
+// Wire format of projects.
 import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import {
   createProject,

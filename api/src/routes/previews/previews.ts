@@ -1,4 +1,4 @@
-// Preview links on the wire.
+// Wire format of preview links.
 import { createPreview, listPreviews, revokePreview, type Preview } from '@berth/contract/previews/previews.ts';
 import * as previews from '../../services/previews/previews.ts';
 import { bind } from '../../call/bind.ts';

@@ -1,5 +1,5 @@
-// Sleep, wake and resize on the wire, and the two deprecated aliases, which answer as what they
-// stand for.
+// Wire format of sleep, wake and resize, and of two deprecated aliases, which respond like their
+// targets.
 import {
   resizeSandbox,
   resumeSandbox,
@@ -15,7 +15,7 @@ import { bind, type Call } from '../../call/bind.ts';
 import { viewSandbox } from './view.ts';
 import type { ServiceContext } from '../../services/context/context.ts';
 
-/** What an alias and the route that it stands for have in common. */
+/** Fields that an alias and its target share. */
 type BareCall = Pick<Call<typeof sleepSandbox>, 'actor' | 'params' | 'respondAsync' | 'signal'>;
 
 interface SandboxAnswer {

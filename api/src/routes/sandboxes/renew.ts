@@ -1,4 +1,4 @@
-// Renewing ephemeral sandboxes on the wire.
+// Wire format of renewals of ephemeral sandboxes.
 import { renewSandbox } from '@berth/contract/sandboxes/lifecycle.ts';
 import * as renewals from '../../services/sandboxes/renew.ts';
 import { bind } from '../../call/bind.ts';

@@ -1,4 +1,4 @@
-// Sandboxes on the wire: create, list, fetch, destroy.
+// Wire format of sandboxes: create, list, fetch, destroy.
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from '@berth/contract/sandboxes/sandboxes.ts';
 import * as creates from '../../services/sandboxes/create.ts';
 import * as sandboxes from '../../services/sandboxes/sandboxes.ts';

@@ -1,11 +1,10 @@
-// A sandbox's row as callers see it.
+// Converts a sandbox row to the wire format.
 import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { agent, persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../services/sandboxes/sandboxes.ts';
 
-/** What callers see of a sandbox. */
 export function viewSandbox(row: SandboxRow): Sandbox {
   return {
     id: row.id,

@@ -1,4 +1,4 @@
-// Guardrails on machine hours on the wire.
+// Wire format of guardrails on machine hours.
 import { updateProjectUsageGuardrails, updateUsageGuardrails } from '@berth/contract/usage/guardrails.ts';
 import { updateOrgGuardrails, updateProjectGuardrails } from '../../services/usage/guardrails.ts';
 import { bind } from '../../call/bind.ts';

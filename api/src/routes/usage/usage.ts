@@ -1,4 +1,4 @@
-// Usage of machine time on the wire.
+// Wire format of machine time usage.
 import { getEndUserUsage, getOrgUsage } from '@berth/contract/usage/usage.ts';
 import { endUserUsage, orgUsage } from '../../services/usage/usage.ts';
 import { bind } from '../../call/bind.ts';
