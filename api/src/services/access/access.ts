@@ -1,6 +1,6 @@
-// Finds out whose resource a request names and asks the access rule: 404 when it does not exist,
-// 403 when it is another org's or the permission is missing. Every route goes through here, before
-// its body is read.
+// Finds the owner of the resource that a request names and applies the access rule: 404 if it does
+// not exist, 403 if it belongs to another org or the permission is missing. Every route passes here
+// before its body is read.
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
 import { requireKind, requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';
@@ -10,17 +10,17 @@ import { isId } from '../../store/database/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../../store/access/owned.ts';
 import type { AccessContext, NamedSandbox } from './authentication.ts';
 
-/** Parameters of a path, by name. */
+/** Path parameters by name. */
 export type PathNames = Readonly<Record<string, string | undefined>>;
 
-/** Id of the sandbox that the path names; null when it names none, or what cannot be an id. */
+/** Id of the sandbox named in the path; null if there is none or the text is not an id. */
 export function namedSandboxId({ sandboxId }: PathNames): string | null {
   return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
 }
 
 /**
- * Throws unless the actor may use the route with these path parameters; `named` is what was found
- * of their sandbox. Gives the org that was decided about, if any.
+ * Throws unless the actor may use the route with these path parameters; `named` is the sandbox they
+ * name, if found. Returns the org of the decision, if any.
  */
 export async function authorize(
   context: AccessContext,
@@ -38,7 +38,7 @@ export async function authorize(
   const { orgId } = params;
   if (orgId === undefined) return undefined;
   const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
-  // Whoever has a role there, and the key of the org, show that it exists.
+  // A role in the org, or the org's key, proves that the org exists.
   const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
   if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined))
     throw new CodedError('org_not_found', 'there is no org with the id in the path');
@@ -51,7 +51,9 @@ export async function authorize(
   return orgId;
 }
 
-/** Throws unless the actor has the permission in the org; for what a route needs beyond its own. */
+/**
+ * Throws unless the actor has the permission in the org; for permissions beyond the route's own.
+ */
 export async function requireAlso(
   context: AccessContext,
   actor: Actor,
@@ -61,7 +63,7 @@ export async function requireAlso(
   requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
 }
 
-/** Whether the actor has the permission in the org. */
+/** True if the actor has the permission in the org. */
 export async function mayAlso(...asked: Parameters<typeof requireAlso>): Promise<boolean> {
   try {
     await requireAlso(...asked);
@@ -82,10 +84,7 @@ async function roleIn(context: AccessContext, actor: Actor, orgId: string): Prom
   return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
 }
 
-/**
- * What is another org's is refused as such, whatever it is, also where the caller is a member of
- * that org too.
- */
+/** Refuses any resource of another org as such, even if the caller is a member of that org too. */
 function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
   if (found === undefined) throw notFound(name);
   if (found.orgId !== orgId)

@@ -1,6 +1,6 @@
-// Personal agent tokens: listing, making and revoking one's own. A token is good in every org of
-// its holder, so each of them is told in its feed. What a token may do is decided at each of its
-// calls (rules/access.ts).
+// The caller's personal agent tokens: list, create, revoke. A token is valid in every org of its
+// holder, so each org's feed records it. rules/access/access.ts decides at each call what a token
+// may do.
 import type { CreateAgentTokenBody } from '@berth/contract/access/agent-tokens.ts';
 import { AGENT_TOKEN_DAYS } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
@@ -23,7 +23,7 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { KnownTokenRow };
 
-/** The caller's tokens, newest first, expired and revoked ones too. */
+/** The caller's tokens, newest first, including expired and revoked ones. */
 export async function listAgentTokens(
   context: ServiceContext,
   actor: Actor,
@@ -32,7 +32,7 @@ export async function listAgentTokens(
   return await readInPages('agentTokens', query, (page) => selectAgentTokens(context.db, actor.userId, page));
 }
 
-/** Makes a token of the caller. The token itself is stored as its hash and told this once. */
+/** Creates a token for the caller. Only its hash is stored; the token is returned this once. */
 export async function createAgentToken(
   context: ServiceContext,
   actor: Actor,
@@ -65,8 +65,8 @@ export async function createAgentToken(
 }
 
 /**
- * Revokes a token of the caller: the next request with it is refused, on every replica. One that is
- * revoked stays as it is.
+ * Revokes a token of the caller: the next request with it is refused on every replica. Revoking a
+ * revoked token changes nothing.
  */
 export async function revokeAgentToken(context: ServiceContext, actor: Actor, tokenId: string): Promise<KnownTokenRow> {
   return await context.db.transaction().execute(async (trx) => {
@@ -76,14 +76,14 @@ export async function revokeAgentToken(context: ServiceContext, actor: Actor, to
     if (found.user_id !== actor.userId)
       throw new CodedError('agent_token_access_denied', 'this personal agent token belongs to another user');
     const revoked = await writeRevocation(trx, tokenId);
-    // Somebody else may have revoked it since it was read.
+    // A concurrent call may have revoked it since the read.
     if (revoked === undefined) return (await findAgentToken(trx, tokenId)) ?? found;
     await tellOrgs(trx, actor, 'agent_token_revoked', revoked, { name: revoked.name });
     return revoked;
   });
 }
 
-/** Leaves a row in the feed of each org that the token was good in, which may be none. */
+/** Adds a row to the feed of each org in which the token was valid; there may be none. */
 async function tellOrgs(
   trx: Database,
   actor: Actor,

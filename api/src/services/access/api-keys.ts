@@ -23,17 +23,17 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { KnownKeyRow };
 
-/** A person with access to the machine itself. */
+/** A person with access to the host. */
 export const OPERATOR: ActivityActor = { kind: 'operator', id: null, userId: null };
 
 export interface MintRequest {
   orgId: string;
-  /** The user the key acts as. */
+  /** User that the key acts as. */
   createdBy: string;
   name: string;
   scopes: string[] | null;
   expiresInDays: number | null;
-  /** Who asks for it; the operator on the machine when absent. */
+  /** The requester; default: the operator on the host. */
   actor?: ActivityActor;
 }
 
@@ -46,14 +46,16 @@ export async function listApiKeys(
   return await readInPages('apiKeys', query, (page) => selectApiKeys(context.db, orgId, page));
 }
 
-/** Makes a key that acts as the caller. The token is stored as its hash and told this once. */
+/**
+ * Creates a key that acts as the caller. Only its hash is stored; the token is returned this once.
+ */
 export async function createApiKey(
   context: ServiceContext,
   actor: Actor,
   orgId: string,
   body: CreateApiKeyBody,
 ): Promise<{ apiKey: KnownKeyRow; token: string }> {
-  // A scope said twice is one scope.
+  // Removes duplicate scopes.
   const scopes = body.scopes == null ? null : [...new Set(body.scopes)];
   const request = {
     orgId,
@@ -67,8 +69,8 @@ export async function createApiKey(
 }
 
 /**
- * Revokes a key of the org: the next request with it is refused, on every replica. One that is
- * revoked stays as it is.
+ * Revokes a key of the org: the next request with it is refused on every replica. Revoking a
+ * revoked key changes nothing.
  */
 export async function revokeApiKey(
   context: ServiceContext,
@@ -95,7 +97,7 @@ export async function revokeApiKey(
   });
 }
 
-/** Makes a key and its row in the activity feed. Call it in a transaction. */
+/** Creates a key and its activity row. Call it in a transaction. */
 export async function mintApiKey(trx: Database, request: MintRequest): Promise<MintedKey> {
   const { apiKey, token } = await makeKey(trx, request);
   return {
@@ -129,8 +131,8 @@ async function makeKey(
 }
 
 /**
- * Mints a key that acts as the owner of the given org, or of the installation's first. Throws when
- * there is no such org.
+ * Mints a key that acts as the owner of the given org, or of the installation's first org. Throws
+ * if there is no such org.
  */
 export async function mintOwnerKey(
   db: Database,

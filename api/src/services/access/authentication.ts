@@ -1,7 +1,6 @@
-// From a bearer token to who calls, with the sandbox that the path names, which the same statement
-// finds. Knows the kinds of tokens; what the caller may do is decided in access.ts. Nothing is
-// cached: a credential that was revoked, or whose holder was demoted, is refused by the very next
-// request on every replica.
+// Authenticates a bearer token; the same statement finds the sandbox named in the path. Knows the
+// kinds of tokens; access.ts decides what the caller may do. Caches nothing: a revocation or
+// demotion takes effect with the next request on every replica.
 import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { AuthKind } from '@berth/contract/route/route.ts';
@@ -20,13 +19,13 @@ export type AccessContext = Pick<ServiceContext, 'callers' | 'db' | 'log'>;
 
 export interface BearerToken {
   kind: AuthKind;
-  /** All that is known of it from here on. */
+  /** Only the hash is kept from here on. */
   sha256: Buffer;
 }
 
 /**
- * The token of an `Authorization` header. Throws `unauthenticated`, also when its checksum is
- * wrong: such a token costs no query.
+ * Reads the token of an `Authorization` header. Throws `unauthenticated`, also for a wrong
+ * checksum, which thus costs no query.
  */
 export function readToken(authorization: string | undefined): BearerToken {
   if (authorization === undefined)
@@ -42,23 +41,21 @@ export function readToken(authorization: string | undefined): BearerToken {
   return { kind, sha256: tokenSha256(token) };
 }
 
-/** A request as far as it says who calls and about which sandbox. */
+/** The credential of a request and the sandbox it names. */
 export interface Presented {
   bearer: BearerToken;
-  /** Of the path; null for none. Access to it is not decided by it being found. */
+  /** Sandbox id in the path; null for none. Finding the sandbox grants no access to it. */
   sandboxId: string | null;
   requestId: string | null;
 }
 
-/**
- * The sandbox that the path names, if there is one, and the present role of the caller in its org.
- */
+/** The sandbox named in the path, if it exists, and the caller's current role in its org. */
 export interface NamedSandbox {
   sandbox: LocatedSandboxRow | undefined;
   role: Role | null;
 }
 
-/** Who holds a token of the right form. Throws `unauthenticated`. */
+/** Finds the holder of a well-formed token. Throws `unauthenticated`. */
 export async function authenticate(
   context: AccessContext,
   presented: Presented,

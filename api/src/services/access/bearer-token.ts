@@ -1,11 +1,11 @@
-// The form of bearer tokens: a prefix for each kind + 32 random base62 characters + 6 base62
-// characters of CRC-32 over all before them. The checksum tells a mistyped or cut token, and lets
-// leak scanners know one, without a database; it proves nothing.
+// Format of bearer tokens: a prefix for the kind, 32 random base62 characters, and 6 base62
+// characters of CRC-32 over the preceding text. The checksum detects mistyped or truncated tokens
+// without a query, and lets leak scanners recognise tokens. It proves nothing.
 import { crc32 } from 'node:zlib';
 import { hash, randomBytes } from 'node:crypto';
 import type { AuthKind } from '@berth/contract/route/route.ts';
 
-/** `brt_` an API key, `bst_` a session token, `bat_` a personal agent token. */
+/** `brt_`: API key, `bst_`: session token, `bat_`: personal agent token. */
 export const TOKEN_PREFIXES = { api_key: 'brt_', session: 'bst_', agent_token: 'bat_' } as const satisfies {
   [kind in AuthKind]: string;
 };
@@ -18,12 +18,12 @@ const FORM = new RegExp(
   `^(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`,
 );
 
-/** A new token: 190 random bits. */
+/** Generates a token with 190 random bits. */
 export function newToken(kind: AuthKind): string {
   let random = '';
   while (random.length < RANDOM_CHARACTERS) {
     for (const byte of randomBytes(RANDOM_CHARACTERS)) {
-      // 248 = 4 * 62: bytes above it would favour the first characters.
+      // 248 = 4 * 62: larger bytes would favour the first characters.
       if (byte < 248 && random.length < RANDOM_CHARACTERS) random += BASE62[byte % 62];
     }
   }
@@ -31,7 +31,7 @@ export function newToken(kind: AuthKind): string {
   return text + checksum(text);
 }
 
-/** The kind of token that the text has the form of, when the checksum fits; null otherwise. */
+/** The kind of a token with a valid format and checksum; null otherwise. */
 export function tokenKind(text: string): AuthKind | null {
   const prefix = FORM.exec(text)?.[1];
   if (prefix === undefined || text.slice(-CHECKSUM_CHARACTERS) !== checksum(text.slice(0, -CHECKSUM_CHARACTERS)))
@@ -39,12 +39,12 @@ export function tokenKind(text: string): AuthKind | null {
   return (Object.keys(TOKEN_PREFIXES) as AuthKind[]).find((kind) => TOKEN_PREFIXES[kind] === prefix) ?? null;
 }
 
-/** What is stored of a token. A fast hash is enough for 190 random bits. */
+/** The stored hash of a token. A fast hash is enough for 190 random bits. */
 export function tokenSha256(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** The part of a token that is kept and shown, to tell keys apart. */
+/** The part of a token that is stored and shown, to tell keys apart. */
 export function tokenPrefix(token: string): string {
   return token.slice(0, SHOWN_CHARACTERS);
 }

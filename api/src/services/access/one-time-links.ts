@@ -1,5 +1,5 @@
-// Links that work once: the first start's welcome, a password reset, the verification of an
-// address. Tokens are stored as their hash alone.
+// One-time links: the welcome of the first start, password resets, address verifications. Only
+// hashes of tokens are stored.
 import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { lockUser } from '../../store/people/accounts.ts';
@@ -20,9 +20,7 @@ const PAGES: { readonly [purpose in LinkPurpose]: string } = {
   verify_email: '/verify-email',
 };
 
-/**
- * Path of the page that a link opens, with the token in its query; the public URL stands before it.
- */
+/** Path of the link's page with the token in the query; prefix it with the public URL. */
 export function oneTimeLinkPath(purpose: LinkPurpose, token: string): string {
   return `${PAGES[purpose]}?token=${token}`;
 }
@@ -32,15 +30,15 @@ export function linkTokenSha256(token: string): Buffer {
 }
 
 /**
- * A new link's token; earlier links of the user for the same purpose stop working. Call it in a
- * transaction.
+ * Creates a link and returns its token. The user's earlier links for the same purpose stop working.
+ * Call it in a transaction.
  */
 export async function makeOneTimeLink(
   trx: Database,
   link: { purpose: LinkPurpose; userId: string; minutes: number },
 ): Promise<string> {
   const token = newLinkToken();
-  // Two that are made at once would otherwise not see each other, and both stay.
+  // Without the lock, concurrent calls would not see each other's links and would keep both.
   await lockUser(trx, link.userId);
   await trx
     .deleteFrom('one_time_link')
@@ -61,7 +59,7 @@ export async function makeOneTimeLink(
   return token;
 }
 
-/** Whose link it is, without using it up; null when it is unknown, used or expired. */
+/** The link's user, without consuming the link; null if it is unknown, used or expired. */
 export async function findOneTimeLink(
   db: Database,
   purpose: LinkPurpose,
@@ -78,7 +76,7 @@ export async function findOneTimeLink(
   return row === undefined ? null : { userId: row.user_id };
 }
 
-/** Uses the link up: of any number of callers at once exactly one gets the user. */
+/** Consumes the link: exactly one of any number of concurrent callers gets the user. */
 export async function useOneTimeLink(
   trx: Database,
   purpose: LinkPurpose,

@@ -1,4 +1,4 @@
-// The org's activity feed. Always read in pages: it only grows.
+// The org's activity feed. Always paged: it only grows.
 import { ACTIVITY_PAGE } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { readCursor, writeCursor } from '../../rules/page.ts';
@@ -15,13 +15,13 @@ export interface FeedPage {
 }
 
 /**
- * A page of the org's feed, newest first. A project or sandbox that is not the org's, or is none at
- * all, has no rows in it.
+ * A page of the org's feed, newest first. A project or sandbox outside the org, or a nonexistent
+ * one, matches no rows.
  */
 export async function listActivity(context: ServiceContext, filter: FeedFilter, query: PageQuery): Promise<FeedPage> {
   const after = query.after === undefined ? null : readCursor('activity', query.after);
   const { projectId, sandboxId } = filter;
-  // What cannot be an id is not asked for: it may hold what Postgres cannot read.
+  // Text that is not an id is not queried: it may hold bytes that Postgres rejects.
   const possible =
     (projectId === undefined || isId('project', projectId)) && (sandboxId === undefined || isId('sandbox', sandboxId));
   if (!possible) return { rows: [], nextCursor: null };

@@ -1,5 +1,5 @@
-// What an org pays for, and buying a plan. What the payment provider says afterwards is in
-// paid-subscriptions.ts.
+// An org's subscription, and checkouts for plans. paid-subscriptions.ts applies the payment
+// provider's later reports.
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import type { BillingPeriod } from '../../rules/billing/period.ts';
@@ -17,20 +17,20 @@ import { followPaidSubscription } from './paid-subscriptions.ts';
 import type { PaymentProvider } from '../context/payment-port.ts';
 import { namedPlan } from './plans.ts';
 
-/** Page that the payment provider leads back to (pages/billing-return.ts). */
+/** Page to which the payment provider returns the browser (pages/billing-return.ts). */
 export const RETURN_PATH = '/billing/return';
 const RETRY_AFTER_SECONDS = 5;
-/** Several people of an org may press the button at once. */
+/** Attempts, because several people of an org may check out concurrently. */
 const MOST_TRIES = 3;
 
 export interface SubscriptionState {
   row: SubscriptionRow;
   plan: Plan;
-  /** null: it is over. */
+  /** null: the subscription ended. */
   period: BillingPeriod | null;
 }
 
-/** Throws `no_active_plan` when there is none to tell of. */
+/** Throws `no_active_plan` if there is no subscription. */
 export async function getSubscription(context: ServiceContext, orgId: string): Promise<SubscriptionState> {
   const { subscription: row, plan } = namedPlan(context.plans, await findSubscription(context.db, orgId));
   return {
@@ -40,7 +40,7 @@ export async function getSubscription(context: ServiceContext, orgId: string): P
   };
 }
 
-/** Throws `billing_not_configured` without one. */
+/** Throws `billing_not_configured` without a provider. */
 export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>): PaymentProvider {
   if (payments !== null) return payments;
   throw new CodedError(
@@ -50,9 +50,8 @@ export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>):
 }
 
 /**
- * A page of the payment provider on which the plan can be bought, or on which the subscription that
- * the org has there is changed to it. An org has one such page at a time: what was begun before
- * cannot be paid any more.
+ * Opens a provider page on which to buy the plan, or to change the org's existing paid subscription
+ * to it. An org has one such page at a time: earlier ones can no longer be paid.
  */
 export async function createCheckout(
   context: ServiceContext,
@@ -100,8 +99,8 @@ export async function createCheckout(
 }
 
 /**
- * The org's subscription, once nothing can come of the checkout that was begun last: it is made
- * unusable, or what was bought with it is taken over.
+ * The org's subscription after its last checkout is settled: the checkout is closed, or its
+ * purchase is applied.
  */
 async function settled(context: ServiceContext, provider: PaymentProvider, orgId: string): Promise<SubscriptionRow> {
   const row = await requireRow(context, orgId);

@@ -1,10 +1,8 @@
-// An org's subscription follows the one that it has at the payment provider. An event says that
-// something happened, never what: that is asked of the provider, so that events which come late,
-// twice or out of order end in the same as those which do not.
-//
-// The provider is asked outside any transaction. What it said counts only if nothing was taken over
-// from it since it was asked, else it is asked again: of two answers the older one never comes
-// last.
+// Keeps an org's subscription in step with the payment provider's. An event says only that
+// something happened; the details are fetched from the provider. Late, duplicate or reordered
+// events thus lead to the same result.
+// Requests to the provider run outside transactions. A response counts only if no other was applied
+// since the request, else the request is repeated: an older response never wins.
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { changeOf, type PaidSubscription } from '../../rules/billing/subscription-change.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -24,10 +22,10 @@ type PaidContext = Pick<ServiceContext, 'db' | 'plans' | 'log'>;
 type ToFollow = { orgId: string; id: string; event: { id: string; kind: string } | null };
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;
-/** Events of one purchase come together, hardly more than a handful. */
+/** Events of one purchase arrive together, at most a handful. */
 const MOST_TRIES = 8;
 
-/** Deals with an event, once. Throws where the provider shall send it again. */
+/** Processes an event once. Throws if the provider should redeliver it. */
 export async function takePaymentEvent(
   context: PaidContext,
   provider: PaymentProvider,
@@ -46,7 +44,7 @@ export async function takePaymentEvent(
   await followPaidSubscription(context, provider, { orgId, id: subscription.id, event: { id, kind } });
 }
 
-/** Asks the provider how the subscription stands and takes that over, with its rows in the feed. */
+/** Fetches the subscription's state from the provider and applies it, with its activity rows. */
 export async function followPaidSubscription(
   context: PaidContext,
   provider: PaymentProvider,
@@ -69,7 +67,7 @@ export async function followPaidSubscription(
   });
 }
 
-/** False when what was asked is out of date. */
+/** Returns false if the fetched state is stale. */
 async function takeOver(
   { plans, log }: PaidContext,
   trx: DatabaseTransaction,
@@ -93,7 +91,7 @@ async function takeOver(
     return true;
   }
   if (change.kind === 'unknown_price') {
-    // It will be told again; until then somebody can put the price into the catalogue.
+    // The provider redelivers it; the operator can add the price to the catalogue meanwhile.
     throw new Error(
       `${orgId} pays for ${paid.priceIds.join(', ')}, which is the priceId of no plan of the catalogue (BERTH_PLANS_FILE)`,
     );
@@ -118,7 +116,7 @@ async function takeOver(
   return true;
 }
 
-/** Rows in the feed for what is another than before; none where nothing is. */
+/** Adds activity rows for the differences; none without a difference. */
 async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): Promise<void> {
   const orgId = before.org_id;
   const after = await findSubscription(trx, orgId);

@@ -1,4 +1,4 @@
-// The billing period that an org is in. Whatever sums its machine time asks here for the bounds.
+// An org's current billing period, the bounds for every sum of its machine time.
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import { periodAt, type BillingPeriod } from '../../rules/billing/period.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
@@ -12,22 +12,22 @@ export interface CurrentPeriod extends BillingPeriod {
 }
 
 /**
- * The period of the org's subscription in which `at` lies. Throws `no_active_plan` when there is
+ * The period of the org's subscription that contains `at`. Throws `no_active_plan` if there is
  * none.
  */
 export async function requirePeriod(db: Database, plans: Plans, orgId: string, at: Date): Promise<CurrentPeriod> {
   return periodOf(plans, await findSubscription(db, orgId), at);
 }
 
-/** As {@link requirePeriod}, of a row that was read already, or locked. */
+/** As {@link requirePeriod}, for a row already read or locked. */
 export function periodOf(plans: Plans, subscription: SubscriptionRow | undefined, at: Date): CurrentPeriod {
   const current = inForce(plans, subscription);
   return { ...current, ...periodOfSubscription(current.subscription, at) };
 }
 
 /**
- * The period's bounds. The first one begins with the subscription, wherever its anchor lies; a
- * clock that is behind is in the first.
+ * Bounds of the period. The first period starts with the subscription, wherever its anchor is; an
+ * earlier instant counts to the first.
  */
 export function periodOfSubscription(
   { started_at: startedAt, period_anchor: anchor }: SubscriptionRow,

@@ -9,10 +9,10 @@ import { lockSubscription, writeSubscription } from '../../store/billing/subscri
 import { OPERATOR } from '../access/api-keys.ts';
 
 /**
- * Puts a plan of the catalogue in force for the org, or for the installation's first. What is awake
- * stays awake, also above the new plan's limits: it counts from the next create, wake, resize or
- * renewal on; its billing periods go on. Throws when there is no such plan or no such org, or when
- * the org pays for its plan.
+ * Puts a catalogue plan in force for the org, or for the installation's first org. Awake sandboxes
+ * stay awake, even above the new limits, which apply from the next create, wake, resize or renewal.
+ * Billing periods continue. Throws if there is no such plan or org, or if the org pays for its
+ * plan.
  */
 export async function changePlan(
   db: Database,

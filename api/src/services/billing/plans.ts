@@ -1,8 +1,7 @@
-// The plan in force of an org, and what it allows. Whatever makes or wakes a machine asks here, in
-// its own transaction.
-//
-// Order of locks in such a transaction: the sandbox's row, then the subscription's, then the host's
-// (services/placement.ts).
+// An org's plan in force and its limits. Every transaction that creates or wakes a VM checks them
+// here.
+// Lock order in such a transaction: the sandbox row, the subscription row, the host row
+// (services/hosts/placement.ts).
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
@@ -15,14 +14,14 @@ import type { ServiceContext } from '../context/context.ts';
 type PlanContext = Pick<ServiceContext, 'plans' | 'log'>;
 
 /**
- * The org's plan. Throws `no_active_plan` when it has none, its subscription has ended, or the
- * catalogue does not know the plan.
+ * The org's plan. Throws `no_active_plan` if it has none, its subscription has ended, or the
+ * catalogue lacks the plan.
  */
 export async function planInForce(context: PlanContext, trx: DatabaseTransaction, orgId: string): Promise<Plan> {
   return planOf(context, orgId, await findSubscription(trx, orgId));
 }
 
-/** Throws `plan_limit` unless the org's plan allows machines of this size, or `no_active_plan`. */
+/** Throws `plan_limit` unless the org's plan allows VMs of this size, or `no_active_plan`. */
 export async function requireWithinPlan(
   context: PlanContext,
   trx: DatabaseTransaction,
@@ -33,24 +32,22 @@ export async function requireWithinPlan(
 }
 
 /**
- * Throws `concurrent_sandbox_limit` when one more sandbox that is awake, or on its way there, would
- * be above the org's plan, or `no_active_plan`. With a cap, the org's subscription stays locked
- * until the transaction ends: it must commit the sandbox that the room is for.
+ * Throws `concurrent_sandbox_limit` if another awake (or waking) sandbox would exceed the org's
+ * plan, or `no_active_plan`. With a cap, locks the org's subscription until the transaction ends;
+ * the transaction must commit the sandbox.
  */
 export async function requireConcurrentRoom(
   context: PlanContext,
   trx: DatabaseTransaction,
   orgId: string,
 ): Promise<void> {
-  // Without a cap nothing is counted, and creates need not wait for one another.
+  // Without a cap nothing is counted, and creates run concurrently.
   if ((await planInForce(context, trx, orgId)).concurrentSandboxes === null) return;
   const plan = planOf(context, orgId, await lockSubscription(trx, orgId));
   requireOneMore(plan, await countConcurrent(trx, orgId));
 }
 
-/**
- * The subscription with the plan that it puts in force. Throws `no_active_plan` when it puts none.
- */
+/** The subscription with its plan in force. Throws `no_active_plan` if no plan is in force. */
 export function inForce(
   plans: Plans,
   subscription: SubscriptionRow | undefined,
@@ -60,10 +57,7 @@ export function inForce(
   return namedPlan(plans, subscription);
 }
 
-/**
- * The subscription with the plan that it names, whether it is over or not. Throws `no_active_plan`
- * when there is none.
- */
+/** The subscription with its plan, ended or not. Throws `no_active_plan` if there is none. */
 export function namedPlan(
   plans: Plans,
   subscription: SubscriptionRow | undefined,

@@ -1,9 +1,8 @@
-// The clone of a sandbox's repository: begun when its machine answers, with what it needs gathered
-// at the moment it is asked for, and over before the sandbox is `ready`. workers/clone.ts asks the
-// host.
+// Clones a sandbox's repository: starts when its VM is up, gathers credentials just before the
+// request, and finishes before the sandbox is `ready`. workers/clones/clone.ts calls the host.
 //
-//   clone_status: pending ── awake ──> a durable step for that epoch (clone_epoch) ──> cloned | failed
-//                    └── falls asleep, or is lost, before the end: pending, and a step for the epoch in which it is awake again
+//   clone_status: pending ── awake ──> durable step for that epoch (clone_epoch) ──> cloned | failed
+//                    └── asleep or lost before the end: pending; new step for the next awake epoch
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { VmClone } from '@berth/protocol/calls/clones.ts';
 import { cloneFailure } from '../../rules/clones/failure.ts';
@@ -21,13 +20,15 @@ import { transitionSandbox, type Transition, type TransitionResult } from '../sa
 import type { GitSettings } from '../context/settings.ts';
 
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
-/** Where the project names none: any will do beside a token, and one host insists on this. */
+/**
+ * Username if the project has none. Hosts ignore it beside a token, except one that requires this
+ * value.
+ */
 const ANY_USERNAME = 'x-access-token';
 
 /**
- * The sandbox's machine answers: it is `ready`, or `running` while there is a repository to be
- * cloned, together with the step that clones it. As {@link transitionSandbox}; a sandbox that comes
- * out `running` is one whose step waits to be started.
+ * Settles a sandbox whose VM is up: `ready`, or `running` while its repository is being cloned,
+ * with the clone's step enqueued. As {@link transitionSandbox}; after `running`, start the step.
  */
 export async function settleAwake(
   trx: DatabaseTransaction,
@@ -41,10 +42,7 @@ export async function settleAwake(
   return { outcome: 'changed', sandbox: await beginClone(trx, lifecycle, result.sandbox) };
 }
 
-/**
- * Enqueues the step that clones the repository of a sandbox that is awake. The caller holds the
- * row's lock.
- */
+/** Enqueues the clone step of an awake sandbox. The caller holds the row lock. */
 export async function beginClone(
   trx: DatabaseTransaction,
   lifecycle: Pick<LifecycleQueue, 'enqueue'>,
@@ -56,17 +54,14 @@ export async function beginClone(
   return begun;
 }
 
-/**
- * Whether the step is still to be done by the sandbox's row. A resize takes a new epoch and leaves
- * the clone alone.
- */
+/** True if the row still needs the step. A resize raises the epoch without voiding the clone. */
 export function cloneStands(sandbox: SandboxRow, step: LifecycleStep): boolean {
   return (
     sandbox.clone_status === 'pending' && sandbox.clone_epoch === step.epoch && SANDBOX_STATES[sandbox.status].awake
   );
 }
 
-/** What the host is asked to clone; `secrets`: what must be in nothing that is shown of it. */
+/** Clone request for the host. `secrets` must be redacted from all output. */
 export interface CloneRequest extends Pick<VmClone, 'url' | 'branch' | 'credentials'> {
   secrets: string[];
 }
@@ -74,8 +69,8 @@ export interface CloneRequest extends Pick<VmClone, 'url' | 'branch' | 'credenti
 type CloneContext = Pick<ServiceContext, 'db' | 'secretKey'> & { git: GitSettings };
 
 /**
- * What is to be cloned, with the project's credentials where they are for that host; or why it
- * cannot be.
+ * Prepares the clone, with the project's credentials if they are for that host. Returns the reason
+ * if cloning is impossible.
  */
 export async function prepareClone(
   context: CloneContext,
@@ -99,8 +94,8 @@ export async function prepareClone(
 }
 
 /**
- * The secret as it may stand in text. A user name of a few letters is no secret, and in many a
- * word.
+ * Forms in which the secret may appear in text. A username shorter than 4 characters is left out:
+ * it is no secret and occurs in many words.
  */
 function formsOf({ username, token }: { username: string; token: string }, given: string | undefined): string[] {
   const pair = Buffer.from(`${username}:${token}`).toString('base64');
@@ -115,8 +110,8 @@ function formsOf({ username, token }: { username: string; token: string }, given
 }
 
 /**
- * Writes how the step came out, `failure` why the repository could not be cloned, and with it the
- * sandbox is `ready`. `void` when the step is no longer to be done. Repeating it is harmless.
+ * Writes the step's result (`failure`: the reason) and makes the sandbox `ready`. `void` if the
+ * step is obsolete. Idempotent.
  */
 export async function settleClone(
   trx: DatabaseTransaction,
@@ -133,7 +128,7 @@ export async function settleClone(
     ...(failure === null ? {} : { reason: failure }),
   });
   if (after.status === 'running') {
-    // A resize that is under way goes on.
+    // A resize in progress continues.
     const { id: sandboxId, epoch, resizing } = after;
     await transitionSandbox(trx, { sandboxId, epoch, to: 'ready', resizing, actor: SYSTEM });
   }

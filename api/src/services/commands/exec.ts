@@ -1,5 +1,5 @@
-// Runs a command in a sandbox: data plane, straight through the host, no queue. A stopped sandbox
-// is woken first where its project says so.
+// Runs a command in a sandbox: data plane, directly through the host, without a queue. Wakes a
+// stopped sandbox first if its project has wake-on-use.
 import type { ExecResult } from '@berth/contract/commands/exec.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -15,9 +15,9 @@ export interface ExecRequest {
 }
 
 /**
- * Runs one command and resolves with its result, whatever its exit code. The signal ends the
+ * Runs one command and resolves with its result, whatever its exit code. The signal kills the
  * command's process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
- * `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ * `host_unavailable`, and the errors of a wake.
  */
 export async function execInSandbox(
   context: ServiceContext,
@@ -35,7 +35,7 @@ export async function execInSandbox(
     kind: 'sandbox_exec',
     details: { timeoutSeconds: request.timeoutSeconds },
   });
-  // The row is written while the command runs; when it cannot be, the command ends.
+  // The activity row is written while the command runs; if that fails, the command is killed.
   const unrecorded = new AbortController();
   noted.catch((error: unknown) => unrecorded.abort(error));
   const use = holdActivity(context, inUse.id, 'exec');

@@ -1,6 +1,5 @@
-// Connections into sandboxes, straight through the host: opens them, and holds them against their
-// credential, permission and sandbox for as long as they are open. Must not know what speaks over
-// them, nor over what they came.
+// Connections into sandboxes, directly through the host. Opens them, and rechecks their credential,
+// permission and sandbox while they are open. Independent of the protocols above and below.
 import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
 import type { Route } from '@berth/contract/route/route.ts';
@@ -20,25 +19,25 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 
 /**
- * A connection that could not be checked for this long, because the database is away, is closed.
+ * Closes a connection that could not be checked for this long because the database is unavailable.
  */
 const UNCHECKED_MS = 30_000;
-/** Tokens last for minutes at least: another one sooner than this is no renewal. */
+/** Shortest time between renewals. Tokens last for minutes at least. */
 const RENEWAL_MS = 10_000;
 
-/** Who asks for a connection, and by which route. */
+/** A request for a connection, with its caller and route. */
 export interface Connecting {
   route: Route;
   actor: Actor;
   bearer: BearerToken;
   sandbox: LocatedSandboxRow;
-  /** Ends the opening. */
+  /** Aborts the opening. */
   signal: AbortSignal;
 }
 
-/** What a connection leads to, and how the activity feed tells of it. */
+/** Target of a connection, and its representation in the activity feed. */
 export interface ConnectionTarget {
-  /** In a sentence. */
+  /** Name for use in a sentence. */
   name: string;
   details: Readonly<Record<string, unknown>>;
   open(host: HostClient, sandboxId: string, signal: AbortSignal): Promise<Duplex>;
@@ -53,20 +52,20 @@ export function toPort(port: number): ConnectionTarget {
   };
 }
 
-/** The login shell in a terminal of its own, or a command in one or with pipes. */
+/** The login shell in a terminal, or a command in a terminal or with pipes. */
 export function toTerminal(asked: TerminalAsked): ConnectionTarget {
   return {
     name: asked.command === null ? 'a terminal' : 'a command',
-    // Never the command: that is the tenant's.
+    // The command itself is the tenant's data and is never recorded.
     details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
     open: (host, sandboxId, signal) => host.openTerminal(sandboxId, asked, { signal }),
   };
 }
 
 /**
- * Opens a connection into a sandbox that is awake, or is woken for it where its project says so.
+ * Opens a connection into a sandbox that is awake, or is woken if its project has wake-on-use.
  * Throws `sandbox_state_conflict`, `port_refused`, `port_forbidden`, `too_many_connections`,
- * `sandbox_unreachable` or `host_unavailable`, and where it wakes the sandbox, what a wake throws.
+ * `sandbox_unreachable` or `host_unavailable`, and the errors of a wake.
  */
 export async function connect(
   context: ServiceContext,
@@ -111,7 +110,7 @@ async function openStream(
   }
 }
 
-/** What the host refuses a connection with while all is well; undefined for everything else. */
+/** Error for a host's refusal that is no fault; undefined for faults. */
 function refusalOf(error: unknown, name: string): CodedError | undefined {
   switch (error instanceof HostError ? error.code : undefined) {
     case 'port_refused':
@@ -129,10 +128,10 @@ function refusalOf(error: unknown, name: string): CodedError | undefined {
   }
 }
 
-/** A connection that is open. Whoever has it closes it. */
+/** An open connection. The holder closes it. */
 export class SandboxConnection {
   readonly stream: Duplex;
-  /** Resolves with why it may not stay open any more, once it may not. */
+  /** Resolves with the reason once the connection must close. */
   readonly over: Promise<CodedError>;
   readonly #context: ServiceContext;
   readonly #connecting: Connecting;
@@ -140,7 +139,7 @@ export class SandboxConnection {
   readonly #closed = new AbortController();
   readonly #use: { end(): void };
   #bearer: BearerToken;
-  /** When it was last found to be allowed, and when that was last asked. */
+  /** Times of the last successful check and of the last attempt. */
   #checkedAtMs = performance.now();
   #askedAtMs = performance.now();
   #renewedAtMs = Number.NEGATIVE_INFINITY;
@@ -156,8 +155,8 @@ export class SandboxConnection {
   }
 
   /**
-   * From now on it is held against this token. Throws where that is not of the same user, or may
-   * not connect; the former stays in force then.
+   * Checks the connection against this token from now on. Throws if the token belongs to another
+   * user or may not connect; the former token then stays in force.
    */
   async renew(token: string): Promise<void> {
     if (performance.now() - this.#renewedAtMs < RENEWAL_MS)
@@ -177,16 +176,13 @@ export class SandboxConnection {
     this.#checkedAtMs = performance.now();
   }
 
-  /**
-   * Why the stream broke: an error where it may not stay open any more; null where that is not the
-   * reason.
-   */
+  /** The error if the stream broke because access was lost; null otherwise. */
   async whyBroken(): Promise<CodedError | null> {
     const refusal = await this.#check();
     return refusal?.code === 'internal' ? null : refusal;
   }
 
-  /** Closes the stream, unless it came to its end. */
+  /** Destroys the stream unless both directions have finished. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort();
@@ -214,7 +210,7 @@ export class SandboxConnection {
     }
   }
 
-  /** Null while it may stay open. */
+  /** null while the connection may stay open. */
   async #check(): Promise<CodedError | null> {
     this.#askedAtMs = performance.now();
     const bearer = this.#bearer;
@@ -223,7 +219,7 @@ export class SandboxConnection {
       this.#checkedAtMs = performance.now();
       return null;
     } catch (error) {
-      // Renewed meanwhile: the refusal is of a token that it is not held against any more.
+      // Renewed concurrently: the refusal concerns the former token.
       if (bearer !== this.#bearer) return this.#check();
       if (error instanceof CodedError) return error;
       const uncheckedMs = performance.now() - this.#checkedAtMs;

@@ -1,5 +1,5 @@
-// How a sandbox is known to ssh clients: its host key, which its host gave it and keeps, and the
-// fingerprint of the key that may sign in.
+// Facts for ssh clients: the sandbox's host key, which its host assigned and keeps, and the
+// fingerprint of the authorised key.
 import { createHash } from 'node:crypto';
 import type { SshAccess } from '@berth/contract/connections/ssh.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -15,7 +15,7 @@ export async function sshAccess(
   signal: AbortSignal,
 ): Promise<SshAccess> {
   requireLegal('ssh_access', sandbox.status);
-  // One that failed before it had a host.
+  // The sandbox failed before a host was chosen.
   if (sandbox.host_url === null)
     throw new CodedError('sandbox_state_conflict', `the sandbox is ${sandbox.status} and has no machine`);
   try {
@@ -31,7 +31,7 @@ export async function sshAccess(
   }
 }
 
-/** Of a public key line, as OpenSSH writes it. */
+/** Fingerprint of a public key line, in OpenSSH's format. */
 function fingerprintOf(line: string): string {
   const [, material = ''] = line.split(/ +/);
   const digest = createHash('sha256').update(Buffer.from(material, 'base64')).digest('base64');

@@ -14,12 +14,12 @@ import type { Settings } from './settings.ts';
 
 export interface ServiceContext {
   db: Database;
-  /** The hot path's own statements, on the pool of `db`. */
+  /** Prepared statements of the hot path, on the pool of `db`. */
   callers: Callers;
   changes: SandboxChanges;
   lifecycle: LifecycleQueue;
   hosts: HostClients;
-  /** By id. */
+  /** Keyed by plan id. */
   plans: Plans;
   settings: Settings;
   secretKey: SecretKey;

@@ -4,7 +4,7 @@ import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
 export interface LifecycleStep {
   sandboxId: string;
-  /** The sandbox's epoch that the step is for; an older one is void. */
+  /** The sandbox's epoch for this step. A step of an older epoch is void. */
   epoch: number;
 }
 

@@ -1,7 +1,7 @@
-// What services need of mail. Types only; src/mail implements it.
+// Services' interface to mail. Types only; src/mail implements it.
 
 export interface MailMessage {
-  /** One address. */
+  /** A single address. */
   to: string;
   subject: string;
   text: string;
@@ -10,8 +10,8 @@ export interface MailMessage {
 
 export interface Mailer {
   /**
-   * Resolves when the mail server took the message, or it lies in the outbox folder. Throws when
-   * neither worked. Never logs the message.
+   * Resolves once the mail server accepted the message, or it is in the outbox folder. Throws if
+   * neither succeeded. Never logs the message.
    */
   send(message: MailMessage, signal?: AbortSignal): Promise<void>;
 }

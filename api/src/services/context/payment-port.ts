@@ -1,12 +1,12 @@
-// What services need of a payment provider. Types only; src/payment implements it, and nothing else
-// knows whose API it is.
+// Services' interface to a payment provider. Types only; src/payment implements it and alone knows
+// the provider.
 import type { PaidSubscription } from '../../rules/billing/subscription-change.ts';
 
 export interface NewCheckout {
   orgId: string;
   customerId: string;
   priceId: string;
-  /** Where the provider leads back to. */
+  /** URL to which the provider returns the browser. */
   boughtUrl: string;
   leftUrl: string;
 }
@@ -18,38 +18,35 @@ export interface OpenCheckout {
 }
 
 /**
- * Something happened at the provider; what exactly is asked of it, as events come late, twice and
+ * Notice that something happened at the provider. Fetch the details: events come late, twice and
  * out of order.
  */
 export interface PaymentEvent {
   id: string;
   kind: string;
-  /** The subscription that it is about; null: it is about nothing that matters here. */
+  /** The affected subscription; null: irrelevant event. */
   subscription: { id: string; orgId: string | null } | null;
 }
 
 /**
- * Every call is bounded in time and throws `payment_provider_unavailable` when the provider does
- * not answer, or refuses.
+ * Every call has a timeout, and throws `payment_provider_unavailable` if the provider does not
+ * respond or refuses.
  */
 export interface PaymentProvider {
-  /** The org's customer. Asked twice for the same org within a day, it is the same one. */
+  /** Creates the org's customer. Idempotent per org for a day. */
   createCustomer(customer: { orgId: string; name: string }): Promise<string>;
   openCheckout(checkout: NewCheckout): Promise<OpenCheckout>;
-  /**
-   * Makes the checkout unusable, unless it has been gone through: then the subscription that was
-   * bought is told.
-   */
+  /** Closes the checkout. If it was already completed, returns the purchased subscription. */
   closeCheckout(checkoutId: string): Promise<{ subscriptionId: string | null }>;
-  /** A page on which a subscription is changed to another price. */
+  /** A page on which to change a subscription to another price. */
   openChange(change: {
     customerId: string;
     subscriptionId: string;
     priceId: string;
     returnUrl: string;
   }): Promise<{ url: string }>;
-  /** As it is at this moment. */
+  /** Current state of the subscription. */
   findSubscription(subscriptionId: string): Promise<PaidSubscription>;
-  /** Throws `signature_invalid` unless the provider itself made the body, and lately. */
+  /** Throws `signature_invalid` unless the provider signed the body recently. */
   readEvent(body: Buffer, signature: string | undefined): PaymentEvent;
 }

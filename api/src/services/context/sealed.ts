@@ -1,10 +1,10 @@
-// Text that is stored sealed: AES-256-GCM under a key that is derived from the installation's
-// secret key (secret-key.ts). What is sealed, and under which purpose, is said by the callers.
+// Seals text for storage: AES-256-GCM under a key derived from the installation's secret key
+// (secret-key.ts). Callers choose the purpose.
 //
-//   sealed: version (1 byte) | nonce (12 random bytes) | the text in UTF-8, encrypted | tag (16 bytes)
+//   sealed: version (1 byte) | nonce (12 random bytes) | encrypted UTF-8 text | tag (16 bytes)
 //
-// The version comes first so that other keys and forms can stand beside this one. With random
-// nonces, one key is good for 2^32 seals.
+// The leading version allows for other keys and formats. With random nonces, a key is good for 2^32
+// seals.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 const ALGORITHM = 'aes-256-gcm';
@@ -14,8 +14,8 @@ const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + NONCE_BYTES;
 
 /**
- * A sealed value does not open. Why is not to be told apart: whoever altered it would learn from
- * it.
+ * A sealed value that does not open. The cause is not disclosed: it would help whoever altered the
+ * value.
  */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
@@ -28,11 +28,9 @@ export class CannotOpen extends Error {
   }
 }
 
-/**
- * Seals text for its owner: whoever has the value, and says it is somebody else's, cannot open it.
- */
+/** Seals text for an owner. Presenting the value as another owner's does not open it. */
 export function sealText(key: Buffer, owner: string, text: string): Buffer {
-  // As UTF-8 it would come back as other text.
+  // UTF-8 would replace lone surrogates.
   if (!text.isWellFormed()) throw new TypeError('text with lone surrogates cannot be sealed');
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
@@ -40,7 +38,7 @@ export function sealText(key: Buffer, owner: string, text: string): Buffer {
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The text that was sealed for the owner with the key. Throws {@link CannotOpen}. */
+/** Opens text sealed for the owner with the key. Throws {@link CannotOpen}. */
 export function openText(key: Buffer, owner: string, sealed: Buffer): string {
   if (sealed[0] !== VERSION || sealed.length < HEAD_BYTES + TAG_BYTES) throw new CannotOpen(owner);
   const textEnd = sealed.length - TAG_BYTES;

@@ -1,9 +1,9 @@
-// The installation's secret key, from the configuration, and the keys that are derived from it, one
-// for each purpose: what is known of one tells nothing of the others. Keep it: without it sealed
-// values cannot be opened, and every login and link ends.
+// The installation's configured secret key, and the keys derived from it. Each purpose has an
+// independent key. Losing the secret key makes sealed values unreadable and invalidates every
+// sign-in session and link.
 import { hkdfSync } from 'node:crypto';
 
-/** Purposes are part of the derivation: a name that changes is another key. */
+/** Purposes are part of the derivation: renaming one changes its key. */
 export type KeyPurpose = 'sign-in' | 'device-code' | 'throttle' | 'repo-credentials' | 'preview-link';
 
 export class SecretKey {
@@ -15,12 +15,12 @@ export class SecretKey {
     this.#master = master;
   }
 
-  /** 32 bytes for the purpose alone. */
+  /** The purpose's key, 32 bytes. */
   derive(purpose: KeyPurpose): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#master, Buffer.alloc(0), `berth ${purpose}`, 32));
   }
 
-  /** Never shown, also not by a log that is given an object with it inside. */
+  /** Hides the key from logs of an object that contains it. */
   toJSON(): string {
     return '[secret key]';
   }

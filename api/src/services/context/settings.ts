@@ -1,48 +1,44 @@
-// What the operator chose that services act on. Read in src/config.ts.
+// The operator's settings that services use. Read in src/config/config.ts.
 import type { GitHosts } from '../../rules/clones/repository.ts';
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
 export interface Settings {
   /**
-   * Origin by which people reach the service, without a slash at its end: in mailed links and
-   * cookies (`BERTH_PUBLIC_URL`).
+   * Public origin of the service without a trailing slash, for mailed links and cookies
+   * (`BERTH_PUBLIC_URL`).
    */
   publicUrl: string;
   /**
-   * Origin below whose host every port of every sandbox has a host of its own (`BERTH_PREVIEW_URL`;
-   * rules/preview-host.ts).
+   * Origin below whose host each port of each sandbox has a host name (`BERTH_PREVIEW_URL`;
+   * rules/previews/host.ts).
    */
   previewUrl: string;
-  /** Of one credential, on one API instance (`BERTH_REQUESTS_PER_MINUTE`). */
+  /** Rate limit per credential and API replica (`BERTH_REQUESTS_PER_MINUTE`). */
   requestsPerMinute: number;
-  /** How long a session token is good for (`BERTH_SESSION_TOKEN_MINUTES`). */
+  /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
-  /**
-   * Who may make an account: those with an invitation, or anybody with a verified address
-   * (`BERTH_SIGN_UP`).
-   */
+  /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */
   signUp: 'invited' | 'open';
   /**
-   * From when a cap on machine hours was seen to be reached until what is awake goes to sleep
-   * (`BERTH_CAP_GRACE_SECONDS`).
+   * Grace period from the first observation of a reached cap on machine hours until awake sandboxes
+   * are put to sleep (`BERTH_CAP_GRACE_SECONDS`).
    */
   capGraceSeconds: number;
-  /** What machine time costs, for estimates (`BERTH_PLANS_FILE`). */
+  /** Price of machine time, for estimates (`BERTH_PLANS_FILE`). */
   machineRates: MachineRates;
   /**
-   * Addresses or networks of proxies whose `X-Forwarded-For` is believed (`BERTH_TRUSTED_PROXIES`).
+   * Addresses or networks of proxies whose `X-Forwarded-For` is trusted (`BERTH_TRUSTED_PROXIES`).
    */
   trustedProxies: readonly string[];
   git: GitSettings;
 }
 
 /**
- * Where repositories are cloned from (`BERTH_GIT_BASE_URL`, `BERTH_GIT_ALLOW_URLS`), and what a
- * clone may take.
+ * Allowed repository sources (`BERTH_GIT_BASE_URL`, `BERTH_GIT_ALLOW_URLS`), and limits of a clone.
  */
 export interface GitSettings extends GitHosts {
   /** `BERTH_CLONE_TIMEOUT_SECONDS`. */
   cloneTimeoutSeconds: number;
-  /** Most that a clone fetches (`BERTH_CLONE_MAX_MIB`). */
+  /** Limit on fetched data (`BERTH_CLONE_MAX_MIB`). */
   cloneMaxMib: number;
 }

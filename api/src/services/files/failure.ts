@@ -1,5 +1,5 @@
-// What a refusal of a sandbox's file system means to a caller. Codes come from the host; the words
-// are all ours, as the guest's could be anything.
+// Maps file system errors of a sandbox to API errors. Codes come from the host; messages are
+// defined here, because the guest's text is untrusted.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
@@ -12,7 +12,7 @@ import { explainHostFailure } from '../hosts/failure.ts';
 
 const BUSY_RETRY_AFTER_SECONDS = 1;
 
-/** What is said after the path. */
+/** Message text after the path. */
 const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string } = {
   file_path_invalid: 'the path or a name in it is too long, or it leads through a ring of links',
   not_a_file: 'this is a directory, a socket, a device or a FIFO, and no file',
@@ -30,7 +30,7 @@ export interface FailedFileCall {
   path: string;
 }
 
-/** The failure as the caller is told it. */
+/** Converts the failure to the API's error. */
 export async function explainFileFailure(
   context: ServiceContext,
   call: FailedFileCall,

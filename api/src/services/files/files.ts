@@ -1,5 +1,5 @@
-// Files of a sandbox: data plane, straight through the host, no queue. A stopped sandbox is woken
-// first where its project says so.
+// Files of a sandbox: data plane, directly through the host, without a queue. Wakes a stopped
+// sandbox first if its project has wake-on-use.
 import type { FileContent, FilesSnapshot, FolderListing, WrittenFile } from '@berth/contract/files/files.ts';
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import type { HostClient } from '../../hosts/client.ts';
@@ -13,7 +13,7 @@ import { explainFileFailure } from './failure.ts';
 import { readListing, type FoldersListed } from './listing.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 
-/** Who asks, for which sandbox; the signal ends the call. */
+/** Caller and sandbox of a file operation; the signal aborts it. */
 export interface FileCall {
   actor: Actor;
   sandbox: LocatedSandboxRow;
@@ -34,7 +34,7 @@ export async function listFiles(
   return { path: folder, truncated, entries: directories[folder] ?? [] };
 }
 
-/** What is in a folder and in those below it, `depth` levels in all. */
+/** Lists a folder and its subfolders, `depth` levels in total. */
 export async function snapshotFiles(
   context: ServiceContext,
   call: FileCall,
@@ -53,8 +53,8 @@ export async function readFile(context: ServiceContext, call: FileCall, given: {
 }
 
 /**
- * Writes a file whole or not at all. Once the machine was asked, it is carried through and noted in
- * the activity feed, whether its caller stays or not.
+ * Writes a file atomically. Once the guest was asked, the write completes and is recorded in the
+ * activity feed, even if the caller disconnects.
  */
 export async function writeFile(
   context: ServiceContext,

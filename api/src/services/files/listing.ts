@@ -1,5 +1,4 @@
-// A listing as a caller sees it, from the bytes that a guest sent. Linux's names are bytes; the
-// API's are text.
+// Converts a guest's listing to the wire format. Names are bytes in Linux and text in the API.
 import { isUtf8 } from 'node:buffer';
 import type { FileEntry } from '@berth/contract/files/files.ts';
 import { parseListing } from '@berth/protocol/listing.ts';
@@ -11,10 +10,9 @@ export interface FoldersListed {
 }
 
 /**
- * The folders by path, each with its entries sorted by label. A name that is no UTF-8 is shown with
- * U+FFFD in the place of what is none: it cannot be asked for by that, so a folder with such a name
- * is not looked into, and the listing is said to be truncated. Throws {@link HostError} for what is
- * no listing.
+ * Folders by path, each with its entries sorted by label. Invalid UTF-8 in a name is shown as
+ * U+FFFD. Such a name cannot be used as a path, so a folder with one is not descended into and the
+ * listing counts as truncated. Throws {@link HostError} for a malformed listing.
  */
 export function readListing(bytes: Buffer, root: string, depth: number): FoldersListed {
   const listing = parseListing(bytes, { root, depth });
@@ -44,7 +42,7 @@ function byLabel(a: FileEntry, b: FileEntry): number {
   return a.label < b.label ? -1 : 1;
 }
 
-/** `name` has one character a byte. */
+/** `name` has one character per byte. */
 function textOf(name: string): { text: string; exact: boolean } {
   const bytes = Buffer.from(name, 'latin1');
   return { text: bytes.toString('utf8'), exact: isUtf8(bytes) };

@@ -1,5 +1,5 @@
-// What a host's failure means to a caller of the data plane: commands, metrics. The one table of
-// it; a failure that is not in it is a fault of the service.
+// Maps host failures of the data plane (commands, metrics) to API errors. The only such table; a
+// failure without an entry is a fault of the service.
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -28,8 +28,8 @@ const WHO: { readonly [meaning in Unanswered]: string } = {
 };
 
 /**
- * The failure as the caller is told it; `consequence` ends the sentence. The sandbox's row is read
- * again: where it is in a status by now in which the action is not legal, that is the answer.
+ * Converts the failure to the API's error; `consequence` ends the sentence. Rereads the sandbox
+ * row: if its current status forbids the action, the error is that conflict.
  */
 export async function explainHostFailure(
   context: ServiceContext,

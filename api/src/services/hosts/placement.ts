@@ -1,6 +1,6 @@
-// Reserves room for a machine, within the transaction that creates, wakes or grows it: on any host
-// for a new one, on its own host afterwards. The sandbox's row is the reservation; here is the lock
-// under which it is found to fit.
+// Reserves host capacity inside the transaction that creates, wakes or resizes a sandbox: on any
+// host for a new sandbox, on its own host otherwise. The sandbox row is the reservation; the host
+// row lock serialises reservations.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import {
@@ -14,14 +14,13 @@ import {
 import { listHostsFree, lockHost, unlockHost, type HostFreeRow } from '../../store/hosts/hosts.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 
-/** A host that was not heard of for longer gets no new machines. */
+/** Hosts without a heartbeat for this long receive no new sandboxes. */
 export const HOST_SEEN_WITHIN_MS = 30_000;
 const RETRY_AFTER_SECONDS = 10;
 
 /**
- * Chooses a host and locks its row: until the transaction ends nobody else reserves on it, and the
- * sandbox inserted with this host's id is the reservation. Throws `insufficient_capacity` or
- * `host_unavailable`.
+ * Chooses a host and locks its row until the transaction ends. Inserting the sandbox with this
+ * host's id makes the reservation. Throws `insufficient_capacity` or `host_unavailable`.
  */
 export async function reserveHost(trx: DatabaseTransaction, allocation: Allocation): Promise<string> {
   const needed = roomFor(allocation);
@@ -34,13 +33,13 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
   let latest = candidates;
   for (const { id } of hostsWithRoom(candidates, needed)) {
     await lockHost(trx, id);
-    // Read again under the lock: others may have reserved on it since.
+    // Read again under the lock: concurrent reservations may have been made.
     const [row] = await listHostsFree(trx, { seenWithinMs: HOST_SEEN_WITHIN_MS, hostId: id });
     const candidate = row === undefined ? undefined : toCandidate(row);
     if (candidate !== undefined && hostsWithRoom([candidate], needed).length > 0) return id;
     if (candidate !== undefined) latest = latest.map((host) => (host.id === id ? candidate : host));
-    // To hold it while waiting for the next could be a deadlock: another create may try the hosts
-    // in another order.
+    // Release before locking the next host: another create may lock hosts in a different order and
+    // deadlock.
     await unlockHost(trx);
   }
   throw new CodedError(
@@ -52,13 +51,13 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
   );
 }
 
-/** `away`: the host was not heard of lately. `shortage` says for people what is not there. */
+/** `away`: no recent heartbeat. `shortage`: the missing capacity, in words. */
 export type RoomOnHost = { kind: 'there' } | { kind: 'away' } | { kind: 'short'; shortage: string };
 
 /**
- * Whether the sandbox's own host has room for what it needs; what the sandbox has reserved already
- * counts as free. The host's row is locked until the transaction ends, and the sandbox's row,
- * changed in it, is the reservation.
+ * Checks whether the sandbox's own host has the capacity; the sandbox's current reservation counts
+ * as free. Locks the host row until the transaction ends. Updating the sandbox row in it makes the
+ * reservation.
  */
 export async function roomOnOwnHost(
   trx: DatabaseTransaction,
@@ -78,7 +77,7 @@ export async function roomOnOwnHost(
   return shortage === undefined ? { kind: 'there' } : { kind: 'short', shortage };
 }
 
-/** The refusal of what needs room that is not there. */
+/** Error for missing capacity. */
 export function noRoom(room: Exclude<RoomOnHost, { kind: 'there' }>): CodedError {
   if (room.kind === 'away') {
     return new CodedError('host_unavailable', 'the host of the sandbox was not heard of lately', {

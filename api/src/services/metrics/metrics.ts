@@ -1,5 +1,5 @@
-// What a sandbox uses: a live look through its host, and the samples from which an allocation is
-// recommended.
+// Resource use of a sandbox: live metrics from its host, and samples behind the recommended
+// allocation.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { LiveMetrics, MetricsSample } from '@berth/contract/metrics/metrics.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -35,18 +35,15 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { boundFigures, cpuShareBetween, percentOf, type VmFigures } from './vm-figures.ts';
 
 /**
- * Nothing reads older samples. The looks of the short window are kept as they are; before that, one
- * a minute says enough.
+ * Nothing reads older samples. The short window keeps every sample; before it, one a minute is
+ * enough.
  */
 const RETENTION: SampleRetention = { keptMs: LONGEST_WINDOW_MS, denseMs: SHORTEST_WINDOW_MS, maxSamples: 2_000 };
-/**
- * A sample is worth counting from when it is at least so old, and of the short window: a mean over
- * hours is no live figure.
- */
+/** Age of a baseline sample for live CPU use. A mean over hours would not be a live figure. */
 const COUNTED_FROM = { minAgeMs: 1_000, maxAgeMs: SHORTEST_WINDOW_MS };
 
 /**
- * What the sandbox uses at this moment. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
+ * Current use of the sandbox. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
  * `host_unavailable`.
  */
 export async function liveMetrics(
@@ -63,9 +60,9 @@ export async function liveMetrics(
 }
 
 /**
- * Notes a sample and answers the allocation in force and the one recommended; of an `auto` sandbox
- * a changed recommendation becomes the pending allocation. Throws as {@link liveMetrics} does, and
- * then notes nothing.
+ * Stores a sample; returns the allocation in force and the recommended one. For an `auto` sandbox,
+ * a changed recommendation becomes the pending allocation. Throws as {@link liveMetrics}, without
+ * storing anything.
  */
 export async function sampleMetrics(
   context: ServiceContext,
@@ -124,7 +121,7 @@ async function look(
   }
 }
 
-/** What its machine can have: while a resize is on its way, that already. */
+/** Upper bounds of the VM's resources; during a resize, already the target's. */
 function mostOf(sandbox: SandboxRow): Allocation {
   const pending = pendingOf(sandbox);
   return sandbox.resizing && pending !== null ? largerOf(allocationOf(sandbox), pending) : allocationOf(sandbox);
@@ -156,8 +153,8 @@ async function noteSample(
 }
 
 /**
- * Whether the recommendation is the pending allocation now. What somebody asked for, or what a
- * resize under way aims at, is not touched.
+ * True if the recommendation is now pending. Requested allocations and the target of a resize in
+ * progress are left alone.
  */
 async function storeRecommendation(
   trx: DatabaseTransaction,
@@ -174,8 +171,8 @@ async function storeRecommendation(
 }
 
 /**
- * The largest allocation that may be recommended: the plan's and the host's, each amount the
- * smaller. Without a plan, nothing more than there is.
+ * Largest allocation to recommend: the minimum of plan and host limits per resource. Without a
+ * plan, the current allocation.
  */
 async function largestFor(context: ServiceContext, trx: DatabaseTransaction, sandbox: SandboxRow): Promise<Allocation> {
   let largest: Allocation | null;

@@ -1,24 +1,18 @@
-// What a host says of a machine, made fit to be shown and stored. The guest is hostile: each of its
-// numbers is held against what its machine can have at most, so that none is absurd, none breaks a
-// sum, and no share is beyond the whole. Within those bounds it can lie, to the harm of nobody but
-// itself.
+// Sanitises a host's metrics of a VM for display and storage. The guest is hostile: each number is
+// bounded by what its VM can have, so that none is absurd, breaks a sum or exceeds 100 %. Lies
+// within the bounds harm only the guest itself.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { LiveMetrics } from '@berth/contract/metrics/metrics.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 
 const MIB_PER_GIB = 1_024;
-/**
- * Ten years. A guest counts from the boot of the template it was restored from, so its sandbox's
- * age is no bound.
- */
+/** Ten years. A guest counts from the boot of its template, so the sandbox's age is no bound. */
 const UPTIME_MAX_SECONDS = 10 * 366 * 86_400;
-/**
- * PID_MAX_LIMIT of Linux: more processes than that there cannot be, and a load counts processes.
- */
+/** Linux's PID_MAX_LIMIT bounds the number of processes, and so the load. */
 const PROCESSES_MAX = 4_194_304;
 const COUNTER_MAX = Number.MAX_SAFE_INTEGER;
 
-/** The figures of one look, each within bounds. Shares are 0 to 1. */
+/** Bounded figures of one poll. Shares are 0 to 1. */
 export interface VmFigures {
   guest: LiveMetrics['guest'];
   host: LiveMetrics['host'];
@@ -26,15 +20,15 @@ export interface VmFigures {
   diskUsed: number;
 }
 
-/** A look at the counters of a machine's processors. */
+/** Reading of a VM's CPU counters. */
 export interface CpuLook {
   uptimeSeconds: number;
   busySeconds: number;
 }
 
 /**
- * `most` is what the machine can have at most. The share of the processors is not known from one
- * look: see {@link cpuShareBetween}.
+ * Bounds the figures; `most` is the VM's upper limit. CPU use needs two readings: see {@link
+ * cpuShareBetween}.
  */
 export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFigures {
   const vcpu = bound(guest.vcpu, most.vcpu);
@@ -49,7 +43,7 @@ export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFi
   return {
     guest: {
       uptimeSeconds,
-      // Processors cannot have worked for longer than there were processors.
+      // CPU time cannot exceed uptime times vCPUs.
       cpu: { vcpu, usedPercent: null, busySeconds: bound(guest.cpuBusyMs / 1_000, uptimeSeconds * most.vcpu) },
       load: { oneMinute, fiveMinutes, fifteenMinutes },
       memory: { totalMib: memory.total, usedMib: memory.used, usedPercent: percentOf(memory.share) },
@@ -75,12 +69,12 @@ export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFi
   };
 }
 
-/** Looks closer together than this say nothing: the guest counts in hundredths of a second. */
+/** Readings closer together are meaningless: the guest counts in hundredths of a second. */
 const SHORTEST_SPAN_SECONDS = 1;
 
 /**
- * Mean share of all vCPUs in use between two looks, 0 to 1; null when the later one does not follow
- * the earlier, as after a boot.
+ * Mean use of all vCPUs between two readings, 0 to 1; null if the later does not continue the
+ * earlier, as after a boot.
  */
 export function cpuShareBetween(earlier: CpuLook, later: CpuLook, vcpu: number): number | null {
   const spanSeconds = later.uptimeSeconds - earlier.uptimeSeconds;
@@ -89,12 +83,12 @@ export function cpuShareBetween(earlier: CpuLook, later: CpuLook, vcpu: number):
   return Math.min(1, busySeconds / (spanSeconds * vcpu));
 }
 
-/** A share as a percentage with one decimal. */
+/** Converts a share to a percentage with one decimal. */
 export function percentOf(share: number): number {
   return Math.round(share * 1_000) / 10;
 }
 
-/** The schema has seen to it that the value is a number and not negative. */
+/** The schema guarantees a non-negative number. */
 function bound(value: number, most: number): number {
   return Math.min(value, most);
 }
