@@ -11,13 +11,13 @@ import { linkTokenSha256, newLinkToken } from '../access/one-time-links.ts';
 
 export interface PreparedMail {
   message: MailMessage;
-  /** Tells the token in the message from an earlier or later one. */
+  /** Identifies the message's token among earlier and later ones. */
   tokenSha256: Buffer;
 }
 
 /**
- * Makes a message with a fresh token, which is the only one that works from the commit on; null
- * when the invitation does not wait for a mail: it is not pending any more, or its mail went out.
+ * Prepares a message with a new token, the only valid one from the commit on. null if the
+ * invitation awaits no mail: it is not pending, or its mail was sent.
  */
 export async function prepareInvitationMail(
   trx: DatabaseTransaction,
@@ -32,8 +32,8 @@ export async function prepareInvitationMail(
 }
 
 /**
- * Notes that the message with this token went out; false when that is noted already, or a later
- * message has taken its place.
+ * Records that the message with this token was sent; false if already recorded, or if a later
+ * message replaced it.
  */
 export async function noteInvitationSent(
   trx: DatabaseTransaction,
@@ -48,13 +48,12 @@ export async function noteInvitationSent(
 }
 
 interface Facts {
-  /** What happened, in a sentence without its full stop. */
+  /** The event, as a sentence without its full stop. */
   said: string;
   until: string;
   link: string;
 }
 
-/** The message of an invitation with its link. */
 export function messageOf(invitation: InvitationForMail, link: string): MailMessage {
   const org = oneLine(invitation.org_name);
   const inviter = oneLine(invitation.inviter_name ?? '');
@@ -102,7 +101,10 @@ function htmlOf({ said, until, link }: Facts): string {
     </html> `.toString();
 }
 
-/** Names are other people's text: none of it may look like a line of this message's own. */
+/**
+ * Strips line breaks from names, which are untrusted, so that none can imitate a line of the
+ * message.
+ */
 function oneLine(text: string): string {
   return text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
 }

@@ -1,6 +1,6 @@
-// Invitations into an org: making, listing, revoking, looking up and accepting them. Who holds the
-// token has read the invited address's mail; to accept it, the address must be the caller's own
-// besides. The mail is made and sent in invitation-mail.ts.
+// Invitations into an org: create, list, revoke, find, accept. A token proves access to the invited
+// address's mail. Acceptance also requires that the address is the caller's. invitation-mail.ts
+// builds the mail.
 import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Role } from '@berth/contract/route/permissions.ts';
@@ -33,10 +33,10 @@ import { linkTokenSha256 } from '../access/one-time-links.ts';
 
 export type { JudgedInvitationRow };
 
-/** What somebody is invited as when the invitation does not say. */
+/** Role of an invitation that names none. */
 const DEFAULT_ROLE: Role = 'member';
 
-/** An invitation with the name of its org, as the holder of its token sees it. */
+/** An invitation with its org's name, as shown to the holder of its token. */
 export type ReceivedInvitationRow = JudgedInvitationRow & { orgName: string };
 
 /** The org's pending invitations. */
@@ -48,10 +48,7 @@ export async function listInvitations(
   return await readInPages('invitations', query, (page) => listPendingInvitations(context.db, orgId, page));
 }
 
-/**
- * Invites an address, in the place of an invitation of it that is pending; the mail follows by
- * itself.
- */
+/** Invites an address, replacing its pending invitation. A durable step sends the mail. */
 export async function createInvitation(
   context: ServiceContext,
   actor: Actor,
@@ -64,7 +61,7 @@ export async function createInvitation(
     await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
     if (await isMemberAddress(trx, orgId, email))
       throw new CodedError('already_member', 'a member of the org has this address');
-    // The count is of all orgs: of invitations into several at once, each must see those before it.
+    // The limit spans all orgs: concurrent invitations into several orgs must see each other.
     await lockUser(trx, actor.userId);
     await requireFewSent(trx, actor, email);
     const replaced = await revokeEarlier(trx, orgId, email);
@@ -108,9 +105,9 @@ export async function revokeInvitation(
 }
 
 /**
- * Revokes what a person sent and could not send any more in the role that is now theirs (null: no
- * member): it would let in whom the org just stopped trusting them to let in. Call it in the
- * transaction that changes the role, behind its lock.
+ * Revokes a person's invitations that their new role (null: no member) could not send: the org no
+ * longer trusts that person to admit anyone so. Call it in the transaction that changes the role,
+ * after taking its lock.
  */
 export async function revokeOfFormerRole(
   trx: DatabaseTransaction,
@@ -129,7 +126,7 @@ export async function revokeOfFormerRole(
   }
 }
 
-/** The invitation whose mail had the token, whatever became of it; null when there is none. */
+/** The invitation with this token, in whatever state; null if there is none. */
 export async function findInvitationByToken(db: Database, token: string): Promise<ReceivedInvitationRow | null> {
   const invitation = await findInvitationByHash(db, linkTokenSha256(token));
   if (invitation === undefined) return null;
@@ -146,15 +143,15 @@ export async function getInvitation(context: ServiceContext, token: string): Pro
 
 export interface Acceptance {
   token: string;
-  /** Who becomes a member. */
+  /** The new member. */
   userId: string;
-  /** Who does it, for the feed. */
+  /** The actor recorded in the feed. */
   actor: ActivityActor;
 }
 
 /**
- * Makes the user a member in the invited role, and uses the invitation up: of any number of callers
- * at once exactly one succeeds. Throws `invitation_not_found`, `invitation_for_another`,
+ * Makes the user a member in the invited role and consumes the invitation: exactly one of any
+ * number of concurrent callers succeeds. Throws `invitation_not_found`, `invitation_for_another`,
  * `email_not_verified`, `invitation_not_pending`, `already_member`.
  */
 export async function acceptInvitationAs(
@@ -166,8 +163,7 @@ export async function acceptInvitationAs(
     const orgId = (await findInvitationByHash(trx, hash))?.org_id;
     if (orgId === undefined) throw unknownToken();
     await lockMemberships(trx, orgId);
-    // Read again behind the lock: by now it may be accepted, revoked or mailed again with another
-    // token.
+    // Read again under the lock: it may have been accepted, revoked or mailed with another token.
     const invitation = await findInvitationByHash(trx, hash);
     if (invitation === undefined) throw unknownToken();
     await requireInvited(trx, userId, invitation);
@@ -184,7 +180,7 @@ export async function acceptInvitationAs(
   });
 }
 
-/** Throws unless the invited address is the user's, and verified. */
+/** Throws unless the invited address is the user's and verified. */
 async function requireInvited(trx: DatabaseTransaction, userId: string, { email }: JudgedInvitationRow): Promise<void> {
   const user = await findUser(trx, userId);
   if (user?.email.toLowerCase() !== email) {
@@ -223,7 +219,7 @@ async function requireFewSent(trx: DatabaseTransaction, actor: Actor, email: str
   });
 }
 
-/** What the feed says of every change of an invitation. */
+/** Activity fields of every change of an invitation. */
 export function tellOf({ id, email, role }: Pick<JudgedInvitationRow, 'id' | 'email' | 'role'>): {
   subject: { kind: 'invitation'; id: string };
   details: { email: string; role: string };

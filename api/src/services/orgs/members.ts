@@ -1,6 +1,6 @@
-// Members of an org: listing them, changing their roles, removing them, leaving. Changes of one
-// org's memberships come one after another, and each is held against what the one before left. They
-// are in force with the next request on every replica: roles are never cached.
+// Members of an org: list, change roles, remove, leave. Changes of an org's memberships are
+// serialised, and each is validated against the result of the previous one. Roles are never cached,
+// so a change takes effect with the next request on every replica.
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -34,8 +34,8 @@ export async function listMembers(
 }
 
 /**
- * Gives a member another role, or the one they have again, which leaves no trace. Pending
- * invitations that the new role could not send end with it.
+ * Changes a member's role; setting the current role records nothing. Revokes pending invitations
+ * that the new role could not send.
  */
 export async function updateMember(
   context: ServiceContext,
@@ -64,7 +64,7 @@ export async function updateMember(
 }
 
 /**
- * Ends a membership; answers what it was. The person's API keys, session tokens and pending
+ * Deletes a membership and returns it. The person's API keys, session tokens and pending
  * invitations grant nothing in the org from now on.
  */
 export async function removeMember(
@@ -85,12 +85,12 @@ export async function removeMember(
   });
 }
 
-/** Ends the caller's own membership, which needs no permission; answers what it was. */
+/** Deletes the caller's own membership, which needs no permission, and returns it. */
 export async function leaveOrg(context: ServiceContext, actor: Actor, orgId: string): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     const member = await findMember(trx, orgId, actor.userId);
-    // Removed by somebody since access was decided.
+    // Removed concurrently, after the access decision.
     if (member === undefined) throw new CodedError('org_access_denied', 'you are not a member of the org any more');
     return await endMembership(trx, actor, orgId, member, true);
   });

@@ -1,4 +1,4 @@
-// Orgs: making one.
+// Creation of orgs.
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -10,7 +10,7 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { OrgRow };
 
-/** A new org with the plan that every org begins with; the caller is its owner. */
+/** Creates an org on the initial plan, owned by the caller. */
 export async function createOrg(context: ServiceContext, actor: Actor, { name }: { name: string }): Promise<OrgRow> {
   const orgId = newId('org');
   return await context.db.transaction().execute(async (trx) => {

@@ -1,5 +1,5 @@
-// Projects: listing, making, changing and deleting them, and the credentials of their repositories,
-// which leave only to whoever clones.
+// Projects: list, create, change, delete. Also their repository credentials, which are opened for
+// clones only.
 import {
   DEFAULT_USE_CASE,
   repoCredentials,
@@ -23,7 +23,7 @@ import { openText, sealText } from '../context/sealed.ts';
 
 export type { ProjectRecord };
 
-/** The org's projects, newest first; whole, or the page that the query asks for. */
+/** The org's projects, newest first; all, or the requested page. */
 export async function listProjects(
   context: ServiceContext,
   orgId: string,
@@ -73,9 +73,9 @@ export async function createProject(
 }
 
 /**
- * Changes what the body has; absent fields stay. Where all of it is so already, nothing is written.
- * Credentials that are given are always stored anew: whether they are those that are there already
- * is not told. Throws `project_not_found`.
+ * Changes the fields in the body; absent fields stay. Writes nothing if nothing differs. Given
+ * credentials are always stored anew, to avoid disclosing whether they equal the stored ones.
+ * Throws `project_not_found`.
  */
 export async function updateProject(
   context: ServiceContext,
@@ -101,10 +101,10 @@ export async function updateProject(
 }
 
 /**
- * Deletes a project and, for good, its credentials; what tells of it stays. Throws
- * `project_not_found`, or `project_has_sandboxes` while it has some. A create holds the project's
- * row as it commits its sandbox (sandbox-create.ts), so either that is counted here or the create
- * finds no project.
+ * Deletes a project and, permanently, its credentials; its activity rows stay. Throws
+ * `project_not_found`, or `project_has_sandboxes` while it has some. A create locks the project row
+ * until it commits its sandbox (sandboxes/create.ts): either the sandbox is counted here, or the
+ * create finds no project.
  */
 export async function deleteProject(
   context: ServiceContext,
@@ -133,8 +133,8 @@ function requireDefaultAllowed({ settings }: ServiceContext, { defaultRepository
 }
 
 /**
- * What a clone for a sandbox of the project signs in with; null when it has none. Throws {@link
- * CannotOpen} when what is stored does not open.
+ * Credentials for a clone in the project; null if it has none. Throws {@link CannotOpen} if the
+ * stored value does not open.
  */
 export async function openRepoCredentials(
   context: Pick<ServiceContext, 'db' | 'secretKey'>,
@@ -150,7 +150,7 @@ function seal(context: ServiceContext, projectId: string, credentials: RepoCrede
   return sealText(context.secretKey.derive('repo-credentials'), projectId, JSON.stringify(credentials));
 }
 
-/** Fields that a change may set, and their columns. Credentials go their own way. */
+/** Changeable fields and their columns. Credentials are handled separately. */
 const COLUMNS = {
   name: 'name',
   useCase: 'use_case',
@@ -166,8 +166,8 @@ const COLUMNS = {
 };
 
 /**
- * What of the body is not so yet: the columns to write, and for the feed each field with its
- * values.
+ * Differences between body and row: the columns to write, and each field with its values for the
+ * feed.
  */
 function changesOf(
   before: ProjectRecord,
@@ -196,7 +196,7 @@ async function lock(
   return (await store.lockProject(trx, orgId, projectId, strength)) ?? throwNotFound();
 }
 
-/** It was there when access was decided. */
+/** Deleted concurrently, after the access decision. */
 function throwNotFound(): never {
   throw new CodedError('project_not_found', 'there is no project with the id in the path');
 }

@@ -1,10 +1,10 @@
-// The mails of an account: what they say. Sending them is the mailer's.
+// Text of account mails. The mailer sends them.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { html, type Html } from '../../rules/html.ts';
 import type { MailMessage } from '../context/mail-port.ts';
 import { oneTimeLinkPath } from '../access/one-time-links.ts';
 
-/** @param publicUrl origin by which people reach the service */
+/** @param publicUrl public origin of the service */
 export function passwordResetMail(publicUrl: string, to: string, token: string): MailMessage {
   return mail(to, {
     subject: 'Choose a new password for Berth',
@@ -15,7 +15,7 @@ export function passwordResetMail(publicUrl: string, to: string, token: string):
   });
 }
 
-/** @param publicUrl origin by which people reach the service */
+/** @param publicUrl public origin of the service */
 export function emailVerificationMail(publicUrl: string, to: string, token: string): MailMessage {
   return mail(to, {
     subject: 'Confirm your email address for Berth',

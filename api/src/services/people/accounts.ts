@@ -23,7 +23,7 @@ import { SignInError, type SignIn } from './sign-in-port.ts';
 export type { UserRow };
 
 const PG_UNIQUE_VIOLATION = '23505';
-/** The form of every link's token; what has another was not copied whole and needs no query. */
+/** Format of link tokens. Other text was copied incompletely and needs no query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
 export async function findAccount(context: ServiceContext, userId: string): Promise<UserRow | null> {
@@ -35,7 +35,7 @@ export async function hasAccount(context: ServiceContext, email: string): Promis
   return (await findUserByEmail(context.db, email)) !== undefined;
 }
 
-/** Whose account a link opens, without using it up. Throws `link_invalid`. */
+/** The account of a link, without consuming the link. Throws `link_invalid`. */
 export async function findLinkedAccount(
   context: ServiceContext,
   purpose: LinkPurpose,
@@ -48,8 +48,7 @@ export async function findLinkedAccount(
 }
 
 /**
- * Mails a link for a new password to an account's address; nothing happens when there is no such
- * account.
+ * Mails a password reset link to an account's address; does nothing if there is no such account.
  */
 export async function requestPasswordReset(context: ServiceContext, email: string): Promise<void> {
   const user = await findUserByEmail(context.db, email);
@@ -59,8 +58,9 @@ export async function requestPasswordReset(context: ServiceContext, email: strin
 }
 
 /**
- * Sets a new password with a mailed link, which is used up; the address counts as verified, as the
- * link was mailed to it. Ends every login of the user. Throws `link_invalid`, `password_unfit`.
+ * Sets a new password with a mailed link and consumes the link. Also verifies the address, as the
+ * link was mailed to it. Ends every sign-in session of the user. Throws `link_invalid`,
+ * `password_unfit`.
  */
 export async function resetPassword(
   context: ServiceContext,
@@ -75,24 +75,22 @@ export async function resetPassword(
   });
 }
 
-/**
- * Mails a link that verifies the account's address. Throws when the mail could not be handed over.
- */
+/** Mails a link that verifies the account's address. Throws if the mail cannot be handed over. */
 export async function sendVerification(context: ServiceContext, user: UserRow): Promise<void> {
   const token = await newLink(context.db, 'verify_email', user.id);
   await context.mailer.send(emailVerificationMail(context.settings.publicUrl, user.email, token));
 }
 
 /**
- * As {@link sendVerification}, to an account with the address that is not verified; nothing happens
- * when there is none.
+ * As {@link sendVerification}, for the unverified account with the address; does nothing if there
+ * is none.
  */
 export async function sendVerificationTo(context: ServiceContext, email: string): Promise<void> {
   const user = await findUserByEmail(context.db, email);
   if (user !== undefined && !user.emailVerified) await sendVerification(context, user);
 }
 
-/** Holds the address verified to which the link was mailed. Throws `link_invalid`. */
+/** Verifies the address to which the link was mailed. Throws `link_invalid`. */
 export async function verifyEmail(context: ServiceContext, token: string): Promise<{ email: string }> {
   return await context.db.transaction().execute(async (trx) => {
     const { userId } = await requireUse(trx, 'verify_email', token);
@@ -104,8 +102,8 @@ export async function verifyEmail(context: ServiceContext, token: string): Promi
 }
 
 /**
- * Gives the account that the first start made its address, name and password. The address counts as
- * verified: whoever has the link has the machine. Throws `link_invalid`, `email_taken`,
+ * Sets address, name and password of the account created by the first start. The address counts as
+ * verified: the link proves access to the host. Throws `link_invalid`, `email_taken`,
  * `password_unfit`.
  */
 export async function welcomeOwner(
@@ -118,7 +116,7 @@ export async function welcomeOwner(
     const other = await findUserByEmail(trx, email);
     if (other !== undefined && other.id !== userId) throw emailTaken();
     await signIn.setPassword(userId, password, trx);
-    // Somebody may have made an account with the address since it was looked for.
+    // A concurrent sign-up may have taken the address.
     await updateUser(trx, userId, { email, name, emailVerified: true }).catch((error: unknown) => {
       throw (error as { code?: unknown }).code === PG_UNIQUE_VIOLATION ? emailTaken() : error;
     });
@@ -128,10 +126,9 @@ export async function welcomeOwner(
 }
 
 /**
- * The account of somebody who was invited and has none; the address counts as verified, as the
- * token in the caller's hands was mailed to it. To accept is the next step: whoever is stopped
- * between the two signs in with the new account and accepts. Throws `email_taken`,
- * `password_unfit`.
+ * Creates the account of an invited person who has none. The address counts as verified, as the
+ * token was mailed to it. Acceptance is a separate step: if it is interrupted, the person signs in
+ * and accepts. Throws `email_taken`, `password_unfit`.
  */
 export async function signUpByInvitation(
   signIn: SignIn,

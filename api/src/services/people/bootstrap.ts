@@ -1,5 +1,5 @@
-// The first start of an installation: the owner's account with a link to take it over, an org with
-// its plan, a project and an operator's API key, made once and together.
+// First start of an installation. Creates, in one transaction: the owner's account with its welcome
+// link, an org with a plan, a project and an operator API key.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { DEFAULT_USE_CASE } from '@berth/contract/orgs/projects.ts';

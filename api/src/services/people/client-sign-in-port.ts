@@ -1,6 +1,6 @@
-// What clients without pages of ours need of sign-in: devices, refreshes, revocations, the way to
-// the OIDC provider and back. Types and failures only; src/sign-in implements it,
-// src/http/auth-endpoints.ts speaks OAuth over it.
+// Sign-in interface for clients without server-rendered pages: devices, refreshes, revocations,
+// OIDC redirects. Types and failures only; src/sign-in implements it, src/http/auth-endpoints.ts
+// speaks OAuth over it.
 import {
   SignInError,
   type Caller,
@@ -10,7 +10,7 @@ import {
   type SignInRefusal,
 } from './sign-in-port.ts';
 
-/** A device's answer to its request (RFC 8628, section 3.2). */
+/** Response to a device's request (RFC 8628, section 3.2). */
 export interface DeviceRequest {
   deviceCode: string;
   userCode: string;
@@ -20,7 +20,7 @@ export interface DeviceRequest {
   intervalSeconds: number;
 }
 
-/** A login with a new session token. */
+/** A sign-in session with a new session token. */
 export interface Refreshed {
   login: Login;
   sessionToken: SessionToken & { expiresInSeconds: number };
@@ -44,9 +44,9 @@ export class DeviceRefusal extends Error {
   }
 }
 
-/** Why the way to the OIDC provider, or the way back, ended. */
+/** Failure of the redirect to the OIDC provider or back. */
 export class OidcRefusal extends SignInError {
-  /** Where the person wanted to go, as far as it is known. */
+  /** The person's destination, if known. */
   readonly returnTo: string | null;
 
   constructor(refusal: SignInRefusal, message: string, options: { returnTo?: string | null; cause?: unknown } = {}) {
@@ -56,25 +56,25 @@ export class OidcRefusal extends SignInError {
 }
 
 export interface ClientSignIn extends SignIn {
-  /** Whether a client of this name is one of ours. */
+  /** True for a client id of this service. */
   isClient(clientId: string): boolean;
   /** Throttled by address. */
   requestDevice(clientId: string, caller: Caller): Promise<DeviceRequest>;
-  /** A device's poll. Throws {@link DeviceRefusal} until a person has approved; works once. */
+  /** Serves a device's poll. Throws {@link DeviceRefusal} until a person approves; works once. */
   redeemDevice(device: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed>;
   /**
-   * Another session token of a login, which lasts longer from now on; null when the credential is
-   * none, or the login has ended.
+   * Issues another session token and extends the sign-in session; null if the credential is invalid
+   * or the sign-in session ended.
    */
   refresh(credential: string): Promise<Refreshed | null>;
-  /** Ends the login of a credential or of a session token; nothing happens when it is neither. */
+  /** Ends the sign-in session of a credential or session token; ignores other text. */
   revoke(token: string): Promise<void>;
   /**
-   * Sends a browser to the OIDC provider. Throws {@link OidcRefusal} `provider_unavailable`, also
-   * when none is configured.
+   * Redirects a browser to the OIDC provider. Throws {@link OidcRefusal} `provider_unavailable`,
+   * also if none is configured.
    */
   beginOidc(returnTo: string): Promise<{ location: string; setCookies: string[] }>;
-  /** Takes a browser back from there. Throws {@link OidcRefusal}. */
+  /** Handles the provider's redirect back. Throws {@link OidcRefusal}. */
   finishOidc(
     query: Record<string, string>,
     cookieHeader: string | undefined,

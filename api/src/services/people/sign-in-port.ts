@@ -7,7 +7,7 @@ import type { ThrottleKey, ThrottleKind } from '../../rules/access/throttle.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
 export interface Caller {
-  /** Of the connection, or what a trusted proxy says. */
+  /** Address of the connection, or as reported by a trusted proxy. */
   address: string;
   userAgent: string | null;
 }
@@ -16,8 +16,8 @@ export interface Login {
   loginId: string;
   userId: string;
   /**
-   * What the holder keeps: the value of the cookie, or a client's refresh token. The database alone
-   * does not suffice to make one.
+   * Held by the person: the cookie value, or a client's refresh token. The database alone does not
+   * suffice to make one.
    */
   credential: string;
   expiresAt: Date;
@@ -28,7 +28,7 @@ export interface SessionToken {
   expiresAt: Date;
 }
 
-/** Why sign-in said no. Pages and endpoints show it in their own way. */
+/** Reason of a refusal. Pages and endpoints each present it in their own way. */
 export type SignInRefusal =
   | 'wrong_credentials'
   | 'too_many_attempts'
@@ -43,10 +43,10 @@ export type SignInRefusal =
 export class SignInError extends Error {
   override readonly name = 'SignInError';
   readonly refusal: SignInRefusal;
-  /** With `too_many_attempts`. */
+  /** Set with `too_many_attempts`. */
   readonly retryAfterSeconds: number | undefined;
 
-  /** @param message for the person who signs in: never says whether an account exists */
+  /** @param message shown to the person; never discloses whether an account exists */
   constructor(refusal: SignInRefusal, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
     super(message, { cause: options.cause });
     this.refusal = refusal;
@@ -54,63 +54,63 @@ export class SignInError extends Error {
   }
 }
 
-/** A device that asks for approval. */
+/** A device waiting for approval. */
 export interface PendingDevice {
   userCode: string;
-  /** What the client calls itself. */
+  /** Name that the client gives itself. */
   clientId: string;
   status: 'pending' | 'approved' | 'denied';
 }
 
 export interface SignIn {
   /**
-   * Throttled per account and per address; wrong address and wrong password look the same and take
-   * the same time.
+   * Throttled per account and per address. A wrong address and a wrong password look alike and take
+   * equally long.
    */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
   /**
-   * Makes an account with a password, in the caller's transaction when there is one. Throws
-   * `email_taken`, `password_unfit`.
+   * Creates an account with a password, in the caller's transaction if given. Throws `email_taken`,
+   * `password_unfit`.
    */
   createAccount(
     account: { email: string; name: string; password: string; emailVerified: boolean },
     trx?: DatabaseTransaction,
   ): Promise<{ userId: string }>;
   /**
-   * Sets the password, ends every login of the user and takes back the approvals of devices, in the
-   * caller's transaction when there is one. Throws `password_unfit`.
+   * Sets the password, ends every sign-in session of the user and withdraws device approvals, in
+   * the caller's transaction if given. Throws `password_unfit`.
    */
   setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void>;
-  /** Signs a user in whose identity was proven otherwise (a one-time link). */
+  /** Signs in a user whose identity was proven otherwise (a one-time link). */
   createLogin(userId: string, caller: Caller): Promise<Login>;
-  /** The login that a credential stands for; null when it is none, has ended or expired. */
-  findLogin(credential: string): Promise<{ loginId: string; userId: string } | null>;
   /**
-   * Sign-out: the login and all its session tokens are good for nothing from now on, everywhere.
+   * The credential's sign-in session; null if the credential is invalid or the sign-in session
+   * ended or expired.
    */
+  findLogin(credential: string): Promise<{ loginId: string; userId: string } | null>;
+  /** Signs out: invalidates the sign-in session and all its session tokens everywhere at once. */
   endLogin(loginId: string): Promise<void>;
-  /** A new session token of the login. */
   issueSessionToken(login: { loginId: string; userId: string }): Promise<SessionToken>;
 
   /**
-   * Refuses with `too_many_attempts` what was tried too often: `kind` with each of the keys, which
-   * rules/throttle.ts makes and gives limits to. `withPassword` counts itself.
+   * Counts an attempt of `kind` for each key and throws `too_many_attempts` over the limit.
+   * rules/access/throttle.ts makes keys and defines limits. `withPassword` counts by itself.
    */
   throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void>;
 
   /**
-   * A device that waits for approval, by the code a person typed (any case, with or without the
-   * hyphen); null when there is none.
+   * A waiting device by its typed code (any case, with or without the hyphen); null if there is
+   * none.
    */
   findDevice(userCode: string): Promise<PendingDevice | null>;
-  /** Throws `link_invalid` when it does not wait any more. */
+  /** Throws `link_invalid` if the device is no longer waiting. */
   decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void>;
 
-  /** The OIDC provider's name for the button; null when none is configured. */
+  /** The OIDC provider's name, for the button; null if none is configured. */
   readonly oidcName: string | null;
 }
 
-/** Name of the cookie that holds a login; `__Host-` where the service is reached by https. */
+/** Name of the cookie that holds a login; with `__Host-` if the service uses https. */
 export function loginCookieName(publicUrl: string): string {
   return publicUrl.startsWith('https://') ? '__Host-berth_login' : 'berth_login';
 }

@@ -13,13 +13,14 @@ export type { PreviewEnd, PreviewLease } from './access-cache.ts';
 export type { PreviewRefusal } from './verdict.ts';
 
 /**
- * What a request to a preview's host brings of ours (rules/preview-credentials.ts takes it out).
+ * The service's credentials in a request to a preview host (rules/previews/credentials.ts extracts
+ * them).
  */
 export interface PreviewVisit {
   sandboxId: string;
   port: number;
   token: string | null;
-  /** The value of our cookie. */
+  /** Value of the service's cookie. */
   cookie: string | null;
 }
 
@@ -28,10 +29,10 @@ export interface PreviewAccess {
   orgId: string;
   projectId: string;
   port: number;
-  /** As of at most a second ago, in whatever status but `destroying` and `deleted`. */
+  /** At most a second old, in any status except `destroying` and `deleted`. */
   sandbox: LocatedSandboxRow;
   expiresAt: Date;
-  /** A `Set-Cookie` value to add to the answer, when the token came in the URL. */
+  /** A `Set-Cookie` value for the response, if the token came in the URL. */
   setCookie: string | null;
 }
 
@@ -77,20 +78,17 @@ export function holdPreview(
   );
 }
 
-/** Where a browser signs in, to come back to the path (with its query, without our tokens). */
+/** Sign-in URL that returns to the path (with its query, without the service's tokens). */
 export function signInUrl({ signIn }: { signIn: string }, path: string): string {
   return withPreviewPath(signIn, path);
 }
 
-/** Whom the visit shows to be there. */
+/** The holder proven by the request. */
 interface Presented {
   holder: Holder;
-  /** By a token in the URL, which a cookie is to take the place of. */
+  /** The token came in the URL; a cookie replaces it. */
   byUrl: boolean;
-  /**
-   * Where the holder's login is not good: by the link that the visit has, not the one that the
-   * cookie came from.
-   */
+  /** Refusal if the holder's login is invalid: by the request's link, not the cookie's. */
   orSignIn?: PreviewRefusal;
 }
 

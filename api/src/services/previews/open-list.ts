@@ -1,9 +1,9 @@
-// What is open at the moment, where much comes and goes: to be looked through, and each taken out
-// by itself. Not a Set or Map: V8 leaves each of their former tables pointing to the next, so that
-// all that was ever in one outlives the small collections of garbage.
+// A list with cheap insertion, iteration and removal of individual items, for high turnover. Not a
+// Set or Map: V8 chains their former tables, so that removed items survive minor garbage
+// collections.
 
 export interface Opened {
-  /** Takes it out. Idempotent. */
+  /** Removes the item. Idempotent. */
   close(this: void): void;
 }
 
@@ -21,7 +21,7 @@ export class OpenList<Item> {
     return { close: () => this.#takeOut(entry) };
   }
 
-  /** Those of this moment, the newest first. */
+  /** Current items, newest first. */
   items(): Item[] {
     const items: Item[] = [];
     for (let entry = this.#newest; entry !== null; entry = entry.older) if (entry.item !== null) items.push(entry.item);
@@ -33,7 +33,7 @@ export class OpenList<Item> {
     if (entry.newer === null) this.#newest = entry.older;
     else entry.newer.older = entry.older;
     if (entry.older !== null) entry.older.newer = entry.newer;
-    // What is out leads nowhere.
+    // Clear references, so that removed entries retain nothing.
     entry.item = null;
     entry.newer = null;
     entry.older = null;

@@ -1,5 +1,4 @@
-// Preview links: making, listing and revoking them. Who may see what they lead to is decided at
-// each visit (preview-access.ts).
+// Preview links: create, list, revoke. access.ts decides about each request to a preview.
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { CreatePreviewBody } from '@berth/contract/previews/previews.ts';
@@ -38,15 +37,15 @@ export interface TeamLink {
   endUserId: string | null;
 }
 
-/** A link that is; `url` is null where it is not for the caller. */
+/** A stored link; `url` is null if the caller may not see it. */
 export interface PublicLink {
   row: PreviewLinkRow;
   url: string | null;
 }
 
 /**
- * Makes a link to a port of the sandbox, whether it is awake or not. Throws `port_forbidden`,
- * `sandbox_state_conflict`; of a public one also `preview_link_limit`.
+ * Creates a link to a port of the sandbox, awake or not. Throws `port_forbidden`,
+ * `sandbox_state_conflict`; for a public link also `preview_link_limit`.
  */
 export async function createPreview(
   context: ServiceContext,
@@ -92,8 +91,8 @@ async function createPublicLink(
 ): Promise<PublicLink> {
   const { label, endUserId } = nullWhereAbsent(told);
   return await context.db.transaction().execute(async (trx) => {
-    // Held until the end: of links that are made at once each is counted by the next, and none is
-    // made of a sandbox that is being destroyed.
+    // Held until commit: concurrent creates count each other's links, and none succeeds while the
+    // sandbox is being destroyed.
     const sandbox = await lockSandbox(trx, sandboxId);
     if (sandbox === undefined) throw new Error(`the row of ${sandboxId} is gone`);
     requireLegal('preview_link', sandbox.status);
@@ -123,10 +122,7 @@ async function createPublicLink(
   });
 }
 
-/**
- * The sandbox's public links that open something, newest first; without their URLs for a caller who
- * may not share.
- */
+/** The sandbox's valid public links, newest first; without URLs for a caller who may not share. */
 export async function listPreviews(
   context: ServiceContext,
   actor: Actor,
@@ -142,8 +138,8 @@ export async function listPreviews(
 }
 
 /**
- * Revokes a public link of the sandbox, on every replica within seconds. One that is revoked stays
- * as it is.
+ * Revokes a public link of the sandbox, on every replica within seconds. Revoking a revoked link
+ * changes nothing.
  */
 export async function revokePreview(
   context: ServiceContext,
@@ -156,7 +152,7 @@ export async function revokePreview(
     if (found === undefined)
       throw new CodedError('preview_link_not_found', 'the sandbox has no public link with the id in the path');
     const revoked = await writeRevocation(trx, sandbox.id, previewId);
-    // Somebody else may have revoked it since it was read.
+    // A concurrent call may have revoked it since the read.
     if (revoked === undefined) return { row: (await findPreviewLink(trx, sandbox.id, previewId)) ?? found, url: null };
     await insertActivity(trx, {
       ...whereOf(sandbox),

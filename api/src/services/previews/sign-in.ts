@@ -1,6 +1,6 @@
-// The way of a signed-in person from the service to a preview that a team link names. The link says
-// which preview, the login who: a grant that goes with the person carries both to the preview's own
-// host, where no cookie of the service is.
+// Takes a signed-in person from the service to the preview of a team link. The link names the
+// preview, the login the person. A grant in the redirect carries both to the preview's host, where
+// no cookie of the service is sent.
 import { withToken } from '../../rules/previews/credentials.ts';
 import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/previews/host.ts';
 import { previewPath } from '../../rules/previews/path.ts';
@@ -12,15 +12,12 @@ import { isGone, mayPreview } from './verdict.ts';
 /** Long enough for a redirect. */
 const GRANTED_MS = 60_000;
 
-/** A team link, shown to be one of ours. */
+/** A team link with a valid signature. */
 export interface TeamLink extends PreviewPlace {
   expiresAtMs: number;
 }
 
-/**
- * What the parameters of the page name; null where that is no team link of ours, or one that has
- * expired.
- */
+/** Reads the page's parameters; null if they hold no valid team link, or an expired one. */
 export function readTeamLink(
   context: ServiceContext,
   given: { link: string; sandbox: string; port: string },

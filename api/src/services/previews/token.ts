@@ -1,15 +1,15 @@
-// What opens a preview: the tokens in its URL and the cookie that takes their place, each signed
-// under the installation's secret key for one sandbox and port, so for one host. Texts and
-// signatures only: whether a link or a login is still good is in the database.
+// Preview credentials: tokens in URLs and the cookies that replace them. Each is signed under the
+// installation's secret key for one sandbox and port, so for one host. Formats and signatures only:
+// the database decides whether a link or login is still valid.
 //
-//   bpt_<link id without prv_>.<mac>                         a public link; good while its row is
-//   bpt_team.<expiry>.<mac>                                  names a team link; opens nothing by itself
-//   bpt_grant.<login>.<user>.<expiry>.<granted until>.<mac>  what the service sends a signed-in member to the preview with
-//   bpc_public.<link id>.<expiry>.<mac>, bpc_team.<login>.<user>.<expiry>.<mac>   the cookies
+//   bpt_<link id without prv_>.<mac>                         public link; valid while its row is
+//   bpt_team.<expiry>.<mac>                                  team link; opens nothing by itself
+//   bpt_grant.<login>.<user>.<expiry>.<granted until>.<mac>  grant to a signed-in member
+//   bpc_public.<link id>.<expiry>.<mac>                      cookie of a public link
+//   bpc_team.<login>.<user>.<expiry>.<mac>                   cookie of a team link
 //
 // Times are milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON
-// array of all that stands before it, the sandbox and the port: no two different things have the
-// same text to sign.
+// array of the preceding text, the sandbox and the port, so no two credentials share a signed text.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PREVIEW_TOKEN_PREFIX } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
@@ -17,7 +17,7 @@ import type { PreviewPlace } from '../../rules/previews/host.ts';
 const LINK_PREFIX = 'prv_';
 const COOKIE_PREFIX = 'bpc_';
 const MAC_CHARACTERS = 43;
-/** No text of ours is as long; a longer one is not worth a look. */
+/** Limit on the text's length. All valid tokens are shorter. */
 const LONGEST = 256;
 
 const ID = String.raw`[a-z]{3}_[a-z2-7]{24}`;
@@ -36,13 +36,13 @@ export interface Person {
   userId: string;
 }
 
-/** What a token of a preview's URL says. `expiresAtMs` is the link's. */
+/** Content of a token in a preview URL. `expiresAtMs` is the link's expiry. */
 export type PreviewToken =
   | { kind: 'public'; linkId: string }
   | { kind: 'team'; expiresAtMs: number }
   | ({ kind: 'grant'; expiresAtMs: number; grantedUntilMs: number } & Person);
 
-/** Whom a cookie stands for, and when the link that it came from expires. */
+/** Holder in a cookie, with the expiry of the link it came from. */
 export type PreviewCookie = ({ kind: 'public'; linkId: string } | ({ kind: 'team' } & Person)) & {
   expiresAtMs: number;
 };
@@ -69,7 +69,7 @@ export function grantToken(
   );
 }
 
-/** Null for whatever was not signed here for this place. */
+/** null unless signed by this installation for this place. */
 export function readToken(key: Buffer, token: string, place: PreviewPlace): PreviewToken | null {
   const text = verified(key, PREVIEW_TOKEN_PREFIX, token, place);
   if (text === null) return null;
@@ -90,7 +90,7 @@ export function cookieValue(key: Buffer, cookie: PreviewCookie, place: PreviewPl
   return signed(key, COOKIE_PREFIX, text, place);
 }
 
-/** Null for whatever was not signed here for this place. */
+/** null unless signed by this installation for this place. */
 export function readCookie(key: Buffer, value: string, place: PreviewPlace): PreviewCookie | null {
   const text = verified(key, COOKIE_PREFIX, value, place);
   if (text === null) return null;
@@ -109,13 +109,14 @@ function signed(key: Buffer, prefix: string, text: string, place: PreviewPlace):
   return `${prefix}${text}.${macOf(key, prefix, text, place)}`;
 }
 
-/** What stands between prefix and mac, when the mac is right. */
+/** The text between prefix and mac; null if the mac is wrong. */
 function verified(key: Buffer, prefix: string, given: string, place: PreviewPlace): string | null {
   if (given.length > LONGEST || !given.startsWith(prefix)) return null;
   const dot = given.lastIndexOf('.');
   if (dot < prefix.length || given.length - dot - 1 !== MAC_CHARACTERS) return null;
   const text = given.slice(prefix.length, dot);
-  // As text: base64url is read leniently. Characters beyond ASCII would make the lengths differ.
+  // Compared as text: base64url decoding is lenient. Characters beyond ASCII would make the lengths
+  // differ.
   const mac = Buffer.from(given.slice(dot + 1));
   return mac.byteLength === MAC_CHARACTERS && timingSafeEqual(mac, Buffer.from(macOf(key, prefix, text, place)))
     ? text

@@ -1,5 +1,5 @@
-// Whether who holds a link or a login is let into a preview at this moment: its row, its person,
-// its sandbox. Remembers nothing; one statement a verdict.
+// Decides, with one query and no cache, whether the holder of a link or login may access a preview
+// now.
 import { ROLE_PERMISSIONS, role as roleName } from '@berth/contract/route/permissions.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
@@ -10,16 +10,15 @@ import type { ServiceContext } from '../context/context.ts';
 import { teamToken, type Person } from './token.ts';
 
 /**
- * What was shown to be genuine: a public link, or a login that came by a team link which expires
- * then.
+ * Verified credentials: a public link, or a login from a team link that expires at `expiresAtMs`.
  */
 export type Holder = PreviewPlace &
   ({ kind: 'public'; linkId: string } | ({ kind: 'team'; expiresAtMs: number } & Person));
 
 /**
- * `no_link`: nothing of ours was brought. `invalid_link`: it is none of ours, or another host's.
- * `signIn`: a team link, and nobody is known who may use it: a browser is to be sent to `signInUrl`
- * of it (preview-access.ts), which the service's page answers.
+ * `no_link`: no credentials of the service. `invalid_link`: not signed by this installation, or for
+ * another host. `signIn`: a team link without a permitted person; send a browser to its `signInUrl`
+ * (access.ts), a page of the service.
  */
 export type PreviewRefusal = 'no_link' | 'invalid_link' | 'expired' | 'revoked' | 'sandbox_gone' | { signIn: string };
 
@@ -38,13 +37,13 @@ async function judgePublic(
   { linkId, sandboxId, port }: Holder & { kind: 'public' },
 ): Promise<Verdict> {
   const link = await findPublicVisit(context.db, linkId);
-  // It was ours, and rows go long after their link expired.
+  // The signature was valid, and rows are deleted only long after expiry.
   if (link === undefined) return { refusal: 'expired' };
   if (link.sandbox.id !== sandboxId || link.port !== port) return { refusal: 'invalid_link' };
   if (link.revoked) return { refusal: 'revoked' };
   if (link.expired) return { refusal: 'expired' };
   if (isGone(link.sandbox)) return { refusal: 'sandbox_gone' };
-  // Not in the way of the answer.
+  // Does not delay the response.
   if (!link.usedLately) {
     touchPreviewLink(context.db, linkId).catch((error: unknown) => {
       context.log.warn({ err: error, linkId }, 'could not note that a preview link was used');
@@ -57,13 +56,13 @@ async function judgeTeam(context: JudgeContext, key: Buffer, holder: Holder & { 
   if (holder.expiresAtMs <= Date.now()) return { refusal: 'expired' };
   const visit = await findTeamVisit(context.db, holder);
   const allowed = visit !== undefined && visit.signedIn && mayPreview(visit.role);
-  // Whoever is no member (any more) learns nothing of the sandbox.
+  // Non-members learn nothing about the sandbox.
   if (!allowed) return { refusal: askForSignIn(context, key, holder.expiresAtMs, holder) };
   if (isGone(visit.sandbox)) return { refusal: 'sandbox_gone' };
   return { sandbox: visit.sandbox, expiresAt: new Date(holder.expiresAtMs) };
 }
 
-/** To the service's page that lets a member on, by the team link that expires then. */
+/** Refusal that leads to the service's sign-in page for the team link with this expiry. */
 export function askForSignIn(
   { settings }: Pick<ServiceContext, 'settings'>,
   key: Buffer,
@@ -74,13 +73,13 @@ export function askForSignIn(
   return { signIn: `${settings.publicUrl}${PREVIEW_PAGE}?link=${link}&sandbox=${sandboxId}&port=${port}` };
 }
 
-/** Whether a role's text is one that may see previews. */
+/** True if the role (as text) may see previews. */
 export function mayPreview(role: string | null): boolean {
   const known = roleName.safeParse(role).data;
   return known !== undefined && ROLE_PERMISSIONS[known].has('sandbox.preview');
 }
 
-/** Its links are dead. */
+/** True if the sandbox's links are dead. */
 export function isGone(sandbox: LocatedSandboxRow): boolean {
   return SANDBOX_ACTION_RULES.preview_link[sandbox.status] !== 'do';
 }

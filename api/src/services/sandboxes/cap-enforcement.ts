@@ -1,6 +1,6 @@
-// What becomes of a scope by how it stands to its cap on machine hours: warnings in the activity
-// feed, a time of grace, and then sleep for what is awake. Holds the rules (rules/usage-caps.ts)
-// against what is found, and does what they say; workers/usage-caps.ts finds.
+// Enforces caps on machine hours per scope: warnings in the activity feed, a grace period, then
+// sleep of awake sandboxes. Applies rules/usage/caps.ts to the standings that workers/usage/caps.ts
+// collects.
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import {
   describeCapReached,
@@ -26,14 +26,11 @@ import { requestSleep } from './sleep.ts';
 import { isStillAtCap, type EnforcedStanding } from '../usage/caps.ts';
 
 const HOUR_MS = 3_600_000;
-/** Transactions side by side; the pool serves requests too. */
+/** Concurrent transactions; the pool also serves requests. */
 const AT_ONCE = 4;
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
-/**
- * Warns, once each, of the shares of the cap that are used. Resolves with those that were not
- * warned of before.
- */
+/** Warns once about each reached share of the cap. Resolves with the new warnings' shares. */
 export async function warnOfCap(
   db: Database,
   standing: EnforcedStanding,
@@ -63,8 +60,8 @@ export async function warnOfCap(
 }
 
 /**
- * Keeps account of since when the scope is at a cap that is enforced; `known` is what the account
- * has of it. Resolves with that instant, or null when work does not stop.
+ * Records since when the scope has been at an enforced cap; `known` is the current record. Resolves
+ * with that instant, or null if work does not stop.
  */
 export async function noteStanding(
   db: Database,
@@ -83,15 +80,15 @@ export async function noteStanding(
 
 export interface EnforcementContext extends IntentContext {
   plans: Plans;
-  /** The clock that machine time is counted by. */
+  /** Clock by which machine time is metered. */
   readNow: (db: Database) => Promise<Date>;
 }
 
 /**
- * Puts to sleep what is awake of the scope: `sleep_resume` sandboxes, ephemeral ones (which end),
- * and when all of those are asked, `always_on` ones. Each is asked by a transaction of its own in
- * which the cap is looked at again: from the answer to a raise on, nothing is put to sleep any
- * more. Calls `slept` after each. Rejects when one could not be asked; the others of its turn were.
+ * Puts the scope's awake sandboxes to sleep: first `sleep_resume` and ephemeral sandboxes (which
+ * end), then `always_on` ones. Each has a transaction that checks the cap again: once a raise is
+ * acknowledged, nothing more is put to sleep. Calls `slept` after each. Rejects after a turn with
+ * failures; the turn's other sandboxes are done.
  */
 export async function sleepBeyondCap(
   context: EnforcementContext,
@@ -112,7 +109,7 @@ export async function sleepBeyondCap(
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, sleepNext));
-    // The next turn waits for this one.
+    // A failed turn stops the next.
     if (failures.length > 0)
       throw new AggregateError(failures, `${failures.length} sandboxes beyond a cap could not be put to sleep`);
   }
@@ -130,7 +127,7 @@ async function sleepOne(context: EnforcementContext, standing: EnforcedStanding,
   return isAsked;
 }
 
-/** What the feed has of a cap, for programs. */
+/** Machine-readable details of a cap in the feed. */
 function detailsOf({
   scope,
   cap,

@@ -1,5 +1,5 @@
-// Creating a sandbox: decides what it gets, counts it against the plan, reserves its room, and
-// commits that together with the durable step.
+// Creates a sandbox: decides its properties, counts it against the plan, reserves host capacity,
+// and commits all with the durable step.
 import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
@@ -24,21 +24,21 @@ import { requireMachineHours } from '../usage/caps.ts';
 const FIRST_EPOCH = 1;
 
 export interface CreateAnswer extends TransitionAnswer {
-  /** The caller's Idempotency-Key. */
+  /** The request's Idempotency-Key. */
   idempotencyKey?: string | undefined;
 }
 
 export interface CreateResult {
   sandbox: SandboxRow;
-  /** An earlier create with the same key and body made it. */
+  /** An earlier create with the same key and body made the sandbox. */
   replayed: boolean;
 }
 
 /**
- * Creates a sandbox, or finds the one that an earlier create with the same key made. Throws
+ * Creates a sandbox, or finds the one made by an earlier create with the same key. Throws
  * `invalid_request`, `idempotency_key_conflict`, `unknown_project`, `ephemeral_not_allowed`,
  * `no_active_plan`, `plan_limit`, `concurrent_sandbox_limit`, `machine_hour_limit`,
- * `insufficient_capacity` or `host_unavailable`, and then leaves nothing.
+ * `insufficient_capacity` or `host_unavailable`, and then leaves nothing behind.
  */
 export async function createSandbox(
   context: ServiceContext,
@@ -57,7 +57,7 @@ export async function createSandbox(
         const earlier = await claimIdempotencyKey(trx, { orgId, key: answer.idempotencyKey, body, sandboxId: id });
         if (earlier !== undefined) return earlier;
       }
-      // Held until the sandbox is committed, so that no project is deleted from under it.
+      // Held until commit, so that the project is not deleted meanwhile.
       const project = isId('project', body.projectId)
         ? await lockProject(trx, orgId, body.projectId, 'stay')
         : undefined;
@@ -103,7 +103,7 @@ interface NewlyChosen {
   hostId: string;
 }
 
-/** Throws `invalid_request` for one that the service does not clone. */
+/** Throws `invalid_request` for a repository that the service does not clone. */
 function repositoryOf(context: ServiceContext, body: CreateSandboxBody, project: ProjectRecord): Repository | null {
   const chosen = chooseRepository(body, { repository: project.default_repository, branch: project.default_branch });
   const where = body.repository === undefined ? "the project's defaultRepository" : 'body.repository';
@@ -156,8 +156,8 @@ async function insertNew(
 }
 
 /**
- * The sandbox of an earlier create as it is now; waited for like that create's, which may be under
- * way.
+ * Current state of an earlier create's sandbox, after waiting as that create does, which may still
+ * be in progress.
  */
 async function replay(context: ServiceContext, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);

@@ -1,13 +1,13 @@
-// The end of an ephemeral sandbox whose time is up: in any status but those of an end under way.
-// The row's lock decides between it and a renewal.
+// Ends an expired ephemeral sandbox, in any status except those of an end in progress. The row lock
+// decides between expiry and renewal.
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import { hasExpired } from '../../store/sandboxes/expiry.ts';
 import { commitIntent, type IntentContext } from './intent.ts';
 import { transitionSandbox } from './transition.ts';
 
 /**
- * Begins to delete the sandbox if it has expired; false when it was renewed, or is ending already.
- * Its machine time ends at its expiry.
+ * Starts to delete the sandbox if it has expired; false if it was renewed or is already ending. Its
+ * machine time ends at its expiry.
  */
 export async function expireSandbox(context: IntentContext, sandboxId: string): Promise<boolean> {
   let ended = false;

@@ -1,4 +1,4 @@
-// Creates that are sent twice: the same key and body again give the sandbox of the first one.
+// Idempotent creates: the same key and body return the first create's sandbox.
 import { createHash } from 'node:crypto';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
@@ -10,21 +10,21 @@ export interface KeyedCreate {
   orgId: string;
   key: string;
   body: CreateSandboxBody;
-  /** Id of the sandbox that this create makes, unless an earlier one made it. */
+  /** Id of the sandbox if this create is the first. */
   sandboxId: string;
 }
 
 /**
- * Notes the key together with the create, in its transaction: a create that fails leaves no key.
- * Returns the id of the sandbox that an earlier create with this key and body made, or undefined
- * when this one is the first. Throws `idempotency_key_conflict` for another body.
+ * Claims the key in the create's transaction: a failed create leaves no key. Returns the sandbox id
+ * of an earlier create with this key and body; undefined if this is the first. Throws
+ * `idempotency_key_conflict` for another body.
  */
 export async function claimIdempotencyKey(trx: DatabaseTransaction, create: KeyedCreate): Promise<string | undefined> {
   const bodySha256 = createHash('sha256').update(canonicalJson(create.body)).digest();
   const { orgId, key } = create;
   if (await insertIdempotencyKey(trx, { org_id: orgId, key, body_sha256: bodySha256, sandbox_id: create.sandboxId }))
     return undefined;
-  // The insert that was refused holds the row, so it is there.
+  // The conflicting row is locked by the insert, so it exists.
   const earlier = await findIdempotencyKey(trx, orgId, key);
   if (earlier === undefined) throw new Error(`the idempotency key ${key} of ${orgId} is neither new nor there`);
   if (!earlier.body_sha256.equals(bodySha256)) {

@@ -1,5 +1,5 @@
-// Puts sandboxes to sleep that nobody uses: holds the rule (rules/idleness.ts) against what is
-// known of one, and does what it says.
+// Puts idle sandboxes to sleep: applies rules/sandboxes/idleness.ts to a sandbox and acts on the
+// result.
 import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { idleness, type Idleness } from '../../rules/sandboxes/idleness.ts';
 import type { SleeperRow } from '../../store/sandboxes/activity-signals.ts';
@@ -11,9 +11,9 @@ import { requestSleep } from './sleep.ts';
 type IdleContext = IntentContext & Pick<ServiceContext, 'log'>;
 
 /**
- * Judges one sandbox by its row and the share of a host CPU its machine uses now (null: not known):
- * begins to put it to sleep when it is idle, unless it was used since the row was read, and notes
- * it as used when it is at work. Resolves with what it was found to be.
+ * Judges a sandbox by its row and its VM's current share of a host CPU (null: unknown). Starts to
+ * put an idle sandbox to sleep unless it was used since the row was read. Records a busy one as
+ * used. Resolves with the judgement.
  */
 export async function judgeIdleness(
   context: IdleContext,
@@ -33,8 +33,8 @@ export async function judgeIdleness(
   if (verdict !== 'idle') return verdict;
   const unused = { epoch: sleeper.epoch, lastActiveAt: sleeper.lastActiveAt.getTime() };
   const after = await requestSleep(context, { kind: 'system', id: null, userId: null }, sleeper.id, {
-    // A call that began since has written its sign of use before anything else, or waits for this
-    // lock and finds the sandbox asleep.
+    // A later call has either recorded its sign of use first, or waits for this lock and finds the
+    // sandbox asleep.
     wanted: (now) => now.epoch === unused.epoch && now.last_active_at.getTime() === unused.lastActiveAt,
     details: { idleSince: sleeper.lastActiveAt.toISOString() },
   });

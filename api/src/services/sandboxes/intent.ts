@@ -1,23 +1,23 @@
-// The one transaction of every request that changes a sandbox's machine: its row locked, what is to
-// become of it decided and written together with its durable step, and the step started right after
-// the commit. What is legal and what it means is said by its callers, one file a verb.
+// The single transaction of every request that changes a sandbox's VM: locks the row, decides,
+// writes the intent with its durable step, and starts the step after the commit. Callers, one file
+// per verb, define what is legal.
 import { CodedError } from '../../rules/coded-error.ts';
 import { lockSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 
-/** What it takes: workers have no more than that. */
+/** The subset of the context that workers also have. */
 export type IntentContext = Pick<ServiceContext, 'db' | 'lifecycle'>;
 
-/** What was decided: the row as it is now, and whether a step was enqueued for its epoch. */
+/** The decision: the row after it, and whether a step was enqueued for its epoch. */
 export interface Intent {
   sandbox: SandboxRow;
   enqueued: boolean;
 }
 
 /**
- * Runs `decide` with the sandbox's row locked, commits, and starts the step if there is one. Throws
- * what `decide` throws, and `sandbox_not_found`.
+ * Runs `decide` with the sandbox row locked, commits, and starts the step if any. Throws what
+ * `decide` throws, and `sandbox_not_found`.
  */
 export async function commitIntent(
   context: IntentContext,

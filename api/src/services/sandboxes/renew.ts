@@ -1,5 +1,5 @@
-// Renewing an ephemeral sandbox: it ends one time to live later. The row's lock decides between a
-// renewal and the expiry.
+// Renews an ephemeral sandbox: extends its expiry by one time to live. The row lock decides between
+// renewal and expiry.
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { renewedExpiry, requireRenewalWithinPlan, type Session } from '../../rules/sandboxes/renewal.ts';
@@ -13,7 +13,7 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 
 /**
  * Extends the sandbox's expiry by its time to live. Throws `not_ephemeral`,
- * `sandbox_state_conflict` (also when it has expired and only not ended yet), `no_active_plan` or
+ * `sandbox_state_conflict` (also if it has expired but not ended yet), `no_active_plan` or
  * `session_cap_exhausted`, and then changes nothing.
  */
 export async function renewSandbox(context: ServiceContext, actor: Actor, sandboxId: string): Promise<SandboxRow> {

@@ -1,10 +1,10 @@
-// Resize: decides what becomes of a target (at once while stopped; live, or stored for the next
-// wake, while awake) and writes what came of a live step. workers/resize.ts asks the host.
+// Resize: applies a target at once while stopped; live, or at the next wake, while awake. Writes the
+// result of a live step. workers/sandboxes/resize.ts calls the host.
 //
 //   stopped, failed ── allocated_* at once
-//   awake ── what grows, and has room ──> resizing (reserved as pending) ── verified inside ──> allocated_*, a new usage interval
-//     │                                        └── did not work ──> pending as a whole, allocated_* as they were
-//     └── what shrinks, or has no room ──> pending, for the next wake
+//   awake ── growth with capacity ──> resizing ── verified in guest ──> allocated_*, new usage interval
+//     │                       (reserved as pending) └── failed ──> all pending, allocated_* unchanged
+//     └── reduction, or no capacity ──> pending, for the next wake
 import type { ResizeBody } from '@berth/contract/sandboxes/lifecycle.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -29,8 +29,8 @@ const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
 /**
  * Sets the allocation. Throws `sandbox_state_conflict`, `allocation_out_of_bounds`,
- * `no_active_plan`, `plan_limit`, or `insufficient_capacity` for a disk that its host has no room
- * for while nothing runs; each of them changes nothing.
+ * `no_active_plan`, `plan_limit`, or `insufficient_capacity` if the host of a stopped sandbox has
+ * no room for the disk. An error changes nothing.
  */
 export async function resizeSandbox(
   context: ServiceContext,
@@ -87,7 +87,7 @@ async function resizeStopped(
   target: Allocation,
 ): Promise<Intent> {
   const present = allocationOf(before);
-  // Its vCPUs and memory are reserved by its wake; its disk is reserved all the time.
+  // The wake reserves vCPUs and memory; the disk is always reserved.
   const { diskGib } = growth(present, target);
   if (diskGib !== undefined) {
     const room = await roomOnOwnHost(trx, before, { diskGib }, { evenAway: true });
@@ -111,7 +111,7 @@ async function resizeAwake(
   target: Allocation,
 ): Promise<Intent> {
   const present = allocationOf(before);
-  // Whatever was under way for an older target is void.
+  // Voids any step in progress for an older target.
   const epoch = before.resizing ? before.epoch + 1 : before.epoch;
   if (sameSize(present, target)) {
     const sandbox = await writeSandboxSize(trx, before.id, { epoch, pending: null, resizing: false });
@@ -134,8 +134,8 @@ async function resizeAwake(
 }
 
 /**
- * The size that a live step asks the host for: what grows; what is to be less waits for the next
- * wake. Null when there is no such step.
+ * Target of a live step: the growth alone; reductions wait for the next wake. null if there is no
+ * such step.
  */
 export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
   const pending = pendingOf(sandbox);
@@ -145,19 +145,16 @@ export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
 export interface SizeOutcome {
   sandboxId: string;
   epoch: number;
-  /**
-   * What the guest was verified to have; null when that is unknown, which leaves the allocation as
-   * it is.
-   */
+  /** Allocation verified in the guest; null: unknown, which leaves the allocation unchanged. */
   verified: Allocation | null;
-  /** Why not all of what was asked for could be done live. */
+  /** Reason why part of the target could not be applied live. */
   deferred: { code: string; message: string } | null;
 }
 
 /**
- * Writes what came of a live step within the given transaction: the size that was verified, a new
- * usage interval when it is another, and what is still pending. `void` when another epoch is in
- * force or the sandbox is no longer awake. Repeating it is harmless.
+ * Writes the result of a live step in the given transaction: the verified size, a new usage
+ * interval if it changed, and the remaining pending size. `void` if another epoch is in force or
+ * the sandbox is no longer awake. Idempotent.
  */
 export async function settleResize(trx: DatabaseTransaction, outcome: SizeOutcome): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, outcome.sandboxId);
@@ -183,9 +180,8 @@ export async function settleResize(trx: DatabaseTransaction, outcome: SizeOutcom
 }
 
 /**
- * Writes the size that an awake sandbox's machine was found to have, which nobody is changing: a
- * step whose answer was lost had done its work. `void` when another epoch is in force, or a step is
- * at work.
+ * Adopts the size found in an awake sandbox's VM without a resize in progress: a step whose
+ * response was lost had done its work. `void` if another epoch is in force or a step is running.
  */
 export async function adoptSize(
   trx: DatabaseTransaction,
@@ -198,8 +194,8 @@ export async function adoptSize(
   const sandbox = await writeSandboxSize(trx, before.id, {
     epoch: before.epoch,
     allocated: found.allocation,
-    // A step that was taken back may have done its work all the same: the size it was taken back to
-    // is still what was asked for.
+    // A withdrawn step may have done its work all the same; the size it was withdrawn for is still
+    // the requested one.
     pending: pendingBeside(before, found.allocation),
     resizing: false,
   });
@@ -207,7 +203,7 @@ export async function adoptSize(
   return 'changed';
 }
 
-/** The new usage interval and the activity row of an allocation that changed while awake. */
+/** Writes the new usage interval and the activity row of an allocation changed while awake. */
 async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: SandboxRow): Promise<void> {
   if (sameSize(allocationOf(before), allocationOf(after))) return;
   await splitUsageInterval(trx, after);
@@ -218,7 +214,9 @@ async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: 
   });
 }
 
-/** The activity row of a target that is kept for the next wake against what was asked for. */
+/**
+ * Writes the activity row of a target that was deferred to the next wake contrary to the request.
+ */
 export async function noteDeferred(
   trx: DatabaseTransaction,
   sandbox: SandboxRow,

@@ -1,5 +1,5 @@
-// Sandboxes: listing and destroying them. Writes intent and enqueues the durable step in one
-// transaction; the worker does the rest.
+// Sandboxes: list and destroy. Writes intent and enqueues the durable step in one transaction; the
+// worker does the rest.
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -17,7 +17,7 @@ import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 
 export type { LocatedSandboxRow, SandboxRow, TransitionAnswer };
 
-/** The org's sandboxes, newest first, without deleted ones: all of them, or a page. */
+/** The org's sandboxes, newest first, without deleted ones; all or one page. */
 export async function listSandboxes(
   context: ServiceContext,
   orgId: string,
@@ -27,7 +27,7 @@ export async function listSandboxes(
 }
 
 /**
- * Destroys a sandbox. One that is being destroyed, or is deleted, gives the same answer and starts
+ * Destroys a sandbox. Repeating it during or after the destroy gives the same response and starts
  * nothing.
  */
 export async function destroySandbox(

@@ -1,5 +1,5 @@
-// Sleep: a persistent sandbox is captured and its machine released, an ephemeral one ends. Writes
-// intent and durable step; workers/sleep.ts does the rest.
+// Sleep: captures a persistent sandbox and releases its VM; ends an ephemeral one. Writes intent
+// and durable step; workers/sandboxes/sleep.ts does the rest.
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
@@ -11,8 +11,8 @@ import { transitionSandbox } from './transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 
 /**
- * Puts a sandbox to sleep; one that sleeps, or is going to, gives the same answer and starts
- * nothing. Throws `sandbox_state_conflict`.
+ * Puts a sandbox to sleep. Repeating it during or after the sleep gives the same response and
+ * starts nothing. Throws `sandbox_state_conflict`.
  */
 export async function sleepSandbox(
   context: ServiceContext,
@@ -34,17 +34,17 @@ export async function sleepSandbox(
 
 export interface SleepRequest {
   /**
-   * Asked with the sandbox's row locked, in that transaction; false leaves it awake. What was true
-   * when it was looked at may be so no more.
+   * Called in the transaction with the sandbox row locked; false leaves the sandbox awake. Rechecks
+   * facts that may have changed since they were read.
    */
   wanted(sandbox: SandboxRow, trx: DatabaseTransaction): boolean | Promise<boolean>;
-  /** What the activity feed says beside the change of status, e.g. why. */
+  /** Additional details of the activity row, e.g. the reason. */
   details?: Record<string, unknown>;
 }
 
 /**
- * Puts a sandbox to sleep without waiting for it. Resolves with its row as it is then: unchanged
- * when it is not awake, or not wanted to sleep.
+ * Starts to put a sandbox to sleep without waiting. Resolves with its row, unchanged if it is not
+ * awake or `wanted` refuses.
  */
 export async function requestSleep(
   context: IntentContext,

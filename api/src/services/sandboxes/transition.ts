@@ -1,6 +1,5 @@
-// The one way a sandbox's status changes: fenced by its epoch, checked against the contract's state
-// table, and committed together with its usage interval, its activity row and the notice to whoever
-// waits.
+// The only writer of a sandbox's status: fenced by its epoch, checked against the contract's state
+// table, and committed with its usage interval, activity row and change notice.
 import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -21,47 +20,39 @@ import type { DatabaseTransaction, SandboxRow } from '../../store/database/schem
 import { closeUsageInterval, openUsageInterval } from '../../store/usage/usage.ts';
 
 /**
- * `pending` follows from `allocated` where that is given: what was wanted and was not reached is
- * still to come.
+ * If `allocated` is given, `pending` follows from it: the part of the target that was not reached
+ * stays pending.
  */
 export interface Transition extends SizeChange {
   sandboxId: string;
-  /** The epoch the caller acts for. */
+  /** Epoch for which the caller acts. */
   epoch: number;
   to: SandboxStatus;
   /** Required with `failed`; shown to callers as `statusReason`. */
   reason?: { code: string; message: string } | undefined;
   actor: ActivityActor;
-  /**
-   * True for a new intent: the sandbox's epoch grows by one, which voids what is under way for the
-   * old one.
-   */
+  /** True for a new intent: raises the epoch by one, which voids steps of the old one. */
   newEpoch?: boolean | undefined;
-  /**
-   * What is left for a wake. Absent: nothing, but that a wake under way keeps what it started from.
-   */
+  /** State left for a wake. Absent: none, except that a wake in progress keeps its source. */
   wakesFrom?: WakeSource | null | undefined;
-  /** The step that begins is to reach the pending allocation. */
+  /** The step that begins resizes to the pending allocation. */
   resizing?: boolean | undefined;
-  /** How it was woken, with the end of a wake. */
+  /** Source of a wake that succeeded, and the reason for it. */
   woke?: { from: WakeSource; reason: string | null } | undefined;
   /**
-   * When its machine was last known to run; where machine time ends with this transition, it ends
-   * then. Absent: now.
+   * The VM's last proof of life. A usage interval that ends with this transition ends then. Absent:
+   * now.
    */
   lastAliveAt?: Date | null | undefined;
-  /**
-   * Another kind of event than the one that goes with the two statuses, and what it says beside
-   * them.
-   */
+  /** Overrides the event kind implied by the two statuses, with additional details. */
   kind?: ActivityKind | undefined;
   details?: Record<string, unknown> | undefined;
 }
 
 /**
- * `changed`: committed with the transaction. `already`: the sandbox is in that status of that
- * epoch; nothing written. `void`: another epoch is in force, or the status may not follow the
- * present one, or there is no such sandbox; nothing written, the caller's step is over.
+ * `changed`: written in the transaction. `already`: the sandbox has that status and epoch; nothing
+ * written. `void`: another epoch is in force, the transition is illegal, or there is no such
+ * sandbox; nothing written, and the caller's step is over.
  */
 export type TransitionResult =
   | { outcome: 'changed' | 'already'; sandbox: SandboxRow }
@@ -79,7 +70,7 @@ const ACTIVITY_OF_STATUS: { readonly [status in SandboxStatus]: ActivityKind } =
   deleted: 'sandbox_deleted',
 };
 
-/** Where the status before says more than the new one. */
+/** Events determined by the previous status rather than the new one. */
 const ACTIVITY_OF_CHANGE: {
   readonly [before in SandboxStatus]?: { readonly [after in SandboxStatus]?: ActivityKind };
 } = {
@@ -93,10 +84,7 @@ const ACTIVITY_OF_CHANGE: {
   failed: { running: 'sandbox_recovered', ready: 'sandbox_recovered', stopped: 'sandbox_recovered' },
 };
 
-/**
- * Changes a sandbox's status within the given transaction, or says why not. Repeating it is
- * harmless.
- */
+/** Changes a sandbox's status in the given transaction, or returns why not. Idempotent. */
 export async function transitionSandbox(trx: DatabaseTransaction, transition: Transition): Promise<TransitionResult> {
   const { to } = transition;
   const before = await lockSandbox(trx, transition.sandboxId);
@@ -144,9 +132,8 @@ function holdsOf({ status, status_reason_code: reasonCode, wakes_from: wakesFrom
 }
 
 /**
- * What is pending once the sandbox has the size that its machine was found to have: the last size
- * that was asked for, as far as it is another; undefined for what is pending already, whoever
- * wanted it.
+ * Pending allocation once the VM's actual size is in force: the part of the last requested size
+ * that differs. undefined keeps the pending one, whoever requested it.
  */
 export function pendingBeside(before: SandboxRow, inForce: Allocation): Allocation | null | undefined {
   const pending = pendingOf(before);
@@ -155,8 +142,8 @@ export function pendingBeside(before: SandboxRow, inForce: Allocation): Allocati
 }
 
 /**
- * The last proof of life, or the expiry of an ephemeral sandbox when that came first (spec: "bills
- * until the TTL"); null: now, unless it is later.
+ * End of metering: the last proof of life, or an ephemeral sandbox's expiry if earlier (spec:
+ * "bills until the TTL"); null: now. Future instants count as now.
  */
 function endOfMetering(lastAliveAt: Date | null, expiresAt: Date | null): Date | null {
   if (lastAliveAt === null || expiresAt === null) return lastAliveAt ?? expiresAt;
@@ -164,9 +151,8 @@ function endOfMetering(lastAliveAt: Date | null, expiresAt: Date | null): Date |
 }
 
 /**
- * Writes what is left of a machine that does not run, and unless it is null, why it does not: what
- * was found, where the status stays as it is. `void` when another epoch is in force, or the sandbox
- * has a machine.
+ * Records the remains of a VM that does not run and, unless null, the reason, without changing the
+ * status. `void` if another epoch is in force, or the sandbox has a VM.
  */
 export async function writeRemains(
   trx: DatabaseTransaction,
@@ -185,8 +171,8 @@ export async function writeRemains(
     wakesFrom: found.wakesFrom,
     reason: found.reason ?? undefined,
   });
-  // That its disk is gone is worth a row in the feed; that a snapshot is of no use is told by the
-  // wake that does without it.
+  // A lost disk deserves an activity row; an unusable snapshot is reported by the wake that does
+  // without it.
   if (found.reason === null) return 'changed';
   await insertActivity(trx, {
     orgId: after.org_id,

@@ -1,5 +1,5 @@
-// Holds a request, bounded, until what it started is done. It never does the work itself: the
-// worker does, here or in another replica.
+// Holds a request, up to a limit, until the transition it started is done. Never does the work: a
+// worker does, in this or another replica.
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { SandboxWatch } from '../../store/sandboxes/changes.ts';
@@ -7,17 +7,17 @@ import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 
-/** How a caller wants a transition answered. */
+/** The caller's preference for the response to a transition. */
 export interface TransitionAnswer {
-  /** `Prefer: respond-async`: answer at once. */
+  /** `Prefer: respond-async`: respond at once. */
   respondAsync: boolean;
-  /** Aborted when the caller went away; the transition goes on. */
+  /** Aborted if the caller disconnects; the transition continues. */
   signal: AbortSignal;
 }
 
 /**
- * The sandbox once nothing is under way for it, or as it is when the time is up or the caller gone.
- * The watch was opened before the change was committed, so that no notice is missed.
+ * The sandbox once no transition is in progress, or its state at the timeout or when the caller
+ * disconnects. Open the watch before committing the change, to miss no notice.
  */
 export async function waitUntilSettled(
   context: ServiceContext,
@@ -35,8 +35,8 @@ export async function waitUntilSettled(
 }
 
 /**
- * The same with a deadline of the caller's own: the sandbox once nothing is under way for it, or as
- * it is when the signal aborts.
+ * The same with the caller's deadline: the sandbox once no transition is in progress, or its state
+ * when the signal aborts.
  */
 export async function waitWhileUnderWay(
   context: ServiceContext,

@@ -1,6 +1,6 @@
-// Waking by itself: a stopped sandbox that somebody wants to use is woken first, where its project
-// has said so (`wakeOnUse`). Everywhere else it must be awake already. A failed one is left to a
-// person: what it did not survive may be waiting for it again.
+// Wake-on-use: wakes a stopped sandbox before use if its project has `wakeOnUse`; otherwise it must
+// be awake already. A failed sandbox is left to a person, because the cause of the failure may
+// recur.
 import { WAKE_ON_USE_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -13,13 +13,13 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { waitWhileUnderWay } from './wait.ts';
 import { requestWake } from './wake.ts';
 
-/** Asleep, or on the way into it or out of it. */
+/** Asleep, falling asleep or waking. */
 const ASLEEP: ReadonlySet<SandboxStatus> = new Set<SandboxStatus>(['sleeping', 'stopped', 'waking']);
 
 /**
- * The sandbox, awake: at once when it is; otherwise, where its project wakes on use, once it was
- * woken, at most `waitMs` later. Throws `sandbox_state_conflict` naming the status, what a wake
- * throws, or the reason of the caller's signal.
+ * The sandbox, awake: at once if it is; otherwise, with wake-on-use, after a wake of at most
+ * `waitMs`. Throws `sandbox_state_conflict` naming the status, the errors of a wake, or the reason
+ * of the caller's signal.
  */
 export async function awakeForUse(
   context: ServiceContext,
@@ -49,7 +49,7 @@ export async function awakeForUse(
   }
 }
 
-/** Begins a wake. That somebody else woke it in between is as good. */
+/** Starts a wake. A concurrent wake by another caller is equally good. */
 async function wakeUnlessOvertaken(
   context: ServiceContext,
   actor: ActivityActor,
@@ -80,7 +80,7 @@ function notWoken(sandbox: SandboxRow): CodedError {
   );
 }
 
-/** The sandbox as it is now. */
+/** The sandbox's current row. */
 export async function reread(context: ServiceContext, sandbox: SandboxRow): Promise<LocatedSandboxRow> {
   const now = await findSandbox(context.db, sandbox.id);
   if (now === undefined) throw new Error(`the row of ${sandbox.id} is gone`);

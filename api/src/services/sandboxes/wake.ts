@@ -1,5 +1,5 @@
-// Wake: a stopped sandbox, or a failed one whose disk is left, is restored on its host with what is
-// pending. Writes intent and durable step; workers/wake.ts does the rest.
+// Wake: restores a stopped sandbox, or a failed one with a disk, on its host with its pending
+// allocation. Writes intent and durable step; workers/sandboxes/wake.ts does the rest.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -18,8 +18,8 @@ import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 import { requireMachineHours } from '../usage/caps.ts';
 
 /**
- * Wakes a sandbox; one that is being woken gives the same answer and starts nothing. Throws
- * `wake_not_possible`, and what {@link requestWake} throws.
+ * Wakes a sandbox. Repeating it during the wake gives the same response and starts nothing. Throws
+ * `wake_not_possible` and the errors of {@link requestWake}.
  */
 export async function wakeSandbox(
   context: ServiceContext,
@@ -36,9 +36,9 @@ export async function wakeSandbox(
 }
 
 /**
- * Begins to wake a sandbox, without waiting for it (sandbox-wait.ts does that; open the watch
- * first). Throws `wake_not_possible`, `no_active_plan`, `concurrent_sandbox_limit`,
- * `machine_hour_limit`, `insufficient_capacity` or `host_unavailable`, and then changes nothing.
+ * Starts to wake a sandbox without waiting (wait.ts waits; open the watch first). Throws
+ * `wake_not_possible`, `no_active_plan`, `concurrent_sandbox_limit`, `machine_hour_limit`,
+ * `insufficient_capacity` or `host_unavailable`, and then changes nothing.
  */
 export async function requestWake(
   context: ServiceContext,
@@ -70,8 +70,8 @@ async function intendWake(
   let pending = pendingOf(before);
   let room = await roomToWake(trx, before, pending);
   if (room.kind === 'short' && before.pending_recommended) {
-    // Nobody asked for it: a wake is not refused for the sake of a recommendation. The next sample
-    // may recommend it again.
+    // A recommendation was not requested, so it must not make a wake fail. The next sample may
+    // recommend it again.
     pending = null;
     room = await roomToWake(trx, before, pending);
   }
@@ -82,7 +82,7 @@ async function intendWake(
     to: 'waking',
     newEpoch: true,
     resizing: pending !== null,
-    // Written only to be dropped: to write it again would make it one that was asked for.
+    // Written only to clear it: rewriting a recommendation would turn it into a request.
     pending: pending === null ? null : undefined,
     actor,
     details: { ...(pending === null ? {} : { allocation: pending }), ...details },
@@ -98,8 +98,7 @@ async function roomToWake(
   pending: Allocation | null,
 ): Promise<RoomOnHost> {
   const allocated = allocationOf(before);
-  // A snapshot can only be restored in the size it has; what is to be less is taken away
-  // afterwards.
+  // A snapshot can only be restored in its own size; reductions are applied afterwards.
   const target = pending === null ? allocated : largerOf(allocated, pending);
   const { vcpu, memoryMib } = roomFor(target);
   return await roomOnOwnHost(trx, before, { vcpu, memoryMib, ...growth(allocated, target) });

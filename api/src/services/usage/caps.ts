@@ -1,9 +1,7 @@
-// Caps on machine hours: holds what an org and its projects have used against their caps. Whatever
-// makes or wakes a machine asks here, in its own transaction, and so does the watch over what is
-// awake beyond a cap (services/cap-enforcement.ts).
-//
-// Order of locks in such a transaction: the project's row and the sandbox's, then the
-// subscription's, then the host's.
+// Compares the machine hours of an org and its projects with their caps. Used by every transaction
+// that creates or wakes a VM, and by enforcement (services/sandboxes/cap-enforcement.ts).
+// Lock order in such a transaction: the project and sandbox rows, the subscription row, the host
+// row.
 import { CodedError } from '../../rules/coded-error.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import {
@@ -25,33 +23,32 @@ import { inForce } from '../billing/plans.ts';
 
 type PlanInForce = ReturnType<typeof inForce>;
 
-/** The guardrails of an org, from its subscription and plan. */
+/** An org's guardrails, from its subscription and plan. */
 export function guardrailsOf({ plan, subscription }: PlanInForce): OrgGuardrails {
   return { plan, limit: subscription.machine_hour_limit, overageEnabled: subscription.overage_enabled };
 }
 
-/** A cap in force, and whether work stops at it. */
+/** A cap in force. `enforced`: work stops at it. */
 interface Cap {
   scope: CapScope;
   cap: number;
   enforced: boolean;
 }
 
-/** How a scope stands to its cap, and whether work stops at it. */
+/** A scope's use compared with its cap. `enforced`: work stops at the cap. */
 export type EnforcedStanding = CapStanding & Pick<Cap, 'enforced'>;
 
 /**
- * Throws `machine_hour_limit` when the org or the project is at its cap, or `no_active_plan`. Where
- * there is a cap, the org's subscription stays locked until the transaction ends, which must commit
- * what the room is for. Not for sharing: a change of the cap would wait for ever for creates that
- * overlap.
+ * Throws `machine_hour_limit` if the org or the project is at its cap, or `no_active_plan`. With an
+ * enforced cap, locks the org's subscription until the transaction ends. The lock is exclusive:
+ * overlapping creates with a shared lock would starve a change of the cap.
  */
 export async function requireMachineHours(
   { plans }: { plans: Plans },
   trx: DatabaseTransaction,
   { orgId, projectId }: { orgId: string; projectId: string },
 ): Promise<void> {
-  // Without a cap that is enforced nothing is held and nothing summed.
+  // Without an enforced cap nothing is locked or summed.
   const seen = await capsOf(trx, inForce(plans, await findSubscription(trx, orgId)), [projectId]);
   if (!seen.some(({ enforced }) => enforced)) return;
   const held = inForce(plans, await lockSubscription(trx, orgId));
@@ -61,8 +58,8 @@ export async function requireMachineHours(
 }
 
 /**
- * How the org, and those of the projects that have a cap, stand to their caps at an instant; none
- * without an active plan.
+ * Standings at an instant of the org and of the given projects with a cap; none without an active
+ * plan.
  */
 export async function standingsAt(
   db: Database,
@@ -76,9 +73,8 @@ export async function standingsAt(
 }
 
 /**
- * Whether work still stops for what was found: within a period, machine time that is used stays
- * used, so only the period and the cap are asked again. The org's subscription stays locked until
- * the transaction ends.
+ * True if the standing still stops work. Used time cannot decrease within a period, so only period
+ * and cap are checked again. Locks the org's subscription until the transaction ends.
  */
 export async function isStillAtCap(
   trx: DatabaseTransaction,
@@ -117,7 +113,7 @@ async function capsOf(db: Database, current: PlanInForce, projectIds: readonly s
   ];
 }
 
-/** In the order of the caps, as one statement sees them. */
+/** Standings in the order of the caps, from one statement. */
 async function standingsOf(
   db: Database,
   caps: readonly Cap[],
@@ -128,7 +124,7 @@ async function standingsOf(
   if (first === undefined) return [];
   const period = periodOfSubscription(subscription, at);
   const window = { orgId: subscription.org_id, from: period.startsAt, to: period.endsAt, at };
-  // Of one project less is read than of all.
+  // Reads less for one project than for all.
   if (others.length === 0)
     return [{ ...first, period, usedMs: await usedMs(db, { ...window, projectId: projectOf(first) }) }];
   const { orgMs, projectMs } = await usedByProjects(

@@ -1,5 +1,5 @@
-// Guardrails on machine hours as org admins set them. What they mean is said in
-// rules/usage-caps.ts; who stops at them, in services/usage-caps.ts.
+// Guardrails on machine hours set by org admins. rules/usage/caps.ts defines them; caps.ts applies
+// them.
 import type {
   ProjectUsageGuardrails,
   UpdateProjectUsageGuardrailsBody,
@@ -18,9 +18,9 @@ import { inForce } from '../billing/plans.ts';
 import { guardrailsOf } from './caps.ts';
 
 /**
- * Sets the org's cap, and whether work goes on beyond it; an absent field stays. Where all of it is
- * so already, nothing is written. From the answer on, creates and wakes are held against it, and so
- * is what is awake. Throws `no_active_plan`.
+ * Sets the org's cap and its overage setting; absent fields stay. Writes nothing if nothing
+ * differs. From the response on, it applies to creates, wakes and awake sandboxes. Throws
+ * `no_active_plan`.
  */
 export async function updateOrgGuardrails(
   context: ServiceContext,
@@ -47,7 +47,7 @@ export async function updateOrgGuardrails(
 }
 
 /**
- * Sets a project's own cap; null removes it. Where it is so already, nothing is written. Throws
+ * Sets a project's own cap; null removes it. Writes nothing if nothing differs. Throws
  * `project_not_found`.
  */
 export async function updateProjectGuardrails(
@@ -58,11 +58,11 @@ export async function updateProjectGuardrails(
 ): Promise<ProjectUsageGuardrails> {
   return await context.db.transaction().execute(async (trx) => {
     const before = await lockProject(trx, orgId, projectId, 'change');
-    // It was there when access was decided.
+    // Deleted concurrently, after the access decision.
     if (before === undefined) throw new CodedError('project_not_found', 'there is no project with the id in the path');
     const was = before.sandbox_machine_hour_limit;
     if (limit === was) return { sandboxMachineHourLimit: limit };
-    // In turn with the creates and wakes that are held against a cap (usage-caps.ts).
+    // Serialised with the creates and wakes that check a cap (caps.ts).
     await lockSubscription(trx, orgId);
     await updateProject(trx, projectId, { sandbox_machine_hour_limit: limit });
     const changes = { sandboxMachineHourLimit: { from: was, to: limit } };

@@ -1,5 +1,5 @@
-// What an org has used in its billing period, as it is asked for. Sums are read, never made here;
-// what they mean for work is said in usage-caps.ts.
+// An org's use in its billing period, for display. Reads sums without making any; caps.ts enforces
+// caps.
 import type { EndUserUsage, OrgUsage } from '@berth/contract/usage/usage.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { estimatedCostUsd, machineHours, toMillionths } from '../../rules/usage/machine-cost.ts';
@@ -20,9 +20,9 @@ export interface UsageFilter {
 }
 
 /**
- * The org's usage in the present period; of one project, deleted ones included, with that one's
- * cap; of one end user, beside the cap of the org or the project. Throws `no_active_plan`, or
- * `unknown_project` for one that the org never had.
+ * Use in the current period: of the org; of one project (deleted or not), with its cap; of one end
+ * user, with the cap of the org or project. Throws `no_active_plan`, or `unknown_project` for a
+ * project the org never had.
  */
 export async function orgUsage(
   context: UsageContext,
@@ -58,9 +58,9 @@ export async function orgUsage(
 interface ScopedCap {
   scope: CapScope;
   cap: number | null;
-  /** What was set for the scope. */
+  /** Cap set for the scope. */
   override: number | null;
-  /** Work stops at it; null: it goes on. */
+  /** Grace period before work stops at the cap; null: work continues. */
   stops: { graceSeconds: number } | null;
 }
 
@@ -98,10 +98,7 @@ export interface UsageByEndUser {
   endUsers: EndUserUsage[];
 }
 
-/**
- * What each end user used in the present period, most first; of equals, by id. Throws
- * `no_active_plan`.
- */
+/** Use by end user in the current period, highest first, ties by id. Throws `no_active_plan`. */
 export async function endUserUsage({ db, plans, settings }: UsageContext, orgId: string): Promise<UsageByEndUser> {
   const at = await readClock(db);
   const { startsAt, endsAt } = await requirePeriod(db, plans, orgId, at);
