@@ -1,5 +1,5 @@
-// The page that the payment provider leads back to. It knows nothing of the payment: that the
-// provider tells the service itself.
+// The page to which the payment provider returns the browser. Knows nothing of the payment: the
+// provider reports that to the service directly.
 import { html } from '../rules/html.ts';
 import { RETURN_PATH } from '../services/billing/billing.ts';
 import { shown, type Page } from './site.ts';

@@ -1,5 +1,5 @@
-// The page on which a person lets a device sign in as themselves (RFC 8628). It shows the code, so
-// that it can be compared, and says what approval means.
+// The page on which a person approves a device's sign-in as themselves (RFC 8628). Shows the code
+// for comparison and explains what approval means.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { addressKey, userKey } from '../rules/access/throttle.ts';
@@ -12,7 +12,7 @@ import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type V
 
 const schema = z.object({ user_code: unseen, decision: z.enum(['approve', 'deny', '']).catch('') });
 const CODE_CHARACTERS = 20;
-/** A client names itself, and may do so at any length. */
+/** Limit on the client's name, which is chosen by the client. */
 const CLIENT_CHARACTERS = 60;
 const UNKNOWN =
   'No device waits with this code. Codes are good for a few minutes: compare it with what the device shows now.';
@@ -60,7 +60,7 @@ async function showDevice(site: Site, visit: Visit, visitor: Visitor, code: stri
   return decisionForm(device, visitor);
 }
 
-/** Codes are short enough to be guessed by who may try often. */
+/** Codes are short enough to be guessed with enough attempts. */
 async function throttle({ signIn }: Site, { caller }: Visit, { user }: Visitor): Promise<void> {
   await signIn.throttle('device-code', [userKey(user.id), addressKey(caller.address)]);
 }

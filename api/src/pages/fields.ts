@@ -1,19 +1,16 @@
-// The fields that several forms have: what they take, and how they are told.
+// Fields shared by several forms: schemas and labels.
 import { EMAIL_CHARACTERS, NAME_CHARACTERS, PASSWORD_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
 import { field, type FormState } from './form.ts';
 
-/** No line breaks, NUL or other control characters, and nothing that UTF-8 cannot hold. */
+/** Excludes line breaks, NUL, other control characters, and text that UTF-8 cannot encode. */
 const ONE_LINE = /^[^\p{Cc}\p{Cs}]*$/u;
 const STORABLE = /^[^\0\p{Cs}]*$/u;
-/**
- * Longest password that is looked at for signing in. One that is too long to be set is simply
- * wrong.
- */
+/** Length limit of a password at sign-in. A password too long to be set is simply wrong. */
 const ANY_PASSWORD_CHARACTERS = 1_024;
 
-/** One line of text, without what stands around it. */
+/** One line of trimmed text. */
 function line(missing: string, max: number) {
   return z
     .string(missing)
@@ -23,10 +20,7 @@ function line(missing: string, max: number) {
     .regex(ONE_LINE, 'Leave out line breaks and control characters');
 }
 
-/**
- * The address of an account that may or may not exist: whatever it looks like, it is only looked
- * up.
- */
+/** Address of an account that may not exist. Not validated, only looked up. */
 export const knownEmail = line('Enter your email address', EMAIL_CHARACTERS).toLowerCase();
 
 export const newEmail = z
@@ -42,7 +36,7 @@ export const newEmail = z
 
 export const personName = line('Enter your name', NAME_CHARACTERS);
 
-/** As typed: spaces belong to a password. */
+/** Not trimmed: spaces belong to a password. */
 export const currentPassword = z
   .string('Enter your password')
   .min(1, 'Enter your password')
@@ -55,13 +49,13 @@ export const newPassword = z
   .max(PASSWORD_CHARACTERS.max, `Use at most ${PASSWORD_CHARACTERS.max} characters`)
   .regex(STORABLE, 'Leave out characters that cannot be stored');
 
-/** A token of a link, a path to return to: never shown and judged elsewhere. */
+/** Hidden values: a link's token, a return path. Validated elsewhere. */
 export const unseen = z.string().max(2_048).catch('');
 
-/** What {@link newPasswordFields} sends. */
+/** Schema of {@link newPasswordFields}. */
 export const newPasswordShape = { password: newPassword, repeat: z.string('Repeat the password') };
 
-/** For a form's schema with {@link newPasswordShape}. */
+/** Error for a schema with {@link newPasswordShape}. */
 export const REPEATED = { path: ['repeat'], error: 'The two passwords are not the same' };
 
 export function isRepeated({ password, repeat }: { password: string; repeat: string }): boolean {
@@ -81,7 +75,7 @@ export function newPasswordFields(state: FormState): Html {
   ${field(state, { name: 'repeat', label: 'Repeat the password', type: 'password', autocomplete: 'new-password', maxLength })}`;
 }
 
-/** @param address shown as it is, not to be changed */
+/** @param address shown read-only */
 export function fixedEmailField(state: FormState, address: string): Html {
   return field(state, {
     name: 'email',

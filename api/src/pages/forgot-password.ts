@@ -1,5 +1,5 @@
-// The page on which a person asks for a mail with a link to a new password. It never says whether
-// there is an account, by word or by time.
+// The page that mails a password reset link. Never discloses, by text or timing, whether an account
+// exists.
 import { EMAIL_CHARACTERS, ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';

@@ -1,29 +1,29 @@
-// Forms: their fields with labels, hints and errors, and the reading of what they sent.
+// Forms: fields with labels, hints and errors, and the parsing of submissions.
 import type { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
 
-/** What a form shows again: values by the fields' names, and what is wrong with them. */
+/** State of a redisplayed form: values by field name, and errors. */
 export interface FormState {
   values: Readonly<Record<string, string>>;
   errors: readonly FieldError[];
 }
 
 export interface FieldError {
-  /** Name of the field; null: the form as a whole. */
+  /** Field name; null: the form as a whole. */
   field: string | null;
   message: string;
 }
 
 export const EMPTY_FORM: FormState = { values: {}, errors: [] };
 
-/** The same form with one thing wrong. */
+/** The form's state with one error. */
 export function withError(values: Readonly<Record<string, string>>, field: string | null, message: string): FormState {
   return { values, errors: [{ field, message }] };
 }
 
 export type FormReading<T> = { read: T; wrong?: undefined } | { read?: undefined; wrong: FormState };
 
-/** The form's fields by a schema of texts; what else was sent is ignored. */
+/** Parses the form's fields by a schema of texts; ignores other fields. */
 export function readForm<S extends z.ZodObject>(schema: S, sent: unknown): FormReading<z.output<S>> {
   const given = Object.fromEntries(
     Object.keys(schema.shape).map((name) => [name, (sent as Record<string, unknown> | undefined)?.[name] ?? '']),
@@ -31,7 +31,7 @@ export function readForm<S extends z.ZodObject>(schema: S, sent: unknown): FormR
   const result = schema.safeParse(given);
   if (result.success) return { read: result.data };
   const errors = new Map<string, string>();
-  // The first of each field: "is missing" comes before "is too short".
+  // The first error per field: "is missing" precedes "is too short".
   for (const { path, message } of result.error.issues) {
     const name = String(path[0]);
     if (!errors.has(name)) errors.set(name, message);
@@ -46,18 +46,18 @@ export interface Field {
   name: string;
   label: string;
   type: 'text' | 'email' | 'password';
-  /** What the browser may fill in. */
+  /** The `autocomplete` attribute. */
   autocomplete: 'username' | 'email' | 'name' | 'current-password' | 'new-password' | 'one-time-code' | 'off';
   maxLength: number;
   hint?: string;
-  /** Shown while the form has no value of its own; with `fixed` always, and not to be changed. */
+  /** Initial value, used while the form has none; with `fixed` always used and read-only. */
   value?: string;
   fixed?: boolean;
-  /** For codes: how it is typed and shown. */
+  /** Style and input mode of codes. */
   code?: boolean;
 }
 
-/** A labelled field, with its hint and its error. Passwords are never shown again. */
+/** A labelled field with hint and error. Passwords are never shown again. */
 export function field(
   state: FormState,
   { name, label, type, autocomplete, maxLength, hint, value, fixed, code }: Field,
@@ -88,19 +88,19 @@ export function field(
   </div>`;
 }
 
-/** A value that goes with the form unseen. */
+/** A hidden field. */
 export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}" />`;
 }
 
 export function form(action: string, content: Html): Html {
-  // The service itself says what is wrong, in the same way in every browser.
+  // `novalidate`: the service reports errors itself, alike in every browser.
   return html`<form method="post" action="${action}" novalidate>${content}</form>`;
 }
 
 /**
- * What is wrong, at the top of the page, with links to the fields. It takes the focus, so that it
- * is read first.
+ * Error summary at the top of the page, with links to the fields. Takes the focus, to be read
+ * first.
  */
 export function errorSummary({ errors }: FormState): Html {
   if (errors.length === 0) return html``;

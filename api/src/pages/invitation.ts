@@ -1,6 +1,6 @@
-// The page that the mailed link of an invitation opens. Who is signed in with the invited address
-// accepts; who has no account makes one here, whose address counts as verified, because the token
-// came to it by mail; everybody else is told what to do first.
+// The page of a mailed invitation. A person signed in with the invited address accepts. A person
+// without an account creates one here; its address counts as verified because the token came by
+// mail. Anyone else sees what to do first.
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 import { html, type Html } from '../rules/html.ts';
@@ -91,7 +91,7 @@ async function accept(
   );
 }
 
-/** What the rules of invitations say no to. */
+/** Page for a refusal by the rules of invitations. */
 function notAccepted(error: CodedError): ShownPage {
   const known: Partial<Record<string, number>> = {
     invitation_not_found: 410,

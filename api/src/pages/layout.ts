@@ -1,4 +1,4 @@
-// The frame of every page: head, name of the service, content, and who is signed in.
+// Frame of every page: head, service name, content, signed-in person.
 import { html, type Html } from '../rules/html.ts';
 import type { ShownPage, Visitor } from './site.ts';
 import { STYLE_PATH } from './style.ts';
@@ -32,7 +32,7 @@ function signedInAs({ user }: Visitor): Html {
   </footer>`;
 }
 
-/** A boat on the water. */
+/** The logo: a boat on the water. */
 const MARK = html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true" focusable="false">
   <rect class="mark-ground" width="32" height="32" rx="8" />
   <path

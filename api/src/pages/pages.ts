@@ -1,7 +1,7 @@
-// Puts the pages on the server, in a corner of their own: bodies of forms, protection headers, who
-// is signed in, and failures shown as pages.
+// Registers the pages on the server, in an encapsulated plugin: form bodies, protection headers,
+// the signed-in visitor, and failures shown as pages.
 //
-//   foreign form refused -> body read -> login found -> page -> answer
+//   refuse cross-site form -> read body -> find login -> page -> response
 import formBodies from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -132,7 +132,7 @@ const FOREIGN = shown(
   { status: 403 },
 );
 
-/** A page for whatever a page does not answer itself. */
+/** Page for errors that a page does not handle itself. */
 function failurePage(error: unknown, request: FastifyRequest): ShownPage {
   if (error instanceof SignInError)
     return shown('That did not work', html`<p>${sentence(error.message)}</p>`, statusOf(error));

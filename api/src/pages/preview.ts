@@ -1,6 +1,5 @@
-// The page that a team link's preview sends a browser to: whoever is a member of the sandbox's org
-// is sent on at once, with the proof of it; who is not signed in signs in first. Shows something
-// only where there is nowhere to go.
+// The page to which a team link's preview redirects a browser. Redirects members of the sandbox's
+// org back with a grant; others sign in first. Shows content only if there is no redirect target.
 import { html } from '../rules/html.ts';
 import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 import { grantPreview, readTeamLink } from '../services/previews/sign-in.ts';

@@ -1,13 +1,12 @@
-// What keeps other sites away from the pages: headers of every answer, and the refusal of forms
-// that another site sends.
+// Protection of pages from other sites: response headers, and refusal of cross-site forms.
 import type { IncomingHttpHeaders } from 'node:http';
 import { previewOrigin, readPreviewPlace } from '../rules/previews/host.ts';
 import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 
 /**
- * The policy of a page: no script, no frame, no resource but the style; its forms lead here alone.
- *
- * @param elsewhere sources to which a form may be sent on by redirects
+ * Content security policy of a page: no scripts, no frames, no resources except the style; forms
+ * lead to this service only.
+ * @param elsewhere sources to which redirects may send a form on
  */
 export function contentPolicy(elsewhere: readonly string[] = []): string {
   const formAction = ["'self'", ...elsewhere].join(' ');
@@ -15,17 +14,17 @@ export function contentPolicy(elsewhere: readonly string[] = []): string {
 }
 
 /**
- * The way to a provider is a chain of redirects through hosts that nobody here knows (a provider
- * may itself sign people in at another), and browsers hold each of them against the policy of the
- * page that the form was on.
+ * Form targets for sign-in at a provider. The provider may redirect through unknown hosts (e.g. to
+ * sign people in at another provider), and browsers check each redirect against the policy of the
+ * form's page.
  */
 export function providerSources(publicUrl: string): string[] {
   return publicUrl.startsWith('https://') ? ['https:'] : ['https:', 'http:'];
 }
 
 /**
- * The way back to a team link's page leads on to its preview, at once: that is the only host of
- * previews that a form may lead to.
+ * Form target for a return to a team link's page, which redirects to its preview: the only preview
+ * host a form may lead to.
  */
 export function previewSources(previewUrl: string, returnTo: string | null): string[] {
   const url = returnTo === null ? null : new URL(returnTo, previewUrl);
@@ -35,9 +34,9 @@ export function previewSources(previewUrl: string, returnTo: string | null): str
 }
 
 /**
- * Beside the policy. The referrer stays within the service, because tokens are in addresses: with
- * `no-referrer` browsers would send `Origin: null` with the service's own forms, which nobody can
- * tell from a foreign page's.
+ * Headers besides the policy. The referrer stays within the service, because URLs hold tokens.
+ * `no-referrer` does not work: browsers would send `Origin: null` with the service's own forms, as
+ * with another site's.
  */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': contentPolicy(),
@@ -49,16 +48,17 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether a form was sent by a page of another site. Browsers say where a request comes from: in
- * `Sec-Fetch-Site` where the connection is safe, else in `Origin`. What says neither is no browser,
- * and has no cookies of anybody's.
+ * True if a page of another site sent the form. Browsers report the source in `Sec-Fetch-Site` on
+ * secure connections, else in `Origin`. A client that sends neither is no browser and holds
+ * nobody's cookies.
  */
 export function isForeign(headers: IncomingHttpHeaders, publicUrl: string): boolean {
   const site = headers['sec-fetch-site'];
-  // "none": the person did it in the browser's own interface, such as a reload.
+  // "none": an action in the browser's own interface, such as a reload.
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   const { origin, host } = headers;
   if (origin === undefined || origin === publicUrl) return false;
-  // By whichever name this service was reached: a cookie of one name is not sent to another.
+  // Compares with the requested host name, whichever it is: cookies of one name are not sent to
+  // another.
   return !URL.canParse(origin) || host === undefined || new URL(origin).host !== host.toLowerCase();
 }

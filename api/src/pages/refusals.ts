@@ -1,4 +1,4 @@
-// How a page answers when sign-in says no: the same form with the reason, or a page that says so.
+// Page responses to sign-in refusals: the same form with the reason, or an error page.
 import { html } from '../rules/html.ts';
 import type { SignInError, SignInRefusal } from '../services/people/sign-in-port.ts';
 import { withError, type FormState } from './form.ts';
@@ -16,25 +16,25 @@ const STATUS: { readonly [refusal in SignInRefusal]: number } = {
   provider_refused: 400,
 };
 
-/** The field that a refusal is about, in the forms that have it. */
+/** Field of each refusal, in forms that have it. */
 const FIELDS: Partial<Record<SignInRefusal, string>> = { email_taken: 'email', password_unfit: 'password' };
 
-/** What is done about it. */
+/** Text about the next step. */
 const NEXT: Partial<Record<SignInRefusal, string>> = {
   email_not_verified: ' A mail with a link that verifies it is on its way to you.',
 };
 
-/** What the page with the form is answered with: status and headers. */
+/** Status and headers of the page with the form. */
 export function statusOf(error: SignInError): Pick<ShownPage, 'status' | 'retryAfterSeconds' | 'failed'> {
   return { status: STATUS[error.refusal], retryAfterSeconds: error.retryAfterSeconds, failed: true };
 }
 
-/** The form as it was sent, with what sign-in said about it. */
+/** The submitted form with the refusal's message. */
 export function refusedForm(values: Readonly<Record<string, string>>, error: SignInError): FormState {
   return withError(values, FIELDS[error.refusal] ?? null, sentence(error.message) + (NEXT[error.refusal] ?? ''));
 }
 
-/** A page for a link that does not work (any more). */
+/** A page for an invalid or expired link. */
 export function goneLink(next: ReturnType<typeof html>): ShownPage {
   return shown(
     'This link does not work',
@@ -44,7 +44,7 @@ export function goneLink(next: ReturnType<typeof html>): ShownPage {
   );
 }
 
-/** Messages begin in lower case, as they stand behind a colon elsewhere. */
+/** Capitalises a message, which starts in lower case to follow a colon elsewhere. */
 export function sentence(message: string): string {
   const first = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;

@@ -1,4 +1,4 @@
-// The page that the mailed link to a new password opens.
+// The page of a mailed password reset link.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { findLinkedAccount, resetPassword } from '../services/people/accounts.ts';
@@ -20,8 +20,8 @@ export const resetPasswordPage: Page = {
       return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     try {
       await resetPassword(site.context, site.signIn, read);
-      // Every login of the account has ended. Who was signed in here as somebody else is now at
-      // work with this account.
+      // The account's sign-in sessions ended. A visitor signed in as somebody else now uses this
+      // account.
       if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
       return redirect('/sign-in?notice=password-set', clearedLoginCookie(site.context.settings.publicUrl));
     } catch (error) {
@@ -50,7 +50,7 @@ async function resetForm(
   );
 }
 
-/** null for a link that does not work (any more). */
+/** null for an invalid link. */
 export function linkGone(error: unknown): null {
   if (error instanceof SignInError && error.refusal === 'link_invalid') return null;
   throw error;

@@ -1,5 +1,5 @@
-// The page to sign in with a password or at the OIDC provider; who is signed in already finds here
-// what can be done.
+// The page to sign in with a password or at the OIDC provider. Shows a signed-in person the
+// available actions.
 import { EMAIL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
@@ -16,13 +16,13 @@ import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type V
 
 const schema = z.object({ email: knownEmail, password: currentPassword, return_to: unseen });
 
-/** What another page says here, by the name it gives in the query. */
+/** Notices from other pages, by their name in the query. */
 const NOTICES: ReadonlyMap<string, string> = new Map([
   ['signed-out', 'You are signed out.'],
   ['password-set', 'The new password is set. Sign in with it.'],
 ]);
 
-/** Why a sign-in at the provider came to nothing, by the name that is given in the query. */
+/** Reasons of a failed sign-in at the provider, by their name in the query. */
 const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, string>([
   ['too_many_attempts', 'There were too many attempts. Wait a little and try again.'],
   ['email_not_verified', 'The provider does not say that your email address is verified.'],
@@ -60,13 +60,13 @@ export const signInPage: Page = {
   },
 };
 
-/** For who has shown to know the password of an account whose address is not verified. */
+/** For a person who proved to know the password of an account with an unverified address. */
 async function verifyAddress({ context, signIn }: Site, { caller }: Visit, email: string): Promise<void> {
   await signIn.throttle('verify-email', [accountKey(email), addressKey(caller.address)]);
   await sendVerificationTo(context, email);
 }
 
-/** The path of this page, from which one comes back to where one was. */
+/** Path of this page that leads back to `returnTo`. */
 export function signInPath(returnTo: string): string {
   return pathWith('/sign-in', { return_to: returnTo });
 }

@@ -1,4 +1,4 @@
-// The page to sign out.
+// The sign-out page.
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { localPath } from '../sign-in/local-path.ts';

@@ -1,5 +1,5 @@
-// What a page is: a path with an answer to GET and, where it has forms, one to POST, to which they
-// lead. Types only; pages.ts puts them on the server.
+// Types of pages: a path with a GET handler and, for forms, a POST handler. pages.ts registers them
+// on the server.
 import type { Html } from '../rules/html.ts';
 import type { UserRow } from '../services/people/accounts.ts';
 import type { ServiceContext } from '../services/context/context.ts';
@@ -9,22 +9,22 @@ export interface Site {
   context: ServiceContext;
   signIn: SignIn;
   /**
-   * Goes on with the work after the answer, which then does not tell by its time what the work
-   * found. Failures are logged; a stop waits for it.
+   * Runs work after the response, so that the response time does not disclose its result. Failures
+   * are logged; shutdown waits for it.
    */
   later(what: string, work: () => Promise<void>): void;
 }
 
-/** Who is signed in in the visitor's browser. */
+/** The person signed in in the browser. */
 export interface Visitor {
   loginId: string;
   user: UserRow;
 }
 
 export interface Visit {
-  /** A parameter of the query; empty when it is absent. */
+  /** A query parameter; empty if absent. */
   query(name: string): string;
-  /** What the form sent, as it was sent. */
+  /** The submitted form, unparsed. */
   form: unknown;
   visitor: Visitor | null;
   caller: Caller;
@@ -35,22 +35,22 @@ export type PageAnswer = ShownPage | Redirect;
 
 export interface ShownPage {
   kind: 'page';
-  /** 200 unless it is another. */
+  /** Default 200. */
   status?: number;
   title: string;
   content: Html;
-  /** Something went wrong with what the form sent; the title says so first. */
+  /** The submission failed; the title says so first. */
   failed?: boolean;
   retryAfterSeconds?: number | undefined;
   /** A `Set-Cookie` header. */
   cookie?: string;
-  /** Sources beside the service itself to which its forms may be sent on by redirects. */
+  /** Sources besides the service to which redirects may send its forms on. */
   formsLeadTo?: readonly string[];
 }
 
 export interface Redirect {
   kind: 'redirect';
-  /** A path of this service, or what {@link leave} was given. */
+  /** A path of this service, or the address passed to {@link leave}. */
   to: string;
   cookie?: string;
 }
@@ -58,7 +58,7 @@ export interface Redirect {
 export interface Page {
   path: string;
   get: (site: Site, visit: Visit) => Promise<PageAnswer>;
-  /** Absent where the page has no form. */
+  /** Absent on pages without a form. */
   post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
 }
 
@@ -70,12 +70,12 @@ export function shown(
   return { kind: 'page', title, content, ...more };
 }
 
-/** To a path of this service, to be asked for with GET. */
+/** Redirects to a path of this service, with GET. */
 export function redirect(to: string, cookie?: string): Redirect {
   return { kind: 'redirect', to, ...(cookie === undefined ? {} : { cookie }) };
 }
 
-/** Away from this service, to an address that the service itself made. */
+/** Redirects to an address elsewhere, which the service itself made. */
 export function leave(address: string): Redirect {
   return { kind: 'redirect', to: address };
 }

@@ -1,5 +1,5 @@
-// The one style sheet. Its address has the content's hash in it, so that browsers may keep it and
-// still see a new one at once.
+// The style sheet. Its path contains the content's hash, so browsers can cache it and still fetch a
+// new one at once.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 

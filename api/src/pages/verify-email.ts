@@ -1,5 +1,5 @@
-// The page that verifies an account's address. Opening the mailed link shows a button and does
-// nothing yet, because mail scanners open links too.
+// The page that verifies an account's address. The mailed link shows a button without further
+// effect, because mail scanners open links too.
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';

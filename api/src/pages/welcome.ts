@@ -1,5 +1,4 @@
-// The page of the first start's link: the owner gives the account an address, a name and a
-// password.
+// The page of the first start's link: the owner sets the account's address, name and password.
 import { EMAIL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { html } from '../rules/html.ts';
@@ -55,7 +54,7 @@ async function welcomeForm(
   if (user === null)
     return goneLink(html`<p>On the machine that Berth runs on, <code>./berth owner-link</code> makes another.</p>`);
 
-  // The account was made with an address that reaches nobody.
+  // The bootstrap address is undeliverable and not offered.
   const address = newEmail.safeParse(user.email).data;
   const fields = html`${hidden('token', token)}
     ${field(state, {
