@@ -1,17 +1,17 @@
-// The two codes of a device that asks to be let in: the one that it keeps, signed so that who reads
-// the database cannot use what stands there, and the short one that a person types.
+// The two codes of a device that requests sign-in. The device code is signed, so that a reader of
+// the database cannot use the stored code. The user code is short, for a person to type.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 const MAC_BYTES = 32;
 const USER_CODE_CHARACTERS = 8;
 const LONGEST_TYPED = 64;
 
-/** What a device is given: the stored code with its signature. */
+/** The code given to a device: the stored code with its signature. */
 export function sealDeviceCode(key: Buffer, stored: string): string {
   return `${stored}.${macOf(key, stored).toString('base64url')}`;
 }
 
-/** The stored code in what a device sent; null when the signature is not ours. */
+/** The stored code of a device's code; null for a wrong signature. */
 export function openDeviceCode(key: Buffer, sent: string): string | null {
   const dot = sent.lastIndexOf('.');
   if (dot === -1) return null;
@@ -20,15 +20,12 @@ export function openDeviceCode(key: Buffer, sent: string): string | null {
   return mac.byteLength === MAC_BYTES && timingSafeEqual(mac, macOf(key, stored)) ? stored : null;
 }
 
-/** A user code as it is shown: `ABCD-EFGH`. */
+/** Display form of a user code: `ABCD-EFGH`. */
 export function shownUserCode(stored: string): string {
   return `${stored.slice(0, USER_CODE_CHARACTERS / 2)}-${stored.slice(USER_CODE_CHARACTERS / 2)}`;
 }
 
-/**
- * A user code as it is stored, from what a person typed: any case, with whatever between the
- * characters. Null when it cannot be one.
- */
+/** Stored form of a typed user code: any case, with any separators. null if it cannot be a code. */
 export function storedUserCode(typed: string): string | null {
   if (typed.length > LONGEST_TYPED) return null;
   const code = typed.replaceAll(/[^0-9A-Za-z]/g, '').toUpperCase();

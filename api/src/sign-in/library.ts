@@ -1,6 +1,6 @@
-// The sign-in library (better-auth), set up for this service: its tables in our database, its keys
-// from our secret key, no router of its own. What it is asked is asked by the functions of its
-// `api`; nothing of a request reaches it but what `callerHeaders` and its own cookies hold.
+// The sign-in library (better-auth), configured with the service's database and derived keys, and
+// without its router. Called through the functions of its `api`. Of a request it sees only
+// `callerHeaders` and its own cookies.
 import { betterAuth, type BetterAuthOptions, type BetterAuthPlugin } from 'better-auth';
 import { createAuthEndpoint } from 'better-auth/api';
 import { makeSignature } from 'better-auth/crypto';
@@ -16,15 +16,15 @@ import type { Database } from '../store/database/schema.ts';
 import { hasPendingInvitation } from '../store/people/sign-in.ts';
 import { stateCookieName } from './oidc-paths.ts';
 
-/** The clients that may ask for a device code: ours. */
+/** Client ids that may request a device code. */
 export const DEVICE_CLIENTS: ReadonlySet<string> = new Set(['berth-cli', 'berth-console']);
 export const DEVICE_CODE_SECONDS = 900;
 export const DEVICE_POLL_SECONDS = 5;
 
 const DAY_SECONDS = 86_400;
 /**
- * Of a login, from its last refresh. A refresh that comes earlier than a day after the one before
- * changes nothing.
+ * Lifetime of a sign-in session from its last refresh. A refresh within a day of the previous one
+ * does not extend it.
  */
 const LOGIN_SECONDS = 30 * DAY_SECONDS;
 const LONGEST_USER_AGENT = 512;
@@ -39,16 +39,16 @@ export interface LibraryParts {
 }
 
 /**
- * Why an account is not made or linked for somebody whom a provider sends; codes of our own in the
- * library's refusals.
+ * Reason not to create or link an account for a provider's person; a custom code in the library's
+ * refusals.
  */
 export type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
 
 export type Library = ReturnType<typeof openLibrary>;
 
 /**
- * Nothing is asked of the database or of the provider before the first call, except the provider's
- * discovery document.
+ * Opens the library. Before the first call it requests nothing from the database, and from the
+ * provider only its discovery document.
  */
 export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'oidc'> | null) {
   const { db, settings, secretKey, log } = parts;
@@ -57,7 +57,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
     appName: 'Berth',
     baseURL: settings.publicUrl,
     basePath: '/auth',
-    // Given as a list, it wins over every variable of the environment that the library reads.
+    // The list form takes precedence over environment variables that the library reads.
     secrets: [{ version: 1, value: secret }],
     telemetry: { enabled: false },
     logger: libraryLogger(log),
@@ -67,7 +67,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
     session: { expiresIn: LOGIN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
     user: { validateUserInfo: ({ user, source }) => judgeProviderUser(settings, user, source) },
     account: {
-      // In the browser, sealed, instead of a row for whoever presses the button.
+      // Sealed in the browser: anonymous clicks create no rows.
       storeStateStrategy: 'cookie',
       updateAccountOnSignIn: false,
       accountLinking: { enabled: true, trustedProviders: [], requireLocalEmailVerified: true },
@@ -101,13 +101,13 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
   return {
     auth,
     /**
-     * The signed form of a login's token, which its holder keeps. Made of what may stand in a form,
-     * a header and a cookie as it is.
+     * The signed form of a sign-in session's token, kept by its holder. Its characters need no
+     * escaping in forms, headers and cookies.
      */
     credentialOf: async (token: string): Promise<string> =>
       `${token}.${toBase64Url(await makeSignature(token, secret))}`,
     /**
-     * Of a request with the credential, for the library; its signature is looked at before any
+     * Headers that present the credential to the library, which verifies the signature before any
      * query.
      */
     headersOf: (credential: string): Headers => {
@@ -115,10 +115,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
       const signed = `${credential.slice(0, dot)}.${toBase64(credential.slice(dot + 1))}`;
       return new Headers({ cookie: `${SESSION_COOKIE}=${encodeURIComponent(signed)}` });
     },
-    /**
-     * The credential in what the library wanted to set as its cookie; null when it signed nobody
-     * in.
-     */
+    /** The credential in the library's `Set-Cookie` header; null if it signed nobody in. */
     credentialIn: (answer: Headers): string | null => {
       const pair = answer
         .getSetCookie()
@@ -131,7 +128,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
   };
 }
 
-/** What the library may know of who calls: it notes both with a login. */
+/** Caller facts for the library, which stores both with a sign-in session. */
 export function callerHeaders(caller: Caller): Headers {
   return new Headers({
     [ADDRESS_HEADER]: caller.address,
@@ -139,7 +136,7 @@ export function callerHeaders(caller: Caller): Headers {
   });
 }
 
-/** Logins for who has proven otherwise who they are. */
+/** Creates sign-in sessions for people whose identity was proven otherwise. */
 const loginPlugin = {
   id: 'berth',
   endpoints: {
@@ -151,19 +148,16 @@ const loginPlugin = {
   },
 } satisfies BetterAuthPlugin;
 
-/**
- * What is known here of a person whom the provider sends, beside what it says: part of the profile
- * that the library hands on until it has decided.
- */
+/** Local facts about a provider's person, passed through the library as part of the profile. */
 export interface AskedBeforehand {
-  /** The person's address in lower case, if an account may be made for it by an invitation. */
+  /** The person's address in lower case, if an invitation permits an account. */
   invitedAddress: string | null;
 }
 
 /**
- * Asks what {@link judgeProviderUser} needs to know. The library calls that one in a transaction,
- * which holds a connection: a query there would wait for a second one of the same pool, and with as
- * many callers at once as the pool has connections nobody would get one.
+ * Queries the facts for {@link judgeProviderUser}. The library calls that function inside a
+ * transaction. A query there would need a second connection of the same pool, and enough concurrent
+ * callers would deadlock.
  */
 export async function askBeforehand(
   { db, settings }: Pick<LibraryParts, 'db' | 'settings'>,
@@ -175,9 +169,8 @@ export async function askBeforehand(
 }
 
 /**
- * Whether somebody whom the provider sends may have a new account. Linking and signing in are
- * decided by the library, by the rules it is given. Asks the database nothing: what it has to know
- * stands in the profile.
+ * Decides whether a provider's person may get a new account. The library decides about linking and
+ * sign-in by its configuration. Queries nothing: the facts are in the profile.
  */
 function judgeProviderUser(
   settings: LibraryParts['settings'],
@@ -197,7 +190,7 @@ function judgeProviderUser(
   return { error: 'sign_up_closed' };
 }
 
-/** The provider is asked who somebody is, once; what it hands out besides is not kept. */
+/** The provider identifies a person once; its tokens are not kept. */
 function withoutProviderTokens<A extends object>(account: A) {
   return {
     ...account,
@@ -211,8 +204,8 @@ function withoutProviderTokens<A extends object>(account: A) {
 }
 
 /**
- * Messages only: what the library logs beside them can hold tokens and addresses. Its errors are
- * mostly callers' mistakes; a fault throws besides.
+ * Logs messages only: the library's other log arguments can hold tokens and addresses. Its errors
+ * are mostly callers' mistakes; faults also throw.
  */
 function libraryLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
   const child = log.child({ part: 'sign-in' });

@@ -1,27 +1,25 @@
-// The cookie that holds a login in a browser: how it is set, read and taken away. Knows nothing of
-// requests beyond their header.
+// The cookie of a sign-in session: set, read, clear. Knows only the headers of requests.
 import { loginCookieName, type Login } from '../services/people/sign-in-port.ts';
 
-/** No credential is as long; a longer cookie is not worth a look. */
+/** Limit on the cookie's length. Every valid credential is shorter. */
 const LONGEST_CREDENTIAL = 512;
 
 /**
- * A `Set-Cookie` value that keeps the login in the browser until it ends. Out of reach for scripts
- * and for other sites' posts.
+ * A `Set-Cookie` value that keeps the login in the browser until it expires. Inaccessible to
+ * scripts and to other sites' posts.
  */
 export function loginCookie(publicUrl: string, login: Pick<Login, 'credential' | 'expiresAt'>): string {
   const secondsLeft = Math.max(0, Math.floor((login.expiresAt.getTime() - Date.now()) / 1_000));
   return cookie(publicUrl, loginCookieName(publicUrl), encodeURIComponent(login.credential), secondsLeft);
 }
 
-/** A `Set-Cookie` value that takes the login out of the browser. */
+/** A `Set-Cookie` value that clears the login. */
 export function clearedLoginCookie(publicUrl: string): string {
   return cookie(publicUrl, loginCookieName(publicUrl), '', 0);
 }
 
 /**
- * The login's credential out of a request's `Cookie` header; null when there is none. Whether it is
- * good for anything, SignIn says.
+ * The credential in a request's `Cookie` header; null if there is none. SignIn checks its validity.
  */
 export function readLoginCookie(publicUrl: string, cookieHeader: string | undefined): string | null {
   const text = readCookie(loginCookieName(publicUrl), cookieHeader);
@@ -29,8 +27,8 @@ export function readLoginCookie(publicUrl: string, cookieHeader: string | undefi
 }
 
 /**
- * A `Set-Cookie` value with what every cookie of the service has; `__Host-` names need exactly this
- * under https.
+ * A `Set-Cookie` value with the attributes of all the service's cookies; `__Host-` names need
+ * exactly these under https.
  */
 export function cookie(publicUrl: string, name: string, encodedValue: string, maxAgeSeconds: number): string {
   const secure = publicUrl.startsWith('https://') ? '; Secure' : '';
@@ -38,8 +36,7 @@ export function cookie(publicUrl: string, name: string, encodedValue: string, ma
 }
 
 /**
- * The decoded value of a cookie, the first of its name; null when there is none that can be
- * decoded.
+ * The decoded value of the first cookie with the name; null if there is none that can be decoded.
  */
 export function readCookie(name: string, cookieHeader: string | undefined): string | null {
   for (const pair of (cookieHeader ?? '').split(';')) {
@@ -48,7 +45,7 @@ export function readCookie(name: string, cookieHeader: string | undefined): stri
     try {
       return decodeURIComponent(pair.slice(equals + 1).trim());
     } catch {
-      // A percent sign that begins no escape: none of ours.
+      // Malformed escape: not set by this service.
       return null;
     }
   }

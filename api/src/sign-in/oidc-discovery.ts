@@ -1,6 +1,6 @@
-// What the OIDC provider says of itself and of a person. Asks it, bounded in time, and believes
-// nothing that does not fit together; the id token's signature, nonce, issuer, audience and age are
-// verified by the library before its claims are read here.
+// Reads the OIDC provider's metadata and its claims about a person, with timeouts, and rejects
+// inconsistent ones. The library has already verified the id token's signature, nonce, issuer,
+// audience and age.
 import { NAME_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import type { OidcConfig } from '../config/config.ts';
@@ -17,7 +17,7 @@ const discoveryDocument = z.object({
 });
 export type DiscoveryDocument = z.output<typeof discoveryDocument>;
 
-/** Some providers write the boolean as text. */
+/** Some providers encode the boolean as text. */
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]);
 const personClaims = z.object({
   sub: z.string().min(1).max(255),
@@ -32,7 +32,7 @@ const idTokenClaims = personClaims.extend({
   exp: z.number(),
 });
 
-/** Somebody whom the provider knows. */
+/** A person known to the provider. */
 export interface ProviderPerson {
   sub: string;
   email: string | undefined;
@@ -44,7 +44,7 @@ export function discoveryUrl(issuer: string): string {
   return `${withoutSlash(issuer)}/.well-known/openid-configuration`;
 }
 
-/** Throws when the provider does not answer in time, or with what cannot be used. */
+/** Throws if the provider does not respond in time, or responds with an unusable document. */
 export async function discover(issuer: string): Promise<DiscoveryDocument> {
   const document = discoveryDocument.parse(await fetchJson(discoveryUrl(issuer), {}));
   if (withoutSlash(document.issuer) !== withoutSlash(issuer))
@@ -54,8 +54,8 @@ export async function discover(issuer: string): Promise<DiscoveryDocument> {
 }
 
 /**
- * The person of a verified id token; what it lacks is asked for at the provider's userinfo
- * endpoint. Throws when the two do not fit together.
+ * The person of a verified id token; missing claims come from the provider's userinfo endpoint.
+ * Throws if the two are inconsistent.
  */
 export async function readPerson(
   config: Pick<OidcConfig, 'clientId'>,

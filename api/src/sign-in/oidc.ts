@@ -1,6 +1,6 @@
-// Sign-in at the operator's OIDC provider: sends a browser there, and takes it back. The provider
-// is asked for what it is only when somebody wants to sign in there, and again until it has
-// answered once: a provider that is down costs nobody but those who press its button.
+// Sign-in at the operator's OIDC provider: redirects a browser there and back. Discovery runs at
+// the first use and is retried until it succeeds: a provider that is down affects only people who
+// choose it.
 import type { OidcConfig } from '../config/config.ts';
 import { OidcRefusal } from '../services/people/client-sign-in-port.ts';
 import type { Caller } from '../services/people/sign-in-port.ts';
@@ -10,24 +10,24 @@ import { readCookie } from './login-cookie.ts';
 import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
 import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, stateCookieName } from './oidc-paths.ts';
 
-/** Never requested: it tells the library's refusals from its successes. */
+/** Never requested: tells the library's refusals from its successes. */
 const REFUSED_PATH = '/auth/oidc/refused';
 const PROVIDER = 'oidc';
 
-/** How long a person waits for the provider before it counts as unavailable. */
+/** Timeouts after which the provider counts as unavailable. */
 export interface OidcDeadlines {
-  /** To say what it is; it is listened to beyond that, for the next who asks. */
+  /** Discovery. Its request continues beyond this, for the next person. */
   openMs: number;
-  /** To say who came back. */
+  /** Identification of the returning person. */
   endMs: number;
 }
 
 const DEADLINES: OidcDeadlines = { openMs: 10_000, endMs: 20_000 };
 
 export interface OidcBeginning {
-  /** The provider's page. */
+  /** URL of the provider's page. */
   location: string;
-  /** `Set-Cookie` values that the way back needs. */
+  /** `Set-Cookie` values that the callback needs. */
   setCookies: string[];
 }
 
@@ -73,10 +73,7 @@ export class OidcSignIn {
     };
   }
 
-  /**
-   * @param query of the request that the provider sent the browser with. Throws {@link
-   * OidcRefusal}.
-   */
+  /** @param query of the provider's redirect. Throws {@link OidcRefusal}. */
   async finish(query: Record<string, string>, cookieHeader: string | undefined, caller: Caller): Promise<OidcEnd> {
     const library = await this.#open();
     const headers = callerHeaders(caller);
@@ -98,7 +95,7 @@ export class OidcSignIn {
     return `${stateCookieName(this.#parts.settings.publicUrl)}=`;
   }
 
-  /** The library with the provider in it. Whoever asks while it is asked waits with the first. */
+  /** The library with the provider. Concurrent callers share one discovery. */
   async #open(): Promise<Library> {
     if (this.#library !== null) return this.#library;
     this.#opening ??= this.#openNow().finally(() => {
@@ -108,8 +105,7 @@ export class OidcSignIn {
   }
 
   /**
-   * What the provider has a part in. Throws `provider_unavailable` when it does not end, or not in
-   * time.
+   * Runs a call that involves the provider. Throws `provider_unavailable` if it fails or times out.
    */
   async #inTime<T>(deadlineMs: number, asking: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
@@ -146,8 +142,7 @@ export class OidcSignIn {
       scopes: ['openid', 'email', 'profile'],
       pkce: true,
       redirectURI: this.#parts.settings.publicUrl + OIDC_CALLBACK_PATH,
-      // With the issuer: another provider, configured later, knows other people by the same
-      // subject.
+      // Includes the issuer: another provider may use the same subject for another person.
       accountSubject: ({ profile }) => `${document.issuer} ${profile.sub}`,
       getUserInfo: async (tokens) => {
         try {

@@ -1,6 +1,6 @@
-// Sign-in as the rest of the service knows it, over the sign-in library and the rows beside it.
-// Owns the rules of passwords, what is throttled, and how long session tokens and their logins
-// live; how they look on the wire is the endpoints' and the pages' matter.
+// Implements sign-in over the sign-in library and the rows beside it. Owns password rules,
+// throttling, and lifetimes of session tokens and sign-in sessions. Endpoints and pages own the
+// wire format.
 import { NAME_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { isAPIError } from 'better-auth/api';
 import type { OidcConfig } from '../config/config.ts';
@@ -38,9 +38,11 @@ import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.t
 import { countTries } from './tries.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-/** Of one login, the newest ones: a client that refreshes without end fills no table. */
+/**
+ * Session tokens kept per sign-in session, newest first: endless refreshes do not fill the table.
+ */
 const MOST_SESSION_TOKENS = 50;
-/** The library's token and its signature; what has another form needs no query. */
+/** The library's token and its signature; text of another form needs no query. */
 const CREDENTIAL_FORM = /^[0-9A-Za-z_-]{1,128}\.[0-9A-Za-z_-]{43}$/;
 const PG_FOREIGN_KEY_VIOLATION = '23503';
 
@@ -49,7 +51,7 @@ export interface SignInParts extends LibraryParts {
   oidc: OidcConfig | null;
 }
 
-/** Opens sign-in; asks neither the database nor the OIDC provider yet. */
+/** Opens sign-in; contacts neither the database nor the OIDC provider. */
 export function openSignIn(parts: SignInParts): ClientSignIn {
   return new LibrarySignIn(parts);
 }
@@ -85,8 +87,8 @@ class LibrarySignIn implements ClientSignIn {
     if (!(await isPasswordOf(passwordHash, password))) throw wrongCredentials();
     if (!known.emailVerified) throw new SignInError('email_not_verified', 'your email address is not verified yet');
     const login = await this.createLogin(userId, caller);
-    // Somebody who changes the password meanwhile ends the logins that they see; this one may have
-    // come just after.
+    // A concurrent password change ends the sign-in sessions that it sees. This one may have been
+    // created just after that, so check again.
     if (await isPassword(this.#parts.db, userId, passwordHash)) return login;
     await this.endLogin(login.loginId);
     throw wrongCredentials();
@@ -151,7 +153,7 @@ class LibrarySignIn implements ClientSignIn {
       await deleteOldestSessionTokens(this.#parts.db, loginId, MOST_SESSION_TOKENS);
       return { token, expiresAt, expiresInSeconds: minutes * 60 };
     } catch (error) {
-      // Signed out at this moment.
+      // Signed out concurrently.
       if ((error as { code?: unknown }).code === PG_FOREIGN_KEY_VIOLATION) throw loginEnded();
       throw error;
     }
@@ -210,9 +212,9 @@ class LibrarySignIn implements ClientSignIn {
         headers: callerHeaders(caller),
       });
       const login = await this.#requireLogin(await this.#library.credentialOf(token));
-      // As with a password: one that is set meanwhile takes the approval back, and this login may
-      // have come just after. What was not approved before it was fetched was approved a moment
-      // ago.
+      // A concurrent password change withdraws the approval, but this sign-in session may have been
+      // created just after that, so check again. Without an earlier approval, the approval was
+      // given a moment ago.
       if (approval !== undefined && !(await isPassword(this.#parts.db, login.userId, approval.passwordHash))) {
         await this.endLogin(login.loginId);
         throw new DeviceRefusal('access_denied', 'the approval was taken back by a new password; ask again');
@@ -279,7 +281,7 @@ class LibrarySignIn implements ClientSignIn {
     if (!CREDENTIAL_FORM.test(credential)) return null;
     const asking = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
     const found = await this.#library.auth.api.getSession(asking).catch((error: unknown) => {
-      // Signed out while it was prolonged.
+      // Signed out while being extended.
       if (isAPIError(error) && error.statusCode === 401) return null;
       throw error;
     });
@@ -288,7 +290,7 @@ class LibrarySignIn implements ClientSignIn {
     return { loginId, userId, credential, expiresAt };
   }
 
-  /** In the caller's transaction, or in one of its own. */
+  /** Uses the caller's transaction or a new one. */
   async #within(
     trx: DatabaseTransaction | undefined,
     work: (trx: DatabaseTransaction) => Promise<void>,
@@ -297,7 +299,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 }
 
-/** The library's refusal of a poll, in OAuth's words. */
+/** Maps the library's refusal of a poll to OAuth's error codes. */
 function deviceRefusal(error: unknown): DeviceRefusal | null {
   if (!isAPIError(error)) return null;
   const { error: code, error_description: message } = (error.body ?? {}) as {
@@ -315,7 +317,7 @@ function deviceRefusal(error: unknown): DeviceRefusal | null {
   return found === undefined ? null : new DeviceRefusal(found, message ?? found);
 }
 
-/** As it is stored; what Postgres cannot read stands for no account. */
+/** Stored form of an address, without NUL, which Postgres cannot store. */
 function normalEmail(email: string): string {
   return email.trim().toLowerCase().replaceAll('\0', '');
 }

@@ -1,5 +1,4 @@
-// Counts tries, and refuses those that are too many. How many there may be is said in
-// rules/throttle.ts.
+// Counts attempts and refuses excess ones. rules/access/throttle.ts defines the limits.
 import { createHmac } from 'node:crypto';
 import { bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
@@ -7,10 +6,9 @@ import type { Database } from '../store/database/schema.ts';
 import { takeTry } from '../store/access/throttle.ts';
 
 /**
- * Counts a try of a kind for each of the keys. Throws `too_many_attempts`.
- *
- * @param hashKey keys are kept as their HMAC with it: there are few enough addresses to try them
- * all on a plain hash
+ * Counts an attempt of a kind for each key. Throws `too_many_attempts`.
+ * @param hashKey HMAC key for the stored keys: there are few enough addresses to try them all on a
+ * plain hash
  */
 export async function countTries(
   db: Database,
@@ -18,8 +16,7 @@ export async function countTries(
   kind: ThrottleKind,
   keys: readonly ThrottleKey[],
 ): Promise<void> {
-  // Addresses first: an address that may not try any more takes no try from the account that it
-  // aims at.
+  // Addresses first: a blocked address takes no attempt from its target account.
   const inOrder = keys.toSorted((a, b) => Number(b.startsWith('address:')) - Number(a.startsWith('address:')));
   for (const key of inOrder) {
     const bucket = bucketOf(kind, key);
