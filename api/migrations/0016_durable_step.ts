@@ -1,5 +1,6 @@
-// Work that outlives the process that began it. Takes over what an earlier version had waiting or
-// running in the tables of the library `dbos`, and leaves those tables to replicas of that version.
+// Durable steps: work that outlives the process that began it. Takes over the queued and running
+// steps of an earlier version from the tables of the library `dbos`, and leaves those tables to
+// replicas of that version.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

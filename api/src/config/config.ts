@@ -29,10 +29,7 @@ export interface ServeConfig extends DatabaseConfig {
   hostUrl: string;
   /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
-  /**
-   * Content of the JSON file `BERTH_PLANS_FILE` (contract/src/billing/plans.ts); default: the
-   * self-hosted plan alone.
-   */
+  /** Content of the JSON file `BERTH_PLANS_FILE` (default: the self-hosted plan alone). */
   plans: Plans;
   /** Content of the file `BERTH_SECRET_KEY_FILE`: base64 of at least 32 random bytes. */
   secretKey: SecretKey;
@@ -74,10 +71,7 @@ export interface OidcConfig {
 export interface StripeConfig {
   /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted API key. */
   secretKey: string;
-  /**
-   * Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: signing secret of the webhook endpoint
-   * at `/billing/stripe`.
-   */
+  /** Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: secret of the webhook endpoint. */
   webhookSecret: string;
   /** `BERTH_STRIPE_API_URL`: replaces Stripe's address in tests. */
   apiUrl: string | null;

@@ -1,4 +1,4 @@
-// Converts a message for the mail library, whatever the transport.
+// Converts a message for the mail library, independent of the transport.
 import type { MailMessage } from '../services/context/mail-port.ts';
 
 /** Library options of a message; the transport adds the sender. */

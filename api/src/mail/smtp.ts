@@ -13,10 +13,7 @@ const MAX_ERROR_CHARACTERS = 300;
 /** Commands before the message. Replies to them cannot quote the message. */
 const BEFORE_THE_MESSAGE = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
 
-/**
- * Reason of a failed delivery, without message, recipient or text that the server may have quoted
- * from the message.
- */
+/** Reason of a failed delivery, without message, recipient or text quoted from the message. */
 export class MailError extends Error {
   override readonly name = 'MailError';
 }
@@ -62,8 +59,7 @@ function readServer(text: string): { name: string; requireTls: boolean } {
   const saysItself = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');
   return {
     name: url.host,
-    // Prevents a STARTTLS downgrade: nobody on the path can make the client send the password in
-    // clear text.
+    // Prevents a STARTTLS downgrade, which would send the password in clear text.
     requireTls: url.protocol === 'smtp:' && url.username !== '' && !isLocal && !saysItself,
   };
 }

@@ -46,7 +46,6 @@ export interface Field {
   name: string;
   label: string;
   type: 'text' | 'email' | 'password';
-  /** The `autocomplete` attribute. */
   autocomplete: 'username' | 'email' | 'name' | 'current-password' | 'new-password' | 'one-time-code' | 'off';
   maxLength: number;
   hint?: string;
@@ -88,7 +87,6 @@ export function field(
   </div>`;
 }
 
-/** A hidden field. */
 export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}" />`;
 }
@@ -98,10 +96,7 @@ export function form(action: string, content: Html): Html {
   return html`<form method="post" action="${action}" novalidate>${content}</form>`;
 }
 
-/**
- * Error summary at the top of the page, with links to the fields. Takes the focus, to be read
- * first.
- */
+/** Error summary with links to the fields. Takes the focus, to be read first. */
 export function errorSummary({ errors }: FormState): Html {
   if (errors.length === 0) return html``;
   return html`<div class="summary" role="alert" tabindex="-1" autofocus>

@@ -80,7 +80,6 @@ export function leave(address: string): Redirect {
   return { kind: 'redirect', to: address };
 }
 
-/** A path with a query. */
 export function pathWith(path: string, query: Readonly<Record<string, string>>): string {
   const kept = Object.entries(query).filter(([, value]) => value !== '');
   return kept.length === 0 ? path : `${path}?${new URLSearchParams(kept).toString()}`;

@@ -7,7 +7,6 @@ import type { FastifyInstance } from 'fastify';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { html } from '../rules/html.ts';
 
-/** Path of the document. */
 export const DOCUMENT_PATH = '/v1/openapi.json';
 const RENDERER_PATH = '/docs/redoc.js';
 const START_PATH = '/docs/start.js';
@@ -33,16 +32,15 @@ const read = (name: string): string => readFileSync(new URL(name, import.meta.ur
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 12);
 
 /**
- * Serves the document and the page that shows it.
- *
- * @param publicUrl origin of the service; the document names it
+ * Serves the document and its page.
+ * @param publicUrl public origin of the service, named in the document
  */
 export function reference(publicUrl: string): EntryPoint {
   return { register: (app) => register(app, publicUrl) };
 }
 
 function register(app: FastifyInstance, publicUrl: string): void {
-  // Made when somebody asks: most starts of the service are not for reading.
+  // Built on first request: most processes never serve it.
   let document: string | undefined;
   app.get(DOCUMENT_PATH, (_request, reply) => {
     document ??= JSON.stringify(publishedDocument(publicUrl));

@@ -22,10 +22,7 @@ export const DEVICE_CODE_SECONDS = 900;
 export const DEVICE_POLL_SECONDS = 5;
 
 const DAY_SECONDS = 86_400;
-/**
- * Lifetime of a sign-in session from its last refresh. A refresh within a day of the previous one
- * does not extend it.
- */
+/** Lifetime of a sign-in session from its last refresh, which counts at most daily. */
 const LOGIN_SECONDS = 30 * DAY_SECONDS;
 const LONGEST_USER_AGENT = 512;
 const ADDRESS_HEADER = 'x-berth-caller-address';
@@ -38,10 +35,7 @@ export interface LibraryParts {
   log: Logger;
 }
 
-/**
- * Reason not to create or link an account for a provider's person; a custom code in the library's
- * refusals.
- */
+/** Reasons to refuse a provider's person; custom codes in the library's refusals. */
 export type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
 
 export type Library = ReturnType<typeof openLibrary>;
@@ -106,10 +100,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
      */
     credentialOf: async (token: string): Promise<string> =>
       `${token}.${toBase64Url(await makeSignature(token, secret))}`,
-    /**
-     * Headers that present the credential to the library, which verifies the signature before any
-     * query.
-     */
+    /** Headers with the credential, whose signature the library verifies before any query. */
     headersOf: (credential: string): Headers => {
       const dot = credential.lastIndexOf('.');
       const signed = `${credential.slice(0, dot)}.${toBase64(credential.slice(dot + 1))}`;

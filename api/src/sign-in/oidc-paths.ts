@@ -12,10 +12,7 @@ export function stateCookieName(publicUrl: string): string {
   return publicUrl.startsWith('https://') ? '__Host-berth_oidc' : 'berth_oidc';
 }
 
-/**
- * Path of the sign-in page with the reason of a failed sign-in at the provider, and the person's
- * destination.
- */
+/** Path of the sign-in page with the reason of a failed OIDC sign-in and the destination. */
 export function signInRefusedPath(refusal: SignInRefusal, returnTo: string | null): string {
   const query = new URLSearchParams({ error: refusal });
   if (returnTo !== null && returnTo !== SIGNED_IN_PATH) query.set('return_to', returnTo);

@@ -30,10 +30,7 @@ function viewEntry(row: ActivityRow): ActivityEntry {
   };
 }
 
-/**
- * Moves the reason's text out of the details. The code of a coded reason stays in the details, for
- * programs.
- */
+/** Moves the reason's text out of the details. Its code, if any, stays there, for programs. */
 function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
   if (reason == null) return { reason: null, details };
   if (typeof reason === 'string') return { reason, details };

@@ -1,6 +1,5 @@
-// API keys: listing, making and revoking them in a signed-in session, and minting them on the
-// machine. What a key may do is decided at each of its calls (rules/access.ts), so nothing of it is
-// judged here.
+// API keys: list, create and revoke them as a signed-in person, and mint them on the host.
+// rules/access/access.ts decides at each call what a key may do.
 import type { MintedKey } from '@berth/protocol/operator-commands.ts';
 import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
@@ -37,7 +36,7 @@ export interface MintRequest {
   actor?: ActivityActor;
 }
 
-/** The org's keys, newest first, expired and revoked ones too. */
+/** The org's keys, newest first, including expired and revoked ones. */
 export async function listApiKeys(
   context: ServiceContext,
   orgId: string,

@@ -125,7 +125,7 @@ function agentTokenHolder(
   return { kind: 'agent_token', id: token.id, userId: token.user_id, requestId, permissions };
 }
 
-/** Off the answer's path: when it fails, the credential's `last_used_at` is late by one request. */
+/** Does not delay the response. If it fails, `last_used_at` lags by one request. */
 function noteUse(context: AccessContext, credentialId: string, noted: Promise<void>): void {
   noted.catch((error: unknown) =>
     context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'),

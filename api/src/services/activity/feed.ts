@@ -14,10 +14,7 @@ export interface FeedPage {
   nextCursor: string | null;
 }
 
-/**
- * A page of the org's feed, newest first. A project or sandbox outside the org, or a nonexistent
- * one, matches no rows.
- */
+/** A page of the org's feed, newest first. Projects and sandboxes of other orgs match no rows. */
 export async function listActivity(context: ServiceContext, filter: FeedFilter, query: PageQuery): Promise<FeedPage> {
   const after = query.after === undefined ? null : readCursor('activity', query.after);
   const { projectId, sandboxId } = filter;

@@ -98,10 +98,7 @@ export async function createCheckout(
   });
 }
 
-/**
- * The org's subscription after its last checkout is settled: the checkout is closed, or its
- * purchase is applied.
- */
+/** The org's subscription, after its last checkout was closed or its purchase applied. */
 async function settled(context: ServiceContext, provider: PaymentProvider, orgId: string): Promise<SubscriptionRow> {
   const row = await requireRow(context, orgId);
   if (row.provider_checkout_id === null) return row;

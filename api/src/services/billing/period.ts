@@ -11,10 +11,7 @@ export interface CurrentPeriod extends BillingPeriod {
   plan: Plan;
 }
 
-/**
- * The period of the org's subscription that contains `at`. Throws `no_active_plan` if there is
- * none.
- */
+/** The period of the org's subscription that contains `at`. Throws `no_active_plan`. */
 export async function requirePeriod(db: Database, plans: Plans, orgId: string, at: Date): Promise<CurrentPeriod> {
   return periodOf(plans, await findSubscription(db, orgId), at);
 }

@@ -1,5 +1,4 @@
-// Giving an org another plan: done by the operator on the machine. What a plan allows is asked in
-// plans.ts.
+// Plan changes by the operator on the host. plans.ts enforces what a plan allows.
 import type { PlanChange } from '@berth/protocol/operator-commands.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { insertActivity } from '../../store/activity/activity.ts';

@@ -1,5 +1,6 @@
 // An org's plan in force and its limits. Every transaction that creates or wakes a VM checks them
 // here.
+//
 // Lock order in such a transaction: the sandbox row, the subscription row, the host row
 // (services/hosts/placement.ts).
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -14,8 +15,8 @@ import type { ServiceContext } from '../context/context.ts';
 type PlanContext = Pick<ServiceContext, 'plans' | 'log'>;
 
 /**
- * The org's plan. Throws `no_active_plan` if it has none, its subscription has ended, or the
- * catalogue lacks the plan.
+ * Throws `no_active_plan` without a subscription, after its end, or if the catalogue lacks the
+ * plan.
  */
 export async function planInForce(context: PlanContext, trx: DatabaseTransaction, orgId: string): Promise<Plan> {
   return planOf(context, orgId, await findSubscription(trx, orgId));

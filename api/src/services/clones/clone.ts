@@ -1,7 +1,7 @@
 // Clones a sandbox's repository: starts when its VM is up, gathers credentials just before the
 // request, and finishes before the sandbox is `ready`. workers/clones/clone.ts calls the host.
 //
-//   clone_status: pending ── awake ──> durable step for that epoch (clone_epoch) ──> cloned | failed
+//   clone_status: pending ── awake ──> durable step for the epoch (clone_epoch) ──> cloned | failed
 //                    └── asleep or lost before the end: pending; new step for the next awake epoch
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { VmClone } from '@berth/protocol/calls/clones.ts';
@@ -20,10 +20,7 @@ import { transitionSandbox, type Transition, type TransitionResult } from '../sa
 import type { GitSettings } from '../context/settings.ts';
 
 const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
-/**
- * Username if the project has none. Hosts ignore it beside a token, except one that requires this
- * value.
- */
+/** Username if the project has none. Most git hosts ignore it beside a token; one requires this. */
 const ANY_USERNAME = 'x-access-token';
 
 /**

@@ -43,7 +43,6 @@ export interface ConnectionTarget {
   open(host: HostClient, sandboxId: string, signal: AbortSignal): Promise<Duplex>;
 }
 
-/** A TCP port of a sandbox. */
 export function toPort(port: number): ConnectionTarget {
   return {
     name: `port ${port}`,

@@ -1,5 +1,4 @@
-// Dependencies of services: database, lifecycle queue, notices of changes, hosts, plan catalogue.
-// Built in control-plane/core.ts.
+// Dependencies of services. Built in control-plane/core.ts.
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';

@@ -1,4 +1,4 @@
-// Durable work as services use it: they commit a step together with its intent, and start it right
+// Services' interface to durable work: commit a step together with its intent, and start it right
 // after the commit. Types only; src/workers implements them. Services never import a worker.
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
@@ -8,13 +8,13 @@ export interface LifecycleStep {
   epoch: number;
 }
 
-/** The work on a sandbox that outlives the process that began it. */
+/** Kinds of durable work on a sandbox. */
 export type LifecycleStepKind = 'provision' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'clone';
 
 export interface LifecycleQueue {
-  /** Commits the step with the transaction. The same step again is one step. */
+  /** Enqueues the step in the transaction. Idempotent per step. */
   enqueue(trx: DatabaseTransaction, kind: LifecycleStepKind, step: LifecycleStep): Promise<void>;
-  /** Commits with the transaction the step that mails an invitation; the poll starts it within a second. */
+  /** Enqueues, in the transaction, the step that mails an invitation. Starts within a second. */
   enqueueInvitationMail(trx: DatabaseTransaction, invitationId: string): Promise<void>;
   /** Starts committed steps in this process without waiting for the poll. Never throws. */
   started(): void;

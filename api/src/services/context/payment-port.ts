@@ -17,10 +17,7 @@ export interface OpenCheckout {
   expiresAt: Date;
 }
 
-/**
- * Notice that something happened at the provider. Fetch the details: events come late, twice and
- * out of order.
- */
+/** A hint to fetch details from the provider: events come late, twice and out of order. */
 export interface PaymentEvent {
   id: string;
   kind: string;
@@ -28,10 +25,7 @@ export interface PaymentEvent {
   subscription: { id: string; orgId: string | null } | null;
 }
 
-/**
- * Every call has a timeout, and throws `payment_provider_unavailable` if the provider does not
- * respond or refuses.
- */
+/** Every call has a timeout, and throws `payment_provider_unavailable` on failure. */
 export interface PaymentProvider {
   /** Creates the org's customer. Idempotent per org for a day. */
   createCustomer(customer: { orgId: string; name: string }): Promise<string>;

@@ -13,10 +13,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + NONCE_BYTES;
 
-/**
- * A sealed value that does not open. The cause is not disclosed: it would help whoever altered the
- * value.
- */
+/** A sealed value does not open. The cause is withheld from whoever altered the value. */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 

@@ -3,14 +3,10 @@ import type { GitHosts } from '../../rules/clones/repository.ts';
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
 export interface Settings {
-  /**
-   * Public origin of the service without a trailing slash, for mailed links and cookies
-   * (`BERTH_PUBLIC_URL`).
-   */
+  /** Public origin for mailed links and cookies, without trailing slash (`BERTH_PUBLIC_URL`). */
   publicUrl: string;
   /**
-   * Origin below whose host each port of each sandbox has a host name (`BERTH_PREVIEW_URL`;
-   * rules/previews/host.ts).
+   * Origin whose subdomains are the previews' hosts (`BERTH_PREVIEW_URL`; rules/previews/host.ts).
    */
   previewUrl: string;
   /** Rate limit per credential and API replica (`BERTH_REQUESTS_PER_MINUTE`). */

@@ -20,10 +20,7 @@ export interface FileCall {
   signal: AbortSignal;
 }
 
-/**
- * What is in a folder. Every function here throws what `ensureAwake` does, and the errors of its
- * route.
- */
+/** Lists a folder. Every function here throws the errors of `ensureAwake` and of its route. */
 export async function listFiles(
   context: ServiceContext,
   call: FileCall,
@@ -53,7 +50,7 @@ export async function readFile(context: ServiceContext, call: FileCall, given: {
 }
 
 /**
- * Writes a file atomically. Once the guest was asked, the write completes and is recorded in the
+ * Writes a file atomically. Once requested of the host, the write completes and is recorded in the
  * activity feed, even if the caller disconnects.
  */
 export async function writeFile(

@@ -34,10 +34,7 @@ import { planInForce } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { boundFigures, cpuShareBetween, percentOf, type VmFigures } from './vm-figures.ts';
 
-/**
- * Nothing reads older samples. The short window keeps every sample; before it, one a minute is
- * enough.
- */
+/** Nothing reads older samples. Beyond the short window, one sample a minute is enough. */
 const RETENTION: SampleRetention = { keptMs: LONGEST_WINDOW_MS, denseMs: SHORTEST_WINDOW_MS, maxSamples: 2_000 };
 /** Age of a baseline sample for live CPU use. A mean over hours would not be a live figure. */
 const COUNTED_FROM = { minAgeMs: 1_000, maxAgeMs: SHORTEST_WINDOW_MS };

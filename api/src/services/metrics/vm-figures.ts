@@ -26,10 +26,7 @@ export interface CpuLook {
   busySeconds: number;
 }
 
-/**
- * Bounds the figures; `most` is the VM's upper limit. CPU use needs two readings: see {@link
- * cpuShareBetween}.
- */
+/** Bounds the figures by `most`. CPU use needs two readings: see {@link cpuShareBetween}. */
 export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFigures {
   const vcpu = bound(guest.vcpu, most.vcpu);
   const uptimeSeconds = bound(guest.uptimeSeconds, UPTIME_MAX_SECONDS);
@@ -72,10 +69,7 @@ export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFi
 /** Readings closer together are meaningless: the guest counts in hundredths of a second. */
 const SHORTEST_SPAN_SECONDS = 1;
 
-/**
- * Mean use of all vCPUs between two readings, 0 to 1; null if the later does not continue the
- * earlier, as after a boot.
- */
+/** Mean vCPU use between two readings, 0 to 1; null if they are not continuous, as after a boot. */
 export function cpuShareBetween(earlier: CpuLook, later: CpuLook, vcpu: number): number | null {
   const spanSeconds = later.uptimeSeconds - earlier.uptimeSeconds;
   const busySeconds = later.busySeconds - earlier.busySeconds;

@@ -1,6 +1,6 @@
-// The mail of an invitation: what it says, the token in it, and the note that it went out. The
-// token is made here and lives in the message alone; what is stored is its hash. The durable step
-// that sends it is workers/orgs/invitation-mail.ts.
+// The mail of an invitation: its text, its token, and the record that it was sent. The token exists
+// in the message alone; only its hash is stored. workers/orgs/invitation-mail.ts is the durable
+// step that sends it.
 import { html } from '../../rules/html.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { markSent, writeInvitationToken, type InvitationForMail } from '../../store/orgs/invitations.ts';
@@ -31,10 +31,7 @@ export async function prepareInvitationMail(
   return { message: messageOf(invitation, `${publicUrl}/invitation?token=${token}`), tokenSha256 };
 }
 
-/**
- * Records that the message with this token was sent; false if already recorded, or if a later
- * message replaced it.
- */
+/** Records the message with this token as sent; false if already recorded or replaced. */
 export async function noteInvitationSent(
   trx: DatabaseTransaction,
   invitationId: string,
@@ -101,10 +98,7 @@ function htmlOf({ said, until, link }: Facts): string {
     </html> `.toString();
 }
 
-/**
- * Strips line breaks from names, which are untrusted, so that none can imitate a line of the
- * message.
- */
+/** Makes an untrusted name one line, so that it cannot imitate a line of the message. */
 function oneLine(text: string): string {
   return text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
 }

@@ -39,7 +39,6 @@ const DEFAULT_ROLE: Role = 'member';
 /** An invitation with its org's name, as shown to the holder of its token. */
 export type ReceivedInvitationRow = JudgedInvitationRow & { orgName: string };
 
-/** The org's pending invitations. */
 export async function listInvitations(
   context: ServiceContext,
   orgId: string,
@@ -126,7 +125,7 @@ export async function revokeOfFormerRole(
   }
 }
 
-/** The invitation with this token, in whatever state; null if there is none. */
+/** The invitation with this token, in any state; null if there is none. */
 export async function findInvitationByToken(db: Database, token: string): Promise<ReceivedInvitationRow | null> {
   const invitation = await findInvitationByHash(db, linkTokenSha256(token));
   if (invitation === undefined) return null;

@@ -103,7 +103,7 @@ export async function updateProject(
 /**
  * Deletes a project and, permanently, its credentials; its activity rows stay. Throws
  * `project_not_found`, or `project_has_sandboxes` while it has some. A create locks the project row
- * until it commits its sandbox (sandboxes/create.ts): either the sandbox is counted here, or the
+ * until it commits its sandbox (services/sandboxes/create.ts): either the sandbox is counted here, or the
  * create finds no project.
  */
 export async function deleteProject(
@@ -165,10 +165,7 @@ const COLUMNS = {
   [field in Exclude<keyof UpdateProjectBody, 'repoCredentials' | 'sandboxMachineHourLimit'>]-?: keyof ProjectRecord;
 };
 
-/**
- * Differences between body and row: the columns to write, and each field with its values for the
- * feed.
- */
+/** Differences between body and row: columns to write, and fields with values for the feed. */
 function changesOf(
   before: ProjectRecord,
   body: UpdateProjectBody,

@@ -1,6 +1,6 @@
-// What becomes of a person's account by a link that was mailed or printed: a first owner's welcome,
-// a new password, a verified address; and the account that an invitation makes. Each is one
-// transaction with the link's use; passwords themselves are sign-in's.
+// Account changes by mailed or printed links: the first owner's welcome, password resets, address
+// verification; and sign-up by invitation. Each consumes the link in the same transaction. Sign-in
+// owns passwords.
 import type { OwnerLink } from '@berth/protocol/operator-commands.ts';
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../../store/people/accounts.ts';
@@ -81,10 +81,7 @@ export async function sendVerification(context: ServiceContext, user: UserRow): 
   await context.mailer.send(emailVerificationMail(context.settings.publicUrl, user.email, token));
 }
 
-/**
- * As {@link sendVerification}, for the unverified account with the address; does nothing if there
- * is none.
- */
+/** As {@link sendVerification}, for an unverified account with the address, if there is one. */
 export async function sendVerificationTo(context: ServiceContext, email: string): Promise<void> {
   const user = await findUserByEmail(context.db, email);
   if (user !== undefined && !user.emailVerified) await sendVerification(context, user);
@@ -138,10 +135,7 @@ export async function signUpByInvitation(
   return await signIn.createAccount({ email, name, password, emailVerified: true });
 }
 
-/**
- * Makes a link for the operator to give to the owner; earlier ones stop working. Throws when there
- * is no org yet.
- */
+/** A new link for the operator to hand to the owner; voids earlier ones. Throws without an org. */
 export async function makeOwnerLink(db: Database): Promise<OwnerLink> {
   return await db.transaction().execute(async (trx) => {
     const first = await findFirstOrg(trx);

@@ -22,8 +22,8 @@ export interface BootstrapNames {
 }
 
 /**
- * Makes the first account, org, project and key; on an installation that has an org, changes
- * nothing. Safe when several start at once.
+ * Creates the first account, org, project and key. Changes nothing on an installation with an org.
+ * Safe to run concurrently.
  */
 export async function bootstrap(db: Database, names: BootstrapNames): Promise<BootstrapResult> {
   return await db.transaction().execute(async (trx) => {

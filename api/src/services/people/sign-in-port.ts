@@ -1,8 +1,8 @@
-// Sign-in as pages and the endpoints below /auth/ use it. Types and failures only; src/sign-in
+// Sign-in interface for pages and the endpoints below /auth/. Types and failures only; src/sign-in
 // implements it over the sign-in library. Nothing else knows the library.
-// A LOGIN is what a person has after signing in, for weeks; it is held as a cookie or a refresh
-// token. A SESSION TOKEN is the bearer token of the API that a login gets, again and again, for
-// about an hour each.
+//
+// LOGIN: a sign-in session. Lasts weeks; held as a cookie or a refresh token. SESSION TOKEN: a
+// bearer token for the API. Lasts about an hour; a login gets them repeatedly.
 import type { ThrottleKey, ThrottleKind } from '../../rules/access/throttle.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
@@ -15,10 +15,7 @@ export interface Caller {
 export interface Login {
   loginId: string;
   userId: string;
-  /**
-   * Held by the person: the cookie value, or a client's refresh token. The database alone does not
-   * suffice to make one.
-   */
+  /** The cookie value, or a client's refresh token. Cannot be made from the database alone. */
   credential: string;
   expiresAt: Date;
 }
@@ -54,7 +51,6 @@ export class SignInError extends Error {
   }
 }
 
-/** A device waiting for approval. */
 export interface PendingDevice {
   userCode: string;
   /** Name that the client gives itself. */
@@ -63,15 +59,9 @@ export interface PendingDevice {
 }
 
 export interface SignIn {
-  /**
-   * Throttled per account and per address. A wrong address and a wrong password look alike and take
-   * equally long.
-   */
+  /** Throttled per account and address. Wrong address and wrong password look and take the same. */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
-  /**
-   * Creates an account with a password, in the caller's transaction if given. Throws `email_taken`,
-   * `password_unfit`.
-   */
+  /** Creates an account, in `trx` if given. Throws `email_taken`, `password_unfit`. */
   createAccount(
     account: { email: string; name: string; password: string; emailVerified: boolean },
     trx?: DatabaseTransaction,
@@ -83,10 +73,7 @@ export interface SignIn {
   setPassword(userId: string, password: string, trx?: DatabaseTransaction): Promise<void>;
   /** Signs in a user whose identity was proven otherwise (a one-time link). */
   createLogin(userId: string, caller: Caller): Promise<Login>;
-  /**
-   * The credential's sign-in session; null if the credential is invalid or the sign-in session
-   * ended or expired.
-   */
+  /** The credential's sign-in session; null if invalid, ended or expired. */
   findLogin(credential: string): Promise<{ loginId: string; userId: string } | null>;
   /** Signs out: invalidates the sign-in session and all its session tokens everywhere at once. */
   endLogin(loginId: string): Promise<void>;
@@ -98,10 +85,7 @@ export interface SignIn {
    */
   throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void>;
 
-  /**
-   * A waiting device by its typed code (any case, with or without the hyphen); null if there is
-   * none.
-   */
+  /** A waiting device by its typed code (any case, hyphen optional); null for none. */
   findDevice(userCode: string): Promise<PendingDevice | null>;
   /** Throws `link_invalid` if the device is no longer waiting. */
   decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void>;

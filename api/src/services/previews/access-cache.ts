@@ -1,6 +1,6 @@
-// Caches preview access verdicts of one process for a second each, so that most requests need no
-// query. Watches what is open and ends it when access is withdrawn; one watch per holder and
-// preview. Reads cookies, but no tokens.
+// Caches preview access decisions for one second per process, so that most requests need no query.
+// Closes open connections when access is withdrawn; one watcher per holder and preview. Reads
+// cookies, never tokens.
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -9,19 +9,16 @@ import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { readCookie, type PreviewCookie } from './token.ts';
 import { judge, type Holder, type PreviewRefusal, type Verdict } from './verdict.ts';
 
-/**
- * Half of the promised time: a verdict may be this old when it is used, and what it admitted is
- * checked again after as long.
- */
+/** Half of the promised revocation delay: maximum age of a decision when used. */
 const CACHED_MS = PREVIEW_REVOKED_WITHIN_MS / 2;
-/** Leaves time for the query itself. A notice of a change triggers the check earlier. */
+/** Leaves time for the query itself. A change notice triggers a recheck sooner. */
 const RECHECK_MS = PREVIEW_REVOKED_WITHIN_MS * 0.75;
-/** Open previews are ended when the database has been unreachable for this long. */
+/** Closes connections unchecked for this long because the database is unavailable. */
 const UNCHECKED_MS = 30_000;
-/** Entries per cache; the oldest is dropped first. */
+/** Capacity of each cache; the oldest entry is evicted first. */
 const MAX_ENTRIES = 10_000;
 
-/** Why an open preview must close. `unchecked`: the database is unreachable for too long. */
+/** Reason to close a connection. `unchecked`: the database is unavailable for too long. */
 export type PreviewEnd = PreviewRefusal | 'sandbox_not_awake' | 'unchecked';
 
 export type PreviewContext = Pick<ServiceContext, 'changes' | 'db' | 'log' | 'secretKey' | 'settings'>;
@@ -34,7 +31,7 @@ export interface PreviewLease {
 
 export class PreviewAccessCache {
   readonly context: PreviewContext;
-  /** Signs tokens and cookies of previews. */
+  /** Signing key of preview tokens and cookies. */
   readonly key: Buffer;
   readonly #verdicts = new Map<string, { atMs: number; verdict: Promise<Verdict> }>();
   readonly #cookies = new Map<string, PreviewCookie>();
@@ -46,8 +43,8 @@ export class PreviewAccessCache {
   }
 
   /**
-   * Reads a cookie that was signed here for the place; null for any other. A good signature stays
-   * good, so such cookies are cached; the access they give is decided at each request.
+   * Verifies a cookie for the place; null if invalid. Caches valid ones, since a signature stays
+   * valid; access is decided at each request.
    */
   readCookie(value: string, place: PreviewPlace): PreviewCookie | null {
     const name = `${place.port} ${place.sandboxId} ${value}`;
@@ -61,19 +58,19 @@ export class PreviewAccessCache {
     return cookie;
   }
 
-  /** A verdict of the last second. */
+  /** Access decision, at most a second old. */
   async verdict(holder: Holder): Promise<Verdict> {
     const known = this.#verdicts.get(nameOf(holder));
     if (known !== undefined && performance.now() - known.atMs < CACHED_MS) return await known.verdict;
     return await this.freshVerdict(holder);
   }
 
-  /** A verdict of this moment; its age counts from the start of the query. */
+  /** New access decision. Its age counts from the start of the query. */
   async freshVerdict(holder: Holder): Promise<Verdict> {
     const name = nameOf(holder);
     const verdict = judge(this.context, this.key, holder);
     const entry = { atMs: performance.now(), verdict };
-    // The newest are last.
+    // Keeps insertion order: newest last.
     this.#verdicts.delete(name);
     this.#verdicts.set(name, entry);
     const [oldest] = this.#verdicts.keys();
@@ -86,7 +83,7 @@ export class PreviewAccessCache {
     }
   }
 
-  /** Watches what a verdict admitted. The age of the verdict counts from the start of its query. */
+  /** Leases the access that a decision granted, which may be as old as cached ones are. */
   hold(holder: Holder): PreviewLease {
     const name = nameOf(holder);
     let watch = this.#watches.get(name);
@@ -101,7 +98,7 @@ export class PreviewAccessCache {
   }
 }
 
-/** Watches all that one holder has open of one preview, until it is closed or access ends. */
+/** Watches one holder's open connections to one preview, until all close or access ends. */
 class Watch {
   readonly #cache: PreviewAccessCache;
   readonly #holder: Holder;
@@ -117,7 +114,7 @@ class Watch {
     return { over: promise, close: this.#open.add(resolve).close };
   }
 
-  /** Calls `ended` when it stops watching: later holders need a new watch. */
+  /** Calls `ended` when it stops watching: later leases need a new watcher. */
   async run(verdictAtMs: number, ended: () => void): Promise<void> {
     const changes = this.#cache.context.changes.watch(this.#holder.sandboxId);
     let askedAtMs = verdictAtMs;
@@ -125,7 +122,7 @@ class Watch {
     try {
       for (;;) {
         const changed = await changes.next(AbortSignal.timeout(Math.ceil(Math.max(0, this.#dueInMs(askedAtMs)))));
-        // Lasts until the next check after the last close, for a holder that opens the next one.
+        // Outlives the last connection until the next check, to serve a next one.
         if (this.#open.isEmpty) return;
         if (!changed && this.#dueInMs(askedAtMs) > 0) continue;
         askedAtMs = performance.now();

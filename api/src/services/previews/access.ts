@@ -1,5 +1,5 @@
-// Decides who may see a preview, by the link, the person and the sandbox that a request names.
-// Knows no HTTP: api/src/preview calls it. A revocation takes effect on every replica within two
+// Preview access: checks a request's credentials against its link, person and sandbox. Independent
+// of HTTP, which api/src/preview handles. A revocation takes effect on every replica within two
 // seconds.
 import { setPreviewCookie } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
@@ -12,10 +12,7 @@ import { askForSignIn, type Holder, type PreviewRefusal } from './verdict.ts';
 export type { PreviewEnd, PreviewLease } from './access-cache.ts';
 export type { PreviewRefusal } from './verdict.ts';
 
-/**
- * The service's credentials in a request to a preview host (rules/previews/credentials.ts extracts
- * them).
- */
+/** Credentials in a request to a preview host (extracted by rules/previews/credentials.ts). */
 export interface PreviewVisit {
   sandboxId: string;
   port: number;
@@ -36,7 +33,7 @@ export interface PreviewAccess {
   setCookie: string | null;
 }
 
-/** Decides about a visit. Costs no query when the same was decided within the last second. */
+/** Makes an access decision. Needs no query if cached within the last second. */
 export async function openPreview(
   cache: PreviewAccessCache,
   visit: PreviewVisit,
@@ -65,8 +62,8 @@ export async function openPreview(
 }
 
 /**
- * A lease that ends when the access does or the sandbox falls asleep. The caller closes it together
- * with what it holds open. Leases of one visitor share one watch.
+ * Leases the access until it is withdrawn or the sandbox falls asleep. The caller closes the lease
+ * with its connection. Leases of one visitor share one watcher.
  */
 export function holdPreview(
   cache: PreviewAccessCache,
@@ -117,8 +114,8 @@ function presentedBy(cache: PreviewAccessCache, visit: PreviewVisit): Presented 
     };
   }
 
-  // Whoever is here already, for as long as by this link, needs no way around by the service: a
-  // page that is loaded again has its old grant in its URL.
+  // A valid cookie with at least this link's expiry avoids the redirect through the service: a
+  // reloaded page has its expired grant in the URL.
   const orSignIn = askForSignIn(cache.context, key, expiresAtMs, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;

@@ -137,10 +137,7 @@ export async function listPreviews(
   return { links: rows.map((row) => ({ row, url: mayShare ? publicUrlOf(context, row) : null })), fields };
 }
 
-/**
- * Revokes a public link of the sandbox, on every replica within seconds. Revoking a revoked link
- * changes nothing.
- */
+/** Revokes a public link on every replica within seconds. Idempotent. */
 export async function revokePreview(
   context: ServiceContext,
   actor: Actor,

@@ -29,8 +29,8 @@ export function readTeamLink(
 }
 
 /**
- * The URL of the preview at the path, with a grant for the person. `not_allowed`: no member of the
- * sandbox's org, or not in a role that may see previews.
+ * URL of the preview at the path, with a grant for the person. `not_allowed`: not a member of the
+ * sandbox's org, or in a role without preview access.
  */
 export async function grantPreview(
   context: ServiceContext,

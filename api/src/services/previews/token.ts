@@ -9,7 +9,7 @@
 //   bpc_team.<login>.<user>.<expiry>.<mac>                   cookie of a team link
 //
 // Times are milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON
-// array of the preceding text, the sandbox and the port, so no two credentials share a signed text.
+// array of the preceding text, the sandbox and the port. No two credentials share a signed text.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PREVIEW_TOKEN_PREFIX } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';

@@ -6,10 +6,7 @@ import { touchAwake } from '../../store/sandboxes/activity-signals.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 
-/**
- * Age of the recorded sign of use below which another write is skipped. Far below the shortest idle
- * time, a minute.
- */
+/** Newer recorded signs of use suppress a write. Far below the shortest idle time, a minute. */
 export const NOTED_WITHIN_MS = 5_000;
 /** Interval at which continuing use is recorded. */
 const HELD_EVERY_MS = 20_000;

@@ -155,10 +155,7 @@ async function insertNew(
   return sandbox;
 }
 
-/**
- * Current state of an earlier create's sandbox, after waiting as that create does, which may still
- * be in progress.
- */
+/** An earlier create's sandbox as it is now. Waits as that create does, which may still run. */
 async function replay(context: ServiceContext, sandboxId: string, answer: TransitionAnswer): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);
   try {

@@ -1,9 +1,9 @@
-// Resize: applies a target at once while stopped; live, or at the next wake, while awake. Writes the
-// result of a live step. workers/sandboxes/resize.ts calls the host.
+// Resize: applies a target at once while stopped; live, or at the next wake, while awake. Writes
+// the result of a live step. workers/sandboxes/resize.ts calls the host.
 //
 //   stopped, failed ── allocated_* at once
-//   awake ── growth with capacity ──> resizing ── verified in guest ──> allocated_*, new usage interval
-//     │                       (reserved as pending) └── failed ──> all pending, allocated_* unchanged
+//   awake ── growth with capacity ──> resizing ── verified ──> allocated_*, new usage interval
+//     │                       (reserved as pending) └── failed ──> pending, allocated_* unchanged
 //     └── reduction, or no capacity ──> pending, for the next wake
 import type { ResizeBody } from '@berth/contract/sandboxes/lifecycle.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
@@ -133,10 +133,7 @@ async function resizeAwake(
   return { sandbox, enqueued: true };
 }
 
-/**
- * Target of a live step: the growth alone; reductions wait for the next wake. null if there is no
- * such step.
- */
+/** Target of a live step, growth alone: reductions wait for the next wake. null: no such step. */
 export function liveTargetOf(sandbox: SandboxRow): Allocation | null {
   const pending = pendingOf(sandbox);
   return sandbox.resizing && pending !== null ? largerOf(allocationOf(sandbox), pending) : null;

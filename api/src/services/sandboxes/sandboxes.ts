@@ -26,10 +26,7 @@ export async function listSandboxes(
   return await readInPages('sandboxes', query, (page) => selectSandboxes(context.db, orgId, query, page));
 }
 
-/**
- * Destroys a sandbox. Repeating it during or after the destroy gives the same response and starts
- * nothing.
- */
+/** Destroys a sandbox. Repeating it gives the same response and starts nothing. */
 export async function destroySandbox(
   context: ServiceContext,
   actor: Actor,

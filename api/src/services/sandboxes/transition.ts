@@ -19,10 +19,7 @@ import {
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import { closeUsageInterval, openUsageInterval } from '../../store/usage/usage.ts';
 
-/**
- * If `allocated` is given, `pending` follows from it: the part of the target that was not reached
- * stays pending.
- */
+/** `pending` follows from a given `allocated`: the part of the target not reached stays pending. */
 export interface Transition extends SizeChange {
   sandboxId: string;
   /** Epoch for which the caller acts. */
@@ -37,12 +34,9 @@ export interface Transition extends SizeChange {
   wakesFrom?: WakeSource | null | undefined;
   /** The step that begins resizes to the pending allocation. */
   resizing?: boolean | undefined;
-  /** Source of a wake that succeeded, and the reason for it. */
+  /** Source of a successful wake; `reason`: why it was not the snapshot. */
   woke?: { from: WakeSource; reason: string | null } | undefined;
-  /**
-   * The VM's last proof of life. A usage interval that ends with this transition ends then. Absent:
-   * now.
-   */
+  /** The VM's last proof of life, at which a usage interval ends. Absent: now. */
   lastAliveAt?: Date | null | undefined;
   /** Overrides the event kind implied by the two statuses, with additional details. */
   kind?: ActivityKind | undefined;

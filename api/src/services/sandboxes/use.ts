@@ -1,5 +1,5 @@
-// Brings a sandbox awake and records the use before it starts. Every use that goes straight to the
-// VM begins here.
+// Prepares a sandbox for use: wakes it if needed and records the use before it starts. Every
+// data-plane use begins here.
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
@@ -16,10 +16,7 @@ export interface Use {
   signalOfUse: UseSignal;
 }
 
-/**
- * Returns the sandbox awake; it is not put to sleep as idle within the next minute. Throws what
- * `awakeForUse` does.
- */
+/** The sandbox, awake and safe from auto-sleep for a minute. Throws as `awakeForUse`. */
 export async function ensureAwake(
   context: ServiceContext,
   actor: ActivityActor,
@@ -28,8 +25,8 @@ export async function ensureAwake(
   signal: AbortSignal,
 ): Promise<SandboxInUse> {
   const awake = await awakeForUse(context, actor, sandbox, action, signal);
-  // Recorded before the use: either an idle check finds this signal, or this finds that the sandbox
-  // fell asleep.
+  // Recorded before the use: either the idle check sees this signal, or this call sees that the
+  // sandbox fell asleep.
   if (await noteActivity(context, awake, signalOfUse)) return located(awake);
   return located(await awakeForUse(context, actor, await reread(context, awake), action, signal));
 }

@@ -1,5 +1,6 @@
 // Compares the machine hours of an org and its projects with their caps. Used by every transaction
 // that creates or wakes a VM, and by enforcement (services/sandboxes/cap-enforcement.ts).
+//
 // Lock order in such a transaction: the project and sandbox rows, the subscription row, the host
 // row.
 import { CodedError } from '../../rules/coded-error.ts';
@@ -57,10 +58,7 @@ export async function requireMachineHours(
   for (const standing of await standingsOf(trx, enforced, held.subscription, at)) requireBelowCap(standing);
 }
 
-/**
- * Standings at an instant of the org and of the given projects with a cap; none without an active
- * plan.
- */
+/** Standings of the org and of the given projects with a cap; none without an active plan. */
 export async function standingsAt(
   db: Database,
   plans: Plans,

@@ -46,10 +46,7 @@ export async function updateOrgGuardrails(
   });
 }
 
-/**
- * Sets a project's own cap; null removes it. Writes nothing if nothing differs. Throws
- * `project_not_found`.
- */
+/** Sets or removes (null) a project's own cap, if it differs. Throws `project_not_found`. */
 export async function updateProjectGuardrails(
   context: ServiceContext,
   actor: Actor,

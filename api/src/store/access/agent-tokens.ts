@@ -49,7 +49,6 @@ export async function listAgentTokens(
   return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
-/** Finds a token of any user. */
 export async function findAgentToken(db: Database, tokenId: string): Promise<KnownTokenRow | undefined> {
   return await db.selectFrom('agent_token').select(KNOWN_COLUMNS).where('id', '=', tokenId).executeTakeFirst();
 }

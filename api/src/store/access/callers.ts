@@ -39,10 +39,7 @@ export interface PresentedAgentToken {
   used_lately: boolean;
 }
 
-/**
- * A credential and, if a sandbox was named, its row and the current role of the credential's user
- * in the sandbox's org.
- */
+/** A credential; with a named sandbox, also its row and the user's current role in its org. */
 export interface Found<Credential> {
   credential: Credential | undefined;
   sandbox: LocatedSandboxRow | undefined;
@@ -119,10 +116,7 @@ const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: St
   agent_token: statementsOf('agent_token'),
 };
 
-/**
- * Postgres error for a prepared statement whose column types were changed by a newer replica's
- * migration.
- */
+/** Postgres error when a newer replica's migration changed a prepared statement's columns. */
 const FEATURE_NOT_SUPPORTED = '0A000';
 
 export class Callers {
@@ -169,7 +163,7 @@ export class Callers {
       return await ask();
     } catch (error) {
       if ((error as { code?: unknown }).code !== FEATURE_NOT_SUPPORTED) throw error;
-      // Of several concurrent calls that fail like this, only the first raises it.
+      // Only the first of several concurrent failures raises it.
       if (generation === this.#generation) this.#generation += 1;
       return await ask();
     }

@@ -4,7 +4,7 @@ import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { ActivityRow, Database } from '../database/schema.ts';
 
-/** The org is mandatory, whatever the other filters. */
+/** The org is mandatory, regardless of the other filters. */
 export interface FeedFilter {
   orgId: string;
   kind?: string | undefined;

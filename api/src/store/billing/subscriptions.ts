@@ -97,10 +97,7 @@ export async function keepCustomer(db: Database, orgId: string, customerId: stri
   return row.provider_customer_id ?? customerId;
 }
 
-/**
- * Replaces the previous checkout. Returns false, and changes nothing, if another call replaced it
- * first.
- */
+/** Replaces the previous checkout; false, changing nothing, if another call did so first. */
 export async function replaceCheckout(
   trx: DatabaseTransaction,
   orgId: string,
@@ -119,10 +116,7 @@ export async function findSubscription(db: Database, orgId: string): Promise<Sub
   return await db.selectFrom('subscription').selectAll().where('org_id', '=', orgId).executeTakeFirst();
 }
 
-/**
- * Locks the row until the transaction ends. Serialises transactions that count against the org's
- * plan.
- */
+/** Locks the row. Serialises transactions that count against the org's plan. */
 export async function lockSubscription(trx: DatabaseTransaction, orgId: string): Promise<SubscriptionRow | undefined> {
   return await trx
     .selectFrom('subscription')

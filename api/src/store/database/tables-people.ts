@@ -2,7 +2,7 @@
 // the database.
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
-/** Owned by the sign-in library: users. Its column names are camelCase. */
+/** Sign-in library: users. Its column names are camelCase. */
 export interface UserTable {
   id: string;
   name: string;
@@ -13,9 +13,7 @@ export interface UserTable {
   updatedAt: GeneratedInstant;
 }
 
-/**
- * Owned by the sign-in library: a sign-in session, held as a refresh token or the console cookie.
- */
+/** Sign-in library: a sign-in session, held as a refresh token or the console cookie. */
 export interface LoginTable {
   id: string;
   expiresAt: Date;
@@ -27,10 +25,7 @@ export interface LoginTable {
   userId: string;
 }
 
-/**
- * Owned by the sign-in library: sign-in methods of users. `password` is a hash, with the provider
- * `credential`.
- */
+/** Sign-in library: sign-in methods. `password` is a hash, with the provider `credential`. */
 export interface AccountTable {
   id: string;
   accountId: string;
@@ -41,7 +36,7 @@ export interface AccountTable {
   updatedAt: Date;
 }
 
-/** Owned by the sign-in library: its short-lived values, by name. */
+/** Sign-in library: short-lived values, by name. */
 export interface VerificationTable {
   id: string;
   identifier: string;
@@ -52,8 +47,8 @@ export interface VerificationTable {
 }
 
 /**
- * Owned by the sign-in library: devices waiting for approval. `deviceCode` alone opens nothing:
- * devices hold it with a signature.
+ * Sign-in library: devices waiting for approval. `deviceCode` alone opens nothing: devices hold it
+ * with a signature.
  */
 export interface DeviceCodeTable {
   id: string;

@@ -161,6 +161,6 @@ export interface DurableStepTable {
   org_id: string;
   input: Json<unknown>;
   enqueued_at: GeneratedInstant;
-  /** The process that runs it. */
+  /** Id of the executor that runs the step. */
   claimed_by: string | null;
 }

@@ -8,10 +8,7 @@ export interface SubscriptionTable {
   org_id: string;
   /** Name in the plan catalogue. */
   plan: string;
-  /**
-   * `past_due`: the payment provider is still trying to collect; the plan stays in force.
-   * `canceled`: ended.
-   */
+  /** `past_due`: payment is still being collected; the plan stays in force. `canceled`: ended. */
   status: SubscriptionStatus;
   /** For a paid subscription: when the provider created it. */
   started_at: GeneratedInstant;
@@ -70,10 +67,7 @@ export interface UsageCutTable {
   at: Instant;
 }
 
-/**
- * A span of time whose closed intervals are summed; `first_at` and `last_at` enclose the summed
- * time.
- */
+/** A span of summed closed intervals; `first_at` and `last_at` enclose the summed time. */
 export interface UsageSpanTable {
   org_id: string;
   level: 'day' | 'period';

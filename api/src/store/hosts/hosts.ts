@@ -126,10 +126,7 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
   return result.rows;
 }
 
-/**
- * Locks a host's row until the transaction ends or `unlockHost` is called. Serialises reservations
- * on the host.
- */
+/** Locks a host's row until commit or `unlockHost`. Serialises reservations on the host. */
 export async function lockHost(trx: DatabaseTransaction, hostId: string): Promise<void> {
   await sql`savepoint host_locked`.execute(trx);
   await trx.selectFrom('host').select('id').where('id', '=', hostId).forNoKeyUpdate().executeTakeFirstOrThrow();

@@ -71,7 +71,7 @@ export interface SampleRetention {
   keptMs: number;
   /** Samples older than this are thinned to one a minute, the one with the most memory in use. */
   denseMs: number;
-  /** Upper limit, whatever their ages. */
+  /** Upper limit, regardless of age. */
   maxSamples: number;
 }
 
@@ -93,10 +93,7 @@ export async function trimMetricsSamples(
     )`.execute(trx);
 }
 
-/**
- * Deletes all samples of the sandbox. The caller holds the sandbox row lock, as writers of samples
- * do.
- */
+/** Deletes all samples of the sandbox. Needs the sandbox row lock, as writers do. */
 export async function deleteMetricsSamples(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
   await trx.deleteFrom('metrics_sample').where('sandbox_id', '=', sandboxId).execute();
 }

@@ -89,10 +89,7 @@ export async function markRevoked(
     .executeTakeFirst();
 }
 
-/**
- * Revokes the address's invitation that was neither accepted nor revoked (at most one). Returns its
- * id.
- */
+/** Revokes the address's invitation, neither accepted nor revoked (at most one). Returns its id. */
 export async function revokeEarlier(
   trx: DatabaseTransaction,
   orgId: string,
@@ -110,10 +107,7 @@ export async function revokeEarlier(
   return row?.id;
 }
 
-/**
- * Revokes the person's pending invitations, except for those of the roles. Returns them, oldest
- * first.
- */
+/** Revokes the person's pending invitations except for the roles. Returns them, oldest first. */
 export async function revokeSentBy(
   trx: DatabaseTransaction,
   sent: { orgId: string; invitedBy: string; keptRoles: readonly string[] },
@@ -174,10 +168,7 @@ export interface InvitationForMail {
   inviter_name: string | null;
 }
 
-/**
- * Gives an invitation awaiting its mail a token, replacing an earlier one; undefined if it is not
- * awaiting its mail.
- */
+/** Sets or replaces the token of an invitation awaiting its mail; undefined if it awaits none. */
 export async function writeInvitationToken(
   trx: DatabaseTransaction,
   invitationId: string,
@@ -209,10 +200,7 @@ export async function writeInvitationToken(
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Records that the mail with the token was sent; undefined if already recorded, or if another token
- * replaced it.
- */
+/** Records the mail with the token as sent; undefined if already recorded or token replaced. */
 export async function markSent(
   trx: DatabaseTransaction,
   invitationId: string,

@@ -1,4 +1,5 @@
-// Rows of memberships: the members of orgs and their roles. SQL only. identity.ts inserts new ones.
+// Rows of memberships: the members of orgs and their roles. SQL only; people/identity.ts inserts
+// them.
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';

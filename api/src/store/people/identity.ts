@@ -56,10 +56,7 @@ export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: st
   return await query.orderBy('membership.created_at').orderBy('org.id').execute();
 }
 
-/**
- * The first org of this installation with its first owner; undefined before the bootstrap of the
- * first start.
- */
+/** The installation's first org and its first owner; undefined before the bootstrap. */
 export async function findFirstOrg(
   db: Database,
   orgId?: string,
@@ -79,10 +76,7 @@ export async function findFirstOrg(
     .executeTakeFirst();
 }
 
-/**
- * Serialises concurrent first starts until the transaction ends. The number identifies this lock
- * alone.
- */
+/** Serialises concurrent first starts until commit. The number identifies this lock alone. */
 export async function lockBootstrap(db: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(7234918200165001)`.execute(db);
 }

@@ -27,10 +27,7 @@ export async function findPassword(db: Database, email: string): Promise<Passwor
   return row === undefined || row.passwordHash === null ? undefined : { ...row, passwordHash: row.passwordHash };
 }
 
-/**
- * True if the user's password hash is still this one (null: no password). Waits for a concurrent
- * change.
- */
+/** True if the password hash is still this one (null: none). Waits for a concurrent change. */
 export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
   // Locks the user row, as `putPassword` does: a password row to wait for may not exist yet. The
   // next statement sees the committed change.
@@ -127,10 +124,7 @@ export async function findDevice(db: Database, userCode: string): Promise<Device
     .executeTakeFirst();
 }
 
-/**
- * Decides about a waiting device. The first decision wins; returns false if the device is not
- * waiting.
- */
+/** Decides about a waiting device. The first decision wins; false if it is not waiting. */
 export async function decideDevice(
   db: Database,
   userCode: string,
@@ -147,10 +141,7 @@ export async function decideDevice(
   return decided.numUpdatedRows === 1n;
 }
 
-/**
- * Approver of a device that has not fetched the approval yet, with their password hash; undefined
- * if not approved.
- */
+/** Approver, with password hash, of a device yet to fetch the approval; undefined for none. */
 export async function findApproval(
   db: Database,
   storedDeviceCode: string,
@@ -177,10 +168,7 @@ export async function denyApprovedDevices(trx: DatabaseTransaction, userId: stri
     .execute();
 }
 
-/**
- * Retention of expired rows: a poll of an expired code, or a call with an expired token, gets the
- * reason for this long.
- */
+/** Retention of expired rows, in which requests with an expired code or token get the reason. */
 const KEPT_HOURS = 24;
 
 /** Tables with an expiry, and the expiry column. */
@@ -195,8 +183,7 @@ export type ExpiringTable = keyof typeof EXPIRING;
 export const EXPIRING_TABLES = Object.keys(EXPIRING) as ExpiringTable[];
 
 /**
- * Deletes at most `limit` rows past their retention, oldest first. Skips locked rows. Returns the
- * number deleted.
+ * Deletes at most `limit` rows past retention, oldest first, except locked ones. Returns the count.
  */
 export async function deleteExpired(db: Database, table: ExpiringTable, limit: number): Promise<number> {
   const end = sql.ref(EXPIRING[table]);

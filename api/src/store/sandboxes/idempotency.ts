@@ -39,10 +39,7 @@ export async function findIdempotencyKey(
     .executeTakeFirst();
 }
 
-/**
- * Deletes at most `limit` expired keys, oldest first. Skips locked rows. Returns the number
- * deleted.
- */
+/** Deletes at most `limit` expired keys, oldest first, except locked ones. Returns the count. */
 export async function deleteOldIdempotencyKeys(db: Database, limit: number): Promise<number> {
   const result = await sql`
     delete from idempotency_key where ctid = any(array(

@@ -1,5 +1,5 @@
-// Sandboxes as the durable work sees them: their fences, and those whose step is missing. SQL only,
-// and reads only.
+// Queries of the durable work on sandbox rows: fences, and sandboxes without their step. Read-only
+// SQL.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
@@ -41,7 +41,7 @@ export async function findFences(db: Database, sandboxIds: string[]): Promise<Ma
   return new Map(rows.map((row) => [row.id, toFence(row)]));
 }
 
-/** Sandboxes with something under way for at least `quietMs` and without a step (`kind:id:epoch`). */
+/** Sandboxes in a transition for at least `quietMs` without a step (`kind:id:epoch`). */
 export async function listUnattended(
   db: Database,
   quietMs: number,
@@ -62,8 +62,7 @@ export async function listUnattended(
 }
 
 /**
- * Awake sandboxes whose clone is pending for at least `quietMs` and without a step
- * (`clone:id:epoch`).
+ * Awake sandboxes with a clone pending for at least `quietMs` without a step (`clone:id:epoch`).
  */
 export async function listUnattendedClones(db: Database, quietMs: number, stepKind: string): Promise<string[]> {
   const rows = await db

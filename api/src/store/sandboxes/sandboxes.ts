@@ -43,10 +43,7 @@ export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): 
   return await trx.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).forUpdate().executeTakeFirst();
 }
 
-/**
- * An org's sandboxes, newest first, without deleted ones; with `endUserId`, only those tagged with
- * exactly that id.
- */
+/** An org's undeleted sandboxes, newest first; with `endUserId`, only those tagged with it. */
 export async function listSandboxes(
   db: Database,
   orgId: string,
@@ -94,7 +91,7 @@ export interface StatusChange extends SizeChange {
   wakesFrom: WakeSource | null;
   /** The step that begins resizes to the pending allocation. */
   resizing?: boolean | undefined;
-  /** Start state and reason of a wake that succeeded. */
+  /** Source of a successful wake; `reason`: why it was not the snapshot. */
   woke?: { from: WakeSource; reason: string | null } | undefined;
   /** Reservation on its host from the start of a destroy. */
   destroyHolds: SandboxRow['destroy_holds'];
@@ -102,10 +99,7 @@ export interface StatusChange extends SizeChange {
   active: boolean;
 }
 
-/**
- * Writes a status and its epoch, and notifies every replica at commit. The caller holds the row
- * lock.
- */
+/** Writes status and epoch, and notifies every replica at commit. Needs the row lock. */
 export async function writeSandboxStatus(trx: DatabaseTransaction, change: StatusChange): Promise<SandboxRow> {
   return await writeSandbox(trx, change.sandboxId, {
     status: change.status,
@@ -125,7 +119,7 @@ export async function writeSandboxStatus(trx: DatabaseTransaction, change: Statu
   });
 }
 
-/** Writes sizes and `resizing`, and notifies every replica. The caller holds the row lock. */
+/** Writes sizes and `resizing`, and notifies every replica. Needs the row lock. */
 export async function writeSandboxSize(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -134,10 +128,7 @@ export async function writeSandboxSize(
   return await writeSandbox(trx, sandboxId, { epoch: change.epoch, resizing: change.resizing, ...sizeColumns(change) });
 }
 
-/**
- * Writes the wake source of a VM that is not running and, unless absent, the reason. The caller
- * holds the row lock.
- */
+/** Writes wake source and, if given, reason of a VM that is not running. Needs the row lock. */
 export async function writeSandboxRemains(
   trx: DatabaseTransaction,
   sandboxId: string,
@@ -163,10 +154,7 @@ export async function writeRecommendation(
   return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
 }
 
-/**
- * Writes the epoch of the clone's durable step, and notifies every replica. The caller holds the
- * row lock.
- */
+/** Writes the epoch of the clone's step, and notifies every replica. Needs the row lock. */
 export async function writeCloneEpoch(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, { clone_epoch: epoch });
 }

@@ -1,13 +1,13 @@
-// Durable steps: work that outlives the process that began it. A row exists from the commit of the
-// intent until the step is done. SQL only.
+// Rows of durable steps, the work that outlives the process that began it. A row exists from the
+// commit of the intent until the step is done. SQL only.
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
 export interface NewStep {
-  /** A second step with the id of one that is not done yet is the same step. */
+  /** Unique among unfinished steps: a second step with this id is the same step. */
   id: string;
   kind: string;
-  /** The row whose org the step counts for. */
+  /** Row whose org the step counts for. */
   subject: { table: 'sandbox' | 'invitation'; id: string };
   input: object;
 }
@@ -21,15 +21,15 @@ export interface ClaimedStep {
 
 export interface Claim {
   executorId: string;
-  /** Kinds that this process knows. A newer version's steps wait for a replica of that version. */
+  /** Kinds known to this process. A newer version's steps wait for a replica of that version. */
   kinds: readonly string[];
-  /** Steps that this process runs already. */
+  /** Ids of the steps that this process is running. */
   running: readonly string[];
-  /** Steps of one org and kind that run at once in this process. */
+  /** Limit on concurrent steps per org and kind in this process. */
   perOrg: number;
-  /** Kinds without that limit. */
+  /** Kinds exempt from `perOrg`. */
   unlimitedKinds: readonly string[];
-  /** Steps of this claim. */
+  /** Limit on the steps of this claim. */
   limit: number;
 }
 
@@ -41,9 +41,9 @@ export async function insertStep(trx: DatabaseTransaction, { id, kind, subject, 
 }
 
 /**
- * Claims waiting steps: each org's first, then each org's second, and so on, oldest first among
- * equals. A step on record as this process's that it does not run was lost between its claim and
- * its start, and is claimed again. Claims of one process must not overlap.
+ * Claims waiting steps: each org's first, then each org's second, and so on; oldest first among
+ * equals. Also reclaims a step recorded as claimed but not running here, lost between claim and
+ * start. Claims of one process must not overlap.
  */
 export async function claimSteps(db: Database, claim: Claim): Promise<ClaimedStep[]> {
   const { rows } = await sql<{ id: string; kind: string; org_id: string; input: unknown }>`
@@ -69,17 +69,17 @@ export async function claimSteps(db: Database, claim: Claim): Promise<ClaimedSte
   return rows.map(({ org_id: orgId, ...row }) => ({ ...row, orgId }));
 }
 
-/** Removes a step that is done, whichever process has it on record by now. */
+/** Deletes a finished step, whichever process claims it by now. */
 export async function deleteStep(db: Database, id: string): Promise<void> {
   await db.deleteFrom('durable_step').where('id', '=', id).execute();
 }
 
-/** Makes the steps of an executor claimable. */
+/** Makes an executor's steps claimable. */
 export async function releaseSteps(db: Database, executorId: string): Promise<void> {
   await db.updateTable('durable_step').set({ claimed_by: null }).where('claimed_by', '=', executorId).execute();
 }
 
-/** Executors other than `ownId` on record as running a step. */
+/** Executors other than `ownId` recorded as running a step. */
 export async function listOtherExecutors(db: Database, ownId: string): Promise<string[]> {
   const rows = await db
     .selectFrom('durable_step')

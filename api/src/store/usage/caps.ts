@@ -38,10 +38,7 @@ export interface CappedProject {
   projectId: string;
 }
 
-/**
- * Capped projects, all or only those with awake VMs. Orgs on one of the given plans are capped by
- * the plan.
- */
+/** Capped projects, all or those with awake VMs. The given plans cap their orgs. */
 export async function listCapped(
   db: Database,
   cappedPlans: readonly string[],
@@ -87,10 +84,7 @@ export async function listCapsReached(db: Database): Promise<Map<string, CapReac
   return new Map(rows.map(({ scope_id: scopeId, ...reached }) => [scopeId, reached]));
 }
 
-/**
- * Records that the scope was at its cap at `at`. Resolves with the time of the first observation at
- * this cap.
- */
+/** Records the scope as at its cap at `at`. Resolves with the first observation at this cap. */
 export async function noteCapReached(db: Database, { scope, cap, period }: CapStanding, at: Date): Promise<Date> {
   const { rows } = await sql<{ since: Date }>`
     insert into usage_cap_reached as noted (scope_id, org_id, project_id, period_starts_at, cap_hours, since)
@@ -131,10 +125,7 @@ export async function noteCapWarning(
   return noted === 1n;
 }
 
-/**
- * Deletes at most `limit` warnings of periods that ended more than `ageDays` ago; resolves with the
- * number deleted.
- */
+/** Deletes at most `limit` warnings of periods that ended over `ageDays` ago. Returns the count. */
 export async function deleteCapWarnings(db: Database, ageDays: number, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from usage_cap_warning where ctid in (

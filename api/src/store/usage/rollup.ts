@@ -1,5 +1,6 @@
 // Rolls up closed intervals into sums. SQL only; sums.ts reads the sums, workers/usage/rollup.ts
 // drives this.
+//
 // Days of an org are cut at UTC midnights and at the org's cuts; periods at its cuts alone. Every
 // closed interval is either in the spans of both levels that contain it, or unrolled and in no sum.
 // All functions here need the org lock.
@@ -31,10 +32,7 @@ export async function listUncutOrgs(db: Database, most: number): Promise<string[
   return rows.map((row) => row.org_id);
 }
 
-/**
- * Takes the lock on the org's sums until the transaction ends; false if another transaction holds
- * it.
- */
+/** Locks the org's sums until the transaction ends; false if another transaction holds them. */
 export async function lockUsageSums(trx: DatabaseTransaction, orgId: string): Promise<boolean> {
   const { rows } = await sql<{ locked: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(${`berth:usage-sums:${orgId}`}, 0)) as locked`.execute(trx);
@@ -107,8 +105,7 @@ async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Dat
 }
 
 /**
- * Adds at most `most` unrolled intervals of the org to its sums, first closed first; resolves with
- * their number.
+ * Adds at most `most` unrolled intervals to the org's sums, first closed first. Returns the count.
  */
 export async function rollUpUsage(trx: DatabaseTransaction, orgId: string, most: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -139,10 +136,7 @@ function pieces(from: RawBuilder<unknown>): RawBuilder<unknown> {
     from ${from}`;
 }
 
-/**
- * Common table expressions that add `piece` to the sums of each `span`. A span without an end is
- * ignored.
- */
+/** CTEs that add `piece` to the sums of each `span`. A span without an end is ignored. */
 function addedParts(orgId: string): RawBuilder<unknown> {
   return sql`
     part as materialized (

@@ -1,5 +1,6 @@
 // Machine time used in a window, in whole milliseconds. SQL only; rollup.ts makes the sums read
 // here.
+//
 // Every instant counts as the millisecond that contains it. Parts of an interval therefore add up
 // to the whole wherever it is cut, and the sums agree with the intervals to the millisecond. Each
 // query is one statement, so it sees an interval either in the sums or beside them.
@@ -13,7 +14,7 @@ export interface UsageWindow {
   endUserId?: string | undefined;
   from: Date;
   to: Date;
-  /** Now by the database clock (database/clock.ts). Open intervals count up to this instant. */
+  /** Now by the database clock (store/database/clock.ts). Open intervals count up to this instant. */
   at: Date;
 }
 
@@ -37,8 +38,8 @@ export async function usedMs(db: Database, window: UsageWindow): Promise<number>
 }
 
 /**
- * Use of an org, of one of its projects, and of one end user there (or in the whole org), each as
- * in {@link usedMs}, in one snapshot.
+ * Use of an org, of one of its projects, and of one end user in that scope. Each is as in
+ * {@link usedMs}; all are of one snapshot.
  */
 export interface UsedParts {
   orgMs: number;

@@ -1,5 +1,6 @@
 // Metered machine time: one interval per stretch of time that a sandbox's VM ran in one size. SQL
 // only.
+//
 // Every instant counts as the millisecond that contains it (sums.ts), and is stored that way. An
 // interval that would end at its start ends a microsecond later, because Postgres stores no bounds
 // for an empty range. Started in the last microsecond of a millisecond, it would count as one.
