@@ -133,7 +133,7 @@ test('the depth of a snapshot is brought to 1 to 5 and never refused, unless it 
   for (const given of ['', 'x', '1.5', '3 ', '1e1', '+2', '0x2']) {
     const answer = await get('files/snapshot', { depth: given });
     assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_request'], given);
-    assert.match(answer.body.error.message, /^query\.depth must be a whole number/);
+    assert.match(answer.body.error.message, /^query\.depth must be an integer/);
   }
 });
 
