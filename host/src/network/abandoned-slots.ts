@@ -1,5 +1,5 @@
-// Finds and removes the slots of instances that are gone: whose data folder is gone or holds
-// another instance by now. For the doctor, on request only: an instance reaps its own slots itself.
+// Finds and removes slots whose data folder is gone or belongs to another instance by now. Run by
+// the doctor on request; an instance reaps its own slots itself.
 import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './slots/registry.ts';
@@ -12,13 +12,11 @@ interface AbandonedSlot {
   instanceId: string;
   dataFolder: string;
   vmId: string | null;
-  /**
-   * Processes that still run in the slot's namespace. Such a slot is not removed: end them first.
-   */
+  /** Processes that still run in the slot's namespace. The slot is removed only after they end. */
   pids: number[];
 }
 
-/** Slots of the machine that no instance will ever free. */
+/** Slots of this host that no instance will free. */
 export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
   const abandoned: AbandonedSlot[] = [];
   for (const [number, entry] of await readRegistry(registryFolder)) {
@@ -28,7 +26,7 @@ export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGIST
   return abandoned;
 }
 
-/** Removes those in which nothing runs. Resolves with what it removed. */
+/** Removes the abandoned slots without processes. Resolves with the removed slots. */
 export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
   const idle = (await findAbandonedSlots(registryFolder)).filter((slot) => slot.pids.length === 0);
   if (idle.length === 0) return [];
@@ -40,10 +38,7 @@ export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGI
   return idle;
 }
 
-/**
- * A folder without any id is somebody's who needs none: a template being built, or an instance
- * being set up.
- */
+/** A folder without an id is in use: by a template build or by an instance being set up. */
 async function isGone({ dataFolder, instanceId }: SlotEntry): Promise<boolean> {
   const owner = (await textOrNull(join(dataFolder, 'instance-id')))?.trim();
   return owner === undefined ? !(await isThere(dataFolder)) : owner !== instanceId;
@@ -72,7 +67,7 @@ async function processesIn(namespacePath: string): Promise<number[]> {
     try {
       if ((await readlink(`/proc/${name}/ns/net`)) === `net:[${inode}]`) pids.push(Number(name));
     } catch (error) {
-      // It ended in between, or has more rights than this process, which no VM has.
+      // The process exited meanwhile, or has more rights than this one, which no VM has.
       if (!['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     }
   }

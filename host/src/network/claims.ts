@@ -1,5 +1,5 @@
-// Which network slot each VM has, from the claim to the end: on record before anything runs in it,
-// given back when nothing does any more. Knows no QEMU.
+// The network slot of each VM: recorded before anything runs in it, released when nothing does any
+// more. Independent of QEMU.
 import { messageOf } from '../vm/host-error.ts';
 import type { DriverState } from '../vm/driver.ts';
 import { createNetwork } from './network.ts';
@@ -8,20 +8,18 @@ import { DEFAULT_REGISTRY_FOLDER, readRegistry } from './slots/registry.ts';
 import { parseGuestCidr, slotOf, type Network, type Slot } from './slots/slot.ts';
 import { endSlotProcesses } from './slots/slot-processes.ts';
 
-/** The part of a VM's record that names its slot. */
 interface SlotHolder extends DriverState {
   vmId: string;
-  /** Null: the VM has no slot. */
+  /** Null if the VM has no slot. */
   slot: number | null;
 }
 
-/** A slot, and the record that names it. */
+/** A slot and the record that names it. */
 export interface ClaimedSlot<State extends SlotHolder> {
   slot: Slot;
   state: State;
 }
 
-/** Whose slot it is to be. */
 interface Claimant {
   saveState: (state: DriverState) => Promise<void>;
   signal: AbortSignal;
@@ -31,7 +29,7 @@ export class Claims {
   readonly #options: NetworkOptions;
   readonly #warn: (message: string, data: object) => void;
   readonly #network: Network;
-  /** Slots that VMs have left and that are not given back yet: no record names them any more. */
+  /** Slots left by VMs but not yet released, keyed by VM id. No record names them any more. */
   readonly #left = new Map<string, number>();
   readonly #freeing = new Map<string, Promise<void>>();
 
@@ -41,15 +39,12 @@ export class Claims {
     this.#network = createNetwork(options);
   }
 
-  /** As {@link Network.prepare}. */
+  /** See {@link Network.prepare}. */
   prepare(): Promise<string[]> {
     return this.#network.prepare();
   }
 
-  /**
-   * The claim is in the record, durably, when this resolves; a claim that could not be recorded is
-   * given back.
-   */
+  /** Resolves once the claim is durable in the record. Releases a claim that cannot be recorded. */
   async claim<State extends SlotHolder>({ saveState, signal }: Claimant, state: State): Promise<ClaimedSlot<State>> {
     await this.free({ vmId: state.vmId, slot: null });
     const slot = await this.#network.claim(state.vmId, signal);
@@ -64,8 +59,7 @@ export class Claims {
   }
 
   /**
-   * As {@link claim}, for `work`: when that rejects, what runs in the slot is ended and the slot
-   * given back.
+   * Runs `work` with a {@link claim}. If `work` rejects, ends the slot's processes and releases it.
    */
   async claimFor<State extends SlotHolder, T>(
     claimant: Claimant,
@@ -81,18 +75,17 @@ export class Claims {
     }
   }
 
-  /** As {@link Network.adopt}. */
+  /** See {@link Network.adopt}. */
   adopt(number: number): Promise<Slot> {
     return this.#network.adopt(number);
   }
 
-  /** Everything that follows from a slot's number. */
   slotOf(number: number): Slot {
     return slotOf(parseGuestCidr(this.#options.cidr), number);
   }
 
   /**
-   * Ends what runs in the VM's slot, also in one that it left before, and gives it back.
+   * Ends all processes in the VM's slot and in a slot it left before, and releases both.
    * Idempotent.
    */
   async free({ vmId, slot }: SlotHolder): Promise<void> {
@@ -105,10 +98,9 @@ export class Claims {
   }
 
   /**
-   * As {@link free}, after the VM's process has ended, but nobody waits for it: it takes as long as
-   * all the rest of a sleep. The VM's next claim does, its destroy, and whoever reaps. What fails
-   * is tried again there; the registry names the VM until then, and the next daemon reaps what no
-   * record names.
+   * Frees the slot in the background after the VM's process exited; freeing takes as long as the
+   * rest of a sleep. The VM's next claim, its destroy and a reap wait for it and retry a failure.
+   * The registry names the VM until then; the next daemon reaps what no record names.
    */
   freeSoon({ vmId, slot }: SlotHolder): void {
     if (slot === null) return;
@@ -125,8 +117,8 @@ export class Claims {
   }
 
   /**
-   * Ends what this instance runs on the machine for VMs that are not known, and gives their slots
-   * back. Resolves with a sentence for each.
+   * Ends this instance's processes of unknown VMs and releases their slots. Resolves with one
+   * sentence per VM.
    */
   async reap(known: ReadonlySet<string>): Promise<string[]> {
     await this.#freed();
@@ -143,7 +135,7 @@ export class Claims {
     return [...reaped, ...(await this.#network.reap(kept))];
   }
 
-  /** Slots that are claimed stay. */
+  /** Keeps claimed slots. */
   async close(): Promise<void> {
     await this.#freed();
     await this.#network.close();
@@ -154,7 +146,7 @@ export class Claims {
   }
 
   async #giveBack(vmId: string, number: number): Promise<void> {
-    // A slot that was released may be another VM's by now.
+    // A released slot may belong to another VM by now.
     if ((await this.#registry()).get(number)?.vmId === vmId) {
       await endSlotProcesses(this.slotOf(number));
       await this.#network.release(number);

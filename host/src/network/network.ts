@@ -1,6 +1,6 @@
-// The slots of one instance: a few ready ahead of time, handed out without starting a process,
-// taken back, adopted and reaped. Owns who holds which slot. What a slot is made of is the maker's
-// business, what the machine remembers is the registry's.
+// The slot pool of one instance: keeps idle slots ready, so that a claim starts no process; releases,
+// adopts and reaps slots. Owns the assignment of slots; slot-maker.ts makes them, the registry records
+// them on the host.
 //
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade
@@ -21,21 +21,21 @@ import { Upstreams } from './dns/upstreams.ts';
 
 const DEFAULT_IDLE_SLOTS = 8;
 
-/** Slots made or unmade by one script: many save processes, few are ready sooner. */
+/** Slots made or unmade by one script: larger batches save processes but deliver later. */
 const BATCH_SLOTS = 8;
 
 /**
- * Making slots costs a processor what the VM that was just given one needs now: while half of them
- * are there, it waits for a quiet moment.
+ * Quiet time before a refill while at least half of the idle slots remain: making slots takes CPU
+ * time that a starting VM needs.
  */
 const QUIET_MS = 2_000;
 
-/** Pause after a failed making, when nobody waits for a slot; doubled each time. */
+/** Back-off after a failed make when no caller waits; doubles each time. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * The network of one instance. Throws {@link NetworkError} when the options make no sense; touches
+ * Makes the network of one instance. Throws {@link NetworkError} for invalid options; changes
  * nothing before `prepare`.
  */
 export function createNetwork(options: NetworkOptions): Network {
@@ -58,14 +58,14 @@ class SlotPool implements Network {
   readonly #idle: Slot[] = [];
   readonly #claimed = new Map<number, { slot: Slot; vmId: string }>();
   readonly #waiters: Waiter[] = [];
-  /** Slots to be unmade: those whose turn has not come, and all that are not gone yet. */
+  /** Slots to be unmade, queued or in progress. */
   readonly #doomed = new Set<number>();
   readonly #unmaking = new Map<number, PromiseWithResolvers<void>>();
   #work: Promise<void> | null = null;
   #failure: unknown = null;
   #pauseMs = 0;
   #pause: NodeJS.Timeout | null = null;
-  /** No number was free when last tried. */
+  /** True if the last try found no free number. */
   #exhausted = false;
   #closed = false;
 
@@ -101,8 +101,8 @@ class SlotPool implements Network {
     for (const held of this.#claimed.values()) if (held.vmId === vmId) return held.slot;
     const idle = this.#idle.shift();
     const slot = idle ?? (await this.#wait(vmId, signal));
-    // Held from here on, so that neither a reap nor a refill takes it for an idle one while its
-    // entry is being written.
+    // Reserve now: neither a reap nor a refill may take the slot for idle while its entry is
+    // written.
     this.#claimed.set(slot.number, { slot, vmId });
     this.#refillSoon();
     try {
@@ -133,7 +133,7 @@ class SlotPool implements Network {
   async release(number: number): Promise<void> {
     const under = this.#unmaking.get(number);
     if (under) return under.promise;
-    // Idle or being made: nobody was given it.
+    // Idle or being made, not claimed.
     if (this.#maker.has(number) && !this.#claimed.has(number)) return;
     const entry = await readEntry(this.#registryFolder, number);
     if (entry?.instanceId !== this.#options.instanceId) return;
@@ -170,7 +170,7 @@ class SlotPool implements Network {
     };
     signal.addEventListener('abort', giveUp, { once: true });
     this.#waiters.push(waiter);
-    // Whatever went wrong before: somebody waits now, so it is tried again now.
+    // A caller waits now, so retry at once after an earlier failure.
     this.#exhausted = false;
     this.#endPause();
     void this.#toil();
@@ -189,8 +189,8 @@ class SlotPool implements Network {
   }
 
   /**
-   * Does all there is to do, one script at a time. Never rejects: whoever waits for a part of it is
-   * told there.
+   * Does all pending work, one script at a time. Never rejects; callers learn of failures through
+   * their own promises.
    */
   #toil(): Promise<void> {
     this.#work ??= this.#doAll().finally(() => {
@@ -211,7 +211,6 @@ class SlotPool implements Network {
     return this.#doomed.size > 0 || this.#wanted() > 0;
   }
 
-  /** How many slots are to be made now. */
   #wanted(): number {
     if (this.#closed || this.#exhausted || this.#pause) return 0;
     return Math.max(0, this.#idleTarget + this.#waiters.length - this.#idle.length);
@@ -274,7 +273,7 @@ class SlotPool implements Network {
       for (const number of numbers) this.#settle(number, null);
     } catch (error) {
       if (numbers.length === 1) return this.#settle(numbers[0] as number, error);
-      // One that resists must not keep the others.
+      // One failing slot must not block the others.
       for (const number of numbers) {
         await this.#maker.unmake([number]).then(
           () => this.#settle(number, null),

@@ -1,6 +1,5 @@
-// What the doctor asks about the network before a daemon starts: rights, kernel features, address
-// conflicts, firewalls of others. Changes nothing on the machine: what must be tried is tried in a
-// namespace of its own that ends with the check.
+// Network checks of the doctor before a daemon starts: rights, kernel features, address conflicts,
+// other firewalls. Changes nothing on the host: trials run in a throw-away namespace.
 import { access, constants } from 'node:fs/promises';
 import { z } from 'zod';
 import { ROOT_TABLE } from './slots/firewall.ts';
@@ -16,7 +15,7 @@ import {
 } from './slots/slot.ts';
 import type { GuestCidr } from './slots/slot.ts';
 
-/** Something that keeps guests from a network, and how to mend it. */
+/** A fault that prevents guest networking, and its remedy. */
 export interface NetworkFault {
   message: string;
   remedy: string;
@@ -25,8 +24,8 @@ export interface NetworkFault {
 const TOOLS = ['ip', 'nft', 'nsenter', 'unshare', 'flock', 'setpriv'];
 
 /**
- * Whether this process can make slots: it makes one, with its firewalls, where nobody sees it.
- * Empty: all is well.
+ * Checks that this process can make slots, by making one with its firewalls in a private namespace.
+ * Empty if it can.
  */
 export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> {
   if (process.getuid?.() !== 0) {
@@ -75,8 +74,8 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
 const routes = z.array(z.object({ dst: z.string(), dev: z.string().optional() }));
 
 /**
- * Whether the machine already uses addresses of the guest network, other instances' slots aside.
- * Empty: it does not.
+ * Finds addresses of the guest network that the host already uses, except by other instances'
+ * slots. Empty if none.
  */
 export async function checkGuestCidr(text: string): Promise<NetworkFault[]> {
   const cidr = parseGuestCidr(text);
@@ -114,9 +113,9 @@ const OTHERS_HOOKS: Record<string, string> = {
 };
 
 /**
- * Firewalls of others that drop what they do not know (Docker's forward chain, ufw, firewalld):
- * every table has a say, and no rule of ours overrules theirs. Empty: none is seen. Rules that some
- * iptables keep outside of nftables are not seen.
+ * Finds other firewalls that drop unknown traffic (Docker's forward chain, ufw, firewalld): every
+ * table can drop, and our rules cannot overrule theirs. Empty if none is seen. Misses rules that
+ * some iptables versions keep outside of nftables.
  */
 export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
   const listing = chains.parse(JSON.parse(await runTool('Listing the firewalls', ['nft', '-j', 'list', 'chains'])));
@@ -150,7 +149,7 @@ function remedyFor(chain: { family: string; table: string; name: string; hook?: 
   return `Accept what comes from and goes back to the slots: ${rules.map((rule) => `${where} ${rule}`).join('; ')}`;
 }
 
-/** Routes to blocks larger than this are ways out, not networks of somebody's. */
+/** Shorter prefixes are routes to the outside, not networks in use. */
 const BROADEST_CLAIM = 8;
 
 function overlaps(cidr: GuestCidr, destination: string): boolean {
@@ -158,14 +157,14 @@ function overlaps(cidr: GuestCidr, destination: string): boolean {
   if (!match) return false;
   const first = match.slice(1, 5).reduce((sum, octet) => sum * 256 + Number(octet), 0);
   const last = first + 2 ** (32 - Number(match[5] ?? 32)) - 1;
-  // A default route, also when written as two halves, claims no address for itself.
+  // A default route, also as two halves, claims no addresses.
   if (Number(match[5] ?? 32) < BROADEST_CLAIM) return false;
   return first <= cidr.firstAddress + 2 ** (32 - cidr.prefixLength) - 1 && last >= cidr.firstAddress;
 }
 
 /**
- * Whether a route is that of the slot whose veth it names: then the number, and so the addresses,
- * are entered in the registry.
+ * True if the route belongs to the slot of the veth it names: the registry already holds that
+ * number and so its addresses.
  */
 function isSlotRoute(cidr: GuestCidr, destination: string, device: string): boolean {
   const number = Number(new RegExp(`^${HOST_VETH_PREFIX}(\\d+)$`).exec(device)?.[1] ?? Number.NaN);

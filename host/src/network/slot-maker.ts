@@ -1,10 +1,10 @@
-// Makes and unmakes slots on the machine: registry entry, kernel objects, DNS listener, in the
-// order that survives a kill at any moment.
+// Makes and unmakes slots on the host: registry entry, kernel objects, DNS listener, in an order that
+// survives a kill at any moment.
 //
 //   make:    entry -> namespace, veth, TAP, rules (one script) -> listener
 //   unmake:  listener -> namespace, veth (one script) -> entry
 //
-// Knows which slots are its own; which of them are idle or claimed is the pool's business.
+// Tracks its own slots; network.ts tracks which of them are idle or claimed.
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runMachineScript } from './slots/machine-script.ts';
@@ -15,7 +15,7 @@ import { makeScript, removeRootRulesScript, unmakeScript } from './slots/slot-sc
 import { NetworkError, hostVethName, slotOf } from './slots/slot.ts';
 import type { GuestCidr, Slot } from './slots/slot.ts';
 
-/** File in the registry's folder that says what was changed on the machine. */
+/** File in the registry folder that lists the changes made to the host. */
 const CHANGES_FILE = '.machine-changes';
 
 const FORWARDING_CHANGE = 'net.ipv4.ip_forward was 0 and is 1 now: guests reach the internet through this machine.';
@@ -31,14 +31,13 @@ interface SlotMakerOptions {
 export class SlotMaker {
   readonly #options: SlotMakerOptions;
   /**
-   * Slots this object has entered or taken over, and not unmade; with the listener once there is
+   * Slots entered or taken over by this object and not unmade; the listener is null until there is
    * one.
    */
   readonly #own = new Map<number, ServedGuest | null>();
   /**
-   * Where the search for a free number goes on. It goes round: the machine's connection tracking
-   * may remember flows of a number for days, so a number rests as long as it can. Random at first,
-   * for the same reason.
+   * Start of the next search for a free number. Starts at random and goes round, so that a number
+   * rests as long as possible: connection tracking may remember its flows for days.
    */
   #next: number;
 
@@ -48,7 +47,7 @@ export class SlotMaker {
   }
 
   /**
-   * Whether this object has the slot, be it half made. Other slots of the instance were left by an
+   * True for this object's slots, also half-made ones. The instance's other slots were left by an
    * earlier daemon.
    */
   has(number: number): boolean {
@@ -56,16 +55,15 @@ export class SlotMaker {
   }
 
   /**
-   * Brings forwarding and the shared rules of the root namespace up to date. Resolves with what was
-   * changed, as {@link make} does.
+   * Enables forwarding and loads the shared rules of the root namespace. Resolves with the changes,
+   * like {@link make}.
    */
   prepareMachine(): Promise<string[]> {
     return this.#applyMakeScript([]);
   }
 
   /**
-   * Makes up to `count` slots, fewer when no more numbers are free, none when none is. On failure
-   * nothing is left of them.
+   * Makes up to `count` slots: fewer, or none, if numbers run out. A failure leaves nothing behind.
    */
   async make(count: number): Promise<{ slots: Slot[]; changes: string[] }> {
     const numbers: number[] = [];
@@ -74,8 +72,8 @@ export class SlotMaker {
       const slots = numbers.map((number) => slotOf(this.#options.cidr, number));
       if (slots.length === 0) return { slots, changes: [] };
       const changes = await this.#applyMakeScript(slots);
-      // All to their end: a listener that came up after its slot was unmade would be nobody's, and
-      // hold the address for as long as the daemon lives.
+      // Await all: a listener that came up after its slot was unmade would hold the address for the
+      // daemon's lifetime.
       const served = await Promise.allSettled(slots.map((slot) => this.serve(slot)));
       const failed = served.find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
@@ -87,8 +85,8 @@ export class SlotMaker {
   }
 
   /**
-   * Unmakes slots this instance has entered, from any half-made state. On failure their entries
-   * stay, for the next try.
+   * Unmakes slots entered by this instance, from any half-made state. On failure their entries stay
+   * for a retry.
    */
   async unmake(numbers: readonly number[]): Promise<void> {
     if (numbers.length === 0) return;
@@ -97,14 +95,14 @@ export class SlotMaker {
       await unmakeSlots(this.#options.registryFolder, numbers);
     } finally {
       for (const number of numbers) {
-        // Once more: one that was being adopted may have got its listener meanwhile.
+        // Again: an adoption may have added a listener meanwhile.
         this.stopServing(number);
         this.#own.delete(number);
       }
     }
   }
 
-  /** Listens for the questions of a slot's guest, unless it does already. */
+  /** Listens for DNS questions of the slot's guest. Idempotent. */
   async serve(slot: Slot): Promise<void> {
     if (this.#own.get(slot.number)) return;
     try {
@@ -121,18 +119,12 @@ export class SlotMaker {
     if (this.#own.has(number)) this.#own.set(number, null);
   }
 
-  /**
-   * Takes the shared rules of the root namespace away when no instance on the machine has a slot
-   * any more.
-   */
+  /** Removes the shared rules of the root namespace once no instance on the host has a slot. */
   async removeRootRules(): Promise<void> {
     await this.#run('Removing the firewall of the root namespace', removeRootRulesScript(this.#options.registryFolder));
   }
 
-  /**
-   * The names of a slot that are missing on the machine; empty when it is whole as far as names
-   * tell.
-   */
+  /** Names of the slot's missing namespace and devices; empty if all exist. */
   async missingParts(slot: Slot): Promise<string[]> {
     const missing: string[] = [];
     if (!(await isThere(slot.namespacePath))) missing.push(`namespace ${slot.namespace}`);
@@ -141,9 +133,8 @@ export class SlotMaker {
   }
 
   /**
-   * Takes up to `count` free numbers: no instance has entered them, and nobody who keeps no
-   * registry uses their names. `entered` has each from the moment it is taken, so that the caller
-   * can give them back when a later one fails.
+   * Takes up to `count` numbers with no registry entry and no existing kernel objects of that name.
+   * Adds each to `entered` at once, so that the caller can release them if a later one fails.
    */
   async #enter(count: number, entered: number[]): Promise<void> {
     const { cidr, registryFolder, instanceId, dataFolder } = this.#options;
@@ -155,7 +146,7 @@ export class SlotMaker {
       this.#next = (this.#next + 1) % cidr.slotCount;
       if (taken.has(number) || devices.has(hostVethName(number))) continue;
       if (await isThere(slotOf(cidr, number).namespacePath)) continue;
-      // Its own before the entry can be seen: a reap that reads the registry now must know it.
+      // Own it before the entry is visible: a concurrent reap must know it.
       this.#own.set(number, null);
       const won = await enterSlot(registryFolder, number, entry).catch((error: unknown) => {
         this.#own.delete(number);
@@ -182,8 +173,8 @@ export class SlotMaker {
 }
 
 /**
- * Unmakes slots whoever made them, and then removes their entries. Rejects with {@link
- * NetworkError} when something is still there.
+ * Unmakes slots of any owner, then removes their entries. Rejects with {@link NetworkError} if
+ * something remains.
  */
 export async function unmakeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
@@ -192,7 +183,6 @@ export async function unmakeSlots(registryFolder: string, numbers: readonly numb
   for (const number of numbers) await removeEntry(registryFolder, number);
 }
 
-/** Whether the path exists. */
 export async function isThere(path: string): Promise<boolean> {
   try {
     await access(path);
@@ -203,7 +193,6 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** Names of the network devices in the daemon's own namespace. */
 async function networkDevices(): Promise<Set<string>> {
   const lines = (await readFile('/proc/self/net/dev', 'utf8')).split('\n').slice(2);
   return new Set(lines.map((line) => line.split(':')[0]?.trim() ?? ''));

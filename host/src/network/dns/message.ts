@@ -1,19 +1,15 @@
-// The little of DNS's wire format that a relay must read: header and question. Reads bytes of
-// guests and of name servers, trusts neither. Pure; whatever the bytes, nothing here throws or
-// reads outside of them.
+// Minimal DNS wire format for a relay: header and question. Trusts neither guests nor name servers.
+// Pure; never throws or reads out of bounds, whatever the input.
 
 const HEADER_BYTES = 12;
 
-/** Longest question a guest may send: a name, and room for EDNS options. */
+/** Query size limit: a name, plus room for EDNS options. */
 export const QUERY_MAX_BYTES = 4_096;
 
-/** Size of a UDP answer that a guest without EDNS takes. */
+/** UDP response size limit for a guest without EDNS. */
 const PLAIN_UDP_BYTES = 512;
 
-/**
- * Longest UDP answer that is passed on, whatever the guest says it takes; a longer one is fetched
- * by TCP.
- */
+/** Limit for relayed UDP responses, whatever the guest advertises. Longer ones need TCP. */
 const UDP_ANSWER_MAX_BYTES = 4_096;
 
 const TYPE_OPT = 41;
@@ -30,26 +26,18 @@ const OPCODE_MASK = 0x7800;
 
 export const RCODE = { formatError: 1, serverFailure: 2, notImplemented: 4, refused: 5 } as const;
 
-/** One question as a guest sent it. */
 export interface Query {
   bytes: Buffer;
   id: number;
-  /** End of the question section within `bytes`. */
   questionEnd: number;
-  /** Longest UDP answer the guest takes, in bytes. */
+  /** Longest UDP response that the guest accepts, in bytes. */
   udpAnswerBytes: number;
 }
 
-/**
- * What to do with bytes that came from a guest: relay them, answer with an error, or nothing at
- * all.
- */
+/** Handling of a guest's message: relay it, return an error response, or drop it. */
 type ReadQuery = { relay: Query } | { answer: Buffer } | 'drop';
 
-/**
- * Reads one message of a guest. Answers to questions nobody asked, and what is too short to answer,
- * are dropped.
- */
+/** Parses a guest's message. Drops responses, and messages too short to answer. */
 export function readQuery(bytes: Buffer): ReadQuery {
   if (bytes.length < HEADER_BYTES || bytes.length > QUERY_MAX_BYTES) return 'drop';
   const flags = bytes.readUInt16BE(2);
@@ -62,7 +50,7 @@ export function readQuery(bytes: Buffer): ReadQuery {
     return { answer: failure(bytes, HEADER_BYTES, RCODE.formatError) };
   const type = bytes.readUInt16BE(questionEnd - 4);
   const dnsClass = bytes.readUInt16BE(questionEnd - 2);
-  // Zone transfers, and questions about the name server itself.
+  // Refuse zone transfers and questions about the name server itself.
   if (type === TYPE_AXFR || type === TYPE_IXFR || (dnsClass !== CLASS_INTERNET && dnsClass !== CLASS_ANY))
     return { answer: failure(bytes, questionEnd, RCODE.refused) };
 
@@ -71,7 +59,7 @@ export function readQuery(bytes: Buffer): ReadQuery {
   };
 }
 
-/** The question again, under another id, for a name server. */
+/** A copy of the question under another id, for a name server. */
 export function withId(message: Buffer, id: number): Buffer {
   const copy = Buffer.from(message);
   copy.writeUInt16BE(id, 0);
@@ -79,16 +67,15 @@ export function withId(message: Buffer, id: number): Buffer {
 }
 
 /**
- * Whether a name server's bytes are an answer to the query under this id. Letters' case may differ:
- * some servers change it.
+ * Checks that a name server's bytes respond to the query under this id. Case may differ: some
+ * servers change it.
  */
 export function answers(message: Buffer, query: Query, id: number): boolean {
   if (message.length < HEADER_BYTES || message.readUInt16BE(0) !== id) return false;
   const flags = message.readUInt16BE(2);
   if (!(flags & FLAG_ANSWER) || flags & OPCODE_MASK) return false;
   const questions = message.readUInt16BE(4);
-  // A server that could not read the question may leave it out; then only the error itself is
-  // believed.
+  // A server that could not parse the question may omit it; accept only an error then.
   if (questions === 0) return message.length === HEADER_BYTES && rcodeOf(message) !== 0;
   if (questions !== 1 || message.length < query.questionEnd) return false;
   return lowerCase(message, query.questionEnd) === lowerCase(query.bytes, query.questionEnd);
@@ -98,14 +85,14 @@ export function rcodeOf(message: Buffer): number {
   return message.readUInt16BE(2) & 0x000f;
 }
 
-/** The answer for a guest whose question could not be answered. */
+/** SERVFAIL response for a question that got no response. */
 export function serverFailure(query: Query): Buffer {
   return failure(query.bytes, query.questionEnd, RCODE.serverFailure);
 }
 
 /**
- * A name server's answer as the guest gets it by UDP: with the guest's id; cut to header and
- * question where it is too long.
+ * A name server's response as sent to the guest by UDP: with the guest's id, truncated to header
+ * and question if too long.
  */
 export function udpAnswer(message: Buffer, query: Query): Buffer {
   if (message.length <= query.udpAnswerBytes) return withId(message, query.id);
@@ -132,7 +119,7 @@ function endOfQuestion(bytes: Buffer): number | null {
   return nameEnd === null || nameEnd + 4 > bytes.length ? null : nameEnd + 4;
 }
 
-/** A name in a question has no compression pointers: there is nothing before it to point at. */
+/** Names in a question have no compression pointers: nothing precedes them. */
 function endOfName(bytes: Buffer, start: number): number | null {
   let offset = start;
   for (;;) {
@@ -145,8 +132,8 @@ function endOfName(bytes: Buffer, start: number): number | null {
 }
 
 /**
- * What the EDNS record says, when it is the first record after the question, where every resolver
- * library puts it.
+ * UDP size from the EDNS record, if it is the first record after the question. Every resolver
+ * library puts it there.
  */
 function udpAnswerBytes(bytes: Buffer, questionEnd: number): number {
   const isEdns = bytes.readUInt16BE(10) > 0 && bytes.length >= questionEnd + 11 && bytes[questionEnd] === 0;

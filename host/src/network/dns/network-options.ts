@@ -1,28 +1,22 @@
-// What a host daemon says about its network when it makes one (see `network.ts`). Holds no state.
+// Options of a host daemon's network (see `network.ts`).
 
 export interface NetworkOptions {
-  /** The instance's id: 8 characters a-z2-7. */
+  /** Instance id: 8 characters a-z2-7. */
   instanceId: string;
   /**
-   * The instance's data folder: written beside each slot, so that a doctor can tell whose slots
-   * nobody will ever free.
+   * The instance's data folder, recorded with each slot so that the doctor can find abandoned
+   * slots.
    */
   dataFolder: string;
   /** BERTH_GUEST_CIDR. */
   cidr: string;
-  /**
-   * The machine's registry of slots; default /run/berth/slots. Instances that share a machine must
-   * share it.
-   */
+  /** The host's slot registry; default /run/berth/slots. All instances on a host must share it. */
   registryFolder?: string;
-  /** Idle slots kept ready; default 8. */
+  /** Number of idle slots kept ready; default 8. */
   idleSlots?: number;
-  /**
-   * Where the guests' DNS questions go; default: the name servers of /etc/resolv.conf, read again
-   * when it changes.
-   */
+  /** Name servers for guests; default: those of /etc/resolv.conf, read again when it changes. */
   upstreams?: UpstreamSource;
-  /** Told of what happens in the background and nobody waits for. */
+  /** Receives background events that no caller awaits. */
   log?: (event: NetworkLogEvent) => void;
 }
 

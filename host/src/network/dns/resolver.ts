@@ -1,6 +1,5 @@
-// The guests' DNS resolver: a relay to the machine's name servers, with a listener of its own on
-// the host's end of each slot's veth pair. One guest's listener, bounds and packet queue are its
-// own; nothing a guest sends is remembered after its answer.
+// DNS resolver of the guests: relays to the host's name servers, with one listener on the host end
+// of each slot's veth pair. Listener, limits and packet queue are per guest. Caches nothing.
 import { createSocket } from 'node:dgram';
 import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
@@ -15,23 +14,22 @@ import type { Upstreams } from './upstreams.ts';
 
 export const RESOLVER_LIMITS = {
   /**
-   * Questions under way: of one guest, and of all. One guest has at most half as many as are free,
-   * so that however many guests fill their share there is one for the next, and always `assured`.
-   * One more is dropped; the guest's own resolver asks again.
+   * In-flight questions, per guest and in all. A guest may use at most half of the free ones, and
+   * always `assured`, so that a new guest finds room however many guests use their share. Excess
+   * questions are dropped; the guest's own resolver retries.
    */
   perGuest: 128,
   inAll: 1_024,
   assured: 4,
-  /** Questions a second of one guest, and how many at once after silence. */
+  /** Questions per second of one guest, and its burst. */
   questionsPerSecond: 200,
   questionBurst: 400,
   connectionsPerGuest: 16,
   connectionIdleMs: 10_000,
 } as const;
 
-/** A guest that is being served. */
 export interface ServedGuest {
-  /** Ends its listeners, connections and questions under way. */
+  /** Closes its listeners, connections and in-flight questions. */
   close(): void;
 }
 
@@ -43,10 +41,7 @@ export class Resolver {
     this.#upstreams = upstreams;
   }
 
-  /**
-   * Begins to answer the guest whose host's end has this address. Rejects when it cannot listen
-   * there.
-   */
+  /** Serves the guest whose slot has this host address. Rejects if it cannot listen there. */
   async serve(address: string): Promise<ServedGuest> {
     const guest = new Guest((mine, query, ask, signal) => this.#ask(mine, query, ask, signal));
     try {
@@ -59,8 +54,8 @@ export class Resolver {
   }
 
   /**
-   * The answer under the server's id; null when there is none; `busy` when the guest, which has
-   * `mine` under way, has its share.
+   * The response under the server's id; null if there is none; `busy` if the guest, with `mine`
+   * questions in flight, has used its share.
    */
   async #ask(mine: number, query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
     const { perGuest, inAll, assured } = RESOLVER_LIMITS;
@@ -96,12 +91,12 @@ class Guest implements ServedGuest {
     await once(this.#udp, 'listening');
     this.#tcp.listen({ host: address, port: RESOLVER_PORT });
     await once(this.#tcp, 'listening');
-    // From now on an error is one of a single packet or connection (a guest that is gone, for
-    // example) and ends nothing.
+    // From here on an error concerns a single packet or connection (for example of a destroyed
+    // guest) and closes nothing.
     this.#udp.on('error', () => undefined);
     this.#tcp.on('error', () => undefined);
     this.#udp.on('message', (bytes, from) => void this.#serveDatagram(bytes, from.port, from.address));
-    // Neither keeps a daemon alive that has nothing else to do.
+    // Neither socket keeps an otherwise idle daemon alive.
     this.#udp.unref();
     this.#tcp.unref();
   }
@@ -115,7 +110,7 @@ class Guest implements ServedGuest {
   }
 
   async #serveDatagram(bytes: Buffer, port: number, address: string): Promise<void> {
-    // No answer can go to port 0, and Node throws at who tries.
+    // Port 0 cannot receive a response, and Node throws when sending to it.
     if (!this.#rate.take() || port === 0) return;
     const read = readQuery(bytes);
     if (read === 'drop') return;
@@ -124,10 +119,7 @@ class Guest implements ServedGuest {
       this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
   }
 
-  /**
-   * Questions of one connection are answered one after another; the guest's next one waits in its
-   * own socket.
-   */
+  /** Serves the questions of one connection in sequence; the next waits in the guest's socket. */
   async #serveConnection(connection: Socket): Promise<void> {
     this.#connections.add(connection);
     connection.on('close', () => this.#connections.delete(connection));
@@ -149,12 +141,12 @@ class Guest implements ServedGuest {
       }
       connection.end();
     } catch (error) {
-      // The guest broke off, stayed silent, or is gone: nobody else is concerned.
+      // The guest reset, idled out or is gone; no other guest is affected.
       connection.destroy(error as Error);
     }
   }
 
-  /** Null: the connection is not worth keeping. */
+  /** Null: close the connection. */
   async #answerFrame(bytes: Buffer): Promise<Buffer | null> {
     if (!this.#rate.take()) return null;
     const read = readQuery(bytes);
@@ -165,8 +157,8 @@ class Guest implements ServedGuest {
   }
 
   /**
-   * An answer under any id, the failure included; null when the question is dropped because too
-   * many are under way.
+   * A response under any id, SERVFAIL included; null if the question is dropped because too many
+   * are in flight.
    */
   async #answer(query: Query, ask: Ask): Promise<Buffer | null> {
     const mine = this.#underWay;

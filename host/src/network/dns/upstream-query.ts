@@ -1,6 +1,5 @@
-// Asks name servers one question of a guest: by UDP or TCP, one server after another, within one
-// deadline. Every try has a socket of its own, so a random source port, and a random id. Keeps
-// nothing between questions.
+// Sends one guest question to the name servers in turn, by UDP or TCP, within one deadline. Each
+// attempt has its own socket, so a random source port, and a random id. Stateless.
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
@@ -8,28 +7,28 @@ import { RCODE, answers, rcodeOf, withId } from './message.ts';
 import type { Query } from './message.ts';
 import type { NameServer } from './network-options.ts';
 
-/** Time for all tries of one question. A guest's own resolver gives up after 5 s. */
+/** Deadline for all attempts of one question. A guest's own resolver gives up after 5 s. */
 const QUESTION_DEADLINE_MS = 4_500;
 const UDP_TRY_MS = 1_500;
 const UDP_TRIES = 3;
 
-/** Answers with which a server says that another one should be asked. */
+/** Response codes after which the next server is queried. */
 const ASK_ANOTHER: readonly number[] = [RCODE.serverFailure, RCODE.notImplemented, RCODE.refused];
 
 export type Ask = (query: Query, servers: readonly NameServer[], signal: AbortSignal) => Promise<Buffer | null>;
 
 /**
- * Asks by UDP, each server at least once in turn. Resolves with the answer under the server's id,
- * null when there is none.
+ * Queries by UDP, each server at least once in turn. Resolves with the response under the server's
+ * id, or null.
  */
 export const askByUdp: Ask = (query, servers, signal) =>
   askInTurn({ query, servers, signal, tries: Math.max(UDP_TRIES, servers.length), tryMs: UDP_TRY_MS, ask: tryUdp });
 
-/** The same by TCP, each server once. */
+/** Queries by TCP, each server once. */
 export const askByTcp: Ask = (query, servers, signal) =>
   askInTurn({ query, servers, signal, tries: servers.length, tryMs: QUESTION_DEADLINE_MS, ask: tryTcp });
 
-/** One try: the answer, or null when there is none within `ms` or the signal aborts. */
+/** One attempt: the response, or null on timeout (`ms`) or abort. */
 type Try = (query: Query, server: NameServer, ms: number, signal: AbortSignal) => Promise<Buffer | null>;
 
 interface Turn {
@@ -59,7 +58,7 @@ async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): P
 }
 
 /**
- * One datagram and its answer. The socket is connected: the kernel passes on what comes from this
+ * One datagram and its response. The socket is connected: the kernel delivers packets from this
  * server alone.
  */
 const tryUdp: Try = (query, server, ms, signal) => {
@@ -70,7 +69,7 @@ const tryUdp: Try = (query, server, ms, signal) => {
     socket.close();
     resolve(answer);
   });
-  // No route, or nobody there: the next server is asked at once.
+  // No route, or port closed: query the next server at once.
   socket.on('error', () => settle(null));
   socket.on('connect', () => socket.send(withId(query.bytes, id)));
   socket.on('message', (message) => {
@@ -80,7 +79,7 @@ const tryUdp: Try = (query, server, ms, signal) => {
   return promise;
 };
 
-/** One connection, one question, one answer. */
+/** One connection, one question, one response. */
 const tryTcp: Try = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
   const id = randomInt(65_536);
@@ -94,7 +93,7 @@ const tryTcp: Try = (query, server, ms, signal) => {
   socket.on('close', () => settle(null));
   socket.on('connect', () => socket.write(framed(withId(query.bytes, id))));
   socket.on('data', (chunk: Buffer) => {
-    // Bounded: a frame is at most 65,535 bytes, and the first one ends the connection.
+    // Bounded: a frame has at most 65,535 bytes, and the first one closes the connection.
     received = Buffer.concat([received, chunk]);
     if (received.length < 2) return;
     const length = received.readUInt16BE(0);
@@ -105,10 +104,7 @@ const tryTcp: Try = (query, server, ms, signal) => {
   return promise;
 };
 
-/**
- * Calls `end` the first time it is called, after `ms`, or when the signal aborts, whichever comes
- * first; never twice.
- */
+/** Calls `end` exactly once: on the first call, after `ms`, or on abort. */
 function once(signal: AbortSignal, ms: number, end: (answer: Buffer | null) => void): (answer: Buffer | null) => void {
   let ended = false;
   const settle = (answer: Buffer | null) => {
@@ -124,7 +120,7 @@ function once(signal: AbortSignal, ms: number, end: (answer: Buffer | null) => v
   return settle;
 }
 
-/** A message as it goes over TCP: its length first. */
+/** TCP framing: the length, then the message. */
 export function framed(message: Buffer): Buffer {
   const length = Buffer.alloc(2);
   length.writeUInt16BE(message.length, 0);

@@ -1,15 +1,14 @@
-// The name servers that guests' questions are relayed to. Reads resolv.conf, and reads it again
-// when it changes.
+// Name servers for guests' questions. Reads resolv.conf, again when it changes.
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { NameServer, UpstreamSource } from './network-options.ts';
 
 const DNS_PORT = 53;
 
-/** As many as the C library uses. */
+/** Same as the C library. */
 const MAX_SERVERS = 3;
 
-/** The file is looked at on use, and no more often than this. */
+/** The file is checked on use, at most this often. */
 const CHECK_EVERY_MS = 1_000;
 
 export class Upstreams {
@@ -19,13 +18,13 @@ export class Upstreams {
   #checkedAt = Number.NEGATIVE_INFINITY;
   #version = '';
 
-  /** `report` is told why the file could not be read. */
+  /** `report` receives the error if the file cannot be read. */
   constructor(source: UpstreamSource, report: (error: unknown) => void) {
     this.#source = source;
     this.#report = report;
   }
 
-  /** The servers to ask, in order. Empty while the file cannot be read. */
+  /** Servers in query order. Empty until the file was read once. */
   servers(): readonly NameServer[] {
     if ('servers' in this.#source) return this.#source.servers;
     const now = performance.now();
@@ -44,14 +43,14 @@ export class Upstreams {
       this.#servers = nameServersOf(readFileSync(file, 'utf8'));
       this.#version = version;
     } catch (error) {
-      // Until it can be read again, the servers it named are the best there is.
+      // Keep the last known servers until the file is readable again.
       this.#version = '';
       this.#report(error);
     }
   }
 }
 
-/** The name servers of a resolv.conf, as the C library reads it: without any, the machine's own. */
+/** Name servers of a resolv.conf, as the C library reads it; without any, the host's own. */
 export function nameServersOf(text: string): NameServer[] {
   const servers: NameServer[] = [];
   for (const line of text.split('\n')) {

@@ -1,10 +1,7 @@
-// The IPv4 addresses that no guest reaches, whatever the machine's routes say. IPv6 is not on this
-// list: guests have none at all.
+// IPv4 addresses closed to guests, whatever the host's routes. IPv6 is not listed: guests have
+// none.
 
-/**
- * Each block with the reason it is closed. Both firewalls, the slot's own and the machine's, are
- * made from this list.
- */
+/** Each block with its reason. Source of both firewalls, the slot's and the host's. */
 export const BLOCKED_RANGES: readonly { block: string; reason: string }[] = [
   { block: '0.0.0.0/8', reason: 'this network' },
   { block: '10.0.0.0/8', reason: 'private' },

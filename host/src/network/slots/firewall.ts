@@ -1,34 +1,33 @@
-// The rule sets: one in each slot's namespace, one in the root namespace that all instances on the
-// machine share. Text only, for `nft -f`; loads nothing. Both close by default, and either alone
-// keeps a guest from the machine and its neighbours.
+// nftables rule sets: one per slot namespace, and one in the root namespace that all instances on
+// the host share. Text only, for `nft -f`. Both are default-deny, and either alone keeps a guest
+// from the host and its neighbours.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { BLOCKED_RANGES } from './blocked-ranges.ts';
 import { HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
 import type { Slot } from './slot.ts';
 
 /**
- * Where the resolver listens, on the host's end of each slot's veth pair. Below 1024, so that no
- * unprivileged process of the machine can listen there first; below 512, so that no outgoing NFS or
- * RPC connection takes it by chance; not 53, which a resolver of the machine may hold on all
- * addresses.
+ * Resolver port on the host end of each slot's veth pair. Below 1024: no unprivileged process of
+ * the host can listen there first. Below 512: no outgoing NFS or RPC connection takes it by chance.
+ * Not 53: a resolver of the host may hold that on all addresses.
  */
 export const RESOLVER_PORT = 353;
 
-/** Connections of one guest that the kernel tracks at a time; the next is refused. */
+/** Limit of tracked connections per guest; further ones are refused. */
 export const CONNECTIONS_PER_GUEST = 4_096;
 
 /**
- * Packets a second from one guest to the resolver, beyond which they are dropped before they cost
- * the daemon anything.
+ * Limit of packets per second from one guest to the resolver. The kernel drops the excess, at no
+ * cost to the daemon.
  */
 export const RESOLVER_PACKETS_PER_SECOND = 1_000;
 
-/** Of them that may come at once after silence. */
+/** Burst allowance of that limit, in packets. */
 export const RESOLVER_BURST = 500;
 
 /**
- * The table of the root namespace, shared by all instances: its text depends on nothing but the
- * names of the slots' veths.
+ * Table of the root namespace, shared by all instances. Its text depends only on the names of the
+ * slots' veths.
  */
 export const ROOT_TABLE = 'inet berth';
 
@@ -40,9 +39,9 @@ const blockedSet = `
   }`;
 
 /**
- * Rules of the root namespace; loading them replaces an earlier version in one step, without a gap.
- * The blocked addresses are closed here once more because the machine may rewrite destinations
- * before this hook, for example to a container behind a port it publishes.
+ * Rules of the root namespace; loading them atomically replaces an earlier version. Blocks the
+ * closed addresses again, because the host may rewrite destinations before this hook, for example
+ * for a container's published port.
  */
 export function rootRules(): string {
   return `
@@ -100,10 +99,9 @@ table ${ROOT_TABLE} {${blockedSet}
 }
 
 /**
- * Rules of one slot's namespace. The limit on packets to the resolver stands before the rule for
- * known connections: one socket of the guest is one connection, however much it sends. What the
- * guest answers on a connection that the host opened is not counted: of file contents and previews
- * 1,000 packets are 1.4 MB.
+ * Rules of one slot's namespace. The resolver's packet limit precedes the rule for established
+ * connections: one guest socket is one connection, however much it sends. Replies on connections
+ * opened by the host are not limited: 1,000 packets of file contents are only 1.4 MB.
  */
 export function slotRules(slot: Slot): string {
   const { address: guest, gateway, mac } = GUEST_NETWORK;

@@ -1,29 +1,28 @@
-// Runs shell scripts that change the machine's network, one at a time on the whole machine, each
-// with a deadline. Holds the lock's rules; knows nothing of slots.
+// Runs shell scripts that change the host's network, one at a time per host, each with a deadline.
+// Owns the lock; knows nothing of slots.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { NetworkError } from './slot.ts';
 
-/** Longest time a script waits for the scripts of other instances, in seconds. */
+/** Longest wait for other instances' scripts, in seconds. */
 const LOCK_WAIT_SECONDS = 30;
 const DEADLINE_MS = 60_000;
-/** Of a listing: a hundred routes of slots are 16 KB. */
+/** Output limit of a listing: a hundred routes of slots are 16 KB. */
 const OUTPUT_CHARS = 16 * 1024 * 1024;
-/** Of what a tool complains of. */
+/** Limit of a tool's stderr. */
 const COMPLAINT_CHARS = 16 * 1024;
 
-/** Exit status of flock when the lock was not free in time. */
+/** flock's exit status on a lock timeout. */
 const LOCK_TIMEOUT_STATUS = 75;
 
 const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 /**
- * Runs `script` with `sh -eu` while holding the lock file, and resolves with its standard output.
- * Rejects with {@link NetworkError} that says `step` and what was seen.
- *
- * Every process of the script holds the lock, so what a killed daemon had begun is over before the
- * next daemon's script begins. A script that still waits for the lock when its daemon dies never
- * begins: it would undo what the next daemon made.
+ * Runs `script` with `sh -eu` under the lock file, and resolves with its stdout. Rejects with a
+ * {@link NetworkError} that names `step` and the output.
+ * Every process of the script holds the lock, so the leftovers of a killed daemon finish before the
+ * next daemon's script starts. A script that waits for the lock when its daemon dies never starts:
+ * it would undo the next daemon's work.
  */
 export function runMachineScript(step: string, script: string, lockFile: string): Promise<string> {
   const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];
@@ -31,7 +30,7 @@ export function runMachineScript(step: string, script: string, lockFile: string)
 }
 
 /**
- * Runs one command with `input` on its standard input; output, deadline and errors as in {@link
+ * Runs one command with `input` on stdin; output, deadline and errors as in {@link
  * runMachineScript}.
  */
 export async function runTool(step: string, command: readonly [string, ...string[]], input = ''): Promise<string> {
@@ -46,8 +45,7 @@ export async function runTool(step: string, command: readonly [string, ...string
       output[name] = (output[name] + chunk).slice(0, name === 'stdout' ? OUTPUT_CHARS + 1 : COMPLAINT_CHARS);
     });
   }
-  // A script that ends before it read all of its input breaks the pipe; its exit status tells the
-  // story.
+  // EPIPE if a script exits before reading all its input; its exit status has the reason.
   child.stdin.on('error', () => undefined);
   let late = false;
   const deadline = setTimeout(() => {

@@ -1,6 +1,6 @@
-// The machine's registry of slots: one file a slot, named by its number, made in one step that only
-// one process of the machine can win. The file stands before anything of the slot is made and until
-// all of it is gone. It lives as long as the machine's uptime, like the slots.
+// The host's slot registry: one file per slot, named by its number and created exclusively. The
+// file exists before anything of the slot is made and until all of it is gone. Like the slots, it
+// does not survive a reboot.
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,17 +8,17 @@ import { z } from 'zod';
 
 const slotEntry = z.object({
   instanceId: z.string(),
-  /** Data folder of the instance. When it is gone, nobody will free the slot. */
+  /** Data folder of the instance. Once it is gone, the slot is abandoned. */
   dataFolder: z.string(),
-  /** The VM that claimed the slot; null while it is idle or being made. */
+  /** VM that claimed the slot; null while idle or being made. */
   vmId: z.string().nullable(),
 });
 export type SlotEntry = z.infer<typeof slotEntry>;
 
-/** Default of the registry's folder. All instances on a machine share it. */
+/** Default registry folder, shared by all instances on a host. */
 export const DEFAULT_REGISTRY_FOLDER = '/run/berth/slots';
 
-/** File that every change of the machine's network locks. */
+/** File locked by every change of the host's network. */
 export function lockFile(folder: string): string {
   return join(folder, '.lock');
 }
@@ -27,7 +27,7 @@ export async function makeRegistry(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
-/** Enters the slot for the instance; false when any instance has it. */
+/** Enters the slot for the instance; false if it is already taken. */
 export async function enterSlot(folder: string, number: number, entry: SlotEntry): Promise<boolean> {
   const draft = await writeDraft(folder, entry);
   try {
@@ -41,12 +41,12 @@ export async function enterSlot(folder: string, number: number, entry: SlotEntry
   }
 }
 
-/** Replaces the entry of a slot the instance has; a reader sees the old one or the new one. */
+/** Atomically replaces the entry of the instance's slot. */
 export async function replaceEntry(folder: string, number: number, entry: SlotEntry): Promise<void> {
   await rename(await writeDraft(folder, entry), join(folder, String(number)));
 }
 
-/** The entry of a slot; null when nobody has it. Throws when the file is not an entry. */
+/** The slot's entry; null if it is free. Throws if the file is malformed. */
 export async function readEntry(folder: string, number: number): Promise<SlotEntry | null> {
   let text: string;
   try {
@@ -62,13 +62,11 @@ export async function removeEntry(folder: string, number: number): Promise<void>
   await rm(join(folder, String(number)), { force: true });
 }
 
-/** Numbers of all slots of the machine that some instance has. */
 export async function enteredNumbers(folder: string): Promise<number[]> {
   const names = await readdir(folder);
   return names.filter((name) => /^\d+$/.test(name)).map(Number);
 }
 
-/** Slots of one instance, or of all. */
 export async function readRegistry(folder: string, instanceId?: string): Promise<Map<number, SlotEntry>> {
   const entries = new Map<number, SlotEntry>();
   for (const number of await enteredNumbers(folder)) {
@@ -78,7 +76,7 @@ export async function readRegistry(folder: string, instanceId?: string): Promise
   return entries;
 }
 
-/** Removes the drafts an earlier daemon of the instance left when it was killed. */
+/** Removes drafts left by a killed daemon of the instance. */
 export async function removeDrafts(folder: string, instanceId: string): Promise<void> {
   const own = `.draft-${instanceId}-`;
   for (const name of await readdir(folder)) {

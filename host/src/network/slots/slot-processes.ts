@@ -1,19 +1,18 @@
-// Who runs in a network slot, whatever a record says: processes in its namespace, or with its uid.
-// Ends them, nothing else.
+// Finds and ends the processes of a network slot, by namespace or uid, independent of any record.
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { endProcess, readProcess } from '@berth/os/process-identity.ts';
 import type { Slot } from './slot.ts';
 
 /**
- * A process that was about to start another is gone, and so is the other, after the second look;
- * more would be a fault of the machine.
+ * Scan limit. A process that was forking is gone with its child after the second scan; more scans
+ * indicate a fault of the host.
  */
 const LOOKS = 5;
 
 /**
- * Ends all of them and resolves with how many there were. A QEMU is in the namespace before it
- * takes the slot's uid, and has the uid even when the namespace has lost its name.
+ * Ends all of them and resolves with their number. QEMU enters the namespace before it takes the
+ * slot's uid, and keeps the uid even if the namespace has lost its name.
  */
 export async function endSlotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise<number> {
   let ended = 0;
@@ -39,8 +38,8 @@ async function slotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise
 }
 
 /**
- * Containers on this machine may have a Berth of their own, with the same uids: their VMs are one
- * more pid namespace away than ours, in their jails.
+ * Containers on this host may run a Berth with the same uids. Their VMs are one pid namespace
+ * deeper than ours.
  */
 function isUser(pid: string, uid: number): boolean {
   const status = ifThere(() => readFileSync(`/proc/${pid}/status`, 'latin1')) ?? '';
@@ -49,8 +48,8 @@ function isUser(pid: string, uid: number): boolean {
 }
 
 /**
- * Null for a process or namespace that is gone, and for kernel threads and zombies, which have no
- * namespace to show.
+ * Null for a vanished process or namespace, and for kernel threads and zombies, which show no
+ * namespace.
  */
 function ifThere<T>(read: () => T): T | null {
   try {

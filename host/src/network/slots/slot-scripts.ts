@@ -1,4 +1,4 @@
-// The scripts that make and unmake slots, many in one run. Text only; runs nothing.
+// Shell scripts that make and unmake slots in batches. Text only; runs nothing.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { ROOT_TABLE, rootRules, slotRules } from './firewall.ts';
 import {
@@ -15,9 +15,9 @@ import {
 import type { Slot } from './slot.ts';
 
 /**
- * Makes the slots, and the root namespace ready for them: forwarding and the shared rules. Prints
- * `ip_forward` when it switched that on. The root's part comes first and in the same run, so no
- * slot ever exists beside a missing firewall.
+ * Makes the slots and prepares the root namespace: forwarding and the shared rules. Prints
+ * `ip_forward` if it enabled that. The root part comes first in the same run, so no slot exists
+ * without a firewall.
  */
 export function makeScript(slots: readonly Slot[]): string {
   const rootLines = slots.flatMap((slot) => [
@@ -47,14 +47,13 @@ function insideScript(slot: Slot): string {
     `nsenter --net=${slot.namespacePath} sh -eu <<'INSIDE'`,
     'cd /proc/sys/net',
     'echo 1 >ipv4/ip_forward',
-    // A guest's ARP question for the veth's address stays unanswered.
+    // Ignore a guest's ARP requests for the veth's address.
     'echo 1 >ipv4/conf/all/arp_ignore',
     'echo 0 >ipv4/conf/all/send_redirects',
     'echo 0 >ipv4/conf/default/send_redirects',
-    // A refusal is told each time, and does not count against what the whole machine may send a
-    // second.
+    // No rate limit on ICMP refusals; they do not count against the host-wide ICMP limit.
     'echo 0 >ipv4/icmp_ratemask',
-    // Absent where the machine's kernel was started without IPv6.
+    // Absent if the host's kernel was booted without IPv6.
     'for scope in all default; do',
     '  if [ -e ipv6/conf/$scope/disable_ipv6 ]; then echo 1 >ipv6/conf/$scope/disable_ipv6; fi',
     'done',
@@ -62,7 +61,7 @@ function insideScript(slot: Slot): string {
     `tuntap add dev ${TAP_NAME} mode tap user ${slot.uid}`,
     `link set ${TAP_NAME} address ${GATEWAY_MAC}`,
     `address add ${GUEST_NETWORK.gateway}/${TAP_PREFIX_LENGTH} dev ${TAP_NAME}`,
-    // The guest's answer to ARP is never waited for, and never believed.
+    // Static neighbour entry: ARP replies of the guest are neither awaited nor trusted.
     `neighbour add ${GUEST_NETWORK.address} lladdr ${GUEST_NETWORK.mac} dev ${TAP_NAME} nud permanent`,
     'END',
     `nft -f - <<'END'${slotRules(slot)}END`,
@@ -77,8 +76,8 @@ function insideScript(slot: Slot): string {
 }
 
 /**
- * Unmakes slots from any half-made state, and prints the names of what is still there afterwards.
- * The veth goes first and by name: a namespace that some process still holds would keep it.
+ * Unmakes slots from any half-made state, and prints the names of remaining objects. Deletes the
+ * veth first and by name: a namespace held by a process would keep it.
  */
 export function unmakeScript(numbers: readonly number[]): string {
   const list = numbers.join(' ');
@@ -97,7 +96,7 @@ export function unmakeScript(numbers: readonly number[]): string {
   ].join('\n');
 }
 
-/** Removes the rules of the root namespace, unless some instance still has a slot. */
+/** Removes the rules of the root namespace, unless an instance still has a slot. */
 export function removeRootRulesScript(registryFolder: string): string {
   return [
     `cd '${registryFolder.replaceAll(`'`, `'\\''`)}'`,
