@@ -1,6 +1,6 @@
-// What is on disk of each machine in the pool: `host/pool/<poolId>/{record.json,vm/}`, written
-// before anything is made, so that the next daemon finds all of it. The folder is the pool's until
-// the machine's `vm/` has moved into a VM's folder. Must not know what runs in it.
+// On-disk record of each pool VM: `host/pool/<poolId>/{record.json,vm/}`, written before anything
+// is made, so that the next daemon finds all of it. The pool owns the folder until its `vm/` has
+// moved into a VM's folder. Must not know what runs in it.
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ const poolId = z.string().regex(/^pool_[a-z2-7]{20}$/);
 const poolRecord = z.strictObject({
   version: z.literal(1),
   id: poolId,
-  /** What the driver keeps; null: nothing was made yet. */
+  /** The driver's state; null until something was made. */
   driverState: z.record(z.string(), z.unknown()).nullable(),
 });
 type PoolRecord = z.infer<typeof poolRecord>;
@@ -30,10 +30,7 @@ export class PoolDirectory {
     await makeFolderDurably(this.#root);
   }
 
-  /**
-   * Ids of every machine that has a folder. Entries whose name is no id are not ours and are left
-   * alone.
-   */
+  /** Ids of all folders in the pool. Ignores entries whose name is no id. */
   async list(): Promise<string[]> {
     const entries = await readdir(this.#root, { withFileTypes: true });
     return entries
@@ -41,7 +38,7 @@ export class PoolDirectory {
       .map((entry) => entry.name);
   }
 
-  /** The driver's folder of a machine; beside the record, as a VM's. */
+  /** The driver's folder, beside the record as for a VM. */
   driverFolder(id: string): string {
     return join(this.#root, id, 'vm');
   }
@@ -56,8 +53,7 @@ export class PoolDirectory {
   }
 
   /**
-   * Null when there is none that can be understood: then the driver must find by itself what
-   * belongs to the folder.
+   * Null if there is no readable record: the driver must then find the folder's resources itself.
    */
   async read(id: string): Promise<PoolRecord | null> {
     const text = await readIfPresent(join(this.#root, id, RECORD_FILE));
@@ -71,15 +67,14 @@ export class PoolDirectory {
   }
 
   /**
-   * Moves the driver's folder of a machine to be that of a VM; `to` is an empty folder or nothing,
-   * and is replaced at once. Survives a power cut as soon as the folder around `to` is flushed,
-   * which the write of the VM's next record does.
+   * Moves the driver's folder to a VM's; atomically replaces `to`, which is empty or absent.
+   * Durable once the parent of `to` is flushed; the next write of the VM's record does that.
    */
   async move(id: string, to: string): Promise<void> {
     await rename(this.driverFolder(id), to);
   }
 
-  /** Removes what is left of it, the record last. */
+  /** Removes the folder, the record last. */
   async remove(id: string): Promise<void> {
     await rm(this.driverFolder(id), { recursive: true, force: true });
     await rm(join(this.#root, id), { recursive: true, force: true });

@@ -1,7 +1,6 @@
-// How a machine of the pool becomes a VM's: on record first, then its folder, then its size. A
-// daemon that is killed anywhere in between leaves a machine that the VM's record or the pool's
-// names, and the next one ends it: a VM whose create did not end is made anew. Must not choose
-// which machine.
+// Hands a pool VM over to a create: first the record, then the folder, then the size. After a crash
+// in between, the VM's record or the pool's names it and the next daemon ends it; an unfinished
+// create starts again. Must not choose the pool VM.
 import type { GuestClient } from '../guest/client.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
@@ -9,22 +8,21 @@ import type { MachineParts, PoolMachine } from './machine.ts';
 
 export interface TakeOrder {
   size: VmSize;
-  /** The VM's folder for the driver: empty or absent; the machine's own takes its place. */
+  /** The driver's folder of the VM: empty or absent; replaced by that of the pool VM. */
   folder: string;
-  /** Puts on record that the machine is the VM's, durably, before anything of it moves. */
+  /** Durably records the new owner before anything moves. */
   saveState(machineId: string, state: DriverState): Promise<void>;
   signal: AbortSignal;
 }
 
 export interface TakenMachine {
-  /** The id that the driver knows it by. */
   machineId: string;
   running: RunningVm;
-  /** Its connection is open, and carries a secret that an identity replaces. */
+  /** Open connection; an identity replaces its secret. */
   guest: GuestClient;
 }
 
-/** Rejects with what failed; where the machine is then is for the caller to end. */
+/** Rejects with the failure; the caller then ends the pool VM. */
 export async function handOver(
   { driver, directory, size }: MachineParts,
   machine: PoolMachine,
@@ -44,10 +42,7 @@ export async function handOver(
   }
 }
 
-/**
- * Whether a machine of this size can become one of that: it grows where the driver can make it
- * grow.
- */
+/** True if a VM of size `from` can become `to`: equal, or larger with a driver that hot-plugs. */
 export function fits(from: VmSize, to: VmSize, { hotplug }: DriverCapabilities): boolean {
   return hotplug
     ? to.vcpu >= from.vcpu && to.memoryMib >= from.memoryMib && to.diskGib >= from.diskGib

@@ -1,5 +1,5 @@
-// One machine of the pool: how it is made, exercised and ended. Each step is on disk before the
-// next begins. Must not know how many there are, nor who gets them.
+// One pool VM: make, exercise, end. Each step is on disk before the next begins. Must not know the
+// number of pool VMs or their future owners.
 import type { Logger } from 'pino';
 import { GuestClient } from '../guest/client.ts';
 import { messageOf } from '../vm/host-error.ts';
@@ -9,14 +9,13 @@ import type { PoolDirectory } from './directory.ts';
 import { standBack } from './priority.ts';
 import { exercise, warmUp } from './warm-up.ts';
 
-/** What making and ending works with. */
 export interface MachineParts {
   driver: VmDriver;
   directory: PoolDirectory;
   log: Logger;
-  /** Of every machine in the pool: the smallest there is. */
+  /** Size of every pool VM: the smallest. */
   size: VmSize;
-  /** For making one, and for each of its answers. */
+  /** Deadline of a make and of each guest response. */
   deadlineMs: number;
 }
 
@@ -24,23 +23,20 @@ export interface PoolMachine {
   readonly id: string;
   readonly driverState: DriverState;
   readonly running: RunningVm;
-  /** Carries the secret of the last exercise; its connection stays open. */
+  /** Connection with the secret of the last exercise; stays open. */
   readonly guest: GuestClient;
-  /** Aborted to no longer watch the process. */
+  /** Aborted to stop watching the process. */
   readonly watch: AbortController;
-  /** Resolves when the process ended, or with nothing of meaning once `watch` was aborted. */
+  /** Resolves when the process exits; the value means nothing once `watch` is aborted. */
   readonly gone: Promise<unknown>;
-  /**
-   * Aborted when the process ended under watch: what is asked of the guest then is waited for no
-   * longer than its answer can come.
-   */
+  /** Aborted when the watched process exits, so that pending guest calls fail at once. */
   readonly died: AbortSignal;
   exercisedAtMs: number;
 }
 
 /**
- * Restores a machine and warms it up, at low priority. When it rejects nothing of the machine is
- * left, or the log says what.
+ * Restores a VM and warms it up at low priority. A rejection leaves nothing behind; failed clean-up
+ * is logged.
  */
 export async function makeMachine(parts: MachineParts, id: string, stop: AbortSignal): Promise<PoolMachine> {
   const { driver, directory, size, deadlineMs } = parts;
@@ -78,7 +74,7 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
   }
 }
 
-/** Lets a machine that has waited run the code that a create will ask of it. */
+/** Runs in a waiting VM the code that a create will need. */
 export async function exerciseMachine(
   parts: MachineParts,
   { guest, died }: PoolMachine,
@@ -88,8 +84,8 @@ export async function exerciseMachine(
 }
 
 /**
- * Ends the process, frees what it has and removes its folder. Never rejects; what could not be done
- * is left to the next daemon.
+ * Ends the process, frees its resources and removes its folder. Never rejects; the next daemon
+ * finishes a failed clean-up.
  */
 export async function endMachine(parts: MachineParts, id: string, driverState: DriverState | null): Promise<void> {
   try {
@@ -103,8 +99,8 @@ export async function endMachine(parts: MachineParts, id: string, driverState: D
 }
 
 /**
- * One signal for as long as the machine waits: `gone` may not settle for days, and would keep
- * whatever each exercise hung on it.
+ * One signal per pool VM: `gone` may not settle for days, and would keep every listener an exercise
+ * adds.
  */
 function endOf(gone: Promise<unknown>, unwatched: AbortSignal): AbortSignal {
   const died = new AbortController();

@@ -1,7 +1,6 @@
-// The warm pool: restored and exercised machines without a tenant, of which a create takes one
-// instead of restoring its own. Owns which there are, and hands each out once. Follows the demand
-// (pool-target.ts), works when nobody waits for a machine (pool-step.ts). Must not know VMs'
-// records: who takes a machine says where it belongs from then on.
+// The warm pool: restored and exercised VMs without a tenant, each handed out once to a create.
+// Follows the demand (target.ts) and works only while no caller waits (step.ts). Must not know VM
+// records: the taker records the new owner.
 import { eachOf } from '@berth/os/each-of.ts';
 import type { MachineFigures } from '../vm/admission.ts';
 import { randomLetters } from '../vm/directory/data-folder.ts';
@@ -19,20 +18,16 @@ import {
 } from './target.ts';
 import { standEqual } from './priority.ts';
 
-/** What one is thought to take until the first was made. */
+/** Refill time assumed before the first measurement. */
 const FIRST_REFILL_MS = 1_500;
-/** Weight of the last making in what the next is thought to take. */
+/** Weight of the last measurement in the estimated refill time. */
 const REFILL_WEIGHT = 0.3;
-/** How often the machine's memory is looked at. */
+/** Poll interval of the host's memory. */
 const LOOK_MS = 1_000;
-/**
- * After memory was short, and after a machine that could not be made; the latter doubles up to the
- * longest.
- */
+/** Back-off after a memory shortage, and after a failed VM start (doubling up to the longest). */
 const MEMORY_PAUSE_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** How many are ended at once. */
 const ENDS_AT_ONCE = 8;
 
 export interface PoolParts extends MachineParts {
@@ -49,7 +44,7 @@ export class WarmPool {
   readonly #stop = new AbortController();
   #making = 0;
   #ending = 0;
-  /** When machines were asked for, oldest first. */
+  /** Times of recent requests, oldest first. */
   #demand: number[] = [];
   #underWay = 0;
   #quietSinceMs = -Infinity;
@@ -64,8 +59,8 @@ export class WarmPool {
   }
 
   /**
-   * Ends what an earlier daemon left in the pool: it is worth half a second. Once, when every VM's
-   * record was looked at, before `start`.
+   * Ends the pool VMs of an earlier daemon: each is worth only half a second. Call once, after all
+   * VM records were recovered and before `start`.
    */
   async clear(): Promise<void> {
     const { directory, log } = this.#parts;
@@ -81,28 +76,23 @@ export class WarmPool {
     if (left.length > 0) log.info({ machines: left.length }, 'the pool of an earlier daemon is ended');
   }
 
-  /** From now on machines are made. */
   start(): void {
     this.#started = this.#parts.limits.max > 0;
     this.#turn();
   }
 
-  /** How many a create could take at once, and how many there shall be. */
   state(): { ready: number; target: number } {
     return { ready: this.#ready.size, target: Math.min(this.#target(), this.#room()) };
   }
 
-  /**
-   * The host's figures as they matter to who asks for a VM: what the pool has taken is there for
-   * VMs, which the pool makes way for.
-   */
+  /** Adds the pool's memory to the host's available memory: the pool gives way to VMs. */
   lend(machine: MachineFigures): MachineFigures {
     return { ...machine, memAvailableMib: machine.memAvailableMib + this.#count() * WAITING_MACHINE_MIB };
   }
 
   /**
-   * A caller waits for a machine from now on, until the result is called: the pool leaves the
-   * processor to it.
+   * Marks a waiting caller, to whom the pool leaves the CPU. Call the result when the caller is
+   * served.
    */
   underWay(): () => void {
     this.#underWay += 1;
@@ -118,9 +108,9 @@ export class WarmPool {
   }
 
   /**
-   * Hands out a machine, once, of the size that is asked for, or null when there is none that can
-   * become it. It belongs to the pool until `saveState` resolved, and to the VM from then on. When
-   * this rejects nothing of the machine is left; the record that names it may stay.
+   * Hands out a pool VM for the requested size, or null if none fits. The pool owns it until
+   * `saveState` resolves, the VM afterwards. A rejection leaves nothing of it but possibly the
+   * record that names it.
    */
   async take(order: TakeOrder): Promise<TakenMachine | null> {
     const { driver, size, log } = this.#parts;
@@ -128,7 +118,7 @@ export class WarmPool {
 
     const nowMs = performance.now();
     this.#demand = [...this.#demand.filter((atMs) => atMs > nowMs - DEMAND_KEPT_MS), nowMs];
-    // No await between the choice and the removal: nobody else can be given the same one.
+    // No await between choice and removal: no VM is handed out twice.
     const machine = machineToClaim(this.#ready.values());
     if (machine === null) return null;
 
@@ -149,7 +139,6 @@ export class WarmPool {
     }
   }
 
-  /** Ends every machine and whatever is under way. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the pool is closed'));
     clearTimeout(this.#timer);
@@ -159,7 +148,7 @@ export class WarmPool {
     await eachOf(left, ENDS_AT_ONCE, (machine) => this.#end(machine));
   }
 
-  /** Takes every step that is due, then waits for the next. */
+  /** Performs all due steps, then schedules the next. */
   #turn(): void {
     clearTimeout(this.#timer);
     while (this.#started && !this.#stop.signal.aborted) {
@@ -243,7 +232,7 @@ export class WarmPool {
     }
   }
 
-  /** Watches it while it waits: one whose process ended must not be handed out. */
+  /** Watches a waiting VM: never hand out one whose process exited. */
   #add(machine: PoolMachine): void {
     this.#ready.set(machine.id, machine);
     void machine.gone.then(() => {
@@ -271,7 +260,7 @@ export class WarmPool {
     return poolTarget({ createsAtMs: this.#demand, nowMs: performance.now(), refillMs: this.#refillMs }, limits);
   }
 
-  /** What is being ended has not given back its memory yet. */
+  /** Memory of VMs being ended is not free yet. */
   #room(): number {
     return poolRoom(this.#count() + this.#ending, this.#parts.readMemory());
   }

@@ -1,9 +1,8 @@
-// What the pool does next: pure, one step at a time, from what there is and what is asked for. Does
-// nothing itself.
+// Decides the pool's next step from its state and the demand. Pure.
 //
 //   making -> ready <-> exercising        ready --claim--> a VM's        any --end--> gone
 
-/** A machine that waits, or is kept from waiting by its exercise. */
+/** A VM in the pool, waiting or being exercised. */
 export interface WaitingMachine {
   id: string;
   exercisedAtMs: number;
@@ -11,30 +10,29 @@ export interface WaitingMachine {
 
 export interface PoolView {
   nowMs: number;
-  /** By demand. */
+  /** Limit by demand. */
   target: number;
-  /** By memory. */
+  /** Limit by memory. */
   room: number;
   ready: readonly WaitingMachine[];
   making: number;
   exercising: number;
-  /** Creates and wakes that a caller waits for. */
+  /** In-flight creates and wakes with a waiting caller. */
   underWay: number;
-  /** When the last of them was over. */
+  /** Time when the last of them finished. */
   quietSinceMs: number;
-  /** Not before this is another one made: the last one failed, or memory was short. */
+  /** Earliest time of the next make, after a failure or a memory shortage. */
   makeFromMs: number;
 }
 
 export interface PoolPace {
-  /** How many are made at once. */
   atOnce: number;
   /**
-   * How long nobody must have waited for a machine before the pool takes the processor: a create is
-   * followed by its first command.
+   * Time without waiting callers before the pool uses the CPU: a create is followed by its first
+   * command.
    */
   quietMs: number;
-  /** How long a machine may wait before it is exercised. */
+  /** Waiting time before the next exercise. */
   exerciseAfterMs: number;
 }
 
@@ -42,15 +40,14 @@ export type PoolStep =
   | { do: 'make' }
   | { do: 'exercise'; id: string }
   | { do: 'end'; id: string; why: 'memory is short' | 'fewer are asked for' }
-  /** Nothing before that moment, unless something changes. */
+  /** No step until then, unless the view changes. */
   | { do: 'wait'; untilMs: number };
 
 /**
- * Memory first, at any moment: what it costs to end a machine is less than what it costs not to.
- * Everything else only while nobody waits for a machine.
- *
- * It is the one that waited longest which goes: its timers made most pages its own, so it gives
- * back the most memory, and it would be the next to need the processor for an exercise.
+ * Memory first, at any moment: ending a VM costs less than a shortage. Everything else only while
+ * no caller waits.
+ * Ends the VM that waited longest: its timers dirtied the most pages, so it frees the most memory,
+ * and it would be the next to need CPU for an exercise.
  */
 export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
   const { nowMs, target, room, ready, making, exercising } = view;
@@ -79,7 +76,7 @@ export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
   return { do: 'wait', untilMs: Math.min(makeFromMs, making + exercising > 0 ? Infinity : exerciseFromMs) };
 }
 
-/** Which machine a create gets: the one exercised last, whose code and pages are the warmest. */
+/** Picks the VM exercised last: its code and pages are the warmest. */
 export function machineToClaim<T extends WaitingMachine>(ready: Iterable<T>): T | null {
   let warmest: T | null = null;
   for (const machine of ready) if (warmest === null || machine.exercisedAtMs > warmest.exercisedAtMs) warmest = machine;

@@ -1,45 +1,42 @@
-// How many restored machines shall wait for creates: pure arithmetic over the creates of late, how
-// long a machine takes to be made, and the room for it. Must not know machines.
+// Target size of the warm pool: pure arithmetic over recent creates, the refill time and free
+// memory. Must not know VMs.
 
-/** For how long a create speaks for the ones to come. */
+/** Time for which a create counts as demand. */
 export const DEMAND_KEPT_MS = 10 * 60_000;
 
 /**
- * What a machine that waits takes of the host's memory, in MiB: QEMU, its translation buffer and
- * the pages the guest made its own; 70 when measured.
+ * Host memory of a waiting VM, in MiB: QEMU, its translation buffer and the guest's dirty pages; 70
+ * measured.
  */
 export const WAITING_MACHINE_MIB = 96;
 
 export interface PoolLimits {
-  /** Kept ready whatever is asked for. */
+  /** Kept ready even without demand. */
   min: number;
-  /** Never more than this; 0: there is no pool. */
+  /** Upper limit; 0 disables the pool. */
   max: number;
 }
 
 interface PoolDemand {
-  /** When creates came in, oldest first, in milliseconds of one clock. */
+  /** Arrival times of creates, oldest first, in milliseconds of one clock. */
   createsAtMs: readonly number[];
   nowMs: number;
-  /** How long one machine takes to be made. */
   refillMs: number;
 }
 
 /** Memory in MiB. */
 export interface PoolMemory {
-  /** Promised to no VM. */
+  /** Memory not promised to any VM. */
   unpromisedMib: number;
   /**
-   * What the kernel calls available, beyond the reserve of the machine; below zero when the reserve
-   * is touched.
+   * The kernel's available memory minus the host's reserve; negative when the reserve is in use.
    */
   spareMib: number;
 }
 
 /**
- * As many as were asked for in the busiest span of the last {@link DEMAND_KEPT_MS}, where a span is
- * as long as filling the whole pool takes: what comes within it must be there beforehand. At least
- * `min`, at most `max`.
+ * Demand of the busiest span in the last {@link DEMAND_KEPT_MS}, limited to `min` and `max`. A span
+ * is the time to fill the whole pool: VMs requested within it must exist beforehand.
  */
 export function poolTarget({ createsAtMs, nowMs, refillMs }: PoolDemand, { min, max }: PoolLimits): number {
   const recent = createsAtMs.filter((atMs) => atMs > nowMs - DEMAND_KEPT_MS);
@@ -55,8 +52,8 @@ export function poolTarget({ createsAtMs, nowMs, refillMs }: PoolDemand, { min, 
 }
 
 /**
- * How many machines there may be, given how many there are. They live on memory that is promised to
- * nobody, and leave the reserve alone: VMs never wait for the pool to shrink.
+ * Number of pool VMs that memory allows, given the current count. They use only unpromised memory
+ * beyond the reserve: VMs never wait for the pool to shrink.
  */
 export function poolRoom(count: number, { unpromisedMib, spareMib }: PoolMemory): number {
   const byPromise = Math.floor(unpromisedMib / WAITING_MACHINE_MIB);
