@@ -1,6 +1,6 @@
-// The clone of a repository in a VM's guest, as far as the VM's life bears on it: a late caller is
-// refused, and a sleep ends it first, so that neither git nor its secret is in the memory that is
-// written down. What comes of it is the guest's to say and the control plane's to keep.
+// Clones a repository in a VM's guest, within the VM's life: refuses late callers, and ends the
+// clone before a sleep, so that the snapshot holds neither git nor its secret. The guest reports
+// the outcome and the control plane stores it.
 import type { Readable } from 'node:stream';
 import { sealSecret, type CloneSecret, type SealedSecret } from '@berth/guest/clones/seal.ts';
 import { cloneKey, endClone as endCloneCall, guestCloneCall, type VmClone } from '@berth/protocol/calls/clones.ts';
@@ -9,10 +9,10 @@ import { GuestRefusal, type GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
-/** A guest that does not answer by then is put to sleep all the same. */
+/** An unresponsive guest is put to sleep all the same. */
 const END_DEADLINE_MS = deadlineOf(endCloneCall, 'guest');
 
-/** Resolves when the guest has accepted it, with its answer as a stream. */
+/** Resolves when the guest has accepted it, with its response as a stream. */
 export async function cloneInto(
   vm: OwnedVm,
   guest: GuestClient,
@@ -27,8 +27,8 @@ export async function cloneInto(
 }
 
 /**
- * What the guest daemon passes on and cannot read: it lives as long as the machine, and the secret
- * is not to.
+ * Encrypts the secret, so that the guest daemon forwards it unread: the daemon lives as long as the
+ * VM, the secret must not.
  */
 async function sealed(
   guest: GuestClient,
@@ -48,8 +48,8 @@ async function sealed(
 }
 
 /**
- * In the turn of a sleep, when no further clone is let in. Never rejects: a guest that cannot be
- * asked is none that a sleep waits for.
+ * Runs in the turn of a sleep, when no further clone is admitted. Never rejects: a sleep does not
+ * wait for an unreachable guest.
  */
 export async function endClone({ log }: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
   const { guest } = vm;
@@ -58,13 +58,13 @@ export async function endClone({ log }: LifecycleParts, vm: OwnedVm, signal: Abo
   const time = AbortSignal.any([signal, AbortSignal.timeout(END_DEADLINE_MS)]);
   const over = Promise.withResolvers<void>();
   time.addEventListener('abort', () => over.resolve(), { once: true });
-  // A call that is on its way to the guest must not come after its end.
+  // An in-flight clone call must not reach the guest after its end.
   await Promise.race([vm.clone.accepted, over.promise]);
   try {
     await guest.call(endCloneCall, {}, { signal: time });
     vm.clone.maybe = false;
   } catch (error) {
-    // A guest of before there were clones has none.
+    // A guest older than this feature has no clone.
     if (!(error instanceof GuestRefusal && error.status === 404))
       log.warn({ vmId: vm.id, err: error }, 'it is not known whether a clone was ended before a sleep');
   }

@@ -1,6 +1,5 @@
-// How the machine of a VM comes back: restored from its snapshot, or booted from its disk when
-// there is no snapshot or it is of no use. Each step is on disk before the next begins. What
-// follows once it runs is the wake's (lifecycle-wake.ts); must not speak to its guest.
+// Restores a VM from its snapshot, or boots its disk if there is no usable snapshot. Each step is
+// on disk before the next begins. wake.ts continues once the VM runs. Must not call its guest.
 import type { Amounts } from '../admission.ts';
 import { messageOf } from '../host-error.ts';
 import { makeGuestSecret } from '../../guest/identity.ts';
@@ -16,7 +15,7 @@ export interface WakeOrder {
   size: Amounts;
 }
 
-/** A boot of the disk failed, or was given up. */
+/** A boot of the disk failed or was aborted. */
 export class BootFailed extends Error {
   constructor(cause: unknown) {
     super(messageOf(cause), { cause });
@@ -24,7 +23,7 @@ export class BootFailed extends Error {
 }
 
 /**
- * The machine runs when this resolves, and the record says so. `abort`: of the verb, without its
+ * Resolves when the VM runs and the record says so. `abort` is the verb's signal, without its
  * deadline.
  */
 export async function comeBack(
@@ -38,8 +37,7 @@ export async function comeBack(
   signal.throwIfAborted();
   crashPoint('wake:accepted');
   await clearLastAttempt(parts, vm, signal);
-  // Before anything runs: at no later moment is there a secret that the guest may know and the disk
-  // does not.
+  // Before anything runs: the guest must never know a secret that the disk does not hold.
   await directory.writeNextSecret(vm.id, makeGuestSecret());
   const waking: VmRecord = { ...vm.record, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
   await directory.write(waking);
@@ -53,12 +51,12 @@ export async function comeBack(
       if (vm.record.continued || vm.ending !== null) throw error;
 
       const isReleased = await releaseAttempt(parts, vm);
-      // A boot would take the place on record of a machine that was not ended; with it there, the
-      // next wake ends it first.
+      // A boot would overwrite the record of a VM that was not ended; kept, the next wake ends it
+      // first.
       if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) throw error;
 
       log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
-      // The disk parts from the snapshot with the boot's first write.
+      // The disk diverges from the snapshot with the boot's first write.
       const givenUp: VmRecord = {
         ...vm.record,
         snapshot: false,
@@ -103,7 +101,7 @@ async function fromSnapshot(
       },
     });
   } catch (error) {
-    // Of a daemon that closes, the next lets the machine run.
+    // When the daemon closes, the next one resumes the VM.
     if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) await takeBack(parts, vm, unspent);
 
     throw error;
@@ -114,9 +112,9 @@ async function fromSnapshot(
 }
 
 /**
- * The snapshot is not spent after all. On disk before the machine is ended: a daemon killed in
- * between leaves the next one a wake to undo, not a machine that ran and is gone. Never rejects:
- * what could not be written is written again when the wake is given up.
+ * Marks the snapshot as unspent. Written before the VM is ended: after a crash in between, the next
+ * daemon finds a wake to undo, not a VM that ran and is gone. Never rejects: a failed write is
+ * repeated when the wake is given up.
  */
 async function takeBack({ directory, log }: LifecycleParts, vm: OwnedVm, unspent: VmRecord): Promise<void> {
   vm.record = unspent;
@@ -160,8 +158,8 @@ async function fromDisk(
 }
 
 /**
- * Frees what an attempt made, and goes back to the state that the next one needs. False when it
- * could not, and it stays in the record. Never rejects.
+ * Frees the attempt's resources and restores the state that the next attempt needs. False if
+ * freeing failed; the record then keeps them. Never rejects.
  */
 export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
@@ -174,10 +172,7 @@ export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promis
   }
 }
 
-/**
- * What the sleep or an earlier attempt left because it could not be freed then: two machines must
- * never run on one disk.
- */
+/** Frees what the sleep or an earlier attempt could not: two VMs must never run on one disk. */
 async function clearLastAttempt(parts: LifecycleParts, vm: OwnedVm, signal: AbortSignal): Promise<void> {
   const { status, freed, sleptState } = vm.record;
   if (isUnfinished(parts, vm.record)) {

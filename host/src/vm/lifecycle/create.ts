@@ -1,6 +1,6 @@
-// How a VM comes up: folders, record, secret, restore, identity, running. Each step is on disk
-// before the next begins, so that a daemon that is killed anywhere finds all of it. Runs in the
-// VM's turn; must not answer callers.
+// Creates a VM: folders, record, secret, restore, identity, running. Each step is on disk before
+// the next begins, so that a crash at any point loses nothing. Runs in the VM's turn; must not
+// respond to callers.
 import { giveIdentity, makeGuestSecret, makeIdentity } from '../../guest/identity.ts';
 import { GuestClient } from '../../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
@@ -12,9 +12,9 @@ import { diedSignal, letGo, release, startWatching } from './exit.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
- * Brings the VM up to `running`, or to `dead` with nothing of it left; rejects then with
- * `create_failed`. When a destroy overtook it, it stops where it is and rejects with `superseded`:
- * the destroy cleans up.
+ * Brings the VM up to `running`. On failure the VM is `dead` with nothing left and this rejects
+ * with `create_failed`. If a destroy overtakes it, it stops and rejects with `superseded`; the
+ * destroy cleans up.
  */
 export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
   const startedMs = performance.now();
@@ -42,7 +42,7 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
     await giveUp(parts, vm, reason);
     if (abort.signal.aborted) {
-      // The daemon is closing: no fault of the VM, the same call may succeed at the next one.
+      // The daemon is closing, not a fault of the VM: a retry may succeed at the next daemon.
       throw abort.signal.reason;
     }
     throw new HostError('create_failed', reason, { cause: error });
@@ -56,9 +56,7 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
   );
 }
 
-/**
- * With a machine of the pool, when there is one for it; otherwise with one that is restored now.
- */
+/** Takes a pool VM if one fits; otherwise restores one now. */
 async function makeRunning(
   parts: LifecycleParts,
   vm: OwnedVm,
@@ -70,7 +68,7 @@ async function makeRunning(
   signal.throwIfAborted();
   crashPoint('create:accepted');
   if (vm.record.driverState !== null) {
-    // Left by an earlier attempt that could not be cleaned up then.
+    // Free what an earlier attempt could not.
     await release(parts, vm);
     await directory.removeContents(id);
     vm.record = { ...vm.record, machineId: null, driverState: null, freed: false };
@@ -105,10 +103,7 @@ async function makeRunning(
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the create');
 }
 
-/**
- * The record that names the machine is the first one of the VM: what the pool hands out has an
- * owner at every moment.
- */
+/** The VM's first record names the pool VM: it has an owner at every moment. */
 function takeFrom(
   pool: WarmPool,
   { directory }: LifecycleParts,
@@ -141,8 +136,8 @@ function restore({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: Abo
 }
 
 /**
- * Never rejects: the reason of the failure must reach the caller. What could not be freed stays in
- * the record for the destroy or the next start.
+ * Never rejects: the caller must see the original failure. The record keeps what could not be
+ * freed, for the destroy or the next start.
  */
 async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promise<void> {
   vm.record = { ...vm.record, status: 'dead', reason: reason.slice(0, 4_096), deathCode: 'not_created' };

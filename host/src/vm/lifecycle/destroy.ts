@@ -1,14 +1,14 @@
-// How a VM is destroyed: the intent is recorded, the driver frees the machine's resources, the
-// files go, the epoch is fenced, the record goes last. Every step may be repeated; a daemon that is
-// killed anywhere goes on from the record.
+// Destroys a VM: records the intent, has the driver free its resources, removes the files, fences
+// the epoch, removes the record last. Every step may be repeated; after a crash the record tells
+// where to resume.
 import { HostError } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import { letGo, release } from './exit.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
- * In the VM's turn. When this resolves nothing of the VM is left but its fence. Rejects with what
- * failed; the record stays and says `destroying`.
+ * Runs in the VM's turn. When it resolves, only the VM's fence is left. Rejects with the failure;
+ * the record stays and says `destroying`.
  */
 export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number): Promise<void> {
   const { directory, fences, log } = parts;
@@ -31,9 +31,9 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
 }
 
 /**
- * On a full disk the destroy goes on without: it is what makes room. A daemon killed right then has
- * a VM without its disk, whose destroy the control plane asks for again; nothing makes it a new
- * one.
+ * On a full disk the destroy continues without the record, because it frees space. After a crash
+ * right then the VM has no disk, and the control plane retries the destroy; nothing makes a new
+ * disk.
  */
 async function recordIntent({ directory, log }: LifecycleParts, vm: OwnedVm): Promise<void> {
   try {

@@ -1,12 +1,12 @@
-// How a VM goes down without being destroyed: its process ended, or it never came up. Its machine
-// resources are freed, its record says why. The folder of a VM that ran stays until it is
-// destroyed: its disk may hold what nobody else has.
+// Takes a VM down without destroying it, after its process exited or never came up. Frees its host
+// resources and records the reason. Keeps the folder of a VM that ran until its destroy: its disk
+// may hold unique data.
 import type { VmDeathCode } from '@berth/protocol/host.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { LifecycleParts, OwnedVm, Watch } from '../owned/owned-vm.ts';
 
-/** Why a VM is dead, and when it was last seen to run; null where nobody knows. */
+/** Reason of a VM's death, and the last time it was seen running; null if unknown. */
 export interface Death {
   code: VmDeathCode;
   reason: string;
@@ -14,15 +14,15 @@ export interface Death {
 }
 
 /**
- * Has the driver end and free everything outside the folder; `freed` in the record says that it
- * did. Rejects when it could not; may be called again.
+ * Has the driver end and free everything outside the folder, and records `freed`. Rejects if it
+ * could not; may be repeated.
  */
 export async function release(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   await parts.driver.destroy(parts.directory.driverFolder(vm.id), vm.record.driverState);
   vm.record = { ...vm.record, freed: true };
 }
 
-/** Watches a process that runs; when it ends while the VM is `running`, the VM becomes `dead`. */
+/** Watches the process; if it exits while the VM is `running`, the VM becomes `dead`. */
 export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: ProcessIdentity): Watch {
   const stop = new AbortController();
   const watch: Watch = { process, stop, gone: parts.driver.exited(process, stop.signal) };
@@ -37,8 +37,8 @@ export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: Proce
 }
 
 /**
- * Aborts, with the code given, when the watched process ends: whatever is asked of a guest is in
- * vain then.
+ * A signal that aborts with the given code when the watched process exits, so that guest calls fail
+ * at once.
  */
 export function diedSignal(
   watch: Watch,
@@ -55,8 +55,8 @@ function stopWatching(vm: OwnedVm): void {
 }
 
 /**
- * Lets go of guest and process, which may go on. Calls of the guest under way fail with `why`,
- * streams into it are closed.
+ * Detaches from guest and process, which may keep running. In-flight guest calls fail with `why`;
+ * streams into the guest are closed.
  */
 export function letGo(vm: OwnedVm, why: HostError | null = null): void {
   stopWatching(vm);
@@ -65,12 +65,14 @@ export function letGo(vm: OwnedVm, why: HostError | null = null): void {
   vm.guest = null;
 }
 
-/** At the beginning of a verb's turn: it may have come down since the verb was judged. */
+/** Call at the start of a verb's turn: the VM may have died since the verb was admitted. */
 export function assertRunning({ record }: OwnedVm): void {
   if (record.status !== 'running') throw new HostError('vm_not_running', `the VM is ${record.status}`);
 }
 
-/** In the VM's turn: the watched process ended. Never rejects: nobody waits for it. */
+/**
+ * Runs in the VM's turn after the watched process exited. Never rejects: no caller waits for it.
+ */
 async function cameDown(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
   if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') return;
 
@@ -79,9 +81,8 @@ async function cameDown(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: D
 }
 
 /**
- * Writes `dead` with its reason, then frees the VM's resources and removes what is left of a
- * snapshot that its disk has parted from. What fails is logged and left to the destroy or the next
- * start.
+ * Records `dead` with its reason, then frees the VM's resources and removes a snapshot from which
+ * the disk has diverged. Failures are logged and left to the destroy or the next start.
  */
 export async function markDead(
   parts: LifecycleParts,
@@ -101,8 +102,8 @@ export async function markDead(
     continued: false,
     sizeAsked: null,
   };
-  // Whatever the disk says: an earlier record that says it runs, of a process that is gone, has the
-  // next daemon find it dead as well.
+  // Tolerate a failed write: with an earlier record of a running VM whose process is gone, the next
+  // daemon also finds it dead.
   await orLog(parts, vm, 'the record of a dead VM was not written', () => parts.directory.write(dead));
   vm.record = dead;
   await orLog(parts, vm, 'a dead VM was not cleaned up', async () => {

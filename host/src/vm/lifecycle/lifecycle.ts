@@ -1,12 +1,12 @@
-// The owner of every VM of this host. States and who may move them (an arrow without a name is the
-// end of what its left side names):
+// Owns every VM of this host. States and the verbs that change them (an unnamed arrow is the success
+// of the verb on its left):
 //
 //   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running --resize--> running
-//     a create that failed, a process that ended, a wake that failed when its machine ran: dead --wake, if it ever ran--> waking
-//     any --destroy--> destroying -> destroyed (only the epoch is remembered)
+//     failed create, exited process, wake that failed after its VM ran: dead --wake, if it ever ran--> waking
+//     any --destroy--> destroying -> destroyed (only the epoch is kept)
 //
-// Judges each call by its epoch (fencing.ts), lets in or refuses, and runs the verb in the VM's
-// turn. Must not know HTTP.
+// Checks each call's epoch (fencing.ts), admits or refuses it, and runs the verb in the VM's turn.
+// Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
 import type { VmClone } from '@berth/protocol/calls/clones.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
@@ -52,8 +52,8 @@ export class VmLifecycle {
   }
 
   /**
-   * Takes over what an earlier daemon left: adopts VMs that run, ends half-made ones, reaps what no
-   * record names. Once, before any other call.
+   * Takes over an earlier daemon's VMs: adopts running ones, ends half-made ones, reaps what no
+   * record names. Call once, before any other call.
    */
   async recover(): Promise<void> {
     const { owned, unread } = await recoverAll(this.#parts);
@@ -65,19 +65,19 @@ export class VmLifecycle {
     return this.#vms.list();
   }
 
-  /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
+  /** Throws `vm_not_found` for an unknown or forgotten VM. */
   get(id: string): VmView {
     return this.#vms.show(id);
   }
 
   /**
-   * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. The
-   * caller going away does not stop it.
+   * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. A caller
+   * that disconnects does not stop it.
    */
   async create(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
-    // Judged anew after each step: what it waited for may have been overtaken.
+    // Decide again after each wait: another verb may have overtaken this one.
     for (;;) {
       const verdict = judgeCreate(this.#vms.known(id), epoch, spec);
       switch (verdict.do) {
@@ -103,9 +103,7 @@ export class VmLifecycle {
     }
   }
 
-  /**
-   * Resolves with the VM `asleep`. A machine that is being made, woken or resized is waited for.
-   */
+  /** Resolves with the VM `asleep`. Waits for a create, wake or resize in progress. */
   async sleep(id: string, { epoch }: { epoch: number }): Promise<VmView> {
     return this.#carryOut(
       id,
@@ -118,7 +116,7 @@ export class VmLifecycle {
     );
   }
 
-  /** Resolves with the VM `running`, at the size of the spec as far as its guest went along. */
+  /** Resolves with the VM `running`, at the size of the spec as far as its guest allows. */
   async wake(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     const size = sizeOf(spec);
     return this.#carryOut(
@@ -127,8 +125,8 @@ export class VmLifecycle {
       () => judgeWake(this.#vms.known(id), epoch),
       (vm) => {
         const { spec: before, snapshot } = vm.record;
-        // A snapshot is restored at its own size, and gives back what is too much afterwards. Its
-        // disk is counted already.
+        // A snapshot is restored at its own size and releases the surplus afterwards. Its disk is
+        // already counted.
         const needed = snapshot ? largerOf(before, size) : size;
         this.#capacity.letIn({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
@@ -136,7 +134,6 @@ export class VmLifecycle {
     );
   }
 
-  /** Resolves with the VM `running` at that size. */
   async resize(id: string, { epoch, size }: { epoch: number; size: Amounts }): Promise<VmView> {
     return this.#carryOut(
       id,
@@ -149,7 +146,7 @@ export class VmLifecycle {
     );
   }
 
-  /** Resolves when nothing of the VM is left. Overtakes whatever is under way. */
+  /** Resolves when nothing of the VM is left. Overtakes any verb in progress. */
   async destroy(id: string, epoch: number): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
@@ -164,7 +161,7 @@ export class VmLifecycle {
   }
 
   /**
-   * Clones a repository in a VM that is `running`. Resolves with the response of the guest. Throws
+   * Clones a repository in a `running` VM. Resolves with the response of the guest. Throws
    * `stale_epoch` for an epoch older than the newest seen.
    */
   async clone(id: string, { epoch, ...clone }: VmClone, signal: AbortSignal): Promise<Readable> {
@@ -172,7 +169,7 @@ export class VmLifecycle {
     return cloneInto(vm, guest, clone, signal);
   }
 
-  /** Opens a raw stream into a VM that is `running`; see `GuestStreams.open`. */
+  /** Opens a raw stream into a `running` VM; see `GuestStreams.open`. */
   async openStream(
     id: string,
     signal: AbortSignal,
@@ -182,23 +179,19 @@ export class VmLifecycle {
     return this.#parts.streams.open(vm, signal, (opening) => open(guest, opening));
   }
 
-  /**
-   * The guest of a VM that is `running`, for calls that pass through. Throws `stale_epoch` as
-   * {@link clone} does.
-   */
+  /** Guest of a `running` VM, for calls that are only forwarded. */
   guestOf(id: string, epoch?: number): GuestClient {
     return this.#vms.running(id, epoch).guest;
   }
 
-  /** What guest and host say of a VM that is `running`. */
   async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
     const { vm, guest } = this.#vms.running(id);
     return metricsOf(this.#parts, vm, guest, signal);
   }
 
   /**
-   * Of a VM that is or was `running`. Throws `vm_not_found`, also for one whose create is not that
-   * far.
+   * SSH host key of a VM that is or was `running`. Throws `vm_not_found`, also before its create
+   * reached that point.
    */
   async sshHostKey(id: string): Promise<VmSshHostKey> {
     const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
@@ -209,16 +202,16 @@ export class VmLifecycle {
   }
 
   /**
-   * What may be handed out in all, what VMs have of it, and the most that one can have; memory as
-   * the guests see it.
+   * Total allocatable resources, the part held by VMs, and the largest possible VM; memory as seen
+   * by guests.
    */
   capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     return this.#capacity.figures();
   }
 
   /**
-   * Lets go of the VMs, which run on. Verbs under way get until the signal aborts, then they are
-   * undone, or left to the next daemon.
+   * Detaches from the VMs, which keep running. Verbs in progress have until the signal aborts; then
+   * they are undone, or left to the next daemon.
    */
   async close(patience: AbortSignal): Promise<void> {
     this.#closing = true;
@@ -235,8 +228,8 @@ export class VmLifecycle {
   }
 
   /**
-   * No await between the look at the machine and the promise: two calls cannot be let in for the
-   * same room.
+   * No await between reading the host's figures and promising: two calls must not be admitted for
+   * the same room.
    */
   async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
     this.#refuseIfClosing();
@@ -253,8 +246,8 @@ export class VmLifecycle {
   }
 
   /**
-   * Judged anew after each step, as a create is. `begin` must not await before the verb is under
-   * way.
+   * Decides again after each wait, like a create. `begin` must not await before the verb is in
+   * progress.
    */
   async #carryOut(
     id: string,
@@ -281,7 +274,7 @@ export class VmLifecycle {
           await this.#vms.underWay(id).done;
           break;
         case 'wait':
-          // How it went is told to those who asked for it.
+          // Its own callers learn of a failure.
           await this.#vms.underWay(id).done.catch(() => undefined);
           break;
         case 'start':
@@ -296,7 +289,7 @@ export class VmLifecycle {
     if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
   }
 
-  /** Joins the destroy under way or begins one, under the newest of the epochs. */
+  /** Joins the destroy in progress or begins one, under the newest epoch. */
   async #end(id: string, epoch: number): Promise<void> {
     const vm = this.#vms.find(id);
     if (vm === undefined) return;

@@ -1,10 +1,10 @@
-// What a running VM's guest says of itself and what its host sees of it, at one moment. The guest
-// may lie; what is billed is the host's.
+// Metrics of a running VM from its guest and its host, at one moment. The guest may lie; billing
+// uses the host's.
 import { guestMetricsCall, type VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
-/** Rejects with `guest_unreachable` when the guest does not answer in its protocol and in time. */
+/** Rejects with `guest_unreachable` on a timeout or an invalid response of the guest. */
 export async function metricsOf(
   { driver, directory }: LifecycleParts,
   vm: OwnedVm,

@@ -1,6 +1,6 @@
-// The names and keys that a VM was given when it was made, given again to a machine that was booted
-// from a disk on which they never arrived: the guest does not wait for its disk when it takes them.
-// Must not touch a disk that has them: what else changed on it is the tenant's doing.
+// Restores a VM's names and keys after a boot of its disk: the guest does not flush them when it
+// receives them, so they may be missing. Must not touch a disk that has them: any other change is
+// the tenant's.
 import { exec } from '@berth/protocol/calls/exec.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
@@ -9,14 +9,14 @@ import { giveIdentity, makeIdentity } from '../../guest/identity.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 const HOST_KEY = '/etc/ssh/ssh_host_ed25519_key';
-/** What was not written in time is another's, empty or not there. */
+/** Files not flushed in time hold old values, are empty or missing. */
 const READ = { command: `cat /etc/machine-id && test -s ${HOST_KEY} && test -s ${HOST_KEY}.pub`, timeoutSeconds: 60 };
 
 /**
- * For a machine that was booted from its disk and has taken `secret`. Another machine-id is that of
- * the template, or of the time when the machine waited in the pool; with its own, the host key may
- * still be missing. Rejects when it does not take its names: it must not be used then. A guest that
- * cannot say keeps what it has.
+ * For a VM that was booted from its disk and has accepted `secret`. A different machine-id is that
+ * of the template or of the VM's time in the pool; with the right one, the host key may still be
+ * missing. Rejects if the guest does not accept its names: it must not be used then. A guest that
+ * cannot report them keeps them.
  */
 export async function nameBootedMachine(
   { directory, log, deadlines }: LifecycleParts,

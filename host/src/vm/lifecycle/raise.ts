@@ -1,9 +1,9 @@
-// What a verb does that finds its VM as it shall be: its epoch becomes the VM's.
+// Raises a VM's epoch when a verb finds it already in the requested state.
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
- * In the VM's turn: from now on older epochs are refused. Nothing else changes; whatever overtook
- * it is left to the next look.
+ * Runs in the VM's turn: refuses older epochs from now on and changes nothing else. Does nothing if
+ * another verb overtook it; the caller decides again.
  */
 export async function raiseEpoch({ directory }: LifecycleParts, vm: OwnedVm, epoch: number): Promise<void> {
   const { status } = vm.record;

@@ -1,7 +1,6 @@
-// What a daemon does at its start with what an earlier one left, whatever step that one was killed
-// at: a VM that runs is adopted, a half-made one is ended, a half-destroyed one is finished, and
-// what no record names is reaped. A sleep or wake goes on when its point of no return was passed,
-// and is undone otherwise. Nothing here may stop the daemon from starting.
+// Recovery at start, from a crash at any step: adopts running VMs, ends half-made ones, finishes
+// destroys, reaps what no record names. Finishes a sleep or wake past its point of no return, and
+// undoes it otherwise. Nothing here may stop the daemon from starting.
 import { health } from '@berth/protocol/calls/identity.ts';
 import { eachOf } from '@berth/os/each-of.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
@@ -14,12 +13,12 @@ import { finishSleep, isUnfinished } from './sleep.ts';
 import { resumeWake, undoWake } from './wake.ts';
 import { OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 
-/** How many VMs are taken over at once: each may cost a process start or a call of a slow guest. */
+/** Limit of concurrent recoveries: each may start a process or call a slow guest. */
 const AT_ONCE = 8;
 
 /**
- * Resolves with every VM that still has a record, and with the ids of those whose record the disk
- * does not give: nothing of them was touched.
+ * Resolves with every VM that still has a record, and with the ids of VMs whose record could not be
+ * read; those are untouched.
  */
 export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedVm[]; unread: string[] }> {
   const records: VmRecord[] = [];
@@ -30,12 +29,12 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
     if (found.kind === 'record') {
       records.push(found.record);
     } else if (found.kind === 'unreadable') {
-      // The disk failed, not the record: nothing is known, so nothing is touched.
+      // A disk failure, not a bad record: leave the unknown VM untouched.
       unread.push(id);
       parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
     } else {
-      // Without a record: killed between the folder and the record, nothing was made yet. A damaged
-      // one may be of a disk that somebody misses.
+      // No record: the daemon died between folder and record, before anything was made. A damaged
+      // record may belong to a disk that is still needed.
       const damaged = found.kind === 'corrupt';
       useless.push({ id, damaged });
       if (damaged) {
@@ -60,7 +59,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
   );
 
   if (unread.length > 0) {
-    // By what name the driver knows their machines is in the records alone.
+    // Only the records hold the driver's ids of these VMs.
     parts.log.error({ vmIds: unread }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
   } else {
     const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
@@ -69,7 +68,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
       if (reaped.length > 0) parts.log.warn({ reaped }, 'reaped what no record names');
     });
   }
-  // The folders last: the driver may have read from them what to end.
+  // Folders last: the driver may read from them what to end.
   await eachOf(useless, AT_ONCE, ({ id, damaged }) =>
     attempt(parts, id, 'removing its folder', () =>
       damaged ? parts.directory.setAside(id) : parts.directory.remove(id),
@@ -78,7 +77,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
   return { owned, unread };
 }
 
-/** Takes over one VM by its record. False when nothing of the VM is left. */
+/** Recovers one VM from its record. False if nothing of it is left. */
 export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   const { id, record } = { id: vm.id, record: vm.record };
   const destroyedEpoch = parts.fences.epochOf(id) ?? 0;
@@ -121,7 +120,7 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
 }
 
 /**
- * With a complete snapshot the sleep is finished; without, the machine goes on, or is dead with its
+ * Finishes the sleep if the snapshot is complete; otherwise the VM resumes, or is dead with its
  * disk.
  */
 async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
@@ -155,8 +154,8 @@ async function lookAtSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm
 }
 
 /**
- * A wake whose machine did not run yet is undone. One whose machine runs is finished, after the
- * daemon's start: whoever asks for it joins.
+ * Undoes a wake whose VM did not run yet. Finishes one whose VM runs, in the background after the
+ * daemon's start; callers join it.
  */
 async function settleWake(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { record } = vm;
@@ -188,8 +187,8 @@ async function clear(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
 }
 
 /**
- * Takes over a VM that runs, when it is the recorded process and its guest knows the recorded
- * secret; otherwise it becomes `dead`.
+ * Adopts a running VM if the recorded process runs and its guest knows the recorded secret;
+ * otherwise the VM becomes `dead`.
  */
 async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   const { directory, log } = parts;
@@ -202,36 +201,35 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     return;
   }
   vm.guest = new GuestClient(running.guest, secret);
-  // What the daemon before had asked for goes on for some seconds.
+  // A clone started by the earlier daemon may continue for some seconds.
   vm.clone.maybe = true;
   const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
   try {
     await vm.guest.call(health, {}, { signal: died, deadlineMs: parts.deadlines.adoptMs });
   } catch (error) {
     if (died.aborted) {
-      // The watch marks it dead.
+      // The process watch marks it dead.
       return;
     }
     if (error instanceof GuestRefusal) {
       await markDead(parts, vm, notAdopted(`its guest does not know the recorded secret: ${error.message}`));
       return;
     }
-    // It is the recorded process and it runs: a guest too busy to answer now is no reason to take a
-    // tenant's machine away.
+    // The recorded process runs: never destroy a tenant's VM because its guest is too busy to
+    // respond.
     log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
   }
   log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
 }
 
-/** The VM's process, when it is the recorded one; otherwise the VM is dead. */
+/** The VM if its recorded process runs; otherwise the VM is dead. */
 async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm | null> {
   const { driver, directory, log } = parts;
   let running: RunningVm | null;
   try {
     running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
   } catch (error) {
-    // Without its network, say. Nobody can reach it any more; left as `running` it would be for
-    // ever.
+    // For example without its network, so unreachable; `running` would never be corrected.
     log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
     await markDead(parts, vm, notAdopted(`it could not be taken over: ${messageOf(error)}`));
     return null;
@@ -251,9 +249,7 @@ function notAdopted(reason: string): Death {
   return { code: 'not_adopted', reason, lastAliveUnixMs: null };
 }
 
-/**
- * Whether it went well; what did not is logged, and the VM's record still says what is to be done.
- */
+/** True on success; a failure is logged, and the VM's record still says what to do. */
 async function attempt(
   parts: LifecycleParts,
   vmId: string | null,

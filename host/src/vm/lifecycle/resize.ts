@@ -1,5 +1,5 @@
-// How a VM that runs gets another size: the driver plugs in, the guest brings it online and reads
-// it back, the record says so. What does not work is taken back as far as the guest lets go of it.
+// Resizes a running VM: the driver hot-plugs, the guest brings it online and verifies it, the
+// record follows. A failure is undone as far as the guest releases the additions.
 import { HostError, messageOf } from '../host-error.ts';
 import { giveSize } from '../../guest/identity.ts';
 import type { Amounts } from '../admission.ts';
@@ -9,7 +9,7 @@ import { sameSize } from '../owned/fencing.ts';
 import { assertRunning, diedSignal } from './exit.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
-/** Beyond the verb's own deadline, within what the control plane grants. */
+/** Beyond the verb's deadline, within the control plane's timeout. */
 const TAKE_BACK_MS = 20_000;
 
 interface ResizeOrder {
@@ -18,8 +18,8 @@ interface ResizeOrder {
 }
 
 /**
- * In the VM's turn. Rejects with `resize_failed` when it does not have the size then; it runs on,
- * as large as its record says.
+ * Runs in the VM's turn. Rejects with `resize_failed` if the VM does not reach the size; it keeps
+ * running at the size in its record.
  */
 export async function grow(
   parts: LifecycleParts,
@@ -45,7 +45,7 @@ export async function grow(
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the resize', { cause: failure });
 
   if (!sameSize(vm.record.spec, has)) {
-    // First in memory: the machine has it, so it counts, whether it can be written or not.
+    // Update memory first: the VM has this size, even if the record cannot be written.
     vm.record = { ...vm.record, spec: { ...vm.record.spec, ...has } };
     await directory.write(vm.record);
     crashPoint('resize:recorded');
@@ -60,9 +60,9 @@ export async function grow(
 }
 
 /**
- * Gives a running machine the size, as far as that works. Resolves with the size that it has, and
- * with why that is not the one asked for; never rejects. Less than before of vCPUs or memory is no
- * failure when the guest does not let go of it.
+ * Resizes a running VM as far as possible. Resolves with the actual size, and with the failure if
+ * it is not the requested one; never rejects. Surplus vCPUs or memory that the guest does not
+ * release is no failure.
  */
 export async function changeSize(
   parts: LifecycleParts,
@@ -93,15 +93,15 @@ export async function changeSize(
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
     if (plugged === null) {
-      // A driver that rejects has taken back what it had plugged in, and says what it could not.
+      // A rejecting driver has undone its additions and reports the remaining size.
       return { has: failure instanceof ResizeFailed ? sizeOf(failure.has) : from, failure };
     }
-    // A VM that is being destroyed needs nothing taken back.
+    // A VM being destroyed needs no undo.
     return { has: vm.ending === null ? await takeBack(parts, vm, plugged, from) : from, failure };
   }
 }
 
-/** Never rejects. What the guest does not let go of stays: the machine holds it, so it counts. */
+/** Never rejects. Additions that the guest does not release stay and count. */
 async function takeBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, from: Amounts): Promise<Amounts> {
   try {
     const signal = AbortSignal.timeout(Math.min(TAKE_BACK_MS, parts.deadlines.resizeMs));

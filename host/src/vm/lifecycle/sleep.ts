@@ -1,6 +1,6 @@
-// How a VM goes to sleep: an empty folder for the snapshot, the record, the capture by the driver,
-// the record again. Each step is on disk before the next begins. Until the snapshot's manifest is
-// complete the VM can run on; from then on the sleep is finished, by the next daemon if need be.
+// Puts a VM to sleep: an empty snapshot folder, the record, the driver's capture, the record again.
+// Each step is on disk before the next begins. Until the manifest is complete the VM can resume;
+// from then on the sleep is finished, if necessary by the next daemon.
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { DriverState } from '../driver.ts';
@@ -10,8 +10,8 @@ import type { VmRecord } from '../directory/record.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /**
- * Brings a running VM to `asleep`. When it could not be captured it runs on under the new epoch and
- * this rejects with `sleep_failed`; when a destroy overtook it, with `superseded`.
+ * Brings a running VM to `asleep`. If the capture fails, the VM keeps running under the new epoch
+ * and this rejects with `sleep_failed`; if a destroy overtakes it, with `superseded`.
  */
 export async function putToSleep(
   parts: LifecycleParts,
@@ -29,8 +29,8 @@ export async function putToSleep(
   try {
     await endClone(parts, vm, signal);
     signal.throwIfAborted();
-    // Before the record says `sleeping`: from there on, what is complete in that folder is taken
-    // for this sleep's.
+    // Before the record says `sleeping`: a complete snapshot found from then on counts as this
+    // sleep's.
     await parts.directory.makeSnapshotFolder(vm.id);
     vm.record = { ...vm.record, status: 'sleeping', epoch };
     await parts.directory.write(vm.record);
@@ -70,9 +70,8 @@ export async function capture(
 }
 
 /**
- * With the snapshot complete: releases what is left of the machine. The VM is asleep whether that
- * works or not, because the snapshot is what a wake starts from; what could not be released is the
- * next wake's or the next daemon's to release first. Never rejects.
+ * With a complete snapshot: releases the VM's remaining resources. The VM is asleep even if that
+ * fails; the next wake or daemon releases them first. Never rejects.
  */
 export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   try {
@@ -86,12 +85,12 @@ export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<v
   }
 }
 
-/** Whether {@link finishSleep} is to be done again. */
+/** True if {@link finishSleep} must be repeated. */
 export function isUnfinished({ driver }: LifecycleParts, { status, snapshot, freed, sleptState }: VmRecord): boolean {
   return driver.capabilities.snapshots && status === 'asleep' && snapshot && !freed && sleptState === null;
 }
 
-/** Whether the capture came as far as the manifest; a folder that cannot be read is one without. */
+/** True if the manifest is complete; false for an unreadable folder. */
 async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     return vm.record.status === 'sleeping' && (await driver.hasSnapshot(directory.snapshotFolder(vm.id)));
@@ -101,13 +100,10 @@ async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedV
   }
 }
 
-/**
- * Never rejects: a record that still says `sleeping` beside a complete snapshot says the same to
- * the next daemon.
- */
+/** Never rejects: `sleeping` with a complete snapshot means the same to the next daemon. */
 async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: DriverState): Promise<void> {
-  // A driver that only stops its processes still has them on the machine, and must be told that
-  // they are somebody's.
+  // A driver that only stops its processes still has them on the host; recovery must know their
+  // owner.
   const freed = parts.driver.capabilities.snapshots;
   vm.record = { ...vm.record, status: 'asleep', driverState, snapshot: true, freed, reason: null };
   try {
@@ -120,10 +116,7 @@ async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: Dri
   }
 }
 
-/**
- * Never rejects: a record that still says `sleeping` without a complete snapshot has the next
- * daemon let it go on.
- */
+/** Never rejects: with `sleeping` and no complete snapshot the next daemon resumes the VM. */
 async function goOn(parts: LifecycleParts, vm: OwnedVm, epoch: number, error: unknown): Promise<void> {
   parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM could not be put to sleep and runs on');
   vm.record = { ...vm.record, status: 'running', epoch };

@@ -1,6 +1,5 @@
-// VMs whose record the disk did not give when the daemon started. Nothing is known of them, so no
-// verb on one is judged from memory: its record is read again first, and the VM taken over as it
-// would have been at the start. Until that works nothing of it is touched.
+// VMs whose record was unreadable when the daemon started. A verb on one first reads the record
+// again and then takes the VM over, as at the start. Until that succeeds nothing of it is touched.
 import { HostError, messageOf } from '../host-error.ts';
 import type { FoundRecord } from '../directory/record.ts';
 import { recoverOne } from './recover.ts';
@@ -14,7 +13,7 @@ export class UnreadVms {
   readonly #ids = new Set<string>();
   readonly #turns = new Turns();
 
-  /** @param owned where a VM goes that is taken over */
+  /** @param owned receives the VMs taken over */
   constructor(parts: LifecycleParts, owned: OwnedVms) {
     this.#parts = parts;
     this.#owned = owned;
@@ -29,8 +28,8 @@ export class UnreadVms {
   }
 
   /**
-   * Resolves when the VM is known like any other: owned, or nothing is left of it. Rejects with
-   * `internal` while its record cannot be read.
+   * Resolves when the VM is known: owned, or nothing is left of it. Rejects with `internal` while
+   * its record is unreadable.
    */
   async takeOver(id: string): Promise<void> {
     await this.#turns.take(async () => {
@@ -40,8 +39,8 @@ export class UnreadVms {
         .read(id)
         .catch((error: unknown): FoundRecord => ({ kind: 'corrupt', why: messageOf(error) }));
       if (found.kind !== 'record') {
-        // One that is damaged or gone does not name the machine that may still run: only a start,
-        // which knows all the others, can tell which that is.
+        // A damaged or missing record does not name the process that may still run: only a start,
+        // which knows all other VMs, can find it.
         const why = found.kind === 'corrupt' ? found.why : 'it is gone';
         throw new HostError(
           'internal',

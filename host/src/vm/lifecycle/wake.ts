@@ -1,7 +1,6 @@
-// How a VM wakes: from its snapshot, processes and all, or by a boot of its disk when there is no
-// snapshot or it is of no use. Each step is on disk before the next begins. Before the machine runs
-// a failure leaves the VM as it was; from then on it is finished, by the next daemon if need be, or
-// the VM is dead.
+// Wakes a VM: from its snapshot with its processes, or by a boot of its disk if there is no usable
+// snapshot. Each step is on disk before the next begins. A failure before the VM runs leaves it as
+// it was; afterwards the wake is finished, if necessary by the next daemon, or the VM is dead.
 import type { Amounts } from '../admission.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
@@ -17,9 +16,9 @@ import { nameBootedMachine } from './names.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /**
- * In the VM's turn: brings a VM that is asleep, or dead with its disk, to `running`. Otherwise it
- * is as before, or dead with its disk, and this rejects with `wake_failed`; when a destroy overtook
- * it, with `superseded`.
+ * Runs in the VM's turn: brings a VM that is asleep, or dead with its disk, to `running`. On
+ * failure it is as before, or dead with its disk, and this rejects with `wake_failed`; if a destroy
+ * overtakes it, with `superseded`.
  */
 export async function wakeUp(
   parts: LifecycleParts,
@@ -48,9 +47,7 @@ export async function wakeUp(
   );
 }
 
-/**
- * In the VM's turn: finishes a wake that an earlier daemon cut short when the machine ran already.
- */
+/** Runs in the VM's turn: finishes a wake that an earlier daemon left with a running VM. */
 export async function resumeWake(
   parts: LifecycleParts,
   vm: OwnedVm,
@@ -60,7 +57,7 @@ export async function resumeWake(
   const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(parts.deadlines.wakeMs)]);
   const { spec, sizeAsked } = vm.record;
   try {
-    // It may have got its new size already.
+    // The VM may already have its new size.
     await finishWake(parts, vm, running, sizeAsked === null ? [sizeOf(spec)] : [sizeOf(spec), sizeAsked], signal);
   } catch (error) {
     throw await giveUp(parts, vm, vm.record, abort, error, messageOf(error));
@@ -69,9 +66,8 @@ export async function resumeWake(
 }
 
 /**
- * Puts a wake of which nothing runs back to where it began: `asleep` with its snapshot untouched,
- * or `dead` with its disk. Never rejects. After a crash, `left` says that there may be something to
- * free.
+ * Reverts a wake whose VM does not run: to `asleep` with its snapshot untouched, or `dead` with its
+ * disk. Never rejects. After a crash, `left` says that there may be resources to free.
  */
 export async function undoWake(
   parts: LifecycleParts,
@@ -91,9 +87,9 @@ export async function undoWake(
 }
 
 /**
- * Everything from the first call of a machine that runs to the record `running`. `sizes`: what it
- * may have; the first that the guest confirms is taken. The record's own write may fail: it says
- * `waking`, and that its machine runs, so the next daemon finishes it again.
+ * Everything from the first guest call to the record `running`. `sizes` are the candidates; the
+ * first one that the guest confirms is recorded. The final write may fail: the record says `waking`
+ * and continued, so the next daemon finishes it.
  */
 async function finishWake(
   parts: LifecycleParts,
@@ -140,7 +136,7 @@ async function finishWake(
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the wake');
 }
 
-/** Resolves with the size that the guest confirmed. */
+/** Resolves with the size confirmed by the guest. */
 async function wakeGuest(
   parts: LifecycleParts,
   guest: GuestClient,
@@ -159,7 +155,9 @@ async function wakeGuest(
   throw new HostError('wake_failed', 'its size is not known');
 }
 
-/** Before the next secret is in force the guest knows the former; afterwards there is one only. */
+/**
+ * Until the next secret is promoted the guest may know either one; afterwards there is only one.
+ */
 async function secretsOf({ directory }: LifecycleParts, vm: OwnedVm): Promise<WakeSecrets> {
   const [former, next] = await Promise.all([directory.readSecret(vm.id), directory.readNextSecret(vm.id)]);
   const fresh = next ?? former;
@@ -168,9 +166,7 @@ async function secretsOf({ directory }: LifecycleParts, vm: OwnedVm): Promise<Wa
   return { fresh, former: former === null || next === null ? [] : [former] };
 }
 
-/**
- * Leaves the VM in a state to be found in, and resolves with what the caller of the wake is told.
- */
+/** Leaves the VM in a recoverable state, and resolves with the error for the caller. */
 async function giveUp(
   parts: LifecycleParts,
   vm: OwnedVm,
@@ -185,7 +181,7 @@ async function giveUp(
   const closing = abort.signal.aborted;
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not wake');
   if (vm.record.continued && closing) {
-    // It runs, and the record says so: the next daemon finishes it.
+    // It runs, and the record says so: the next daemon finishes the wake.
     return abort.signal.reason;
   }
   if (vm.record.continued || (error instanceof BootFailed && !closing)) {
@@ -202,8 +198,8 @@ async function giveUp(
 }
 
 /**
- * Whether it was written; what was not is logged. For a record that says the same to the next
- * daemon as the one before it.
+ * True if written; a failure is logged. Use it only where the next daemon treats the old and the
+ * new record alike.
  */
 async function writeOrSay(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
