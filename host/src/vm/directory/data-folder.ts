@@ -1,5 +1,5 @@
-// The daemon's part of the data folder: its layout, the lock that lets one daemon in, the ids that
-// live as long as the folder, and the token.
+// The daemon's part of the data folder: its layout, its exclusive lock, the ids that live as long
+// as the folder, and the token.
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -11,20 +11,20 @@ const TOKEN_MIN_CHARACTERS = 32;
 
 export interface DataFolder {
   vms: string;
-  /** On one file system with `vms`: machines move from one to the other. */
+  /** Same file system as `vms`: VMs move between the two. */
   pool: string;
   fences: string;
-  /** Names this installation among several on one machine. */
+  /** Identifies this installation among several on one host. */
   instanceId: string;
-  /** Names this host to the control plane. */
+  /** Identifies this host to the control plane. */
   hostId: string;
-  /** Lets the next daemon in. */
+  /** Releases the lock for the next daemon. */
   unlock(): Promise<void>;
 }
 
 /**
- * Makes what is missing and takes the lock, which the kernel gives back however this process ends.
- * Throws when another daemon has it.
+ * Makes missing folders and takes the lock; the kernel releases it however this process ends.
+ * Throws if another daemon holds it.
  */
 export async function openDataFolder(root: string): Promise<DataFolder> {
   const host = join(root, 'host');
@@ -49,8 +49,7 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
 }
 
 /**
- * The bearer token of the control plane. Throws when there is none, when it is short, or when
- * others on this machine can read it.
+ * The control plane's bearer token. Throws if it is missing, too short, or readable by other users.
  */
 export async function readToken(path: string): Promise<string> {
   const { mode } = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -66,15 +65,12 @@ export async function readToken(path: string): Promise<string> {
   return token;
 }
 
-/** Letters and digits of base32: 5 random bits each. */
+/** Base32 letters and digits: 5 random bits each. */
 export function randomLetters(count: number): string {
   return Array.from(randomBytes(count), (byte) => LETTERS.charAt(byte & 31)).join('');
 }
 
-/**
- * Reads an id that an earlier start made, or makes it. Two that make it at once agree: the first
- * link wins.
- */
+/** Reads the id of an earlier start, or makes one. Concurrent starts agree: the first link wins. */
 async function keptId(path: string, form: RegExp, make: () => string): Promise<string> {
   const kept = (await readIfPresent(path))?.trim();
   if (kept !== undefined) {

@@ -1,6 +1,5 @@
-// What is remembered of a destroyed VM: its epoch, so that a create that arrives late is refused.
-// One small file each, bounded in time and number. Must not outlive its use: the control plane
-// gives up on a call within minutes, a fence is kept for a day.
+// Epochs of destroyed VMs, so that a late create is refused. One small file each, bounded in age
+// and number. The control plane gives up on a call within minutes; a fence is kept for a day.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
@@ -20,8 +19,8 @@ export class FenceDirectory {
   /** Oldest first. */
   readonly #fences = new Map<string, Fence>();
   /**
-   * Of all fences together: forgetting an old one must not remove the file of the same VM's next,
-   * and none is written after a newer one.
+   * Serialises all changes of fences: expiring an old one must not remove the file of the same VM's
+   * next one, and no older fence overwrites a newer one.
    */
   readonly #raises = new Turns();
 
@@ -31,10 +30,7 @@ export class FenceDirectory {
     this.#now = now;
   }
 
-  /**
-   * Reads what an earlier daemon left. Returns the names of files that could not be understood;
-   * they are removed.
-   */
+  /** Reads the fences of earlier daemons. Removes malformed files and returns their names. */
   async open(): Promise<string[]> {
     await makeFolderDurably(this.#root);
     const found: { id: string; fence: Fence }[] = [];
@@ -43,7 +39,7 @@ export class FenceDirectory {
       const id = name.replace(/\.json$/, '');
       const parsed = vmId.safeParse(id).success ? await readFence(join(this.#root, name)) : null;
       if (parsed === null) {
-        // A name that begins with a dot is a write that a crash cut short.
+        // A leading dot marks a write interrupted by a crash.
         if (!name.startsWith('.')) corrupt.push(name);
 
         await rm(join(this.#root, name), { force: true });
@@ -58,14 +54,14 @@ export class FenceDirectory {
     return corrupt;
   }
 
-  /** The newest epoch under which this VM was destroyed; null when it is not known to be. */
+  /** Newest epoch under which this VM was destroyed; null if unknown. */
   epochOf(id: string): number | null {
     return this.#fences.get(id)?.epoch ?? null;
   }
 
   /**
-   * Remembers that the VM is gone under this epoch. Durable when this resolves; an older epoch than
-   * the known one changes nothing.
+   * Records that the VM was destroyed under this epoch. Durable when it resolves; ignores an epoch
+   * older than the known one.
    */
   async raise(id: string, epoch: number): Promise<void> {
     await this.#raises.take(() => this.#raise(id, epoch));

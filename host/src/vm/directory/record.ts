@@ -1,6 +1,6 @@
-// The on-disk record of each VM: the truth about what this host runs, written before the thing it
-// tells of and read back after a crash. Owns the layout of `host/vms/<vmId>/`; the guest's secret
-// and keys are files of their own (0600), so that a record can be shown and logged.
+// On-disk record of each VM: the truth about this host's VMs, written before each change and read
+// back after a crash. Owns the layout of `host/vms/<vmId>/`. The guest's secret and keys are
+// separate files (0600), so that records can be shown and logged.
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
@@ -16,8 +16,8 @@ const driverState = z.record(z.string(), z.unknown());
  *     |          |           |                   |
  *     +----------+-----------+-------------------+--> dead --> waking     any --> destroying -> (folder gone, fence left)
  * ```
- * `everRan` tells a dead VM that has a disk from one that never came up. Fields with a default are
- * missing in records of earlier daemons.
+ * `everRan` distinguishes a dead VM with a disk from one that never came up. Fields with a default
+ * are missing in records of earlier daemons.
  */
 const vmRecord = z.strictObject({
   version: z.literal(1),
@@ -26,48 +26,46 @@ const vmRecord = z.strictObject({
   spec: vmSpec,
   status: z.enum(['creating', 'running', 'sleeping', 'asleep', 'waking', 'dead', 'destroying']),
   /**
-   * The name by which the driver knows the machine, where it is not the VM's id: it was made before
-   * the VM was asked for.
+   * The driver's id of the VM if it differs from the VM's id: a pool VM was made before the create.
    */
   machineId: z.string().min(1).max(128).nullable().default(null),
   /**
-   * Why it is dead; while it is asleep, why its snapshot is of no use. Kept while it wakes: a boot
-   * of its disk names it.
+   * Reason of death; while asleep, why the snapshot is unusable. Kept during a wake for the boot of
+   * the disk.
    */
   reason: z.string().max(4_096).nullable(),
   deathCode: vmDeathCode.nullable().default(null),
-  /** When a dead VM's process was last seen to run; null where nobody knows. */
+  /** Last time a dead VM's process was seen running; null if unknown. */
   lastAliveUnixMs: z.int().nullable().default(null),
   /**
-   * It was `running` once: its disk may hold what nobody else has, so it is never made anew under
-   * the same epoch.
+   * True once it was `running`: its disk may hold unique data, so it is never made anew under the
+   * same epoch.
    */
   everRan: z.boolean(),
   /**
-   * The driver confirmed that process, slot and network are gone. Until then the VM counts as using
-   * them.
+   * True once the driver confirmed that process, slot and network are gone. Until then the VM
+   * counts as using them.
    */
   freed: z.boolean(),
-  /** What the driver keeps; written before anything it tells of is made. */
+  /** The driver's state, written before anything it names is made. */
   driverState: driverState.nullable(),
   /**
-   * The folder `snapshot/` holds what a wake starts from. False from the moment the machine is
-   * about to run on: its disk parts from the snapshot then.
+   * True if `snapshot/` holds a usable snapshot. False from just before the VM resumes: its disk
+   * then diverges from the snapshot.
    */
   snapshot: z.boolean().default(false),
   /**
-   * While it wakes, once the driver saved a state of its own: the one that a wake from the snapshot
-   * needs, for the next attempt.
+   * During a wake, once the driver saved its own state: the state that the next attempt from the
+   * snapshot needs.
    */
   sleptState: driverState.nullable().default(null),
   /**
-   * While it wakes: its machine was let run with everything loaded, so that a wake which was cut
-   * short is finished and not undone.
+   * During a wake: the fully loaded VM was resumed, so an interrupted wake is finished, not undone.
    */
   continued: z.boolean().default(false),
-  /** While it wakes: the size it was asked to have. `spec` is what its machine has. */
+  /** Size requested by the wake in progress. `spec` is the VM's actual size. */
   sizeAsked: vmSpec.pick({ vcpu: true, memoryMib: true, diskGib: true }).nullable().default(null),
-  /** How it came back the last time. */
+  /** How its last wake restored it. */
   woke: vmWoke.nullable().default(null),
 });
 export type VmRecord = z.infer<typeof vmRecord>;
@@ -77,7 +75,7 @@ const names = z.strictObject({
   sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }),
 });
 
-/** What reading a VM's folder can find. */
+/** Result of reading a VM's folder. */
 export type FoundRecord = { kind: 'record'; record: VmRecord } | { kind: 'none' } | { kind: 'corrupt'; why: string };
 
 export class VmDirectory {
@@ -92,10 +90,7 @@ export class VmDirectory {
     await makeFolderDurably(this.#root);
   }
 
-  /**
-   * Ids of every VM that has a folder, whatever is in it. Entries whose name is no VM id are not
-   * ours and are left alone.
-   */
+  /** Ids of all VM folders, whatever they contain. Ignores entries whose name is no VM id. */
   async list(): Promise<string[]> {
     const entries = await readdir(this.#root, { withFileTypes: true });
     return entries
@@ -112,16 +107,15 @@ export class VmDirectory {
   }
 
   /**
-   * Where a sleeping VM's memory and devices are: beside the driver's folder, out of the jailed
-   * process's sight.
+   * Folder of a sleeping VM's memory and devices: beside the driver's folder, invisible to the
+   * jailed process.
    */
   snapshotFolder(id: string): string {
     return join(this.#root, id, 'snapshot');
   }
 
   /**
-   * The snapshot's folder, empty: whatever an earlier sleep left there is gone, durably, when this
-   * resolves.
+   * Makes an empty snapshot folder. The removal of an earlier snapshot is durable when it resolves.
    */
   async makeSnapshotFolder(id: string): Promise<void> {
     await this.removeSnapshot(id);
@@ -169,12 +163,12 @@ export class VmDirectory {
     return readIfPresent(this.#secretPath(id));
   }
 
-  /** The names and keys that the VM was given, private because of the host key. */
+  /** Writes the VM's names and keys, private because of the host key. */
   async writeNames(id: string, { machineId, sshHostKey }: Names): Promise<void> {
     await writeDurably(this.#namesPath(id), JSON.stringify({ machineId, sshHostKey }));
   }
 
-  /** Null when there are none that can be understood. */
+  /** Null if missing or malformed. */
   async readNames(id: string): Promise<Names | null> {
     const text = await readIfPresent(this.#namesPath(id));
     try {
@@ -187,8 +181,8 @@ export class VmDirectory {
   }
 
   /**
-   * The secret that a wake is about to give the guest, beside the one in force: after a crash the
-   * guest may know either.
+   * Writes the secret that a wake is about to set, beside the current one: after a crash the guest
+   * may know either.
    */
   async writeNextSecret(id: string, secret: string): Promise<void> {
     await writeDurably(this.#nextSecretPath(id), secret);
@@ -198,16 +192,13 @@ export class VmDirectory {
     return readIfPresent(this.#nextSecretPath(id));
   }
 
-  /**
-   * The guest took the next secret: it is the one in force from now on. Nothing happens when there
-   * is none.
-   */
+  /** Makes the next secret the current one, after the guest accepted it. No-op if there is none. */
   async promoteNextSecret(id: string): Promise<void> {
     await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(unlessMissing);
     await flushFolder(join(this.#root, id));
   }
 
-  /** Removes the driver's folder, the snapshot, the secrets and the names; the record stays. */
+  /** Removes the driver's folder, the snapshot, the secrets and the names; keeps the record. */
   async removeContents(id: string): Promise<void> {
     await rm(this.driverFolder(id), { recursive: true, force: true });
     await rm(this.snapshotFolder(id), { recursive: true, force: true });
@@ -216,10 +207,7 @@ export class VmDirectory {
     await rm(this.#secretPath(id), { force: true });
   }
 
-  /**
-   * Removes all of it, the record last: until then a crash leaves something that says what to
-   * remove.
-   */
+  /** Removes the VM's folder, the record last: it tells what to remove after a crash. */
   async remove(id: string): Promise<void> {
     await this.removeContents(id);
     const folder = join(this.#root, id);
@@ -232,8 +220,8 @@ export class VmDirectory {
   }
 
   /**
-   * Out of the way with all that it holds: the disk of a VM whose record nobody understands, for an
-   * operator to look at. Gone with {@link removeSetAside}.
+   * Moves aside the folder of a VM with an unreadable record, disk included, for an operator.
+   * {@link removeSetAside} deletes it.
    */
   async setAside(id: string): Promise<void> {
     await this.removeSetAside(id);
@@ -245,7 +233,7 @@ export class VmDirectory {
     await rm(this.#setAsidePath(id), { recursive: true, force: true });
   }
 
-  /** No VM's id, so that nobody takes it for one. */
+  /** Not a valid VM id, so that it is not taken for a VM. */
   #setAsidePath(id: string): string {
     return join(this.#root, `${id}.damaged`);
   }

@@ -1,5 +1,4 @@
-// What the VMs of this host hold of it, and whether one more, or more of one, fits: the lifecycle's
-// look at admission. Must not move a VM.
+// Resources held by this host's VMs, and admission of new VMs and additions. Must not move a VM.
 import {
   largestOf,
   offerOf,
@@ -15,9 +14,7 @@ import type { OwnedVm } from './owned-vm.ts';
 
 export interface Admission {
   policy: AdmissionPolicy;
-  /** What the driver can make one machine of. */
   largest: Amounts;
-  /** The machine's figures at this moment. */
   readMachine(): MachineFigures;
 }
 
@@ -31,8 +28,8 @@ export class Capacity {
   }
 
   /**
-   * What may be handed out in all, what VMs have of it, and the most that one can have; memory as
-   * the guests see it.
+   * Total allocatable resources, the part held by VMs, and the largest possible VM; memory as seen
+   * by guests.
    */
   figures(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     const { policy, largest } = this.#admission;
@@ -45,9 +42,9 @@ export class Capacity {
   }
 
   /**
-   * Throws `insufficient_capacity` when it does not fit. Synchronous, so that a caller that
-   * promises at once cannot be overtaken.
-   * @param except a VM that is made anew: what is on record of it is about to go
+   * Throws `insufficient_capacity` if it does not fit. Synchronous, so that a caller that promises
+   * at once cannot be overtaken.
+   * @param except a VM being made anew, whose recorded resources are about to be freed
    */
   letIn(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
     const { policy } = this.#admission;

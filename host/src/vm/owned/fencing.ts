@@ -1,15 +1,14 @@
-// Pure: what a verb with an epoch means, given what is on record of that VM and what is under way.
-// Does nothing itself. An epoch is a number the control plane raises; whoever acts with an older
-// one is late and is refused.
+// Pure: decides on a verb with an epoch from the VM's record and the verb in progress. The control
+// plane raises the epoch; a caller with an older one is late and refused.
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { VmRecord } from '../directory/record.ts';
 
-/** `resizing`: it runs, and a resize is under way. */
+/** `resizing`: running, with a resize in progress. */
 export type KnownStatus = VmRecord['status'] | 'resizing';
 
 /**
- * What is known of one VM: its record, if it has one, and the epoch it was destroyed under, if it
- * was. Epoch and status include what is under way.
+ * Known facts of one VM: its record, if any, and the epoch it was destroyed under, if any. Epoch
+ * and status include the verb in progress.
  */
 export interface KnownVm {
   record: (Pick<VmRecord, 'epoch' | 'spec' | 'everRan'> & { status: KnownStatus }) | null;
@@ -25,9 +24,9 @@ interface Refusal<Code extends string> {
 }
 
 /**
- * `start`: make it. `join`: the call under way makes it. `answer`: it runs already. `replace`: a
- * newer epoch; end the old one, then make it. `came-down`: it ran under this epoch and died; making
- * it anew would pass an empty disk off as the old one.
+ * `start`: create it. `join`: an in-flight call creates it. `answer`: it already runs. `replace`: a
+ * newer epoch; end the old one, then create it. `came-down`: it ran under this epoch and died;
+ * creating it anew would pass off an empty disk as the old one.
  */
 type CreateVerdict =
   | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
@@ -68,9 +67,9 @@ export function judgeCreate(known: KnownVm, epoch: number, spec: VmSpec): Create
 }
 
 /**
- * What a verb on an existing VM means. `start`: do it. `join`: a call with the same epoch does it.
- * `wait`: something else is under way; look again when it is over. `answer`: it is so already; the
- * epoch is raised to the call's.
+ * Decision on a verb for an existing VM. `start`: run it. `join`: an in-flight call with the same
+ * epoch runs it. `wait`: another verb is in progress; decide again after it. `answer`: already in
+ * that state; raise the epoch to the call's.
  */
 export type Verdict<Code extends string> =
   | { do: 'start' | 'join' | 'wait' | 'answer' }
@@ -148,7 +147,7 @@ export function judgeResize(
   }
 }
 
-/** `remember`: gone already, but the epoch must be remembered. */
+/** `remember`: already gone, but record the epoch. */
 type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
 
 export function judgeDestroy(known: KnownVm, epoch: number): DestroyVerdict {
@@ -164,7 +163,7 @@ export function sameSize(a: Size, b: Size): boolean {
   return sizeParts.every((part) => a[part] === b[part]);
 }
 
-/** What refuses every verb on an existing VM, whatever the verb; null when nothing does. */
+/** Refusal common to all verbs on an existing VM; null if none. */
 function tooLate({ record, destroyedEpoch }: KnownVm, epoch: number): Refusal<'stale_epoch' | 'superseded'> | null {
   if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
 

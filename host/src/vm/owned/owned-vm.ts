@@ -1,5 +1,5 @@
-// One VM as the daemon holds it in memory: its record as written on disk, and what lives only as
-// long as the daemon. Holds data and names; the verbs are in lifecycle-*.ts.
+// One VM in the daemon's memory: its record as on disk, and state that lives only as long as the
+// daemon. Data and accessors only; the verbs are in lifecycle/.
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import type { Amounts, HeldVm } from '../admission.ts';
@@ -14,62 +14,60 @@ import type { KnownStatus, KnownVm } from './fencing.ts';
 import type { GuestStreams } from '../../guest/guest-streams.ts';
 import { Turns } from '@berth/os/turns.ts';
 
-/** How long each verb may take, from the first file to the guest's read-back. */
+/** Deadline of each verb, from the first file to the guest's confirmation. */
 export interface Deadlines {
   createMs: number;
   sleepMs: number;
   wakeMs: number;
   resizeMs: number;
-  /** How long an adopted guest may take to answer. */
+  /** Timeout of an adopted guest's first response. */
   adoptMs: number;
 }
 
-/** What the verbs work with. */
 export interface LifecycleParts {
   driver: VmDriver;
   directory: VmDirectory;
   fences: FenceDirectory;
   log: Logger;
-  /** Restored machines that wait for a create; absent: each create restores its own. */
+  /** Warm pool; if absent, each create restores its own VM. */
   pool?: WarmPool;
   streams: GuestStreams;
   deadlines: Deadlines;
 }
 
-/** The process of a VM under watch. */
 export interface Watch {
   process: ProcessIdentity;
   stop: AbortController;
-  /** Resolves with how the process ended; with anything once `stop` was aborted. */
+  /** Resolves when the process exited; the value means nothing once `stop` is aborted. */
   gone: Promise<VmEnd>;
 }
 
-/** A verb under way: callers with the same epoch join it, a destroy aborts it. */
+/** A verb in progress: callers with the same epoch join it, a destroy aborts it. */
 interface Doing {
   status: 'creating' | 'sleeping' | 'waking' | 'resizing';
   epoch: number;
-  /** The size it will have if all goes well, for admission. */
+  /** Size after success, for admission. */
   size: Amounts;
   abort: AbortController;
-  /** Over when this settles; callers of the same epoch share how it went. */
+  /** Settles with the verb; callers with the same epoch share the outcome. */
   done: Promise<void>;
 }
 
 export class OwnedVm {
   record: VmRecord;
   readonly turns = new Turns();
-  /** While it is running. */
+  /** Null unless it is running. */
   guest: GuestClient | null = null;
   watch: Watch | null = null;
   /**
-   * A clone may be under way in its guest; settled when every call for one was accepted or has
-   * failed.
+   * `maybe`: a clone may be in progress in the guest. `accepted` settles when every clone call was
+   * accepted or failed.
    */
   clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
-  /** One for each raw stream into its guest, open or being opened; an abort closes it. */
+  /** One per raw stream into the guest, open or opening; an abort closes it. */
   readonly streams = new Set<AbortController>();
   doing: Doing | null = null;
-  /** A destroy under way, and the newest epoch it was asked for with. */
+  /** Destroy in progress, and the newest epoch requested for it. */
   ending: { epoch: number; done: Promise<void> } | null = null;
 
   constructor(record: VmRecord) {
@@ -80,14 +78,14 @@ export class OwnedVm {
     return this.record.id;
   }
 
-  /** By what name the driver knows its machine. */
+  /** The driver's id of this VM. */
   get machineId(): string {
     return this.record.machineId ?? this.record.id;
   }
 
   /**
-   * Begins a verb in the VM's turn, and says at once that it is under way. Nobody has to wait for
-   * `done`: how it went is in the record too.
+   * Starts a verb in the VM's turn and marks it as in progress at once. Awaiting `done` is
+   * optional: the record holds the outcome too.
    */
   begin(doing: Omit<Doing, 'abort' | 'done'>, work: (abort: AbortController) => Promise<void>): Doing {
     const abort = new AbortController();
@@ -102,15 +100,12 @@ export class OwnedVm {
     return begun;
   }
 
-  /**
-   * Closes its streams at once: nothing of the machine may outlive it, and what is captured must
-   * not be written to any more.
-   */
+  /** Closes the streams at once: none may outlive the VM or write to it during a capture. */
   closeStreams(why: HostError): void {
     for (const stream of this.streams) stream.abort(why);
   }
 
-  /** As the driver's verbs on a machine that exists want it. */
+  /** Argument of the driver's verbs on an existing VM. */
   existing(folder: string, signal: AbortSignal): ExistingVm {
     return { id: this.machineId, folder, state: this.record.driverState ?? {}, signal };
   }
@@ -122,14 +117,15 @@ export class OwnedVm {
     return { spec, everRan, epoch: newest, status: known };
   }
 
-  /** @param cpuMs processor time of its process so far, where it is known */
+  /** @param cpuMs CPU time of its process so far, null if unknown */
   view(cpuMs: number | null = null): VmView {
     const { epoch, status, spec } = this.known();
     const { reason, deathCode, lastAliveUnixMs, everRan, snapshot, woke } = this.record;
     const shown = { id: this.id, epoch, spec, ...(woke === null ? {} : { woke }) };
     switch (status) {
       case 'destroying':
-        // The wire has no word for "being destroyed": it is no longer of use and not yet gone.
+        // The wire has no state for "being destroyed": report it as no longer usable but not yet
+        // gone.
         return {
           ...shown,
           status: 'dead',
@@ -156,7 +152,6 @@ export class OwnedVm {
     }
   }
 
-  /** What admission must count for it. */
   held(): HeldVm[] {
     const size = sizeOf(this.record.spec);
     const { status } = this.known();
@@ -183,7 +178,6 @@ export class OwnedVm {
   }
 }
 
-/** The record of a VM that was just let in. */
 export function newRecord(id: string, epoch: number, spec: VmSpec): VmRecord {
   return {
     version: 1,
@@ -210,7 +204,7 @@ export function sizeOf({ vcpu, memoryMib, diskGib }: Amounts): Amounts {
   return { vcpu, memoryMib, diskGib };
 }
 
-/** What `to` has beyond `from`; nothing where it has less. */
+/** The excess of `to` over `from`; zero where it has less. */
 export function beyond(from: Amounts, to: Amounts): Amounts {
   return {
     vcpu: Math.max(0, to.vcpu - from.vcpu),

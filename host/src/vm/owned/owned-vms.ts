@@ -1,5 +1,5 @@
-// Every VM of this host by its id, and how one is found: as it is shown, as a call is judged
-// against it, and with its guest when it runs. Moves none of them.
+// All VMs of this host by id, with lookups for views, for admission of calls and for running
+// guests. Moves none of them.
 import type { VmView } from '@berth/protocol/host.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
@@ -38,7 +38,7 @@ export class OwnedVms {
     return vm.view(vm.watch === null ? null : this.#parts.driver.cpuMs(vm.watch.process));
   }
 
-  /** Throws `vm_not_found` for a VM that was never here, or is forgotten. */
+  /** Throws `vm_not_found` for an unknown or forgotten VM. */
   show(id: string): VmView {
     const vm = this.#vms.get(id);
     if (vm !== undefined) return this.view(vm);
@@ -53,7 +53,6 @@ export class OwnedVms {
     return { record: this.#vms.get(id)?.known() ?? null, destroyedEpoch: this.#parts.fences.epochOf(id) };
   }
 
-  /** The verb that moves a VM between two states. */
   underWay(id: string): { done: Promise<void> } {
     const doing = this.#vms.get(id)?.doing;
     if (doing == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
@@ -61,10 +60,7 @@ export class OwnedVms {
     return doing;
   }
 
-  /**
-   * Throws `vm_not_running`, `vm_not_found`, or `stale_epoch` for an epoch older than the newest
-   * seen.
-   */
+  /** Throws `vm_not_running` or `vm_not_found`. */
   running(id: string, epoch?: number): { vm: OwnedVm; guest: GuestClient } {
     const { status } = this.show(id);
     const vm = this.#vms.get(id);
