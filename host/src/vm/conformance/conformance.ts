@@ -1,5 +1,5 @@
-// The one suite every driver must pass. Called by a test file of each driver; what a driver cannot
-// do by its capability flags is not asked of it.
+// Conformance suite that every driver must pass, called by a test file of each. Skips what a
+// driver's capability flags exclude.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VmDriver } from '../driver.ts';
@@ -14,8 +14,8 @@ import { streamsConform } from './streams.ts';
 import { Subject, type ConformanceOptions } from './subject.ts';
 
 /**
- * Declares the suite. `makeDriver` gives an instance that is not prepared yet; every one belongs to
- * the same installation, and only one is in use at a time.
+ * Declares the suite. `makeDriver` returns an unprepared instance; all instances belong to one
+ * installation, and only one is in use at a time.
  */
 export function conformance(name: string, makeDriver: () => VmDriver, options: ConformanceOptions): void {
   describe(`the ${name} driver`, () => {

@@ -1,5 +1,5 @@
-// Conformance: files are written, read and listed from outside as the user that commands run as,
-// byte for byte, and survive what a disk survives.
+// Conformance: files are written, read and listed from outside as the user of commands, byte for
+// byte, and survive whatever a disk survives.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';

@@ -1,5 +1,4 @@
-// Conformance: two VMs of one driver share nothing that tells machines apart, and their clocks are
-// right.
+// Conformance: two VMs of one driver share no identifying property, and their clocks are right.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { exec } from '@berth/protocol/calls/exec.ts';
@@ -8,10 +7,10 @@ import { GuestClient } from '../../guest/client.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
-/** The guest's clock is set to the second in some guests. */
+/** Some guests set their clock only to the second. */
 const CLOCK_TOLERANCE_MS = 1_500;
 
-/** One line each: what a program in the guest takes to tell this machine from another. */
+/** Commands printing one line each, by which a program could tell VMs apart. */
 const SEEN_INSIDE = {
   hostname: 'hostname',
   'machine-id': 'cat /etc/machine-id',

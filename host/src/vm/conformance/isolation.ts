@@ -1,6 +1,5 @@
-// Conformance: what is left of a VM's process once its guest runs: a uid of its own, no capability,
-// no way to gain one, a system call filter, and none of the machine's files. Read from /proc, not
-// from the command line.
+// Conformance: confinement of a VM's process once its guest runs: a dedicated uid, no capabilities
+// and no way to gain any, a system call filter, no host files. Reads /proc, not the command line.
 import assert from 'node:assert/strict';
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +40,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const uids = status?.get('Uid')?.split(/\s+/) ?? [];
         const gids = status?.get('Gid')?.split(/\s+/) ?? [];
         assert.equal(new Set([...uids, ...gids]).size, 1);
-        // Neither a user's nor one that a user may use for containers.
+        // Neither a user's uid nor a subordinate uid for containers.
         assert.ok(Number(uids[0]) >= 65_536 && Number(uids[0]) < 100_000, `uid ${uids[0]}`);
         const groups = (status?.get('Groups') ?? '').split(/\s+/).filter((group) => group !== '' && group !== gids[0]);
         assert.deepEqual(groups, []);
@@ -69,7 +68,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
           open.filter(({ file, writable }) => writable && !own.includes(file)),
           [],
         );
-        // Written through a shared mapping: the file behind it.
+        // A shared writable mapping writes to its file.
         const mapped = readFileSync(`/proc/${pid}/maps`, 'latin1').split('\n');
         const written = mapped.filter((line) => /^\S+ .w.s /.test(line) && / \/(?!dev\/zero|memfd:)/.test(line));
         assert.deepEqual(written, []);
@@ -113,13 +112,12 @@ function statusOf(path: string): Map<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]));
 }
 
-/** Which file a path leads to, whatever it is called in another view of the machine. */
+/** Device and inode of a path, independent of the mount namespace. */
 function identityOf(path: string): string {
   const { dev, ino } = statSync(path);
   return `${dev}:${ino}`;
 }
 
-/** Regular files that the process has open. */
 function openFiles(pid: number): { file: string; path: string; writable: boolean }[] {
   return readdirSync(`/proc/${pid}/fd`)
     .map((fd) => `/proc/${pid}/fd/${fd}`)
@@ -129,7 +127,7 @@ function openFiles(pid: number): { file: string; path: string; writable: boolean
         /^flags:\s+(\d+)$/m.exec(readFileSync(path.replace('/fd/', '/fdinfo/'), 'latin1'))?.[1] ?? '',
         8,
       );
-      // The two lowest bits: 0 reads only.
+      // Access mode in the two lowest bits: 0 is read-only.
       return { file: identityOf(path), path: readlinkSync(path), writable: (flags & 3) !== 0 };
     });
 }

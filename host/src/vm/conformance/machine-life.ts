@@ -1,5 +1,5 @@
-// Conformance: a VM comes up, is found again by another instance of the driver, ends, and leaves
-// nothing, from whatever half-made state.
+// Conformance: a VM starts, is recovered by another instance of the driver, ends, and leaves
+// nothing behind, from any half-made state.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
@@ -103,7 +103,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
           await subject.driver.create({ id, folder, spec, saveState, signal: new AbortController().signal });
           finished = true;
         } catch (error) {
-          // A driver may say in its own words at which step it was stopped.
+          // A driver may wrap the error to name the step.
           assert.ok(error instanceof Stopped || (error as Error).cause instanceof Stopped, String(error));
         }
         await subject.driver.destroy(folder, saved.at(-1) ?? null);

@@ -1,6 +1,6 @@
-// Conformance: from inside a restored guest, the internet and names are reached, and nothing else
-// is: not the machine, not its neighbours, not another guest, by IPv4 or IPv6. Every closed target
-// is shown to answer the machine first, so that silence means a closed way and not a dead target.
+// Conformance: a restored guest reaches the internet and DNS and nothing else: not the host, its
+// neighbours or another guest, by IPv4 or IPv6. The host reaches every closed target first, so that
+// silence proves a firewall and not a dead target.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
@@ -13,9 +13,7 @@ import {
   type Target,
 } from './subject.ts';
 
-/**
- * Prints the targets that accept a connection within 3 s, as JSON. All at once, each in a thread.
- */
+/** Prints, as JSON, the targets that accept a connection within 3 s; one thread per target. */
 const PROBE = `
 import json, socket, sys, threading
 targets, open_ones = json.loads(sys.argv[1]), []
@@ -104,7 +102,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
 
     describe('of a guest that changed its own addresses and routes, as root inside', () => {
       before(async () => {
-        // As one that would talk to the networks around the machine directly.
+        // Imitates a guest that addresses the host's networks directly.
         await outputOf(
           two.client,
           'sudo ip address add 10.66.0.77/24 dev eth0; sudo ip -6 address add fd00::7/64 dev eth0 nodad; sudo ip -6 route add default dev eth0; ' +

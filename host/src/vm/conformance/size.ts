@@ -1,5 +1,5 @@
-// Conformance: a machine bigger than the template has its vCPUs, memory and disk before it counts
-// as running, seen from inside.
+// Conformance: a VM larger than the template has its vCPUs, memory and disk, as seen by the guest,
+// before it counts as running.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { outputOf, type ConformanceOptions, type Subject } from './subject.ts';
@@ -14,7 +14,7 @@ export function sizeConforms(current: () => Subject, { spec, biggerSpecs }: Conf
         assert.ok(memoryMib > size.memoryMib * 0.85 && memoryMib <= size.memoryMib, `${memoryMib} MiB`);
         const diskMib = Number(await outputOf(vm.client, 'df -m --output=size / | tail -1'));
         assert.ok(diskMib > size.diskGib * 1_024 * 0.9 && diskMib <= size.diskGib * 1_024, `${diskMib} MiB`);
-        // Not only counted: a vCPU beyond the first runs a program.
+        // Run a program on a vCPU beyond the first; counting them is not enough.
         const last = size.vcpu - 1;
         assert.equal(
           await outputOf(vm.client, `taskset -c ${last} sh -c "cut -d' ' -f39 /proc/self/stat"`),

@@ -1,5 +1,5 @@
-// Conformance: a machine that slept goes on where it was, with its processes, its memory and its
-// size; one whose sleep did not work runs on; one whose snapshot is of no use still has its disk.
+// Conformance: a woken VM resumes with its processes, memory and size; a VM whose sleep failed
+// keeps running; a VM with an unusable snapshot still has its disk.
 import assert from 'node:assert/strict';
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ import { outputOf, snapshotFolderOf, type ConformanceOptions, type Subject, type
 const ROUNDS = 3;
 const EXIT_DEADLINE_MS = 20_000;
 const SLOW_DISK_MS = 3_000;
-/** A driver waits less, and says what the machine still has. */
+/** Drivers wait less, and report what the VM still has. */
 const LET_GO_DEADLINE_MS = 120_000;
 
-/** A process that counts, and a large file in memory: what of it survives is asked of `STATE`. */
+/** A counting process and a large file in memory; `STATE` checks what survives. */
 const BUSY = [
   'mkdir -p /tmp/sleep-test',
   'head -c 20000000 /dev/urandom >/dev/shm/sleep-test 2>/dev/null || head -c 20000000 /dev/urandom >/tmp/sleep-test/memory',
@@ -113,7 +113,7 @@ export function sleepConforms(
         const slowly = async (state: DriverState): Promise<void> => {
           saving += 1;
           vm.saved.push(state);
-          // Up to where it would be too late.
+          // Block until the driver would be too late.
           await Promise.race([late.promise, delay(SLOW_DISK_MS)]);
           saving -= 1;
         };
@@ -174,7 +174,7 @@ export function sleepConforms(
         assert.deepEqual([size.memoryMib, size.diskGib], [spec.memoryMib, spec.diskGib]);
         assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
         assert.equal(await outputOf(vm.client, 'hostname'), spec.hostname);
-        // What was booted can sleep.
+        // A booted VM can sleep.
         await current().sleep(vm, size);
         await current().wake(vm);
         assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
@@ -251,7 +251,7 @@ export function sleepConforms(
       await current().destroy(vm);
       const late = AbortSignal.timeout(EXIT_DEADLINE_MS);
       while (driver.cpuMs(vm.running.process) !== null) {
-        // One that nobody has asked for its end yet is still in the kernel's list.
+        // The kernel lists an exited process until its parent reaps it.
         await delay(10, undefined, { signal: late });
       }
       await assert.rejects(driver.figures(vm.folder, vm.saved.at(-1) ?? {}));
@@ -259,7 +259,7 @@ export function sleepConforms(
   });
 }
 
-/** The process that counted still does, and what was in memory is what it was. */
+/** Asserts that the counter still runs and the memory is unchanged. */
 async function goesOn(vm: SubjectVm, before: number): Promise<void> {
   await outputOf(vm.client, 'kill -0 "$(cat /tmp/sleep-test/pid)" && sha256sum --quiet -c /tmp/sleep-test/sums');
   const after = Number(await outputOf(vm.client, COUNT));
@@ -271,7 +271,7 @@ function pick({ vcpu, memoryMib, diskGib }: VmSize): VmSize {
   return { vcpu, memoryMib, diskGib };
 }
 
-/** In the middle of the file; resolves with how to undo it. */
+/** Flips a byte in the middle of the file; resolves with the undo function. */
 async function flipByte(path: string): Promise<() => Promise<void>> {
   const flip = async (): Promise<void> => {
     const file = await open(path, 'r+');

@@ -1,5 +1,5 @@
-// Conformance: whatever listens inside a VM is reached through a raw stream, on whatever address of
-// the guest it listens, and nothing else is.
+// Conformance: raw streams reach any port a program in the VM listens on, at any address of the
+// guest, and nothing else.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -24,10 +24,7 @@ import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from 
 const NEVER = new AbortController().signal;
 const BYTES = 2_000_000;
 
-/**
- * Sends back what it was sent, once that has come to its end, and then its length. In Perl, which
- * every Debian has.
- */
+/** Echoes its input after EOF, then the input's length. In Perl, which every Debian has. */
 const ECHO = `
 use IO::Socket::IP;
 my $server = IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => 0, Listen => 5) or die "listen: $@";
@@ -122,8 +119,7 @@ export function streamsConform(
         else controls.push(JSON.parse(content.toString('utf8')));
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
-      // Said by a program in the foreground: a Ctrl-C between two of the shell's would be the
-      // shell's.
+      // Printed by a foreground program: a Ctrl-C between two shell commands would reach the shell.
       stream.write(bytesFrames(Buffer.from("sh -c 'stty size; id -un; pwd; exec sleep 1000'\n")));
       const untilShown = async (pattern: RegExp): Promise<void> => {
         while (!pattern.test(shown)) await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
@@ -161,7 +157,7 @@ export function streamsConform(
     });
 
     it('that is closed ends its command with all of its session, whatever that ignores', async () => {
-      // Told from any other by what no other sleeps.
+      // Identified by a unique sleep duration.
       const command = `trap '' HUP; sleep 71717 & exec sleep 71717`;
       const running = async (): Promise<string> => outputOf(vm.client, 'pgrep -cx -f "sleep 71717" || true');
       for (const asked of [
@@ -186,7 +182,7 @@ export function streamsConform(
   });
 }
 
-/** Asks until the answer is that. */
+/** Polls until the response equals `wanted`. */
 async function untilSame(ask: () => Promise<string>, wanted: string): Promise<void> {
   const deadline = performance.now() + 60_000;
   for (let answer = ''; answer !== wanted; answer = (await ask()).trim())

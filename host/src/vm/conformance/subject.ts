@@ -1,5 +1,5 @@
-// What the conformance suite is told of a driver, and the VMs it makes with it: created, given an
-// identity, spoken to and destroyed as the daemon does it. Asserts nothing itself.
+// The driver under test and its VMs: created, given an identity, called and destroyed as by the
+// daemon. Asserts nothing itself.
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,23 +11,22 @@ import { GuestClient } from '../../guest/client.ts';
 import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
 import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WakeVm, WokenVm } from '../driver.ts';
 
-/** Long, because an emulated guest shares two cores with whatever else a test machine does. */
+/** Long, because an emulated guest shares two cores with the rest of a test host. */
 const CREATE_DEADLINE_MS = 120_000;
 const BOOT_DEADLINE_MS = 400_000;
 
 export interface ConformanceOptions {
-  /** The smallest machine. */
   spec: VmSpec;
-  /** Machines bigger than the template; empty for a driver without hotplug. */
+  /** Sizes larger than the template; empty for a driver without hotplug. */
   biggerSpecs: readonly VmSpec[];
   /**
-   * What the driver's installation still has on the machine: one sentence each. Empty when no VM is
-   * there and the driver is closed.
+   * Remaining host resources of the driver's installation, one sentence each. Empty without VMs and
+   * with the driver closed.
    */
   leftovers(): Promise<string[]>;
-  /** For a driver with a network; null otherwise. */
+  /** Null for a driver without a network. */
   uplink: ConformanceUplink | null;
-  /** How many milliseconds `prepare` may take: it may have to boot a template. */
+  /** Deadline of `prepare` in milliseconds: it may have to boot a template. */
   prepareDeadlineMs: number;
 }
 
@@ -36,25 +35,22 @@ export interface Target {
   port: number;
 }
 
-/**
- * A network around the machine in which the test knows who listens: every target answers the
- * machine.
- */
+/** A network around the host with known listeners: the host reaches every target. */
 export interface ConformanceUplink {
   internet: readonly Target[];
-  /** Private, link-local, metadata and shared ranges, and the machine's own addresses. */
+  /** Private, link-local, metadata and shared ranges, and the host's own addresses. */
   closed: readonly Target[];
   closedIpv6: readonly Target[];
-  /** A name that resolves, through the guest's resolver alone, to this address. */
+  /** A name that only the guest's resolver resolves, and its address. */
   name: { name: string; address: string };
-  /** Which of the targets answer the machine itself. */
+  /** Targets that respond to the host itself. */
   answering(targets: readonly Target[]): Promise<Target[]>;
 }
 
 export interface SubjectVm {
   id: string;
   folder: string;
-  /** What the driver saved, each time. */
+  /** Every state saved by the driver, in order. */
   saved: DriverState[];
   running: RunningVm;
   client: GuestClient;
@@ -62,7 +58,7 @@ export interface SubjectVm {
   readBack: GuestIdentityResult;
 }
 
-/** One installation of the driver, through one instance of it after the other. */
+/** One installation of the driver, through successive instances. */
 export class Subject {
   readonly #makeDriver: () => VmDriver;
   readonly #root: string;
@@ -81,14 +77,12 @@ export class Subject {
     return new Subject(makeDriver, await mkdtemp(join(tmpdir(), 'berth-conformance-')), driver);
   }
 
-  /** Another instance takes over, as that of a new daemon does. */
   async replaceDriver(): Promise<void> {
     await this.driver.close();
     this.driver = this.#makeDriver();
     await this.driver.prepare();
   }
 
-  /** A folder for a VM, as the daemon makes it. */
   async makeFolder(): Promise<{ id: string; folder: string }> {
     const id = `sbx_${Array.from(randomBytes(24), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31)).join('')}`;
     const folder = join(this.#root, id, 'vm');
@@ -96,7 +90,6 @@ export class Subject {
     return { id, folder };
   }
 
-  /** A VM that is as far as `running`. */
   async create(spec: VmSpec): Promise<SubjectVm> {
     const { id, folder } = await this.makeFolder();
     const saved: DriverState[] = [];
@@ -106,7 +99,7 @@ export class Subject {
       folder,
       spec,
       signal,
-      // Through text, as on disk.
+      // Through JSON, as on disk.
       saveState: async (state) => void saved.push(JSON.parse(JSON.stringify(state)) as DriverState),
     });
     const identity = makeIdentity(spec, makeGuestSecret());
@@ -123,12 +116,11 @@ export class Subject {
     }
   }
 
-  /** What the driver is told of a VM that exists. */
   existing(vm: Omit<SubjectVm, 'readBack'>, signal: AbortSignal = AbortSignal.timeout(CREATE_DEADLINE_MS)): ExistingVm {
     return { id: vm.id, folder: vm.folder, state: vm.saved.at(-1) ?? {}, signal };
   }
 
-  /** Puts a VM to sleep, into a folder beside its own. */
+  /** Puts a VM to sleep, with the snapshot beside its folder. */
   async sleep(vm: SubjectVm, size: VmSize, signal?: AbortSignal): Promise<void> {
     const snapshotFolder = snapshotFolderOf(vm);
     await rm(snapshotFolder, { recursive: true, force: true });
@@ -138,8 +130,8 @@ export class Subject {
   }
 
   /**
-   * Wakes it, and gives it its identity as the daemon does: a fresh secret, at the size it comes
-   * back with. The snapshot is gone then.
+   * Wakes the VM and gives it a fresh secret at its restored size, as the daemon does. Removes the
+   * snapshot.
    */
   async wake(
     vm: SubjectVm,
@@ -159,7 +151,7 @@ export class Subject {
     return woken.size;
   }
 
-  /** Boots its disk, after its process was ended and freed. */
+  /** Boots the VM's disk after its process was ended and freed. */
   async boot(
     vm: SubjectVm,
     saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state),
@@ -187,7 +179,7 @@ export class Subject {
     this.#vms.delete(vm.id);
   }
 
-  /** Destroys what is left of VMs, lets go of the driver and removes the folder. */
+  /** Destroys remaining VMs, closes the driver and removes the folder. */
   async close(): Promise<void> {
     for (const vm of this.#vms.values()) await this.destroy(vm);
 
@@ -196,17 +188,16 @@ export class Subject {
   }
 }
 
-/** Where {@link Subject.sleep} puts a VM's snapshot. */
+/** Snapshot folder used by {@link Subject.sleep}. */
 export function snapshotFolderOf(vm: Pick<SubjectVm, 'folder'>): string {
   return join(dirname(vm.folder), 'snapshot');
 }
 
-/** Runs a command in a guest and waits for its end. */
 export async function exec(client: GuestClient, command: string, timeoutSeconds = 60): Promise<GuestExecResult> {
   return client.call(execCall, { body: { command, timeoutSeconds } });
 }
 
-/** The output of a command that must succeed. */
+/** Output of a command that must succeed. */
 export async function outputOf(client: GuestClient, command: string, timeoutSeconds?: number): Promise<string> {
   const { exitCode, stdout, stderr } = await exec(client, command, timeoutSeconds);
   if (exitCode !== 0) throw new Error(`'${command}' ended with ${exitCode}: ${stderr}${stdout}`);

@@ -1,6 +1,6 @@
-// The VM driver without a VM: the real guest daemon as a local process. For tests, which get every
-// behaviour of a host without an emulator's time. It isolates nothing and must never run what a
-// stranger sent. Asleep, its processes are stopped; its size is a note in its folder.
+// A driver without VMs: runs the real guest daemon as a local process, so that tests see a host's
+// behaviour without an emulator's delays. Isolates nothing: never run untrusted code in it. Sleep
+// stops the processes; the size is a note in the folder.
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,16 +34,15 @@ import { freeze, memoryOf, processorMs, thaw } from './members.ts';
 import { startGuestDaemon } from './start.ts';
 
 const PROBE_DEADLINE_MS = 5_000;
-/** In the VM's folder: its size, as JSON. */
 const SIZE_FILE = 'size.json';
-/** In the folder of a snapshot: what is there of it, as JSON. */
+/** JSON file that stands for the snapshot, in the snapshot folder. */
 export const SNAPSHOT_FILE = 'machine.json';
-/** What a boot of the disk begins with, as the real driver's does. */
+/** Size at boot of the disk, as with the real driver. */
 const BOOT_SIZE = { vcpu: 1, memoryMib: 1_024 };
 
 const vmSize = z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() });
 
-/** What the driver has on disk of a VM that runs, or stands still. */
+/** On-disk state of a running or stopped VM. */
 const runningState = z.object({
   process: z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() }),
   guest: z.object({ address: z.string(), port: z.int() }),
@@ -59,7 +58,7 @@ export class FakeDriver implements VmDriver {
   readonly #instanceId: string;
   #guestDaemon: Uint8Array | undefined;
 
-  /** `instanceId` names the installation among several on one machine. */
+  /** `instanceId` identifies the installation among several on one host. */
   constructor(instanceId: string) {
     this.#instanceId = instanceId;
   }
@@ -116,7 +115,7 @@ export class FakeDriver implements VmDriver {
     return (await readIfPresent(join(snapshotFolder, SNAPSHOT_FILE))) !== null;
   }
 
-  /** Makes nothing that was not there, so there is no state to save. */
+  /** Makes nothing new, so there is no state to save. */
   async wake(vm: WakeVm): Promise<WokenVm> {
     const found = snapshot.safeParse(parseJson((await readIfPresent(join(vm.snapshotFolder, SNAPSHOT_FILE))) ?? ''));
     if (!found.success) throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
@@ -134,7 +133,7 @@ export class FakeDriver implements VmDriver {
     await this.destroy(vm.folder, vm.state);
     const { diskGib } = await readSize(vm.folder);
     const size = { ...BOOT_SIZE, diskGib };
-    // What is in memory in a machine.
+    // In memory on a real VM.
     await rm(join(vm.folder, 'run'), { recursive: true, force: true });
     return { ...(await this.#start(vm, size)), size };
   }
@@ -158,7 +157,7 @@ export class FakeDriver implements VmDriver {
     const { process } = runningState.parse(state);
     const [memory, disk] = await Promise.all([memoryOf(process), run('du', ['-sk', folder])]);
     const diskUsedMib = Number.parseInt(disk.stdout, 10) / 1_024;
-    // It has the machine's network: nobody counts for it.
+    // It shares the host's network, which has no counters per VM.
     return { cpuMs: processorMs(process) ?? 0, ...memory, diskUsedMib, networkInBytes: 0, networkOutBytes: 0 };
   }
 
@@ -167,7 +166,7 @@ export class FakeDriver implements VmDriver {
   }
 
   async destroy(folder: string, state: DriverState | null = null): Promise<void> {
-    // A machine of the pool was started in another folder than the one it has now.
+    // A pool VM was started in another folder.
     const saved = state?.['mark'];
     await endMarked((mark) => mark.folder === folder || writeMark(mark) === saved);
   }
@@ -189,7 +188,7 @@ export class FakeDriver implements VmDriver {
 
     const mark: Mark = { instanceId: this.#instanceId, vmId: id, folder };
     signal.throwIfAborted();
-    // Whatever is started from here on is found again by its mark.
+    // The mark identifies all processes started from here on.
     await saveState({ mark: writeMark(mark) });
     const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon);
     await writeDurably(join(folder, SIZE_FILE), JSON.stringify({ vcpu, memoryMib, diskGib } satisfies VmSize));
@@ -201,8 +200,8 @@ export class FakeDriver implements VmDriver {
 }
 
 /**
- * Ends every process with such a mark. The one outside may have been about to start the one inside,
- * so it looks again until there is none.
+ * Ends every process with a matching mark. Repeats until none is left: the outer process may be
+ * starting the inner one.
  */
 async function endMarked(wanted: (mark: Mark) => boolean): ReturnType<typeof findMarked> {
   const ended: Awaited<ReturnType<typeof findMarked>> = [];

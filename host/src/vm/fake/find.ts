@@ -1,12 +1,12 @@
-// Finds the processes of fake VMs by a mark in their command line: what a daemon that was killed
-// left, whatever it had written down.
+// Finds processes of fake VMs by a mark in their command line, also those left by a killed daemon,
+// independent of any record.
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 import { MARKER_NAME } from './jail.ts';
 
-/** Whose fake VM a process is. */
+/** Owner of a fake VM's process. */
 export interface Mark {
   instanceId: string;
   vmId: string;
@@ -22,7 +22,7 @@ export function writeMark({ instanceId, vmId, folder }: Mark): string {
   return `${instanceId}:${vmId}:${folder}`;
 }
 
-/** The bwrap processes, outside and inside, of the fake VMs that are asked for. */
+/** The outer and inner bwrap processes of the matching fake VMs. */
 export async function findMarked(wanted: (mark: Mark) => boolean): Promise<MarkedProcess[]> {
   const found: MarkedProcess[] = [];
   for (const name of await readdir('/proc')) {

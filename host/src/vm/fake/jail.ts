@@ -1,28 +1,26 @@
-// The command line that runs the guest daemon as a local process: bwrap with its own process, IPC
-// and name spaces and its own files, under an unprivileged uid. It shares the machine's network and
-// isolates nothing that matters: for tests only.
+// Command line that runs the guest daemon as a local process: bwrap with separate pid, IPC and
+// hostname namespaces and files, under an unprivileged uid. Shares the host's network and isolates
+// nothing that matters: for tests only.
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GUEST_NODE_FLAGS } from '@berth/guest/bundle.ts';
 
-/** With root, every fake VM runs as this user, which is nobody else. */
+/** Dedicated uid of all fake VMs when run as root. */
 const FAKE_UID = 65_999;
-/** The variable in bwrap's arguments by which its processes are found again. */
+/** Variable in bwrap's arguments that identifies its processes. */
 export const MARKER_NAME = 'BERTH_FAKE_VM';
 
 export interface Jail {
   folder: string;
-  /** Where the daemon writes the port it took. */
   portFile: string;
-  /** Where bwrap writes the pid of the first process inside. */
+  /** File to which bwrap writes the pid of the first process inside. */
   infoFile: string;
   logFile: string;
   argv: string[];
 }
 
 /**
- * Fills the VM's folder, which nobody uses yet, and gives back what to run in it. bwrap's fd 3 must
- * be the info file.
+ * Fills the VM's unused folder and returns the command to run. bwrap's fd 3 must be the info file.
  */
 export async function makeJail(folder: string, marker: string, guestDaemon: Uint8Array): Promise<Jail> {
   const privileged = process.getuid?.() === 0;
@@ -54,8 +52,7 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     BERTH_GUEST_IDENTITY: 'record',
   };
   const drop = ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
-  // Folders that bwrap makes on the way to a mount are closed to other uids, so they are made open
-  // first.
+  // bwrap makes parents of mounts with closed permissions; make them explicitly with open ones.
   const argv: string[] = [
     ['bwrap'],
     ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session'],

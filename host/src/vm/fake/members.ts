@@ -1,5 +1,5 @@
-// The processes inside one fake VM: who they are, stopping and continuing all of them, and what the
-// kernel says they use. They are those of the process namespace whose first process is recorded.
+// Processes of one fake VM: finds, stops and continues them, and reads their kernel figures. They
+// are the members of the pid namespace whose init process is recorded.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,21 +7,21 @@ import { DriverError } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { killProcess, readProcess } from '@berth/os/process-identity.ts';
 
-/** A process that waits for a slow disk stops when it has its answer. */
+/** A process blocked on a slow disk stops only after its I/O. */
 const STOP_DEADLINE_MS = 60_000;
 const STEP_MS = 2;
-/** Of every Linux that Node runs on. */
+/** Same on every Linux that Node supports. */
 const MS_PER_TICK = 10;
 
 interface Member {
   process: ProcessIdentity;
-  /** It does not run: stopped, or a zombie. */
+  /** True if stopped or a zombie. */
   still: boolean;
 }
 
 /**
- * Stops every process of the VM, those that are being forked too. Rejects when it is aborted or
- * when one does not stop; some may stand still then.
+ * Stops every process of the VM, including those being forked. Rejects on abort or if one does not
+ * stop; some may be stopped then.
  */
 export async function freeze(init: ProcessIdentity, signal: AbortSignal): Promise<void> {
   const namespace = await namespaceOf(init.pid);
@@ -38,15 +38,13 @@ export async function freeze(init: ProcessIdentity, signal: AbortSignal): Promis
   }
 }
 
-/**
- * Lets every process of the VM go on. One that is stopped starts no other, so one look finds all.
- */
+/** Continues every process of the VM. Stopped processes do not fork, so one pass finds all. */
 export async function thaw(init: ProcessIdentity): Promise<void> {
   const members = await membersOf(await namespaceOf(init.pid));
   await Promise.all(members.map(({ process }) => killProcess(process, 'SIGCONT')));
 }
 
-/** Memory of all processes of the VM that is in RAM, and what of it is no file's. */
+/** Resident memory of all processes of the VM, and its anonymous part. */
 export async function memoryOf(init: ProcessIdentity): Promise<{ residentMib: number; unsharedMib: number }> {
   const sum = { residentMib: 0, unsharedMib: 0 };
   for (const { process } of await membersOf(await namespaceOf(init.pid))) {
@@ -57,9 +55,7 @@ export async function memoryOf(init: ProcessIdentity): Promise<{ residentMib: nu
   return sum;
 }
 
-/**
- * Processor time of the VM's processes, those that ended included; null when the first one is gone.
- */
+/** CPU time of the VM's processes, exited ones included; null if the first one is gone. */
 export function processorMs(init: ProcessIdentity): number | null {
   const own = ticksOf(init.pid);
   if (own === null || own.startTicks !== init.startTicks) return null;
@@ -99,7 +95,7 @@ function childrenOf(pid: number): number[] {
   return (readNow(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number);
 }
 
-/** User and system time, of itself and of the children it waited for. */
+/** User and system time of the process and its reaped children. */
 function ticksOf(pid: number): { used: number; startTicks: string } | null {
   const fields = statOf(pid);
   const startTicks = fields?.[19];
@@ -108,7 +104,7 @@ function ticksOf(pid: number): { used: number; startTicks: string } | null {
     : { used: fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0), startTicks };
 }
 
-/** Fields 3 and on of /proc/PID/stat: they stand after the last parenthesis of the name. */
+/** Fields 3 and on of /proc/PID/stat, which follow the last parenthesis of the name. */
 function statOf(pid: number): string[] | null {
   const stat = readNow(`/proc/${pid}/stat`);
   return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -130,9 +126,7 @@ async function readUnlessGone(read: () => Promise<string>): Promise<string | nul
   return read().catch(unlessGone);
 }
 
-/**
- * Null for a process that is gone, and for one that is kept from this user, and so is none of its.
- */
+/** Null for a vanished process, and for one that this user may not read, which is not the VM's. */
 function unlessGone(error: unknown): null {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES') return null;

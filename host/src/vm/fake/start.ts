@@ -1,5 +1,4 @@
-// Starts the guest daemon of a fake VM as a process that outlives this one, and waits until it
-// listens.
+// Starts a fake VM's guest daemon as a process that outlives this one, and waits until it listens.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,14 +12,14 @@ const POLL_MS = 5;
 const LOG_SHOWN_BYTES = 2_000;
 
 /**
- * Rejects with the signal's reason, or with {@link DriverError} that says what the daemon wrote;
- * something of it may run then.
+ * Rejects with the signal's reason, or with {@link DriverError} quoting the daemon's output;
+ * processes may remain then.
  */
 export async function startGuestDaemon(jail: Jail, signal: AbortSignal): Promise<RunningVm> {
   return waitUntilListening(jail, await start(jail), signal);
 }
 
-/** Starts it with files of its own for everything it writes: it outlives this daemon. */
+/** Redirects all output to files, because the process outlives this daemon. */
 async function start(jail: Jail): Promise<ChildProcess> {
   const log = await open(jail.logFile, 'a', 0o600);
   try {
@@ -62,7 +61,7 @@ async function waitUntilListening(jail: Jail, child: ChildProcess, signal: Abort
   }
 }
 
-/** From what bwrap writes to its info file; 0 while that is not whole. */
+/** The pid from bwrap's info file; 0 while that is incomplete. */
 function childPid(info: string): number {
   return Number(/"child-pid": (\d+)/.exec(info)?.[1] ?? 0);
 }
