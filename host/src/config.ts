@@ -1,5 +1,5 @@
-// What the daemon is told: the only reader of its flags and of the environment. A flag wins over
-// its variable. Wrong values are refused by name.
+// The daemon's configuration: the only reader of its flags and environment. A flag overrides its
+// variable. Errors name the invalid option.
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,14 +18,11 @@ export interface HostConfig {
   listenOn: ListenOn;
   tokenFile: string;
   policy: AdmissionPolicy;
-  /** Range that the addresses of the network slots come from. */
   guestCidr: string;
-  /**
-   * How many restored machines wait for a create: never fewer than `min`, never more than `max`.
-   */
+  /** Limits of the warm pool's size. */
   pool: { min: number; max: number };
   createDeadlineMs: number;
-  /** Raw streams into guests: how many at once, and how long one may be silent, and live. */
+  /** Limits of raw streams into guests: number at once, idle timeout, lifetime. */
   streams: StreamLimits & Required<SpliceBounds>;
   logLevel: string;
   /** Tests only; see vm/crash-point.ts. */
@@ -70,7 +67,7 @@ const OPTIONS = {
 } satisfies Record<string, Option>;
 type OptionName = keyof typeof OPTIONS;
 
-/** @throws Error with one line that names the flag or variable and what is allowed */
+/** @throws Error with one line that names the flag or variable and the allowed values */
 export function readConfig(argv: readonly string[], environment: NodeJS.ProcessEnv): HostConfig {
   const { values } = parseArgs({
     args: [...argv],
@@ -132,8 +129,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
 }
 
 /**
- * A maximum of 0 turns the pool off. A minimum beyond any other maximum is refused: one of the two
- * was not meant.
+ * A maximum of 0 disables the pool. Any other maximum below the minimum is refused as a mistake.
  */
 function poolBounds(number: (name: OptionName, min: number, max: number) => number): HostConfig['pool'] {
   const [min, max] = [Math.floor(number('poolMin', 0, 1_000)), Math.floor(number('poolMax', 0, 1_000))];
@@ -143,7 +139,7 @@ function poolBounds(number: (name: OptionName, min: number, max: number) => numb
   return { min: Math.min(min, max), max };
 }
 
-/** TCP when an address is given (`127.0.0.1:4801`), a unix socket otherwise. */
+/** TCP for an address (`127.0.0.1:4801`), a unix socket otherwise. */
 function listenOn(
   text: (name: OptionName) => string | null,
   number: (name: OptionName, min: number, max: number) => number,

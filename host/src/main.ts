@@ -1,10 +1,10 @@
-// The host daemon: wires its parts, takes over what an earlier daemon left, serves, and leaves its
-// VMs running when told to stop (SIGTERM, SIGINT). Start one for development (the fake driver runs
-// the guest daemon as a local process; it isolates nothing):
+// The host daemon: wires its parts, recovers the state of an earlier daemon, serves, and leaves its
+// VMs running on SIGTERM or SIGINT. Start one for development (the fake driver runs the guest daemon
+// as a local process and isolates nothing):
 //   mkdir -p /tmp/berth/secrets && (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
 //   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
-// Without --listen it serves on the unix socket DATA/run/host.sock. One line with "the host daemon
-// is ready" and its url says that it takes calls.
+// Without --listen it serves on the unix socket DATA/run/host.sock. The log line "the host daemon is
+// ready", with its url, means that it accepts calls.
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
@@ -23,9 +23,9 @@ import { GuestStreams } from './guest/guest-streams.ts';
 import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
 import { makeDriver } from './make-driver.ts';
 
-/** How long calls under way get when the daemon is told to stop. */
+/** Grace period of in-flight calls at shutdown. */
 const STOP_PATIENCE_MS = 10_000;
-/** Deadlines of the verbs; an adopted guest has its own for its first call. */
+/** Deadlines of the verbs; `adoptMs` bounds the first call of an adopted guest. */
 const DEADLINES = {
   sleepMs: sleepVm.deadlineMs,
   wakeMs: wakeVm.deadlineMs,
@@ -97,8 +97,8 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
 }
 
 /**
- * Resolves at the first SIGTERM or SIGINT. Listening from the start: a stop during recovery must
- * not leave a half-taken-over VM.
+ * Resolves at the first SIGTERM or SIGINT. Listens from the start: a stop during recovery must not
+ * leave a half-adopted VM.
  */
 function stopSignal(log: Logger): Promise<void> {
   const stop = Promise.withResolvers<void>();
@@ -111,7 +111,7 @@ function stopSignal(log: Logger): Promise<void> {
   return stop.promise;
 }
 
-// Whoever starts this daemon, a file has the mode that its writer names.
+// Fixed umask: file modes must not depend on the caller's.
 process.umask(0o022);
 try {
   const config = readConfig(process.argv.slice(2), process.env);
@@ -125,7 +125,7 @@ try {
   await run(config, log);
 } catch (error) {
   process.stderr.write(`berth host: ${messageOf(error)}\n`);
-  // Watches over the VMs that it had taken over already would keep it alive. They and the lock of
-  // the data folder are the next daemon's.
+  // Watches of adopted VMs would keep the process alive. The next daemon takes over the VMs and the
+  // data folder's lock.
   process.exit(1);
 }

@@ -1,5 +1,4 @@
-// Chooses the driver that the configuration names and gives it what it needs of this machine. The
-// only place that knows both.
+// Makes the configured driver with its host-specific parts. The only place that knows both drivers.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -11,18 +10,17 @@ import { LARGEST } from './vm/machine-size.ts';
 
 export interface MadeDriver {
   driver: VmDriver;
-  /** Null for a driver without. */
+  /** Null for a driver without QEMU. */
   qemuVersion: string | null;
   templateId: string | null;
-  /** What it can make one machine of. */
+  /** The driver's largest VM. */
   largest: VmSize;
 }
 
-/** The driver, prepared. Throws with what is missing. */
+/** The prepared driver. Throws with what is missing. */
 export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
   if (config.driver === 'fake') {
-    // Loaded on demand: the fake needs the guest's bundler, which only a checkout for development
-    // has.
+    // Loaded on demand: the fake needs the guest's bundler, which only a development checkout has.
     const { FakeDriver } = await import('./vm/fake/driver.ts');
     const driver = new FakeDriver(data.instanceId);
     await driver.prepare();
@@ -43,7 +41,7 @@ export async function makeDriver(config: HostConfig, data: DataFolder, log: Logg
   return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId, largest: LARGEST };
 }
 
-/** The image that was built last, for who names none. Throws when there is none. */
+/** The image built last, used if none is configured. Throws if there is none. */
 export async function newestImageFolder(cacheFolder: string): Promise<string> {
   const images = join(cacheFolder, 'image');
   let newest: { folder: string; builtMs: number } | null = null;

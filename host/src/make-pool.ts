@@ -1,5 +1,5 @@
-// The pool as the daemon runs it: its pace, the size of its machines, and what it may know of the
-// host's memory.
+// Configures the daemon's warm pool: its pace, the size of its VMs, and its view of the host's
+// memory.
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import { readMachine, type Amounts } from './vm/admission.ts';
@@ -10,17 +10,17 @@ import { TEMPLATE_SIZE } from './vm/machine-size.ts';
 import { PoolDirectory } from './pool/directory.ts';
 import { WarmPool } from './pool/pool.ts';
 
-/** Making a machine keeps one processor busy for a second: VMs get the others. */
+/** Making a VM keeps one core busy for a second; leave the others to VMs. */
 const CORES_PER_MAKING = 4;
-/** A first command follows a create within this, or it is not known when. */
+/** A create's first command arrives within this time, or at an unknown one. */
 const QUIET_MS = 300;
-/** Also less than the guest keeps an idle connection open (75 s). */
+/** Also less than the guest's keep-alive timeout (75 s). */
 const EXERCISE_AFTER_MS = 60_000;
 
-/** Making one stands back behind everything else, and nobody waits for it. */
+/** Deadline factor: making a pool VM has low priority, and no caller waits. */
 const MAKING_PATIENCE = 3;
 
-/** @param promised what may be handed out to VMs in all, and what they have of it */
+/** @param promised total allocatable resources, and the part held by VMs */
 export function makePool(
   config: HostConfig,
   data: DataFolder,

@@ -1,5 +1,5 @@
-// Entry point for set-up and doctor: the accelerator that this host chose, and the template of an
-// image. Reads the installed QEMU and the processor, on which both depend.
+// Entry point for set-up and doctor: this host's accelerator and an image's template. Reads the
+// installed QEMU and the processor, on which both depend.
 import type { Image } from '@berth/image/image-folder.ts';
 import { readHostMachine } from './vm/qemu/machine/host-machine.ts';
 import { readQemuVersion } from './vm/qemu/machine/qemu-version.ts';
@@ -10,15 +10,15 @@ import { openTemplate, templateFacts, templateIdOf } from './vm/qemu/template/te
 export { DriverError } from './vm/driver.ts';
 export { readProbe, type Probe };
 
-/** Builds the template of the image unless there is one that verifies; probes KVM first. */
+/** Builds the image's template unless a verified one exists; probes KVM first. */
 export async function ensureTemplate(order: Omit<BuildOrder, 'version' | 'host'>): Promise<void> {
   const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
   await ensure({ ...order, version, host });
 }
 
 /**
- * Verifies the template of the image. `verified` is false when it is not built yet; rejects with
- * {@link DriverError} when it is damaged.
+ * Verifies the image's template. `verified` is false if it is not built yet; rejects with {@link
+ * DriverError} if it is damaged.
  */
 export async function verifyTemplate(
   cacheFolder: string,

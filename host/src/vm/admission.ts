@@ -1,6 +1,6 @@
-// Whether one more VM fits on this machine: pure arithmetic over what is promised already, and the
-// reading of the machine's own figures. Must not know how VMs are made; a refusal is typed
-// (`Shortage`), so that a caller can say what is missing and how much there is.
+// Admission: decides if another VM fits on this host, by pure arithmetic over promised resources,
+// and reads the host's figures. Must not know how VMs are made. A refusal is typed (`Shortage`): it
+// names the short resource and the amount available.
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Shortage } from './host-error.ts';
@@ -15,45 +15,44 @@ export interface MachineFigures {
   cores: number;
   memTotalMib: number;
   memAvailableMib: number;
-  /** Of the file system that holds the data folder. */
+  /** Size of the file system that holds the data folder. */
   diskTotalGib: number;
   diskFreeGib: number;
 }
 
 export interface AdmissionPolicy {
-  /** vCPUs promised per core: sandboxes are idle most of the time. */
+  /** vCPUs promised per core; sandboxes are mostly idle. */
   cpuOvercommit: number;
   /**
-   * How often the memory that is left for VMs is promised: guests touch little of theirs. What the
-   * kernel has available bounds it all the same.
+   * Overcommit factor of the memory left for VMs: guests touch little of theirs. The kernel's
+   * available memory is a further limit.
    */
   memoryOvercommit: number;
-  /** Kept for the system, the control plane and the page cache of the template. */
+  /** Reserved for the system, the control plane and the page cache of the template. */
   memoryReserveMib: number;
-  /** What a VM costs beyond its own memory: QEMU itself and, under TCG, its translation buffer. */
+  /** Overhead of a VM beyond its own memory: QEMU and, under TCG, its translation buffer. */
   vmOverheadMib: number;
-  /** Disks are sparse files: how often the file system's size is promised. */
+  /** Overcommit factor of the file system; disks are sparse files. */
   diskOvercommit: number;
   diskReserveGib: number;
 }
 
-/** Memory of the template's machine: no VM has less. */
+/** Memory of the template VM, the minimum of every VM. */
 const SMALLEST_VM_MIB = 1_024;
 
-/** What one VM holds of the machine. */
 export interface HeldVm {
   /**
-   * `growing`: it was let in and does not use its memory yet. `using`: it runs. `added`: what one
-   * that runs is about to get on top, and does not use yet. `disk`: only its disk is left.
+   * `growing`: admitted, memory not used yet. `using`: running. `added`: promised to a running VM,
+   * not used yet. `disk`: only its disk remains.
    */
   holds: 'growing' | 'using' | 'added' | 'disk';
   size: Amounts;
 }
 
 /**
- * What the control plane may hand out, in guests' memory: less each VM's overhead if all of them
- * were of the smallest size. Whoever keeps the sum of guests' memory within this is never refused
- * here for memory that was promised.
+ * Resources for the control plane to allocate, as guest memory: net of each VM's overhead if all
+ * had the smallest size. A control plane that stays within it is never refused here for promised
+ * memory.
  */
 export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   const capacity = capacityOf(machine, policy);
@@ -61,10 +60,7 @@ export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amoun
   return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
 }
 
-/**
- * The most that one VM can have of an empty machine, as far as its driver goes. Memory is the
- * guest's.
- */
+/** Largest single VM on an empty host, within the driver's limits. Memory is the guest's. */
 export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driver: Amounts): Amounts {
   const { vcpu, memoryMib, diskGib } = capacityOf(machine, policy);
   return {
@@ -74,7 +70,7 @@ export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driv
   };
 }
 
-/** What may be promised to VMs in all, their overhead included. */
+/** Total that may be promised to VMs, overhead included. */
 export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
   return {
     vcpu: Math.floor(machine.cores * policy.cpuOvercommit),
@@ -83,7 +79,7 @@ export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Am
   };
 }
 
-/** What is promised, the overhead of each VM's process included. */
+/** Sum of promises, the overhead of each VM's process included. */
 export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Amounts {
   const sum: Amounts = { vcpu: 0, memoryMib: 0, diskGib: 0 };
   for (const { holds, size } of held) {
@@ -97,8 +93,8 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
 }
 
 /**
- * Null when it fits; otherwise the first resource that is short. Amounts of memory are the guest's,
- * without overhead. `what` is wanted: another machine, or something on top of one that runs.
+ * The first short resource, or null if all fit. Memory amounts are the guest's, without overhead.
+ * `what` is wanted: another VM, or an addition to a running one.
  */
 export function shortageFor(
   wanted: Amounts,
@@ -109,7 +105,7 @@ export function shortageFor(
 ): Shortage | null {
   const capacity = capacityOf(machine, policy);
   const promised = promisedTo(held, policy);
-  // Those let in a moment ago will use memory that the kernel still calls available.
+  // Recently admitted VMs will use memory that the kernel still reports as available.
   const growingMib = promisedTo(
     held.filter((vm) => vm.holds === 'growing' || vm.holds === 'added'),
     policy,
@@ -121,8 +117,7 @@ export function shortageFor(
     diskGib: machine.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
   };
   for (const resource of ['vcpu', 'memoryMib', 'diskGib'] as const) {
-    // Nothing wanted is nothing short, also of a machine that promised too much under another
-    // policy.
+    // A resource not requested is never short, even on a host overcommitted by an earlier policy.
     if (wanted[resource] > 0 && wanted[resource] > available[resource])
       return { resource, requested: wanted[resource], available: Math.max(0, Math.floor(available[resource])) };
   }
@@ -130,8 +125,8 @@ export function shortageFor(
 }
 
 /**
- * The machine's figures now. Synchronous on purpose: between this look and the promise nothing else
- * may be let in.
+ * Reads the host's current figures. Synchronous on purpose: nothing else may be admitted between
+ * reading and promising.
  */
 export function readMachine(dataFolder: string): MachineFigures {
   const memory = parseMeminfo(readFileSync('/proc/meminfo', 'latin1'));
@@ -144,7 +139,7 @@ export function readMachine(dataFolder: string): MachineFigures {
   };
 }
 
-/** Throws when a line is missing: without these figures nothing may be let in. */
+/** Throws if a line is missing: without these figures nothing may be admitted. */
 export function parseMeminfo(text: string): Pick<MachineFigures, 'memTotalMib' | 'memAvailableMib'> {
   const kib = (name: string): number => {
     const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text);

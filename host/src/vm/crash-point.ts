@@ -1,6 +1,6 @@
-// The named steps at which tests kill this daemon as `kill -9` would. Inert unless armed
-// (BERTH_CRASH_AT, read by config.ts). Each name stands right after the step it names; a test that
-// iterates over the list has killed the daemon between every two durable steps.
+// Named steps at which tests kill this daemon, as `kill -9` would. Inert unless armed
+// (BERTH_CRASH_AT, read by config.ts). Each name follows its step directly; a test over the whole
+// list kills the daemon between every two durable steps.
 import { CrashPoints } from '@berth/protocol/crash-point.ts';
 
 export const CRASH_POINTS = [
@@ -54,14 +54,12 @@ export type CrashPoint = (typeof CRASH_POINTS)[number];
 
 const points = new CrashPoints(CRASH_POINTS);
 
-/**
- * Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list.
- */
+/** Arms one point: `name`, or `name#n` for its nth pass. Throws for an unknown name. */
 export function armCrashPoint(text: string): void {
   points.arm(text);
 }
 
-/** Ends this process without any clean-up when the point is armed. */
+/** Kills this process without clean-up if the point is armed. */
 export function crashPoint(point: CrashPoint): void {
   points.pass(point);
 }

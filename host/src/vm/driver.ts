@@ -1,18 +1,17 @@
-// The one interface between the host daemon and whatever runs a VM. Verbs, and flags that say what
-// a driver can do. A driver keeps no state of its own in memory that a new daemon could not read
-// back from the VM's folder and from the kernel.
+// Interface between the host daemon and a VM implementation: verbs and capability flags. A driver
+// keeps no state in memory that a new daemon could not read back from the VM's folder and the
+// kernel.
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 
-/** How the host daemon dials the guest daemon of one VM. */
 export interface GuestEndpoint {
   address: string;
   port: number;
 }
 
 /**
- * What a driver keeps of a VM on disk, beside what the daemon keeps; read back by `recover` and
- * `destroy`. JSON.
+ * The driver's on-disk state of a VM, beside the daemon's; read back by `recover` and `destroy`.
+ * JSON.
  */
 export type DriverState = Record<string, unknown>;
 
@@ -22,20 +21,20 @@ export interface RunningVm {
 }
 
 export interface DriverCapabilities {
-  /** Runs tenants' code in isolation; false only for the fake. */
+  /** Isolates tenants' code; false only for the fake. */
   isolates: boolean;
-  /** Reaches the outside through a network of its own. */
+  /** Gives each VM a dedicated network. */
   network: boolean;
-  /** vCPUs and memory beyond the template's are added after the restore. */
+  /** Adds vCPUs and memory beyond the template's after the restore. */
   hotplug: boolean;
   /**
-   * A sleeping machine takes no memory and no processor, and survives the machine it is on. False
-   * only for the fake, which stops its processes.
+   * A sleeping VM uses no memory and no CPU, and survives a host reboot. False only for the fake,
+   * which stops its processes.
    */
   snapshots: boolean;
 }
 
-/** Size of a machine: vCPUs, memory in MiB, disk in GiB. */
+/** Size of a VM: vCPUs, memory in MiB, disk in GiB. */
 export type VmSize = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
 
 export interface CreateVm {
@@ -44,26 +43,25 @@ export interface CreateVm {
   folder: string;
   spec: VmSpec;
   /**
-   * Called before anything is made that outlives a `kill -9` of the daemon (a process, a slot, a
-   * namespace): the state is on disk, durably, when this resolves, so that `destroy` finds all of
-   * it.
+   * Called before the driver makes anything that outlives a `kill -9` of the daemon (a process,
+   * slot or namespace). The state is durable when it resolves, so that `destroy` finds all of it.
    */
   saveState(state: DriverState): Promise<void>;
-  /** Aborted when a destroy overtakes the create, or its deadline passed. */
+  /** Aborted when a destroy overtakes the create, or on its deadline. */
   signal: AbortSignal;
 }
 
-/** A machine that exists and was given an identity once. */
+/** A VM that exists and was given an identity once. */
 export interface ExistingVm {
   id: string;
   folder: string;
-  /** As the driver saved it last. */
+  /** The driver's last saved state. */
   state: DriverState;
   signal: AbortSignal;
 }
 
 export interface SleepVm extends ExistingVm {
-  /** Exists, is empty and private to the daemon: what is captured goes there, its manifest last. */
+  /** Exists, is empty and private to the daemon. Receives the snapshot, its manifest last. */
   snapshotFolder: string;
   /** Size in force, for the manifest. */
   size: VmSize;
@@ -74,9 +72,8 @@ export interface WakeVm extends ExistingVm {
   /** As in {@link CreateVm}. */
   saveState(state: DriverState): Promise<void>;
   /**
-   * Called when everything is loaded and verified and the machine is about to run: from then on its
-   * disk parts from the snapshot, which must never be used again. The machine runs only after this
-   * resolved.
+   * Called when everything is loaded and verified, before the VM resumes; the VM resumes only after
+   * it resolves. The disk then diverges from the snapshot, which must never be used again.
    */
   beforeContinue(): Promise<void>;
 }
@@ -87,14 +84,14 @@ export interface BootVm extends ExistingVm {
 }
 
 /**
- * Which devices a captured machine had, and so has again: `size` is what its guest sees before
- * anything is added or taken away.
+ * A restored VM with the devices it was captured with: `size` is the guest's size before any
+ * change.
  */
 export interface WokenVm extends RunningVm {
   size: VmSize;
 }
 
-/** What the host's kernel says of a running machine. */
+/** The host kernel's figures of a running VM. */
 export interface VmFigures {
   cpuMs: number;
   residentMib: number;
@@ -104,11 +101,11 @@ export interface VmFigures {
   networkOutBytes: number;
 }
 
-/** Why a process ended. `code` is for programs, `reason` for people. */
+/** Why a process exited. `code` is for programs, `reason` for people. */
 export interface VmEnd {
   code: Exclude<VmDeathCode, 'not_created' | 'wake_failed' | 'not_adopted'>;
   reason: string;
-  /** When it was last seen to run, in milliseconds since 1970. */
+  /** Last time it was seen running, in milliseconds since 1970. */
   lastAliveUnixMs: number;
 }
 
@@ -118,70 +115,66 @@ export interface VmDriver {
   readonly capabilities: DriverCapabilities;
 
   /**
-   * Makes the driver ready: verified template, network slots ahead of time. Throws with a message
-   * that says what is missing.
+   * Prepares the driver: verifies the template, makes network slots. Throws with a message that
+   * names what is missing.
    */
   prepare(): Promise<void>;
 
   /**
-   * Restores a machine without an identity: its process runs, its guest daemon can be dialled and
-   * has no secret yet, its vCPUs and memory are those of the spec. Rejects with {@link
-   * DriverError}; the caller then calls `destroy`.
+   * Restores a VM without an identity: its process runs, its guest daemon can be dialled and has no
+   * secret yet, vCPUs and memory match the spec. Rejects with {@link DriverError}; the caller then
+   * calls `destroy`.
    */
   create(vm: CreateVm): Promise<RunningVm>;
 
   /**
-   * The VM of an earlier daemon, when its process still runs and is the recorded one; null
-   * otherwise. One that stands still (a sleep or wake cut short) goes on.
+   * Recovers an earlier daemon's VM if its recorded process still runs; null otherwise. Resumes a
+   * VM left paused by an interrupted sleep or wake.
    */
   recover(folder: string, state: DriverState): Promise<RunningVm | null>;
 
   /**
-   * Resolves when the process is gone. Never rejects; unsubscribes when the signal aborts (the
-   * value then means nothing).
+   * Resolves when the process exited. Never rejects; unsubscribes on abort (the value then means
+   * nothing).
    */
   exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd>;
 
   /**
-   * Captures memory, devices and disk in one moment at which the machine stands still and ends its
-   * process. All of it is durable when this resolves with the state that a wake needs; what the
-   * machine had of the network is freed at latest when it is woken or destroyed. When the manifest
-   * could not be completed the machine runs on and this rejects with {@link DriverError}; once it
-   * is complete, this may be repeated and finishes the rest ({@link hasSnapshot} says so after a
-   * crash).
+   * Captures memory, devices and disk of the paused VM at one point in time, and ends its process.
+   * Resolves, once all of it is durable, with the state that a wake needs. Network resources are
+   * released no later than the next wake or destroy. If the manifest could not be completed, the VM
+   * keeps running and this rejects with {@link DriverError}. With a complete manifest this may be
+   * repeated and finishes the rest ({@link hasSnapshot} reports that after a crash).
    */
   sleep(vm: SleepVm): Promise<DriverState>;
 
-  /** Whether the folder holds a snapshot whose manifest was completed. Verifies nothing else. */
+  /** True if the folder holds a snapshot with a complete manifest. Verifies nothing else. */
   hasSnapshot(snapshotFolder: string): Promise<boolean>;
 
   /**
-   * Restores a sleeping machine with the devices it had, so that its processes go on. Rejects with
-   * {@link SnapshotUnusable} when the snapshot does not verify or cannot be loaded, now or later;
-   * with {@link NeverContinued} when it was called spent and is not; with {@link DriverError} when
-   * it may work the next time. In any case of rejection the caller calls `destroy`, which leaves
-   * disk and snapshot folder alone.
+   * Restores a sleeping VM with its devices and resumes its processes. Rejects with {@link
+   * SnapshotUnusable} if the snapshot does not verify or can never be loaded; with {@link
+   * NeverContinued} if it was recorded as spent but is not; with {@link DriverError} if a retry may
+   * succeed. After any rejection the caller calls `destroy`, which keeps disk and snapshot folder.
    */
   wake(vm: WakeVm): Promise<WokenVm>;
 
   /**
-   * Boots a machine's disk when there is no snapshot to wake it from. Resolves when its guest
-   * daemon can be dialled, with the size it has: the template's memory and vCPUs, but as many vCPUs
-   * as a machine may ever have where those cannot be plugged in later (under TCG), and the disk as
-   * large as it had become. Rejects with {@link DriverError}.
+   * Boots a VM's disk when it has no usable snapshot. Resolves with its size once its guest daemon
+   * can be dialled. Memory and vCPUs are the template's, but the maximum of vCPUs where they cannot
+   * be hot-plugged (under TCG); the disk keeps its size. Rejects with {@link DriverError}.
    */
   boot(vm: BootVm): Promise<WokenVm>;
 
   /**
-   * Plugs what `to` has more than `from` into a running machine, and takes away what it has less.
-   * Resolves with the size the machine then has; less than `from` only where the guest let go of it
-   * in time. What is more is not yet online in the guest. Rejects with {@link DriverError},
-   * everything it had plugged in taken away again if the guest lets go of it; with {@link
-   * ResizeFailed} when it knows what is left.
+   * Hot-plugs into a running VM what `to` has beyond `from`, and unplugs the surplus. Resolves with
+   * the resulting size; below `from` only where the guest released resources in time. Additions are
+   * not yet online in the guest. Rejects with {@link DriverError} after unplugging its additions as
+   * far as the guest releases them; with {@link ResizeFailed} if it knows the remaining size.
    */
   resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize>;
 
-  /** What the kernel says of a running machine. `cpuMs` alone costs next to nothing. */
+  /** The kernel's figures of a running VM. `cpuMs` alone costs almost nothing. */
   figures(folder: string, state: DriverState): Promise<VmFigures>;
   cpuMs(process: ProcessIdentity): number | null;
 
@@ -192,39 +185,36 @@ export interface VmDriver {
   destroy(folder: string, state: DriverState | null): Promise<void>;
 
   /**
-   * Ends what this daemon's instance owns on the machine but no record names (a crash between two
-   * steps). Returns what it reaped, for the log.
+   * Ends this instance's resources on the host that no record names (after a crash between two
+   * steps). Returns the reaped resources, for the log.
    */
   reapOrphans(known: ReadonlySet<string>): Promise<string[]>;
 
-  /** Gives back what `prepare` took. VMs go on running. */
+  /** Releases what `prepare` took. VMs keep running. */
   close(): Promise<void>;
 }
 
 /**
- * A VM could not be brought up, captured or changed. The message names the step and what was seen;
- * it is shown to the operator.
+ * A VM could not be started, captured or changed. The message names the step and the observation;
+ * operators see it.
  */
 export class DriverError extends Error {
   override readonly name: string = 'DriverError';
 }
 
-/**
- * A wake failed after `beforeContinue` and before its machine was let run: the snapshot is as good
- * as it was.
- */
+/** A wake failed after `beforeContinue` but before the VM resumed: the snapshot is still valid. */
 export class NeverContinued extends DriverError {
   override readonly name = 'NeverContinued';
 }
 
-/** A snapshot does not verify, or QEMU cannot load it: the disk can still be booted. */
+/** A snapshot that does not verify or that QEMU cannot load; the disk can still be booted. */
 export class SnapshotUnusable extends DriverError {
   override readonly name: string = 'SnapshotUnusable';
 }
 
 /**
- * A machine was not brought to a size. `has` is the one it has then: what it was given meanwhile
- * was taken away again as far as its guest let go of it.
+ * A resize failed. `has` is the resulting size: additions were unplugged as far as the guest
+ * released them.
  */
 export class ResizeFailed extends DriverError {
   override readonly name = 'ResizeFailed';

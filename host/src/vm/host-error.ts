@@ -1,5 +1,5 @@
-// Expected failures of the daemon: a code of the protocol's table with a message. Mapped to HTTP in
-// server/refusal.ts alone.
+// Expected failures of the daemon: a protocol error code with a message. Only server/refusal.ts
+// maps them to HTTP.
 import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
 
 export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
@@ -8,7 +8,7 @@ export class HostError extends Error {
   override readonly name = 'HostError';
   readonly code: HostErrorCode;
   readonly shortage: Shortage | undefined;
-  /** With `file_system_error`: what the guest's kernel said. */
+  /** With `file_system_error`: the guest kernel's errno. */
   readonly errno: string | undefined;
 
   constructor(
@@ -24,8 +24,8 @@ export class HostError extends Error {
 }
 
 /**
- * The text of anything thrown, for a reason or a log line; bounded, because a guest may have had a
- * say in it.
+ * Text of anything thrown, for a reason or a log line; bounded, because a guest may have supplied
+ * it.
  */
 export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
