@@ -1,6 +1,6 @@
-// The slot pool of one instance: keeps idle slots ready, so that a claim starts no process; releases,
-// adopts and reaps slots. Owns the assignment of slots; slot-maker.ts makes them, the registry records
-// them on the host.
+// The slot pool of one instance: keeps idle slots ready, so that a claim starts no process;
+// releases, adopts and reaps slots. Owns the assignment of slots; slot-maker.ts makes them, the
+// registry records them on the host.
 //
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade

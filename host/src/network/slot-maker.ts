@@ -1,5 +1,5 @@
-// Makes and unmakes slots on the host: registry entry, kernel objects, DNS listener, in an order that
-// survives a kill at any moment.
+// Makes and unmakes slots on the host: registry entry, kernel objects, DNS listener, in an order
+// that survives a kill at any moment.
 //
 //   make:    entry -> namespace, veth, TAP, rules (one script) -> listener
 //   unmake:  listener -> namespace, veth (one script) -> entry

@@ -65,7 +65,7 @@ const vmRecord = z.strictObject({
   continued: z.boolean().default(false),
   /** Size requested by the wake in progress. `spec` is the VM's actual size. */
   sizeAsked: vmSpec.pick({ vcpu: true, memoryMib: true, diskGib: true }).nullable().default(null),
-  /** How its last wake restored it. */
+  /** Source of the last wake (snapshot or disk), and why. */
   woke: vmWoke.nullable().default(null),
 });
 export type VmRecord = z.infer<typeof vmRecord>;

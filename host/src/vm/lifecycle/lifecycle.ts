@@ -1,5 +1,5 @@
-// Owns every VM of this host. States and the verbs that change them (an unnamed arrow is the success
-// of the verb on its left):
+// Owns every VM of this host. States and the verbs that change them (an unnamed arrow is the
+// success of the verb on its left):
 //
 //   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running --resize--> running
 //     failed create, exited process, wake that failed after its VM ran: dead --wake, if it ever ran--> waking
