@@ -1,16 +1,16 @@
-// Reads a machine's own apt sources and derives the backports source from them: same archive, same
-// key, another suite. Pure text work; names no host of its own.
+// Parses a host's apt sources and derives its backports source: same archive, same key, another
+// suite. Pure; contains no archive address.
 
-/** One source of packages, from either of apt's two file formats. */
+/** A package source, from either of apt's two file formats. */
 export interface AptSource {
   uri: string;
   suite: string;
   components: string[];
-  /** Path of a key ring, or a key block's lines as the file has them. */
+  /** Path of a key ring, or the lines of an inline key block. */
   signedBy: string | null;
 }
 
-/** Sources of a `.list` file: one line each. Commented lines and `deb-src` are left out. */
+/** Parses a `.list` file, one source per line. Skips comments and `deb-src`. */
 export function parseOneLineSources(text: string): AptSource[] {
   const sources: AptSource[] = [];
   for (const line of text.split('\n')) {
@@ -25,8 +25,8 @@ export function parseOneLineSources(text: string): AptSource[] {
 }
 
 /**
- * Sources of a deb822 `.sources` file: every combination of its URIs and suites. Disabled ones and
- * those without `deb` are left out.
+ * Parses a deb822 `.sources` file: every combination of its URIs and suites. Skips disabled sources
+ * and those without `deb`.
  */
 export function parseDeb822Sources(text: string): AptSource[] {
   return text.split(/\n\s*\n/).flatMap((paragraph) => {
@@ -42,15 +42,15 @@ export function parseDeb822Sources(text: string): AptSource[] {
   });
 }
 
-/** Whether the machine already has the suite's main component. */
+/** True if the host already has the suite's main component. */
 export function hasSuite(sources: readonly AptSource[], suite: string): boolean {
   return sources.some((source) => source.suite === suite && source.components.includes('main'));
 }
 
 /**
- * A deb822 file for the backports of a release, derived from the machine's source of the release
- * itself. Null: it has none (security and updates are other suites, often in other archives;
- * installation media have no backports). `comment` becomes the first line.
+ * Derives a deb822 file for a release's backports from the host's source of the release. Null if
+ * there is no such source; security and updates are other suites, often in other archives, and
+ * installation media have no backports. `comment` becomes the first line.
  */
 export function deriveBackports(sources: readonly AptSource[], codename: string, comment: string): string | null {
   const release = sources.find(
@@ -67,7 +67,7 @@ export function deriveBackports(sources: readonly AptSource[], codename: string,
 }
 
 /**
- * Fields of a paragraph, names in lowercase. A continued value keeps its line breaks and their
+ * Fields of a paragraph, names in lowercase. A continued value keeps its line breaks and
  * indentation.
  */
 function parseFields(paragraph: string): Map<string, string> {

@@ -12,12 +12,11 @@ import { OutputTail } from './output-tail.ts';
 const run = promisify(execFile);
 
 const APT_FOLDER = '/etc/apt';
-/** Unattended upgrades of a machine that was just booted hold the lock for minutes. */
+/** Unattended upgrades after a boot hold the lock for minutes. */
 const LOCK_TIMEOUT_SECONDS = 600;
-/** fd on which apt-get writes its progress. */
 const STATUS_FD = 3;
 
-/** A failure of apt, with the remedy in one line. */
+/** A failure of apt, with a one-line remedy. */
 export class AptError extends Error {
   override readonly name = 'AptError';
   readonly remedy: string;
@@ -28,10 +27,9 @@ export class AptError extends Error {
   }
 }
 
-/** Takes a note about the progress. */
 type Report = (note: string) => void;
 
-/** Sources of the machine, in the formats and the order that apt reads. */
+/** The host's package sources, in the formats and order that apt reads. */
 export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<AptSource[]> {
   const sources: AptSource[] = [];
   const read = async (path: string): Promise<void> => {
@@ -48,9 +46,9 @@ export async function readAptSources(aptFolder: string = APT_FOLDER): Promise<Ap
 }
 
 /**
- * Adds the backports of a release in `sources.list.d/NAME.sources`, from the archive that the
- * machine uses for the release itself, unless the machine has them. apt installs from backports
- * only what is requested from them by name: Debian marks them so. Throws {@link AptError}.
+ * Adds a release's backports as `sources.list.d/NAME.sources`, from the host's archive of that
+ * release, unless present. apt installs from backports only packages requested from them by name:
+ * Debian marks them so. Throws {@link AptError}.
  */
 export async function ensureBackports(
   codename: string,
@@ -74,7 +72,7 @@ export async function ensureBackports(
   return 'added';
 }
 
-/** Version that apt would install, from `release` when given. Null: no version is known. */
+/** Version that apt would install, from `release` if given. Null if none is known. */
 export async function candidateVersion(packageName: string, release?: string): Promise<string | null> {
   const target = release === undefined ? [] : ['--target-release', release];
   const { stdout } = await run('apt-cache', [...target, 'policy', packageName], { env: aptEnvironment() });
@@ -87,7 +85,7 @@ export async function updateLists(report: Report): Promise<void> {
   await aptGet(['update'], report);
 }
 
-/** Installs packages, from `release` when given. Throws {@link AptError}. */
+/** Installs packages, from `release` if given. Throws {@link AptError}. */
 export async function installPackages(names: readonly string[], report: Report, release?: string): Promise<void> {
   const target = release === undefined ? [] : ['--target-release', release];
   await aptGet([...target, 'install', '--yes', '--no-install-recommends', ...names], report);
@@ -128,7 +126,7 @@ async function aptGet(args: readonly string[], report: Report): Promise<void> {
 }
 
 /**
- * A line of apt's status: `dlstatus:7:36.5:Retrieving file 7 of 39` or
+ * Describes a status line of apt: `dlstatus:7:36.5:Retrieving file 7 of 39` or
  * `pmstatus:qemu-utils:52.1:Unpacking qemu-utils (amd64)`.
  */
 export function describeStatus(line: string): string | null {

@@ -1,10 +1,10 @@
-// Runs one program and waits for it.
+// Runs a program and waits for it to exit.
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 
-/** A program ended with a failure. The message names it and holds the end of what it wrote. */
+/** A program failed. The message names it and quotes the end of its output. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: number | null;
@@ -23,25 +23,24 @@ export interface CommandOptions {
   signal: AbortSignal;
   /** Replaces the whole environment. */
   env?: Record<string, string>;
-  /** Fed to the program; without it, its standard input is empty. */
+  /** The program's stdin; empty if absent. */
   input?: Readable;
-  /** Takes standard output instead of the returned text: an open file's descriptor. */
+  /** File descriptor that receives stdout instead of the returned text. */
   stdoutFd?: number;
-  /** Called for each full line of standard output. */
   onLine?: (line: string) => void;
 }
 
-/** What is kept of the program's standard error, in characters. */
+/** Limit of the stderr kept, in characters. */
 const STDERR_KEPT = 65_536;
 
-/** Like {@link runCommandForBytes}, for output that is text. */
+/** Like {@link runCommandForBytes}, for text output. */
 export async function runCommand(command: string, args: readonly string[], options: CommandOptions): Promise<string> {
   return (await runCommandForBytes(command, args, options)).toString('utf8');
 }
 
 /**
- * Resolves with standard output when the program ended with 0; rejects with {@link CommandError}
- * otherwise. An abort kills it.
+ * Resolves with stdout on exit code 0; rejects with {@link CommandError} otherwise. An abort kills
+ * the program.
  */
 export async function runCommandForBytes(
   command: string,
@@ -71,7 +70,7 @@ export async function runCommandForBytes(
   });
   const ended = new Promise<void>((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) => {
-      // Node says ENOENT for a missing working directory too; none is set here.
+      // Node also reports ENOENT for a missing working directory; none is set here.
       reject(
         error.code === 'ENOENT'
           ? new Error(`The program ${command} is not installed on this machine`, { cause: error })
@@ -83,8 +82,7 @@ export async function runCommandForBytes(
       else reject(new CommandError(command, code, signalName, Buffer.concat(stdout).toString('utf8'), stderr));
     });
   });
-  // A program that ends early breaks the pipe: its own failure says more than EPIPE, so it is
-  // awaited first.
+  // EPIPE if the program exits early: await its exit first, which explains more.
   const fed = options.input && child.stdin ? pipeline(options.input, child.stdin) : Promise.resolve();
   const [end, feed] = await Promise.allSettled([ended, fed]);
   if (end.status === 'rejected') throw end.reason;

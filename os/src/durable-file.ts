@@ -1,17 +1,17 @@
-// Small files that are whole or absent after a crash of the process or of the machine: written
-// beside, flushed, renamed, folder flushed. The name written beside is fixed, so that a crash
-// leaves at most one of it, which the next write replaces; writers of one path take turns for it.
+// Small files that are whole or absent after a crash of the process or host: written to a temporary
+// file, flushed, renamed, folder flushed. The temporary name is fixed, so that a crash leaves at
+// most one, replaced by the next write. Writers of one path take turns.
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join, basename } from 'node:path';
 import { Turns } from './turns.ts';
 
-/** By path, while anybody writes it. */
+/** By path, while it has writers. */
 const writers = new Map<string, { turns: Turns; count: number }>();
 
 /**
- * Replaces the file's content. When this resolves the new content survives a power cut; before, the
- * old one or the new one is there, whole. Of several at once on one path the last that was called
- * has the last word.
+ * Replaces the file's content. When it resolves, the new content survives a power cut; before,
+ * either the old or the new content is there, whole. Of concurrent writes to one path the last call
+ * wins.
  */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
   const mine = writers.get(path) ?? { turns: new Turns(), count: 0 };
@@ -39,16 +39,13 @@ async function replace(path: string, content: string, mode: number): Promise<voi
   await flushFolder(folder);
 }
 
-/**
- * Makes a folder, private to this user, whose entry in its parent survives a power cut. Existing
- * ones are kept.
- */
+/** Makes a private folder whose entry in its parent survives a power cut. Keeps an existing one. */
 export async function makeFolderDurably(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   await flushFolder(dirname(path));
 }
 
-/** Makes the removals and renames inside a folder survive a power cut. */
+/** Makes removals and renames inside a folder durable. */
 export async function flushFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {
@@ -58,7 +55,7 @@ export async function flushFolder(path: string): Promise<void> {
   }
 }
 
-/** The file's text; null when there is no such file. */
+/** The file's text; null if it does not exist. */
 export async function readIfPresent(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');

@@ -1,9 +1,6 @@
-// Work on many things, a bounded number of them at a time.
+// Bounded concurrency over a list.
 
-/**
- * Resolves when `work` is done for every item, at most `atOnce` of them beside each other. Rejects
- * with the first failure.
- */
+/** Runs `work` for every item, at most `atOnce` concurrently. Rejects with the first failure. */
 export async function eachOf<T>(
   items: readonly T[],
   atOnce: number,

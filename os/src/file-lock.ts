@@ -1,5 +1,5 @@
-// File locks that the kernel releases when their holder exits: flock(2) on an open file description,
-// which the flock program shares with this process and leaves locked.
+// File locks that the kernel releases when their holder exits: flock(2) on an open file
+// description, shared with the flock program and left locked by it.
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -8,7 +8,7 @@ export interface HeldLock {
   release(): Promise<void>;
 }
 
-/** Locks a file (created when missing). Null: another open file holds the lock. */
+/** Locks a file (created if missing). Null if another open file holds the lock. */
 export async function tryLock(path: string): Promise<HeldLock | null> {
   const file = await open(path, 'a', 0o600);
   try {
@@ -22,8 +22,8 @@ export async function tryLock(path: string): Promise<HeldLock | null> {
 }
 
 /**
- * Waits for the lock. Calls `onWait` once when another open file holds it. Rejects with the
- * signal's reason.
+ * Waits for the lock. Calls `onWait` once if another open file holds it. Rejects with the signal's
+ * reason.
  */
 export async function waitForLock(path: string, onWait: () => void, signal: AbortSignal): Promise<HeldLock> {
   signal.throwIfAborted();
@@ -41,7 +41,7 @@ export async function waitForLock(path: string, onWait: () => void, signal: Abor
   return { release: () => file.close() };
 }
 
-/** False: another open file holds the lock (exit code 1, without waiting only). */
+/** False if another open file holds the lock (exit code 1, without waiting only). */
 function flock(file: FileHandle, flags: string[], signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const options = {

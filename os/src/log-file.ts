@@ -1,5 +1,4 @@
-// A log file of bounded size: it is renamed when it is full, and the oldest of its predecessors
-// goes.
+// A log file of bounded size: renamed when full; the oldest rotated file is removed.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 
 const DEFAULTS = { maxBytes: 8 * 1024 * 1024, keptFiles: 4 };
@@ -10,12 +9,10 @@ export class LogFile {
   readonly #keptFiles: number;
   #file: number;
   #bytes: number;
-  /** Not written for want of room, since the last line that was. */
+  /** Bytes lost to a full disk since the last written line. */
   #lostBytes = 0;
 
-  /**
-   * Opens or makes the file. At most `keptFiles` full ones stay beside it (`path.1` is the newest).
-   */
+  /** Opens or makes the file. Keeps at most `keptFiles` rotated ones (`path.1` is the newest). */
   constructor(path: string, options: { maxBytes?: number; keptFiles?: number } = {}) {
     this.path = path;
     this.#maxBytes = options.maxBytes ?? DEFAULTS.maxBytes;
@@ -25,9 +22,9 @@ export class LogFile {
   }
 
   /**
-   * Written before it returns: what a service said last is there when it is asked why it ended. A
-   * disk without room loses lines and nothing else: who writes here keeps the services running. How
-   * much was lost is said as soon as there is room.
+   * Synchronous: a service's last output is in the file when its exit is diagnosed. A full disk
+   * loses lines but does not throw, because the writer supervises services. The number of lost
+   * bytes is logged once there is room.
    */
   write(chunk: Buffer): void {
     const note =

@@ -1,4 +1,4 @@
-// The last words of a program, for the message about its failure. Bounded.
+// The bounded tail of a program's output, for error messages.
 
 const KEPT_CHARACTERS = 4_096;
 

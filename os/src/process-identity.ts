@@ -1,25 +1,23 @@
-// Processes that may not be children of this daemon: who they are, whether they still run, how they
-// end. A process is its pid plus its start time and boot; nothing here ever signals a pid that was
-// given to someone else.
+// Processes that need not be children of this daemon: identify, watch and end them. A process is
+// its pid plus its start time and boot; a reused pid is never signalled.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * How often a process that is no child of ours is looked at: the kernel offers Node no event for
- * its end.
+ * Poll interval of a process that is not our child: the kernel offers Node no event for its exit.
  */
 const POLL_MS = 250;
 
 /**
- * How long a process may take to be gone after SIGKILL: it frees its memory, and a disk write in
- * flight must end.
+ * Time for a process to disappear after SIGKILL: it frees its memory and waits for disk writes in
+ * flight.
  */
 const KILL_DEADLINE_MS = 20_000;
 
-/** A process that is told apart from a later one with the same pid. */
+/** Distinguishes a process from a later one with the same pid. */
 export interface ProcessIdentity {
   pid: number;
-  /** Field 22 of /proc/PID/stat, in clock ticks since boot: a reused pid has another one. */
+  /** Field 22 of /proc/PID/stat, in clock ticks since boot; differs for a reused pid. */
   startTicks: string;
   /** /proc/sys/kernel/random/boot_id */
   bootId: string;
@@ -27,50 +25,47 @@ export interface ProcessIdentity {
 
 let thisBootId: string | undefined;
 
-/** The boot this machine is in; records of another boot name no living process. */
+/** Id of the current boot; records of another boot name no living process. */
 export function bootId(): string {
   thisBootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   return thisBootId;
 }
 
-/**
- * The identity of the process that has this pid now; null when there is none, or only its zombie.
- */
+/** Identity of the process with this pid; null if there is none, or only its zombie. */
 export async function readProcess(pid: number): Promise<ProcessIdentity | null> {
   return look(pid);
 }
 
 /**
- * Whether the recorded process still runs: same boot, same pid, same start time. A zombie does not
- * run.
+ * True if the recorded process still runs: same boot, pid and start time. A zombie does not run.
  */
 export async function isSame(process: ProcessIdentity): Promise<boolean> {
   return lives(process);
 }
 
-/** Rejects when the recorded process does not run any more. */
+/** Rejects if the recorded process no longer runs. */
 export async function assertRuns(process: ProcessIdentity): Promise<void> {
   if (!lives(process)) throw new Error(`the process ${process.pid} has ended`);
 }
 
 /**
- * Resolves when the recorded process is gone, or when the signal aborts (look at `signal.aborted`
- * to tell), with the time at which it was last seen to run, in milliseconds since 1970. Never
- * rejects. Works for processes of an earlier daemon, which are nobody's children.
+ * Resolves when the recorded process is gone or the signal aborts (check `signal.aborted`), with
+ * the time it was last seen running, in milliseconds since 1970. Never rejects. Works for an
+ * earlier daemon's processes, which are not our children.
  */
 export async function processExited(process: ProcessIdentity, signal: AbortSignal): Promise<number> {
   let lastAliveUnixMs = Date.now();
   while (!signal.aborted && lives(process)) {
     lastAliveUnixMs = Date.now();
-    // The only rejection of this timer is the abort, which the loop's condition sees.
+    // The timer rejects only on abort, which the loop's condition checks.
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
   }
   return lastAliveUnixMs;
 }
 
 /**
- * Sends a signal to the recorded process, and to no other: the look and the kill happen in one
- * tick. False when it no longer runs. Throws when the kernel refuses (EPERM).
+ * Signals the recorded process and no other: check and kill happen in one tick. False if it no
+ * longer runs. Throws if the kernel refuses (EPERM).
  */
 export async function killProcess(target: ProcessIdentity, signalName: NodeJS.Signals): Promise<boolean> {
   if (!lives(target)) return false;
@@ -79,9 +74,8 @@ export async function killProcess(target: ProcessIdentity, signalName: NodeJS.Si
 }
 
 /**
- * Ends the recorded process and resolves when it is gone with all its threads. With `graceMs` it
- * gets SIGTERM and that long to leave by itself, then SIGKILL. Throws when it is still there 20 s
- * after SIGKILL.
+ * Ends the recorded process; resolves when it and all its threads are gone. With `graceMs` it first
+ * gets SIGTERM and that long to exit, then SIGKILL. Throws if it is still there 20 s after SIGKILL.
  */
 export async function endProcess(process: ProcessIdentity, options: { graceMs?: number } = {}): Promise<void> {
   const graceMs = options.graceMs ?? 0;
@@ -92,7 +86,7 @@ export async function endProcess(process: ProcessIdentity, options: { graceMs?: 
     throw new Error(`process ${process.pid} is still there ${KILL_DEADLINE_MS / 1000} s after SIGKILL`);
 }
 
-/** Waits with short steps at first: a killed process is usually gone within milliseconds. */
+/** Polls at short intervals first: a killed process is usually gone within milliseconds. */
 async function goneWithin(process: ProcessIdentity, limitMs: number): Promise<boolean> {
   const beganAt = performance.now();
   const deadline = beganAt + limitMs;
@@ -100,7 +94,7 @@ async function goneWithin(process: ProcessIdentity, limitMs: number): Promise<bo
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) return false;
 
-    // A twentieth of what it took so far: looked at often at first, and seldom when it takes long.
+    // A twentieth of the elapsed time: frequent at first, rare in a long wait.
     const stepMs = Math.min(1 + (performance.now() - beganAt) / 20, 50);
     await delay(Math.min(stepMs, leftMs));
   }
@@ -126,15 +120,15 @@ function look(pid: number): ProcessIdentity | null {
 
     throw error;
   }
-  // The name in parentheses may hold spaces and parentheses; fields 3 and on stand after the last
+  // The name in parentheses may contain spaces and parentheses; fields 3 and on follow the last
   // one.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, threads, startTicks] = [fields[0], fields[17], fields[19]];
   if (state === undefined || threads === undefined || startTicks === undefined)
     throw new Error(`/proc/${pid}/stat has an unknown form`);
 
-  // A zombie leader whose other threads still run (num_threads > 1) holds its memory, files and
-  // sockets yet.
+  // A zombie leader whose other threads run (num_threads > 1) still holds its memory, files and
+  // sockets.
   const gone = (state === 'Z' || state === 'X') && Number(threads) <= 1;
   return gone ? null : { pid, startTicks, bootId: bootId() };
 }

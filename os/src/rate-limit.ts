@@ -1,4 +1,4 @@
-// A token bucket: so many a second, and a burst after silence. Needs no timer.
+// A token bucket with a rate per second and a burst. Needs no timer.
 
 export class RateLimit {
   readonly #perSecond: number;
@@ -7,7 +7,7 @@ export class RateLimit {
   #tokens: number;
   #filledAt: number;
 
-  /** `now` gives milliseconds of a clock that never goes back. */
+  /** `now` returns milliseconds of a monotonic clock. */
   constructor(perSecond: number, burst: number, now: () => number = () => performance.now()) {
     this.#perSecond = perSecond;
     this.#burst = burst;
@@ -16,7 +16,7 @@ export class RateLimit {
     this.#filledAt = now();
   }
 
-  /** Takes that many tokens, one by default; false, and none taken, when there are fewer. */
+  /** Takes `count` tokens; returns false and takes none if there are fewer. */
   take(count = 1): boolean {
     const now = this.#now();
     this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1_000) * this.#perSecond);

@@ -1,5 +1,5 @@
-// The tar format (ustar): writes entries with fixed owners and times, and finds where an archive's
-// entries end. Compresses nothing, extracts nothing.
+// The tar format (ustar): writes entries with fixed owners and times, and finds the end of an
+// archive's entries. Neither compresses nor extracts.
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 
@@ -10,7 +10,7 @@ interface TarOwner {
   gid: number;
 }
 
-/** One thing in an archive. Paths are relative, without a trailing slash. */
+/** An archive entry. Paths are relative, without a trailing slash. */
 export type TarEntry = { path: string; owner?: TarOwner } & (
   | { type: 'folder'; mode: number }
   | { type: 'file'; mode: number; content: Buffer | { file: string } }
@@ -67,7 +67,7 @@ async function* fileContent(path: string, handle: FileHandle, sizeBytes: number)
   }
 }
 
-/** The entries as an archive's bytes, without the end mark. Every entry has the same time. */
+/** The entries as bytes, without the end mark. All have the same time. */
 export async function* tarEntries(entries: Iterable<TarEntry>, timeSeconds: number): AsyncGenerator<Buffer> {
   for (const entry of entries) {
     if (entry.type !== 'file') {
@@ -94,12 +94,11 @@ export async function* tarEntries(entries: Iterable<TarEntry>, timeSeconds: numb
   }
 }
 
-/** What ends an archive. */
 export const TAR_END = Buffer.alloc(2 * TAR_BLOCK_BYTES);
 
 /**
- * Walks an archive's headers: how many bytes its entries take before the end mark, and which
- * folders it holds (without `./`).
+ * Reads an archive's headers: the size of its entries before the end mark, and its folders (without
+ * `./`).
  */
 export async function scanTar(path: string): Promise<{ contentBytes: number; folders: Set<string> }> {
   const folders = new Set<string>();

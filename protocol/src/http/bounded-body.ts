@@ -1,5 +1,5 @@
-// Bodies of a hostile peer: read or passed on up to a number of bytes, never more.
-// Must not know whose bodies they are.
+// Bodies of a hostile peer: read or forwarded up to a byte limit. Must not know whose bodies they
+// are.
 import { finished, Readable } from 'node:stream';
 import { GatheredBytes } from './gathered-bytes.ts';
 
@@ -12,8 +12,8 @@ export class TooLong extends Error {
 }
 
 /**
- * Reads a body. `whole` is false when it broke off. Rejects with {@link TooLong} as soon as the
- * body passes the limit; the rest is left to the caller.
+ * The whole body as text. Beyond the limit it stops reading, destroys a stream and rejects with
+ * {@link TooLong}.
  */
 export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
   return new Promise((resolve, reject) => {
@@ -36,9 +36,9 @@ export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffe
 }
 
 /**
- * Passes a body on with backpressure; fails with `asError` of {@link TooLong} or of the failure of
- * the body. Destroying the result destroys the body. Buffered bytes are passed on at once: a peer
- * that cuts its body into single bytes makes no more work than one that does not.
+ * Forwards the body with back-pressure; fails with the result of `asError` for {@link TooLong} or
+ * the body's own failure. Destroying the result destroys the body. Buffered data is forwarded at
+ * once: a body in single bytes costs no more than one in large chunks.
  */
 export function atMost(body: Readable, maxBytes: number, asError: (error: unknown) => Error): Readable {
   let bytes = 0;
@@ -60,7 +60,7 @@ export function atMost(body: Readable, maxBytes: number, asError: (error: unknow
       callback(error === null ? null : asError(error));
     },
   });
-  // Whoever reads finds the failure, also when they begin after it.
+  // No unhandled error: readers see the failure, also those that start later.
   counted.on('error', () => undefined);
   body.on('readable', () => {
     if (wanted) pass();
