@@ -1,8 +1,8 @@
-// The environment of the image build. The only file of this workspace that reads it.
+// Environment of the image build. The only file of this workspace that reads it.
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** `BERTH_CACHE_DIR`, else the machine's cache folder for root and the user's for others. */
+/** `BERTH_CACHE_DIR`, else the system's cache folder for root, the user's for others. */
 export function defaultCacheFolder(env: NodeJS.ProcessEnv): string {
   const given = env['BERTH_CACHE_DIR'];
   if (given !== undefined && given !== '') return resolve(given);

@@ -1,5 +1,5 @@
-// Gives the image of this checkout, building it when it is not there: recipe, manifest, packages,
-// stages, disk, publication, in this order.
+// Provides this checkout's image, building it if absent: recipe, manifest, packages, stages, disk,
+// publication, in this order.
 import { copyFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
@@ -27,28 +27,27 @@ import type { OnProgress } from './build/progress.ts';
 export type { Progress as BuildProgress } from './build/progress.ts';
 
 interface EnsureImageOptions {
-  /** Absolute path; made when it is not there. */
+  /** Absolute path; made if missing. */
   cacheFolder: string;
-  /** Build from exactly these versions instead of the archive's newest. */
+  /** Builds from exactly these versions instead of the archive's newest. */
   manifestFile?: string;
   onProgress?: OnProgress;
   signal: AbortSignal;
-  /** Another recipe than this checkout's, for tests. */
+  /** Overrides this checkout's recipe, for tests. */
   recipe?: RecipeSources;
-  /** Another archive than the machine's, for tests. */
+  /** Overrides the host's archive, for tests. */
   archive?: ArchiveSource;
 }
 
 /** Ids are the first 96 bits of a SHA-256, in hex. */
 function imageIdOf(recipe: Recipe, given: Manifest | null): string {
-  // What the archive had at the time is no part of the id; a manifest that was asked for is.
+  // The id covers a given manifest, but not versions resolved from the archive.
   return sha256Of(JSON.stringify(given ? [recipe.hash, manifestDigest(given)] : [recipe.hash])).slice(0, 24);
 }
 
 /**
- * The verified image of this checkout's recipe, built when the cache folder does not have it. Needs
- * root. Safe to call from several processes at once: one builds, the others wait and use what it
- * built.
+ * The verified image of this checkout's recipe, built if the cache folder lacks it. Needs root.
+ * Safe to call from several processes at once: one builds, the others wait and use the result.
  */
 export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   const { cacheFolder, signal, onProgress = () => undefined } = options;
@@ -80,7 +79,7 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   }
 }
 
-/** The image when it is there and whole, the fault when it is there and not whole, else null. */
+/** The image if present and intact, the fault if present but damaged, else null. */
 async function openExisting(folder: string, signal: AbortSignal): Promise<Image | ImageError | null> {
   try {
     return await openImage(folder, { verify: 'remembered', signal });
@@ -111,7 +110,7 @@ interface BuildFolders {
 }
 
 async function freshWorkFolder(cacheFolder: string): Promise<BuildFolders> {
-  // The lock is held: whatever is here was left by a build that was killed.
+  // The lock is held, so any content was left by a killed build.
   const workFolder = join(cacheFolder, 'work');
   await rm(workFolder, { recursive: true, force: true, maxRetries: 5 });
   await mkdir(workFolder, { recursive: true, mode: 0o700 });
@@ -167,7 +166,6 @@ interface ImageInputs {
   signal: AbortSignal;
 }
 
-/** Makes all files of the image in a folder of the work folder. */
 async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
   const { recipe, manifest, debPath, folders, onProgress, signal } = inputs;
   const source = (name: string): string => join(import.meta.dirname, 'build', name);
@@ -233,7 +231,7 @@ async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
   await writeFile(join(folder, 'image.json'), `${JSON.stringify(record, null, 2)}\n`);
 }
 
-/** Makes the finished image visible, in one step and after all of it is on the disk. */
+/** Publishes the finished image atomically, after all of it is durable. */
 async function publish(unfinished: string, folder: string, signal: AbortSignal): Promise<Image> {
   for (const name of [...IMAGE_FILES, 'image.json', '.']) {
     const handle = await open(join(unfinished, name));
@@ -254,8 +252,8 @@ async function publish(unfinished: string, folder: string, signal: AbortSignal):
 }
 
 /**
- * An image whose files changed is made again from its own manifest, and only put in its place when
- * it is the same image to the byte: disks of machines may stand on it.
+ * Rebuilds a damaged image from its own manifest, and replaces it only if identical to the byte: VM
+ * disks may be based on it.
  */
 async function repairImage(
   folder: string,

@@ -1,6 +1,5 @@
-// A published image on disk: what files it has and whether they are still what was built. The one
-// file of this workspace that the host imports; it builds nothing and needs none of the build's
-// tools.
+// A published image on disk: its files, and their verification. The only file of this workspace
+// that the host imports; needs none of the build's tools.
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
@@ -11,7 +10,7 @@ import { sparseSha256 } from './sparse-digest.ts';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** Names of an image's files, fixed. */
+/** Fixed file names of an image. */
 export const IMAGE_FILES = ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'] as const;
 type ImageFile = (typeof IMAGE_FILES)[number];
 
@@ -21,7 +20,7 @@ const imageRecord = z.strictObject({
   recipeHash: sha256,
   manifestDigest: sha256,
   kernelVersion: z.string().min(1),
-  /** Kernel command line that this root is made for; who boots it may add to it. */
+  /** Kernel command line required by this root; a caller may append to it. */
   kernelArguments: z.array(z.string()),
   nodeVersion: z.string().min(1),
   builtAt: z.iso.datetime(),
@@ -29,12 +28,11 @@ const imageRecord = z.strictObject({
     z.enum(IMAGE_FILES),
     z.strictObject({
       sizeBytes: z.int().positive(),
-      /** Of the file's bytes; for `root.ext4` the digest of its data, see sparse-digest.ts. */
+      /** Digest of the file's bytes; for `root.ext4`, of its data, see sparse-digest.ts. */
       sha256,
     }),
   ),
 });
-/** Content of `image.json`. */
 type ImageRecord = z.infer<typeof imageRecord>;
 
 /** A verified image. Paths are absolute. */
@@ -53,10 +51,7 @@ export interface Image {
   record: ImageRecord;
 }
 
-/**
- * An image that is not there, not whole, or not what was built. The message says which file and
- * how.
- */
+/** An image is missing, incomplete or changed. The message names the file and the fault. */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
 }
@@ -64,8 +59,8 @@ export class ImageError extends Error {
 const remembered = z.object({ imageJsonSha256: sha256, files: z.record(z.string(), z.string()) });
 
 /**
- * A file whose inode, size and both times are the same was not written since: the change time
- * cannot be set by a program.
+ * A file with unchanged inode, size and times was not written since: programs cannot set the change
+ * time.
  */
 async function fingerprint(path: string): Promise<string> {
   const found = await stat(path, { bigint: true });
@@ -92,9 +87,8 @@ function isMissing(error: unknown): boolean {
 
 /**
  * Opens the image in a folder and verifies every file by checksum.
- * @param options.verify `remembered`: a file that was verified before and not written since (same
- * inode, size and times) is not read again; `full`: every file is read. Both check presence and
- * sizes.
+ * @param options.verify `remembered`: skips files verified before and not written since (same
+ * inode, size and times); `full`: reads every file. Both check presence and sizes.
  * @throws {@link ImageError}
  */
 export async function openImage(
@@ -125,7 +119,7 @@ export async function openImage(
       if (digest !== expected)
         throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
     }
-    // Taken before the reading: a write meanwhile gives the file other times, and it is read again
+    // Taken before reading: a concurrent write changes the times, so that the file is read again
     // next time.
     await remember(folder, { imageJsonSha256, files: before });
   }
@@ -168,7 +162,7 @@ async function isRemembered(folder: string, imageJsonSha256: string, files: Reco
   try {
     value = JSON.parse(text);
   } catch {
-    return false; // a note that cannot be read is no note: the files are read instead
+    return false; // an unreadable note counts as none: the files are read instead
   }
   const note = remembered.safeParse(value);
   return (
@@ -185,12 +179,11 @@ async function remember(folder: string, note: z.infer<typeof remembered>): Promi
     await rename(unfinished, join(folder, 'verified.json'));
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // Who may only read the image verifies it each time.
+    // A caller with read-only access verifies the image each time.
     if (code !== 'EACCES' && code !== 'EROFS' && code !== 'EPERM') throw error;
   }
 }
 
-/** Describes an image's files for its record. */
 export async function describeImageFiles(folder: string, signal: AbortSignal): Promise<ImageRecord['files']> {
   const entries = await Promise.all(
     IMAGE_FILES.map(async (name) => [

@@ -1,5 +1,5 @@
-// Command line of the image build: `build` and `verify`. Reads arguments and the environment,
-// prints; all work is elsewhere.
+// Command line of the image build: `build` and `verify`. Only reads arguments and the environment,
+// and prints.
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

@@ -1,5 +1,4 @@
-// A digest of a file that is mostly holes, in the time its data takes: ten gigabytes of which one
-// is there cost one.
+// Digest of a sparse file in the time its data takes: ten gigabytes with one of data cost one.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -9,9 +8,8 @@ const BLOCK_BYTES = 4096;
 const TAR_BLOCK_BYTES = 512;
 
 /**
- * SHA-256 over the file's size and, in order, the number and the content of each 4 KiB block that
- * is not all zeros. Two files have the same digest when they read the same, whatever part of either
- * is a hole.
+ * SHA-256 over the file's size and, in order, the number and content of each 4 KiB block that is
+ * not all zeros. Files that read the same have the same digest, wherever their holes are.
  */
 export async function sparseSha256(path: string, signal: AbortSignal): Promise<string> {
   const { size } = await stat(path);
@@ -25,8 +23,7 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
     number.writeBigUInt64LE(BigInt(index));
     hash.update(number).update(block);
   };
-  // Data may begin and end inside a block: a block is taken when what follows cannot belong to it
-  // any more.
+  // Data may begin and end inside a block: hash a block only when no later data can belong to it.
   let partial = Buffer.alloc(BLOCK_BYTES);
   let partialIndex = -1;
   const flush = (): void => {
@@ -56,9 +53,9 @@ export async function sparseSha256(path: string, signal: AbortSignal): Promise<s
 }
 
 /**
- * The file's data with its places. Node cannot ask where holes are; GNU tar can, and writes a map
- * of the data followed by the data (format 1.0 of sparse members in pax archives). A file without
- * holes comes as an ordinary member.
+ * The file's data with offsets. Node cannot find holes; GNU tar can, and writes a map of the data
+ * followed by the data (format 1.0 of sparse members in pax archives). A file without holes is an
+ * ordinary member.
  */
 async function* dataOf(
   path: string,
@@ -125,7 +122,7 @@ async function* dataOf(
 
 type Take = (count: number) => Promise<Buffer>;
 
-/** Reads up to the member's own header. Its size there is that of map and data. */
+/** Reads up to the member's own header, whose size covers map and data. */
 async function memberHeader(take: Take): Promise<{ sparse: boolean; sizeBytes: number }> {
   let sparse = false;
   let longSize: number | null = null;
@@ -141,7 +138,7 @@ async function memberHeader(take: Take): Promise<{ sparse: boolean; sizeBytes: n
 }
 
 /**
- * Decimal numbers on lines: how many ranges, then offset and length of each; padded to a whole
+ * Decimal numbers on lines: the number of ranges, then offset and length of each; padded to a whole
  * block.
  */
 async function sparseMap(take: Take): Promise<{ offset: number; length: number }[]> {

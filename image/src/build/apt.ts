@@ -1,17 +1,15 @@
-// The distribution's archive, reached through the machine's own apt: its addresses, proxies and
-// credentials, in an apt state of our own. Owns every call of apt. Writes nothing outside its
-// folder; the machine's package lists and caches stay as they are.
+// The distribution's archive, through the host's apt configuration: its addresses, proxies and
+// credentials, with separate apt state. The only caller of apt. Writes nothing outside its folder;
+// the host's package lists and caches stay unchanged.
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '@berth/os/command.ts';
 
-/** Addresses of the two archives, each ending in `/`, and how their indices are signed. */
+/** Addresses of the two archives, each ending in `/`, and the signature of their indices. */
 export interface ArchiveSource {
   debian: string;
   security: string;
-  /**
-   * Keyring file that signs both, or `trusted` for an archive that needs no signature (tests only).
-   */
+  /** Keyring file for both archives, or `trusted` to skip signatures (tests only). */
   keyring: string;
 }
 
@@ -29,8 +27,8 @@ async function firstFile(paths: readonly string[]): Promise<string> {
 }
 
 /**
- * apt's mirror method reads addresses from a file; the first one serves here, where paths are asked
- * for by name.
+ * apt's mirror method reads addresses from a file; use the first one, because we request paths by
+ * name.
  */
 async function plainAddress(address: string): Promise<string> {
   const listed = /^mirror\+file:(.+?)\/?$/.exec(address);
@@ -41,9 +39,7 @@ async function plainAddress(address: string): Promise<string> {
   return first.endsWith('/') ? first : `${first}/`;
 }
 
-/**
- * Reads from the machine's apt where it gets Debian from, whatever release the machine itself runs.
- */
+/** Reads the host's Debian archive from its apt configuration, whatever its release. */
 export async function machineArchive(signal: AbortSignal): Promise<ArchiveSource> {
   const format = '$(ORIGIN)\t$(LABEL)\t$(REPO_URI)';
   const targets = (
@@ -62,20 +58,18 @@ export async function machineArchive(signal: AbortSignal): Promise<ArchiveSource
 
   const debianAddress = await plainAddress(debian);
   const security = address('Debian-Security');
-  // Mirrors keep the security archive beside the main one; what is there is checked by its
-  // signature.
+  // Mirrors keep the security archive beside the main one; its signature is verified.
   const securityAddress =
     security === undefined ? debianAddress.replace(/\/$/, '-security/') : await plainAddress(security);
   return { debian: debianAddress, security: securityAddress, keyring: await firstFile(KEYRINGS) };
 }
 
-/** An apt with a state of its own. */
 export interface PrivateApt {
   source: ArchiveSource;
   options: string[];
 }
 
-/** Prepares the folder. Nothing is fetched yet. */
+/** Prepares the folder; fetches nothing. */
 export async function preparePrivateApt(folder: string, source: ArchiveSource, suite: string): Promise<PrivateApt> {
   for (const name of ['lists/partial', 'cache/archives/partial']) await mkdir(join(folder, name), { recursive: true });
   const signed = source.keyring === 'trusted' ? 'Trusted: yes' : `Signed-By: ${source.keyring}`;
@@ -95,8 +89,7 @@ export async function preparePrivateApt(folder: string, source: ArchiveSource, s
     'Dir::State::status': join(folder, 'status'),
     'Dir::State::extended_states': join(folder, 'extended_states'),
     'Dir::Cache': join(folder, 'cache'),
-    // Container images switch these off in their configuration, and then every call reads all
-    // indices anew.
+    // Container images disable these caches, and then every call parses all indices again.
     'Dir::Cache::pkgcache': 'pkgcache.bin',
     'Dir::Cache::srcpkgcache': 'srcpkgcache.bin',
     'APT::Architecture': 'amd64',
@@ -109,12 +102,11 @@ export async function preparePrivateApt(folder: string, source: ArchiveSource, s
   return { source, options: Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]) };
 }
 
-/** Fetches the indices; apt checks their signatures. */
+/** Fetches the indices; apt verifies their signatures. */
 export async function updateIndices(apt: PrivateApt, signal: AbortSignal): Promise<void> {
   await runCommand('apt-get', [...apt.options, 'update', '--error-on=any'], { signal });
 }
 
-/** A package that apt chose. */
 export interface ChosenPackage {
   name: string;
   version: string;
@@ -122,10 +114,7 @@ export interface ChosenPackage {
   uri: string;
 }
 
-/**
- * What an installation of these packages on an empty system would take, by the archive's newest
- * versions.
- */
+/** The newest versions that installing these packages on an empty system would require. */
 export async function chooseClosure(
   apt: PrivateApt,
   wanted: readonly string[],
@@ -144,7 +133,6 @@ export async function chooseClosure(
   return chosen;
 }
 
-/** The archive's own record of one version of a package. */
 export interface ArchiveRecord {
   name: string;
   version: string;
@@ -155,8 +143,8 @@ export interface ArchiveRecord {
 }
 
 /**
- * Records of packages in the indices: `name` for every version there, `name=version` for one.
- * Unknown names give nothing.
+ * Package records in the indices: `name` for every version, `name=version` for one. Unknown names
+ * are skipped.
  */
 export async function archiveRecords(
   apt: PrivateApt,
@@ -181,8 +169,8 @@ export async function archiveRecords(
 }
 
 /**
- * Fetches files by address. apt checks the digests; what could not be had is simply not there
- * afterwards, and apt's words are returned.
+ * Downloads files by address. apt verifies the digests; failed downloads are simply absent. Returns
+ * apt's output.
  */
 export async function fetchFiles(
   apt: PrivateApt,

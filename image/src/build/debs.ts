@@ -1,5 +1,5 @@
-// The store of package files: `<cache>/debs`, verified at every use. Owns the download and the
-// report of versions that vanished.
+// The store of package files, `<cache>/debs`, verified on every use. Downloads them and reports
+// versions that vanished.
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from './progress.ts';
@@ -10,7 +10,7 @@ import { sha256OfFile } from './digest.ts';
 import type { Manifest, ManifestPackage } from './manifest.ts';
 import { debFileName } from './manifest.ts';
 
-/** Versions that a manifest names and the archive no longer has. */
+/** Versions in a manifest that the archive no longer has. */
 export class VanishedPackagesError extends Error {
   override readonly name = 'VanishedPackagesError';
   readonly packages: { name: string; version: string; available: string[] }[];
@@ -27,7 +27,6 @@ export class VanishedPackagesError extends Error {
   }
 }
 
-/** A file's digest is not the manifest's. */
 export class ChecksumError extends Error {
   override readonly name = 'ChecksumError';
 }
@@ -41,9 +40,9 @@ async function matches(path: string, each: ManifestPackage): Promise<boolean> {
 }
 
 /**
- * Makes sure that the folder holds every package of the manifest with the right digest, and gives
- * the path of each. A file in the folder with another digest is fetched again. Throws {@link
- * VanishedPackagesError} with all versions that cannot be had.
+ * Ensures that the folder holds every package of the manifest with the right digest, and returns
+ * their paths. Downloads files with a wrong digest again. Throws {@link VanishedPackagesError} with
+ * all unavailable versions.
  */
 export async function ensureDebs(
   manifest: Manifest,
@@ -96,7 +95,7 @@ export async function ensureDebs(
   const failed: ManifestPackage[] = [];
   for (const each of missing) {
     const partial = join(partialFolder, debFileName(each));
-    // apt has checked it; what goes into the store is checked by us whatever fetched it.
+    // Verify the digest here, whichever tool downloaded the file.
     if (await matches(partial, each)) await rename(partial, pathOf(each));
     else failed.push(each);
   }
@@ -106,8 +105,8 @@ export async function ensureDebs(
 }
 
 /**
- * Throws the error that says why these could not be had: gone from the archive, other content under
- * the same version, or not fetched.
+ * Throws the reason for missing packages: gone from the archive, other content under the same
+ * version, or a failed download.
  */
 async function explain(
   apt: PrivateApt,

@@ -1,5 +1,4 @@
-// SHA-256 of texts, files and folders, as the recipe and the manifest use them. Knows nothing of
-// images.
+// SHA-256 of texts, files and folders, for the recipe and the manifest. Knows nothing of images.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { lstat, readFile, readdir, readlink } from 'node:fs/promises';
@@ -23,10 +22,7 @@ interface FolderEntry {
   executable: boolean;
 }
 
-/**
- * Everything in a folder, in one order everywhere: by code units of the path. Folders come before
- * what they hold.
- */
+/** All entries of a folder, sorted by code units of the path. Folders precede their content. */
 export async function listFolder(folder: string): Promise<FolderEntry[]> {
   const entries: FolderEntry[] = [];
   const visit = async (prefix: string): Promise<void> => {
@@ -52,14 +48,14 @@ export async function listFolder(folder: string): Promise<FolderEntry[]> {
 }
 
 /**
- * Digest of a folder's names, contents and executable bits: what a checkout carries, and nothing of
- * owners and times.
+ * Digest of a folder's names, contents and executable bits, as in a checkout; ignores owners and
+ * times.
  */
 export async function sha256OfFolder(folder: string): Promise<string> {
   const hash = createHash('sha256');
   for (const entry of await listFolder(folder)) {
     const path = join(folder, entry.path);
-    // Read whole: a stream for each of thousands of small files costs ten times as much.
+    // Read whole files: streams for thousands of small files cost ten times as much.
     const content =
       entry.type === 'file' ? sha256Of(await readFile(path)) : entry.type === 'link' ? await readlink(path) : '';
     hash.update(JSON.stringify([entry.path, entry.type, entry.executable && entry.type === 'file', content]));

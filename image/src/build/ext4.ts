@@ -1,5 +1,5 @@
-// The root disk: one sparse ext4 file system made from tar entries by the guest distribution's own
-// mke2fs, without mounting anything.
+// The root disk: a sparse ext4 file system made from tar entries by the guest distribution's
+// mke2fs, without mounting.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -9,25 +9,22 @@ import type { TarEntry } from '@berth/os/tar.ts';
 import { TAR_END, tarEntries } from '@berth/os/tar.ts';
 import type { Tools } from './tools-stage.ts';
 
-/**
- * The same for every image: two disks of one machine never hold two of them, and a random one would
- * make every build another image.
- */
+/** Same for every image: no VM has two such disks, and a random UUID would make builds differ. */
 const FILE_SYSTEM_UUID = 'be12c0de-0000-4000-8000-000000000001';
 
 const ROOT_LABEL = 'berth-root';
 
 interface Ext4Source {
-  /** Archive of the installed root, and how many bytes its entries take. */
+  /** Archive of the installed root, and the size of its entries in bytes. */
   rootTar: string;
   rootTarBytes: number;
-  /** Laid over it; a file with the same path replaces the root's. */
+  /** Overrides files of the root with the same path. */
   overlay: readonly TarEntry[];
   diskGib: number;
   timeSeconds: number;
 }
 
-/** Writes the file system to `path`. Its unused parts are holes. */
+/** Writes the file system to `path`; unused parts are holes. */
 export async function makeExt4(path: string, source: Ext4Source, tools: Tools, signal: AbortSignal): Promise<void> {
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* createReadStream(source.rootTar, { end: source.rootTarBytes - 1, highWaterMark: 1 << 20 });
@@ -38,8 +35,7 @@ export async function makeExt4(path: string, source: Ext4Source, tools: Tools, s
   const extended = [
     `hash_seed=${FILE_SYSTEM_UUID}`,
     'root_owner=0:0',
-    // The file is new and reads as zeros: nothing has to be zeroed now, and nothing is left to be
-    // zeroed by a running guest.
+    // The new file reads as zeros: nothing to zero now, nor later in a running guest.
     'assume_storage_prezeroed=1',
     'lazy_itable_init=0',
     'lazy_journal_init=0',

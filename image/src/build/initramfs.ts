@@ -1,5 +1,5 @@
-// The initramfs: a static busybox, the few modules that the disk and the network need, and the
-// script that mounts the disk.
+// The initramfs: a static busybox, the modules for disk and network, and the script that mounts the
+// disk.
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { runInsideRoot } from './inside-root.ts';
@@ -15,10 +15,7 @@ const FOLDER = 0o040755;
 const PROGRAM = 0o100755;
 const FILE = 0o100644;
 
-/**
- * Bytes of the archive in the kernel's format (cpio `newc`), with root as owner and one time
- * everywhere.
- */
+/** A cpio `newc` archive, the kernel's format, owned by root with one time everywhere. */
 export function cpioArchive(entries: readonly CpioEntry[], timeSeconds: number): Buffer {
   const padded = (part: Buffer): Buffer => Buffer.concat([part, Buffer.alloc((4 - (part.length % 4)) % 4)]);
   const record = (entry: CpioEntry, inode: number): Buffer => {
@@ -48,9 +45,9 @@ export function cpioArchive(entries: readonly CpioEntry[], timeSeconds: number):
 }
 
 /**
- * The order in which modules load: each after all that it needs, by the text of `modules.dep`
- * (`path: path ...`). Modules that the kernel has built in are in `builtin` (`modules.builtin`) and
- * need no loading. Gives paths as `modules.dep` has them.
+ * Load order of modules, dependencies first, from the text of `modules.dep` (`path: path ...`).
+ * Skips modules built into the kernel (`builtin`, from `modules.builtin`). Returns paths as in
+ * `modules.dep`.
  */
 export function moduleLoadOrder(wanted: readonly string[], modulesDep: string, builtin: string): string[] {
   const nameOf = (path: string): string =>
@@ -78,10 +75,7 @@ export function moduleLoadOrder(wanted: readonly string[], modulesDep: string, b
   return order;
 }
 
-/**
- * The archive's bytes. The kernel takes it uncompressed, which is quickest to unpack where the
- * guest's CPU is emulated.
- */
+/** The archive's bytes, uncompressed: fastest to unpack on an emulated CPU. */
 export async function makeInitramfs(
   tools: Tools,
   recipe: { folder: string; initramfsModules: readonly string[] },

@@ -1,19 +1,19 @@
-// Runs a program inside another root file system: own mounts, processes and an empty network,
-// nothing of it outlives the call or the caller.
+// Runs a program inside another root file system with separate mounts and processes and an empty
+// network. Nothing of it outlives the call or the caller.
 import type { CommandOptions } from '@berth/os/command.ts';
 import { runCommandForBytes } from '@berth/os/command.ts';
 
 interface InsideRootOptions extends Omit<CommandOptions, 'env'> {
-  /** Host path shown read-only at a path inside. */
+  /** Read-only binds: path inside to host path. */
   readOnly?: Record<string, string>;
-  /** Host path shown writable at a path inside. */
+  /** Writable binds: path inside to host path. */
   writable?: Record<string, string>;
-  /** The root itself stays unwritten. */
+  /** Mounts the root itself read-only. */
   readOnlyRoot?: boolean;
   env?: Record<string, string>;
 }
 
-/** Resolves with the program's output. The environment holds nothing of the machine's. */
+/** Resolves with the program's output. The environment is independent of the host's. */
 export async function runInsideRoot(
   root: string,
   command: readonly string[],

@@ -1,5 +1,5 @@
-// The manifest: which version of what is in an image. Owns its format, its order and its digest.
-// Names no archive's host.
+// The manifest: package versions of an image. Defines its format, order and digest. Contains no
+// archive address.
 import { z } from 'zod';
 import { sha256Of } from './digest.ts';
 
@@ -9,19 +9,18 @@ const manifestPackage = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9+.-]+$/),
   version: z.string().regex(/^[0-9A-Za-z.+:~-]+$/),
   architecture: z.enum(['amd64', 'all']),
-  /** Which of the distribution's archives has it. */
+  /** Archive of the distribution that has it. */
   archive: z.enum(['debian', 'security']),
   /** Path below the archive's address. */
   poolPath: z.string().regex(/^pool\/[\w.+~%/-]+\.deb$/),
   sizeBytes: z.int().positive(),
   sha256,
   /**
-   * `essential` is unpacked first, `root` is installed, `kernel` is unpacked only, `tools` builds
-   * the image and is not in it.
+   * `essential` is unpacked first, `root` is installed, `kernel` is only unpacked, `tools` builds
+   * the image and is not part of it.
    */
   uses: z.array(z.enum(['essential', 'kernel', 'root', 'tools'])).min(1),
 });
-/** One Debian package. */
 export type ManifestPackage = z.infer<typeof manifestPackage>;
 export type PackageUse = ManifestPackage['uses'][number];
 
@@ -30,8 +29,8 @@ const manifest = z.strictObject({
   suite: z.string().min(1),
   architecture: z.literal('amd64'),
   /**
-   * Digest of the recipe it was resolved for; with another recipe the same packages make another
-   * image.
+   * Digest of the recipe it was resolved for; another recipe makes another image of the same
+   * packages.
    */
   recipeHash: sha256,
   node: z.strictObject({ version: z.string().min(1), sha256 }),
@@ -40,7 +39,7 @@ const manifest = z.strictObject({
 });
 export type Manifest = z.infer<typeof manifest>;
 
-/** Reads a manifest and checks its shape. Throws with the place of the fault. */
+/** Parses and validates a manifest. Throws with the location of the error. */
 export function parseManifest(text: string, source: string): Manifest {
   let value: unknown;
   try {
@@ -54,7 +53,7 @@ export function parseManifest(text: string, source: string): Manifest {
   return result.data;
 }
 
-/** The one written form of a manifest: the same content gives the same bytes. */
+/** Canonical form: equal content gives equal bytes. */
 export function formatManifest(value: Manifest): string {
   const packages = value.packages
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -72,7 +71,7 @@ export function packagesFor(value: Manifest, ...uses: PackageUse[]): ManifestPac
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Name of the package's file, as the archive and apt write it. */
+/** File name of the package, as the archive and apt write it. */
 export function debFileName(each: ManifestPackage): string {
   return `${each.name}_${each.version.replaceAll(':', '%3a')}_${each.architecture}.deb`;
 }

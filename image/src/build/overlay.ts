@@ -1,5 +1,5 @@
-// What Berth lays over the installed root: services, settings, kernel modules, Node, npm and the
-// guest daemon. As tar entries, nothing written.
+// Berth's overlay of the installed root: services, settings, kernel modules, Node, npm and the
+// guest daemon. Returns tar entries; writes nothing.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import type { Tools } from './tools-stage.ts';
 /** Modes that a checkout cannot carry. */
 const MODES = new Map([['etc/sudoers.d/berth', 0o440]]);
 
-/** npm's own documentation stays out, as the packages' does. */
+/** Omit npm's documentation, like that of the packages. */
 const NPM_LEFT_OUT = /^(docs|man)(\/|$)/;
 
 const BERTH_USER = { uid: 1000, gid: 1000 };
 
 /**
- * All entries of the overlay, folders before what they hold.
- * @param existing Folders that the root has already, which keep their modes.
+ * All entries of the overlay, folders before their content.
+ * @param existing folders already in the root, which keep their modes
  */
 export async function overlayEntries(recipe: Recipe, tools: Tools, existing: ReadonlySet<string>): Promise<TarEntry[]> {
   const files = [
@@ -33,7 +33,7 @@ export async function overlayEntries(recipe: Recipe, tools: Tools, existing: Rea
     { path: 'etc/runit/runsvdir/default/guestd', type: 'link', target: '/etc/sv/guestd' },
     { path: 'etc/runit/runsvdir/default/ssh', type: 'link', target: '/etc/sv/ssh' },
     ...['guestd', 'guestd/log', 'ssh'].map((service): TarEntry => {
-      // What runsv writes while it supervises goes to memory.
+      // Keep runsv's supervise files in memory.
       const target = `/run/runit/supervise/${service.replace('/', '-')}`;
       return { path: `etc/sv/${service}/supervise`, type: 'link', target };
     }),
@@ -42,12 +42,12 @@ export async function overlayEntries(recipe: Recipe, tools: Tools, existing: Rea
   return withFolders(files, existing);
 }
 
-/** Files whose content follows from the network that host and guest agree on. */
+/** Files derived from the network settings shared by host and guest. */
 function writtenFiles(): TarEntry[] {
   const { address, prefixLength, gateway } = GUEST_NETWORK;
   const texts: Record<string, string> = {
     'etc/berth/network': `ADDRESS=${address}/${prefixLength}\nGATEWAY=${gateway}\n`,
-    // No address but the one that the machine's host reaches, and nobody else.
+    // Listen only on the address that the VM's host can reach.
     'etc/ssh/sshd_config.d/address.conf': `ListenAddress ${address}:22\n`,
     'etc/resolv.conf': `nameserver ${gateway}\n`,
     'etc/hostname': 'berth\n',
@@ -74,7 +74,7 @@ async function treeEntries(folder: string, at: string, leftOut?: RegExp): Promis
   return entries;
 }
 
-/** Adds the folders on the way that the root lacks, and drops those that it has. */
+/** Adds parent folders that the root lacks; omits existing ones. */
 function withFolders(entries: readonly TarEntry[], existing: ReadonlySet<string>): TarEntry[] {
   const known = new Set(existing);
   const result: TarEntry[] = [];

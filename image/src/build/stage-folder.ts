@@ -1,22 +1,22 @@
-// Kept intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or not there at
-// all. The key says all that went in.
+// Cached intermediate results of a build: `<cache>/stages/<name>-<key>`, complete or absent. The
+// key covers all inputs.
 import { mkdir, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Of } from './digest.ts';
 
-/** How many results of one name are kept; older ones are only needed by an older checkout. */
+/** Number of results kept per name; only an older checkout needs older ones. */
 const KEPT = 2;
 
-/** The key of a stage: a digest of its inputs and of the source files that make it. */
+/** Key of a stage: a digest of its inputs and of the source files that make it. */
 export async function stageKey(inputs: unknown, sourceFiles: readonly string[]): Promise<string> {
   const sources = await Promise.all(sourceFiles.map((file) => readFile(file, 'utf8')));
   return sha256Of(JSON.stringify([inputs, sources])).slice(0, 24);
 }
 
 /**
- * Gives the stage's folder, made by `make` when it is not there. `make` fills an empty folder in
- * the work folder, which is renamed when it is whole: a build that was killed leaves nothing that
- * is taken for a stage. Call with the build lock held.
+ * Returns the stage's folder, made by `make` if absent. `make` fills an empty folder in the work
+ * folder, which is renamed once complete: a killed build leaves no partial stage. Call with the
+ * build lock held.
  */
 export async function ensureStage(
   folders: { stagesFolder: string; workFolder: string },

@@ -1,5 +1,5 @@
-// What builds the image without being in it: the guest distribution's own mke2fs and friends, and
-// the unpacked kernel with its modules' index.
+// Build tools that are not part of the image: the guest distribution's mke2fs and others, and the
+// unpacked kernel with its module index.
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OnProgress } from './progress.ts';
@@ -14,13 +14,13 @@ interface ToolsStage {
   debPath: (each: ManifestPackage) => string;
 }
 
-/** Where things are in a finished stage. */
+/** Paths in a finished stage. */
 export interface Tools {
-  /** Root to run the tools in; has the empty folder `/mnt` to show files at. */
+  /** Root for running the tools; has the empty folder `/mnt` for binds. */
   root: string;
   kernelVersion: string;
   vmlinuz: string;
-  /** The modules' tree as the guest has it, `kernel/...` and the index files. */
+  /** The guest's module tree, `kernel/...` and the index files. */
   modulesFolder: string;
   busybox: string;
 }
@@ -60,7 +60,6 @@ async function onlyName(folder: string): Promise<string> {
   return name;
 }
 
-/** Reads where things are in the stage's folder. */
 export async function openTools(folder: string): Promise<Tools> {
   const modules = join(folder, 'kernel/usr/lib/modules');
   const kernelVersion = await onlyName(modules);
