@@ -1,4 +1,4 @@
-// What the operator asked for: flags over BERTH_* variables over defaults. The only reader of the
+// The operator's configuration: flags over BERTH_* variables over defaults. The only reader of the
 // environment in this workspace's verbs.
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -6,28 +6,27 @@ import { OperatorFailure } from '../output/failure.ts';
 import { defaultCacheFolder, defaultDataFolder } from './folders.ts';
 
 export interface Config {
-  /** Everything that must not be lost. */
+  /** Folder of everything that must not be lost. */
   dataFolder: string;
-  /** Everything that can be made again. */
+  /** Folder of everything that can be made again. */
   cacheFolder: string;
-  /** Where the API listens. */
   listen: string;
   port: number;
-  /** A PostgreSQL of the operator's; null: the embedded one. */
+  /** The operator's PostgreSQL; null: the embedded one. */
   databaseUrl: string | null;
-  /** Addresses of the network slots, a /16 to /24. */
+  /** Address range of the network slots, a /16 to /24. */
   guestCidr: string;
-  /** vCPUs promised per CPU of the machine. */
+  /** vCPUs promised per CPU of the host. */
   cpuOvercommit: number;
-  /** Memory that is never given to VMs. */
+  /** Memory never given to VMs. */
   memoryReserveMib: number;
-  /** The operator's plan catalogue, an absolute path; null: the self-hosted plan alone. */
+  /** Absolute path of the operator's plan catalogue; null: the self-hosted plan alone. */
   plansFile: string | null;
-  /** `fake` runs no VM at all: for tests of the verbs themselves. */
+  /** `fake` runs no VMs: for tests of the verbs themselves. */
   driver: 'qemu' | 'fake';
 }
 
-/** The flags as commander gives them: absent or text. */
+/** Flags as commander returns them: text or absent. */
 export interface Flags {
   dataDir?: string;
   cacheDir?: string;
@@ -115,7 +114,8 @@ const DEFAULTS = {
 } as const;
 
 /**
- * Throws an {@link OperatorFailure} that names the flag or variable, the value and what is allowed.
+ * Throws an {@link OperatorFailure} that names the flag or variable, the value and the allowed
+ * values.
  */
 export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv>): Config {
   const read = <K extends keyof typeof SETTINGS>(

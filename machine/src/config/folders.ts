@@ -1,5 +1,5 @@
-// Where Berth keeps things on a machine: the data folder and the cache folder.
-// Owns the defaults; the environment it looks at is handed in.
+// Default locations of the data folder and the cache folder. Receives the environment as an
+// argument.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,9 +9,8 @@ export const CHECKOUT = join(import.meta.dirname, '../../..');
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
 /**
- * Who called the launcher, with uid and home: a user for whom it fetched root's rights through sudo
- * (it hands over both), or this process's own user. Everything of an installation belongs to that
- * caller.
+ * The launcher's caller, with uid and home: the user who ran it through sudo (the launcher passes
+ * both on), or this process's own user. Everything of an installation belongs to that caller.
  */
 export function findCaller(environment: Environment): { uid: number; home: string } {
   const uid = Number(environment['BERTH_CALLER_UID'] ?? Number.NaN);
@@ -22,16 +21,15 @@ export function findCaller(environment: Environment): { uid: number; home: strin
 }
 
 /**
- * Data folder where no flag names one: `BERTH_DATA_DIR`, /var/lib/berth for root, else the caller's
- * state folder.
+ * Default data folder: `BERTH_DATA_DIR`, /var/lib/berth for root, else the caller's state folder.
  */
 export function defaultDataFolder(environment: Environment): string {
   return environment['BERTH_DATA_DIR'] || pick(environment, '/var/lib/berth', 'XDG_STATE_HOME', '.local/state');
 }
 
 /**
- * Cache folder: `BERTH_CACHE_DIR`, /var/cache/berth for root, else the caller's cache folder.
- * Everything in it can be made again.
+ * Cache folder: `BERTH_CACHE_DIR`, /var/cache/berth for root, else the caller's cache folder. All
+ * its content can be made again.
  */
 export function defaultCacheFolder(environment: Environment): string {
   return environment['BERTH_CACHE_DIR'] || pick(environment, '/var/cache/berth', 'XDG_CACHE_HOME', '.cache');

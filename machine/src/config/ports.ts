@@ -1,9 +1,11 @@
-// Whether a port can be listened on, and who has it when not.
+// Checks that a port is free, and finds its owner otherwise.
 import { createServer } from 'node:net';
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { OperatorFailure } from '../output/failure.ts';
 
-/** Throws an {@link OperatorFailure} that names the port, who has it and the flag for another. */
+/**
+ * Throws an {@link OperatorFailure} that names the port, its owner and the flag for another port.
+ */
 export async function requireFreePort(listen: string, port: number): Promise<void> {
   const code = await tryToListen(listen, port);
   if (code === null) return;
@@ -25,7 +27,7 @@ export async function requireFreePort(listen: string, port: number): Promise<voi
   });
 }
 
-/** A port of this address that was free a moment ago. */
+/** A port of this address that was free at the time of the call. */
 export async function findFreePort(listen: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -38,7 +40,7 @@ export async function findFreePort(listen: string): Promise<number> {
   });
 }
 
-/** 'pid 123 (nginx -g ...)', or null when that cannot be seen. */
+/** 'pid 123 (nginx -g ...)', or null if unknown. */
 function portOwner(port: number): string | null {
   const inodes = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listeningInodes(file, port)));
   if (inodes.size === 0) return null;
@@ -61,8 +63,8 @@ function tryToListen(listen: string, port: number): Promise<string | null> {
 }
 
 /**
- * Lines of /proc/net/tcp: number, local address:port in hex, remote, state (0A listens), ..., inode
- * as the tenth.
+ * Parses /proc/net/tcp: number, local address:port in hex, remote, state (0A listens), ..., inode
+ * as the tenth field.
  */
 function listeningInodes(file: string, port: number): string[] {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0');
@@ -96,7 +98,7 @@ function readIfThere(path: string): string {
   }
 }
 
-/** The process ended while it was looked at, or is not ours to see. */
+/** The process exited meanwhile, or is not visible to this user. */
 function isGone(error: unknown): boolean {
   return ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -1,19 +1,19 @@
-// What one check of the doctor finds.
+// Checks of the doctor and their findings.
 
-/** `ok`; `warn`: works, but not as it could; `fault`: Berth cannot do its work. */
+/** `ok`; `warn`: works, but degraded; `fault`: Berth cannot work. */
 export type Grade = 'ok' | 'warn' | 'fault';
 
 export interface Finding {
   subject: string;
   grade: Grade;
   detail: string;
-  /** How to mend it; for `warn` and `fault`. */
+  /** Remedy, for `warn` and `fault`. */
   remedy?: string;
 }
 
 export interface Check {
   subject: string;
-  /** What throws becomes a fault with its message. */
+  /** An exception becomes a fault with its message. */
   run(): Promise<Finding[]>;
 }
 

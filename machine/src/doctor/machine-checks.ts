@@ -1,4 +1,4 @@
-// What the machine itself offers: system, rights, processor, memory, disk, packages. Looks only.
+// The host's resources: system, rights, processor, memory, disk, packages. Read-only.
 import { existsSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -9,9 +9,9 @@ import type { Check, Finding } from './check.ts';
 
 const MEBIBYTE = 1_048_576;
 const GIBIBYTE = 1_073_741_824;
-/** One small sandbox with its QEMU, beside the reserve. */
+/** A small sandbox with its QEMU, beyond the reserve. */
 const SANDBOX_MEMORY_MIB = 1_152;
-/** Packages, stages, image and template while the image is built. */
+/** Packages, stages, image and template during an image build. */
 const CACHE_FREE_GIB = 8;
 const DATA_FREE_GIB = 5;
 const INSTALL = './berth demo and ./berth up install it by themselves';

@@ -1,8 +1,8 @@
-// A failure the operator can do something about: shown as its message alone, without a stack.
+// A failure that the operator can resolve: shown as its message alone, without a stack.
 
 export class OperatorFailure extends Error {
   override readonly name = 'OperatorFailure';
-  /** What to do about it, one line. */
+  /** Remedy, one line. */
   readonly remedy: string | undefined;
 
   constructor(message: string, options: { remedy?: string; cause?: unknown } = {}) {

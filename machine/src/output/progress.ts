@@ -1,8 +1,8 @@
-// What the operator sees while something takes its time: a line per step, brought up to date. Steps
-// of less than a second stay silent. Written to stderr: a verb's result stands alone on stdout.
+// Progress of long steps: one line per step, updated in place. Steps of less than a second are not
+// shown. Written to stderr: stdout holds only a verb's result.
 
 const SILENT_MS = 1_000;
-/** On a terminal the line is rewritten; in a log a new line now and then is enough. */
+/** A terminal line is rewritten; a log gets occasional new lines. */
 const TERMINAL_REFRESH_MS = 250;
 const LOG_REFRESH_MS = 5_000;
 
@@ -12,7 +12,7 @@ interface Output {
   readonly columns?: number | undefined;
 }
 
-/** Tells how far a step is. `note` is short and replaces the one before. */
+/** Reports a step's progress. `note` is short and replaces the previous one. */
 export type Report = (note: string) => void;
 
 export class Progress {
@@ -24,10 +24,7 @@ export class Progress {
     this.#now = now;
   }
 
-  /**
-   * Runs a step and shows it while it runs, once it takes more than a second. What the step throws
-   * passes through.
-   */
+  /** Runs a step and shows its progress after one second. Rethrows its failure. */
   async step<T>(title: string, work: (report: Report) => Promise<T>): Promise<T> {
     const startedAt = this.#now();
     let note = '';
@@ -59,14 +56,13 @@ export class Progress {
     }
   }
 
-  /** A line of its own. */
   say(text: string): void {
     this.#output.write(`${text}\n`);
   }
 
   #rewrite(text: string): void {
     if (this.#output.isTTY === true) {
-      // A terminal that does not know how wide it is says 0.
+      // A terminal of unknown width reports 0.
       this.#output.write(`\r\u001B[2K${text.slice(0, (this.#output.columns || 80) - 1)}`);
     } else {
       this.#output.write(`${text}\n`);

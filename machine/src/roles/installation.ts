@@ -1,5 +1,5 @@
-// A whole Berth on this computer: database, host daemon and API of one data folder. `up` and `demo`
-// are its callers.
+// A complete Berth on this computer, for `up` and `demo`: database, host daemon and API of one data
+// folder.
 import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import type { InstancePaths } from '../supervisor/instance.ts';
 import { bootstrap } from './control-plane/api-command.ts';
@@ -12,20 +12,19 @@ import type { RolesOptions } from '../supervisor/start-roles.ts';
 
 export interface RunningInstallation {
   url: string;
-  /** Where people reach it. */
   publicUrl: string;
-  /** Origin below which previews are. */
+  /** Parent origin of previews. */
   previewUrl: string;
   paths: InstancePaths;
-  /** The token is in it at the very first start only. */
+  /** Contains the token at the very first start only. */
   first: BootstrapResult;
-  /** Stops API, host daemon and database; VMs go on. Idempotent. */
+  /** Stops API, host daemon and database; VMs keep running. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts every role and resolves when the API answers and has its first account. Throws like {@link
- * startRoles}.
+ * Starts every role and resolves when the API responds and has its first account. Throws like
+ * {@link startRoles}.
  */
 export async function startInstallation(
   options: Omit<RolesOptions, 'roles' | 'urls'>,

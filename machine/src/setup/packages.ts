@@ -1,5 +1,4 @@
-// The Debian packages Berth needs: which are there, which are missing or too old. Looks only;
-// `apt.ts` installs.
+// Debian packages that Berth needs: present, missing or too old. Read-only; `apt.ts` installs.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -8,8 +7,8 @@ import type { RoleName } from '../supervisor/role.ts';
 const run = promisify(execFile);
 
 /**
- * QEMU maps the template's memory read-only since 8.2; before, a QEMU that was broken out of could
- * write every tenant's template.
+ * From 8.2 on QEMU maps the template's memory read-only; before, a compromised QEMU could write
+ * every tenant's template.
  */
 export const QEMU_MIN_VERSION = '8.2';
 
@@ -31,7 +30,6 @@ const REQUIRED_PACKAGES = [
   ['debian-archive-keyring', "holds the keys of Debian's archive, where the image comes from", HOST_ONLY],
 ] as const;
 
-/** What the tests use beside those. */
 const TEST_PACKAGES = [
   ['procps', 'shows processes to the tests'],
   ['cpio', 'reads the initramfs in the tests'],
@@ -47,7 +45,7 @@ const TEST_PACKAGES = [
 
 type PackageName = (typeof REQUIRED_PACKAGES | typeof TEST_PACKAGES)[number][0];
 
-/** Those that must come together from the release that has a QEMU new enough. */
+/** Packages that must come together from the release with a recent enough QEMU. */
 export const QEMU_PACKAGES: readonly PackageName[] = ['qemu-system-x86', 'qemu-utils'];
 
 export interface PackageState {
@@ -55,7 +53,7 @@ export interface PackageState {
   purpose: string;
   /** Null: not installed. */
   version: string | null;
-  /** Installed, but a newer one is needed. */
+  /** True if installed but too old. */
   tooOld: boolean;
 }
 
@@ -66,7 +64,7 @@ export interface PackageSelection {
   roles?: readonly RoleName[];
 }
 
-/** State of the packages that the roles need, and of those for the tests. */
+/** State of the packages that the roles need, optionally with those of the tests. */
 export async function readPackages({ forTests = false, roles }: PackageSelection = {}): Promise<PackageState[]> {
   const required = REQUIRED_PACKAGES.filter(([, , users]) => roles?.some((role) => users.includes(role)) ?? true);
   const wanted = forTests ? [...required, ...TEST_PACKAGES] : required;
@@ -97,7 +95,7 @@ interface Distribution {
   prettyName: string;
 }
 
-/** What /etc/os-release says. */
+/** Parses /etc/os-release. */
 export async function readDistribution(): Promise<Distribution> {
   const text = await readFile('/etc/os-release', 'utf8');
   const value = (key: string): string => new RegExp(`^${key}="?([^"\n]*)"?$`, 'm').exec(text)?.[1] ?? '';
@@ -109,13 +107,13 @@ export async function readDistribution(): Promise<Distribution> {
   };
 }
 
-/** The Debian releases Berth is tested on. */
+/** True for the Debian releases on which Berth is tested. */
 export function isTested(distribution: Distribution): boolean {
   return distribution.id === 'debian' && (distribution.versionId === '12' || distribution.versionId === '13');
 }
 
 async function installedVersions(names: readonly string[]): Promise<Map<string, string>> {
-  // dpkg-query's exit code is 1 when one of the names is unknown; it lists the others all the same.
+  // Exit code 1 if a name is unknown; dpkg-query still lists the others.
   const { stdout } = await run('dpkg-query', [
     '--show',
     '--showformat',

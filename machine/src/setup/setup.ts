@@ -1,5 +1,5 @@
-// Makes a machine ready: Debian packages, then the image, then the template. Owns the order and
-// what is skipped; every part is idempotent.
+// Prepares a computer for its roles: Debian packages, then the image, then the template. Owns the
+// order and what to skip; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AptError, candidateVersion, ensureBackports, installPackages, updateLists } from '@berth/os/apt.ts';
@@ -17,7 +17,7 @@ const BACKPORTS_FILE = {
   name: 'berth-backports',
   comment: 'Written by Berth: QEMU of the release is too old for it.',
 };
-/** Someone else's set-up may download and build everything. */
+/** A concurrent set-up may download and build everything. */
 const LOCK_WAIT_MS = 60 * 60_000;
 
 interface SetUpContext {
@@ -27,11 +27,11 @@ interface SetUpContext {
   signal: AbortSignal;
 }
 
-/** What the set-up made ready, as variables for the processes that use it. */
+/** Results of the set-up, as variables for the processes that use them. */
 export type Ready = { BERTH_IMAGE_FOLDER?: string };
 
 /**
- * Makes this computer ready for its roles: packages, and for a host with QEMU the image and the
+ * Prepares this computer for its roles: packages, and for a host with QEMU the image and the
  * template. A second run finds everything done. Concurrent runs take turns.
  */
 export async function setUp(context: SetUpContext, options: PackageSelection = {}): Promise<Ready> {
@@ -50,7 +50,7 @@ export async function setUp(context: SetUpContext, options: PackageSelection = {
   return { BERTH_IMAGE_FOLDER: image.folder };
 }
 
-/** Installs the packages alone: enough for the database and the API. */
+/** Part of the set-up needed by the database and the API. */
 export async function setUpPackages(
   { config, progress, signal }: SetUpContext,
   options: PackageSelection = {},
@@ -123,10 +123,7 @@ async function install(lacking: readonly PackageState[], codename: string, repor
   }
 }
 
-/**
- * The release to take QEMU from: the machine's own when it is new enough (undefined), else its
- * backports.
- */
+/** Release for QEMU: undefined for the system's own if recent enough, else its backports. */
 async function qemuRelease(codename: string, report: Report): Promise<string | undefined> {
   const own = await candidateVersion('qemu-system-x86');
   if (own !== null && isAtLeast(own, QEMU_MIN_VERSION)) return undefined;

@@ -1,5 +1,5 @@
-// One started service process: its true pid, its output, its end. Owns nothing of what the service
-// is or when it is started again.
+// A started service process: its true pid, its output, its exit. Knows nothing of the service or
+// its restarts.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -11,22 +11,20 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { STATUS_FD, confinedArgv } from './confinement.ts';
 import type { Confined } from './confinement.ts';
 
-/** How long bwrap may take to report what it started; it needs some ten milliseconds. */
+/** Time for bwrap to report its child; it needs some ten milliseconds. */
 const START_DEADLINE_MS = 20_000;
 
-/** How long the output of an ended service is waited for. */
+/** Longest wait for an exited service's remaining output. */
 const OUTPUT_GRACE_MS = 250;
 
 export interface RunningChild {
-  /** The service itself, not what confines it. */
+  /** The service itself, not its wrapper. */
   process: ProcessIdentity;
-  /** Resolves with how it ended ('exit code 1', 'signal SIGKILL'). Never rejects. */
+  /** Resolves with the exit description ('exit code 1', 'signal SIGKILL'). Never rejects. */
   exited: Promise<string>;
-  /** What `exited` gave, once it has. */
+  /** Value of `exited`; null before. */
   readonly endedBy: string | null;
-  /**
-   * Sends the signal, waits `graceMs`, then SIGKILL; resolves when it is gone. Idempotent.
-   */
+  /** Sends the signal, waits `graceMs`, then SIGKILL; resolves when it is gone. Idempotent. */
   stop(signalName: NodeJS.Signals, graceMs: number): Promise<void>;
 }
 
@@ -37,13 +35,13 @@ interface PlainCommand {
 }
 
 /**
- * Starts a confined service and resolves when its own process runs. Rejects with the end's reason
- * when there is none to be seen.
+ * Starts a confined service; resolves when its own process runs. Rejects with the exit description
+ * if it never appears.
  */
 export async function startConfined(confined: Confined, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const [program, ...args] = confinedArgv(confined);
-  // An own session: a Ctrl-C in the operator's terminal reaches the supervisor alone, which stops
-  // the services in their order.
+  // Separate POSIX session: Ctrl-C in the operator's terminal reaches only the supervisor, which
+  // stops the services in order.
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     detached: true,
@@ -57,7 +55,7 @@ export async function startConfined(confined: Confined, onOutput: (chunk: Buffer
 
 /**
  * Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects
- * with the end's reason when it ended before it was seen.
+ * with the exit description if it exits before it was identified.
  */
 export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
@@ -85,7 +83,7 @@ function describe(process: ProcessIdentity, exited: Promise<string>): RunningChi
   return child;
 }
 
-/** Programs are looked up in the machine's own folders, whatever the operator's PATH is. */
+/** Programs come from the system's folders, whatever the operator's PATH. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 function watchEnd(child: ChildProcess): Promise<string> {
@@ -93,8 +91,8 @@ function watchEnd(child: ChildProcess): Promise<string> {
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signalName) => {
       const reason = describeEnd(code, signalName);
-      // The last lines of output may still be on their way; whoever inherited the pipe must not
-      // hold this up.
+      // The last output may still be in flight; a process that inherited the pipe must not block
+      // this.
       const late = setTimeout(() => resolve(reason), OUTPUT_GRACE_MS);
       child.once('close', () => {
         clearTimeout(late);
@@ -104,7 +102,7 @@ function watchEnd(child: ChildProcess): Promise<string> {
   });
 }
 
-/** bwrap answers 128 + n for a service that signal n ended. */
+/** bwrap exits with 128 + n if signal n ended the service. */
 function describeEnd(code: number | null, signalName: NodeJS.Signals | null): string {
   if (signalName !== null) return `signal ${signalName}`;
 
@@ -138,11 +136,11 @@ async function confinedProcess(child: ChildProcess, exited: Promise<string>): Pr
   const ended = exited.then((reason): never => {
     throw new Error(`the service could not be started confined: ${reason}`);
   });
-  // Whoever loses the race is no unhandled rejection.
+  // The loser of the race must not become an unhandled rejection.
   ended.catch(() => undefined);
   const deadline = performance.now() + START_DEADLINE_MS;
   const reported = await Promise.race([readChildPid(child.stdio[STATUS_FD] as Readable), ended]);
-  // bwrap that reports nothing is on its way out: its end and last words say why.
+  // Without a report bwrap is exiting; its exit and output give the reason.
   const firstPid = reported ?? (await ended);
   for (;;) {
     const process = await serviceBelow(firstPid);
@@ -156,7 +154,7 @@ async function confinedProcess(child: ChildProcess, exited: Promise<string>): Pr
   }
 }
 
-/** The pid that bwrap reports; null when it closes its side without one. */
+/** The pid reported by bwrap; null if it closes the pipe without one. */
 function readChildPid(status: Readable): Promise<number | null> {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -172,8 +170,8 @@ function readChildPid(status: Readable): Promise<number | null> {
 }
 
 /**
- * The child of bwrap's first process once it has become the service: until its last exec it is
- * called bwrap or setpriv.
+ * The child of bwrap's first process once it is the service: until its last exec it is named bwrap
+ * or setpriv.
  */
 async function serviceBelow(firstPid: number): Promise<ProcessIdentity | null> {
   for (const entry of readdirSync('/proc')) {

@@ -1,16 +1,16 @@
-// How a service that needs no privileges is started: bwrap shows it only the folders it is given,
-// setpriv takes the privileges away. Root makes the binds, so that a checkout or a data folder
-// under a 0700 home works. Owns the argv; starts nothing.
+// Argv of an unprivileged service: bwrap exposes only the given folders, setpriv drops the
+// privileges. Root makes the binds, so that a checkout or data folder under a 0700 home works.
+// Starts nothing.
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ServiceUser } from './service-user.ts';
 
 export interface Bind {
-  /** Absolute path on the machine. */
+  /** Absolute path outside the confinement. */
   from: string;
   /**
-   * Where the service sees it. A top-level name: bwrap's own in-between folders are closed to other
-   * users.
+   * Path for the service. Use a top-level name: intermediate folders made by bwrap are closed to
+   * other users.
    */
   to: string;
   writable?: boolean;
@@ -24,19 +24,19 @@ export interface Confined {
   workingFolder: string;
 }
 
-/** File descriptor on which bwrap reports what it started, as JSON with a `child-pid`. */
+/** File descriptor on which bwrap reports its child, as JSON with a `child-pid`. */
 export const STATUS_FD = 3;
 
-/** Folders of the machine that every program needs, when they are there. */
+/** System folders that every program needs, if present. */
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc'];
 
 /**
- * The argv that runs a command confined. The starter gives it a pipe as fd {@link STATUS_FD}, and
- * the service's environment as its own: what stands in an argv, everyone on the machine can read.
- * The service lives in a pid namespace whose first process is bwrap's own: when the starter or the
- * service dies, the kernel ends all that is left inside. (A parent-death signal could not do that:
- * bwrap keeps no capability to signal a process of another user.) SysV IPC stays the machine's:
- * PostgreSQL tells by it that another server uses its data.
+ * Argv that runs a command confined. The caller passes a pipe as fd {@link STATUS_FD}, and the
+ * service's environment as the process's own: argv is visible to every user of the host. The
+ * service lives in a pid namespace whose first process is bwrap's: when the caller or the service
+ * dies, the kernel ends everything inside. (A parent-death signal could not: bwrap keeps no
+ * capability to signal another user's process.) SysV IPC is shared with the host: PostgreSQL
+ * detects by it another server on its data.
  */
 export function confinedArgv(confined: Confined): [string, ...string[]] {
   const { user } = confined;
@@ -84,8 +84,8 @@ export function confinedArgv(confined: Confined): [string, ...string[]] {
 }
 
 /**
- * /etc/resolv.conf may lead out of /etc (systemd-resolved keeps it under /run); the folders on the
- * way must be open to the service.
+ * /etc/resolv.conf may point outside of /etc (systemd-resolved keeps it under /run); the folders on
+ * its path must be open to the service.
  */
 function resolverBind(): string[] {
   if (!existsSync('/etc/resolv.conf')) return [];
@@ -97,8 +97,8 @@ function resolverBind(): string[] {
 }
 
 /**
- * Makes the folders above a place in the view, open to the service: bwrap alone would make them for
- * root only. What is there stays as it is.
+ * Makes the parents of a path inside, open to the service: bwrap alone would make them for root
+ * only. Existing ones are kept.
  */
 function openParents(place: string): string[] {
   const parents: string[] = [];

@@ -1,5 +1,5 @@
-// One installation's data folder as the supervisor uses it: its layout, the lock that lets one
-// supervisor in, and the record of the one that runs.
+// The data folder of one installation: its layout, the supervisor's exclusive lock, and the record
+// of the running supervisor.
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,20 +16,21 @@ const LEFTOVER_GRACE_MS = 15_000;
 /** Paths inside a data folder. */
 export interface InstancePaths {
   root: string;
-  /** 0700 and root's. */
+  /** Mode 0700, owned by root. */
   secrets: string;
   hostToken: string;
-  /** From which the API derives the keys that sign logins and links and seal stored credentials. */
+  /**
+   * The API derives from it the keys that sign sign-ins and links and encrypt stored credentials.
+   */
   secretKey: string;
-  /** Where mail lies while there is no mail server. */
+  /** Folder for mail while there is no mail server. */
   outbox: string;
   /**
-   * The folder of the host daemon's socket, which is shown to the API whole: a new daemon makes a
-   * new socket.
+   * Folder of the host daemon's socket, exposed to the API whole: a new daemon makes a new socket.
    */
   hostSocketFolder: string;
   hostSocket: string;
-  /** The plan catalogue as the API sees it: a copy, taken when the supervisor starts. */
+  /** Plan catalogue for the API: a copy made when the supervisor starts. */
   plans: string;
   postgres: string;
   log: string;
@@ -38,13 +39,13 @@ export interface InstancePaths {
 }
 
 /**
- * Who supervises this data folder, and what it runs. Kept after its end, for the next one to look
- * for leftovers.
+ * The supervisor of this data folder and its services. Kept after its exit, so that the next one
+ * can find leftovers.
  */
 export interface InstanceRecord {
   supervisor: ProcessIdentity;
   url: string;
-  /** Where people reach it; not in the records of earlier versions. */
+  /** Public URL; absent in records of earlier versions. */
   publicUrl?: string | undefined;
   services: Record<string, ProcessIdentity>;
 }
@@ -76,7 +77,7 @@ export function instancePaths(dataFolder: string): InstancePaths {
   };
 }
 
-/** Makes the folders that are missing, and the token that API and host daemon share. */
+/** Makes missing folders, and the token shared by API and host daemon. */
 export async function prepareInstance(paths: InstancePaths, user: ServiceUser): Promise<void> {
   await mkdir(paths.root, { recursive: true, mode: 0o755 });
   for (const folder of [paths.secrets, paths.log, paths.postgres]) {
@@ -86,7 +87,7 @@ export async function prepareInstance(paths: InstancePaths, user: ServiceUser): 
   await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
   await ensureToken(paths.hostToken);
   await ensureToken(paths.secretKey);
-  // The API reads them under its own user, through binds; the folder around them stays closed.
+  // The API reads them as its own user, through binds; the folder around them stays closed.
   for (const secret of [paths.hostToken, paths.secretKey]) {
     await chown(secret, 0, user.gid);
     await chmod(secret, 0o640);
@@ -95,13 +96,12 @@ export async function prepareInstance(paths: InstancePaths, user: ServiceUser): 
   await chown(paths.outbox, user.uid, user.gid);
 }
 
-/** Null when another supervisor has this data folder. */
+/** Null if another supervisor holds this data folder. */
 export async function lockInstance(paths: InstancePaths): Promise<HeldLock | null> {
   await mkdir(join(paths.root, 'run'), { recursive: true, mode: 0o755 });
   return tryLock(paths.lock);
 }
 
-/** Whether a supervisor has this data folder. */
 export async function isSupervised(paths: InstancePaths): Promise<boolean> {
   try {
     const lock = await tryLock(paths.lock);
@@ -114,12 +114,12 @@ export async function isSupervised(paths: InstancePaths): Promise<boolean> {
   }
 }
 
-/** One call at a time. */
+/** Callers must not call it concurrently. */
 export async function writeInstanceRecord(paths: InstancePaths, record: InstanceRecord): Promise<void> {
   await writeDurably(paths.record, `${JSON.stringify(record)}\n`, 0o644);
 }
 
-/** Null when no supervisor ever ran here. */
+/** Null if no supervisor ever ran here. */
 export async function readInstanceRecord(paths: InstancePaths): Promise<InstanceRecord | null> {
   try {
     return recordSchema.parse(JSON.parse(await readFile(paths.record, 'utf8')));
@@ -131,8 +131,8 @@ export async function readInstanceRecord(paths: InstancePaths): Promise<Instance
 }
 
 /**
- * Ends the services of a supervisor that is gone and resolves with how many there were. When it was
- * killed they got their signal from the kernel; whoever stayed is ended here.
+ * Ends the services of a supervisor that is gone; resolves with their number. If it was killed, the
+ * kernel has signalled them; this ends the rest.
  */
 export async function endRecordedServices(record: InstanceRecord | null): Promise<number> {
   let ended = 0;

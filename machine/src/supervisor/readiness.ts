@@ -1,4 +1,4 @@
-// Waiting until a service that was just started answers.
+// Starts a service and waits until it responds.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RunningChild } from './child.ts';
 import { OutputTail } from '@berth/os/output-tail.ts';
@@ -8,16 +8,16 @@ const PROBE_STEP_MS = 25;
 
 interface Startable {
   name: string;
-  /** Starts the process. */
   launch(onOutput: (chunk: Buffer) => void): Promise<RunningChild>;
-  /** True when it answers; false as long as it does not yet. */
+  /** True once it responds. */
   answers(signal: AbortSignal): Promise<boolean>;
   answerDeadlineMs: number;
   stopGraceMs: number;
 }
 
 /**
- * Starts a service and waits for its answer. On failure ends it and rejects with its last words.
+ * Starts a service and waits until it responds. On failure ends it and rejects with the tail of its
+ * log.
  */
 export async function startAndWait(
   startable: Startable,

@@ -1,5 +1,5 @@
-// A role of this computer in an installation: which services the supervisor keeps running, and what
-// they need beforehand. A computer has one role or several.
+// A role of this computer in an installation: the services that the supervisor keeps running, and
+// their prerequisites. A computer has one role or several.
 import type { Config } from '../config/config.ts';
 import type { InstancePaths } from './instance.ts';
 import type { ServiceUser } from './service-user.ts';
@@ -13,23 +13,23 @@ export interface RoleContext {
   config: Config;
   paths: InstancePaths;
   user: ServiceUser;
-  /** BERTH_* of the operator, for settings without a flag. */
+  /** The operator's BERTH_* variables that have no flag. */
   environment: Readonly<Record<string, string>>;
 }
 
 export interface Role {
   name: RoleName;
-  /** Throws an OperatorFailure when the services cannot run here. Changes nothing. */
+  /** Throws an OperatorFailure if the services cannot run here. Changes nothing. */
   check(context: RoleContext): Promise<void>;
   /** Writes the files that the services read. The instance's folders exist. */
   prepare(context: RoleContext, environment: Readonly<NodeJS.ProcessEnv>): Promise<void>;
-  /** In the order of their start. */
+  /** Services in the order of their start. */
   services(context: RoleContext): readonly Service[];
 }
 
 const nothing = async (): Promise<void> => undefined;
 
-/** A role without checks and files of its own. */
+/** A role without checks or files. */
 export function plainRole(name: RoleName, services: Role['services']): Role {
   return { name, check: nothing, prepare: nothing, services };
 }

@@ -1,24 +1,22 @@
-// Who the database and the API run as: never root. Owns finding that user, and making it on a
-// machine that has none.
+// The user of the database and the API: never root. Finds that user, or creates it if missing.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { findCaller } from '../config/folders.ts';
 
 const run = promisify(execFile);
 
-/** An unprivileged user with an entry in the machine's user database (initdb insists on one). */
+/** An unprivileged user with an entry in the system's user database, which initdb requires. */
 export interface ServiceUser {
   name: string;
   uid: number;
   gid: number;
 }
 
-/** The system user of a machine whose operator is root. */
 const SYSTEM_USER = 'berth';
 
 /**
- * The caller of the launcher when that is no root; otherwise the system user `berth`, which is
- * created when it is missing. Throws with a message for the operator.
+ * The launcher's caller unless root; otherwise the system user `berth`, created if missing. Throws
+ * with a message for the operator.
  */
 export async function findServiceUser(environment: Readonly<NodeJS.ProcessEnv> = process.env): Promise<ServiceUser> {
   const caller = findCaller(environment);
@@ -38,7 +36,7 @@ async function requireUser(nameOrUid: string): Promise<ServiceUser> {
   return user;
 }
 
-/** Looks a user up by name or uid. Null when there is none. */
+/** Finds a user by name or uid; null if there is none. */
 async function lookUp(nameOrUid: string): Promise<ServiceUser | null> {
   try {
     const { stdout } = await run('getent', ['passwd', nameOrUid], { timeout: 10_000 });
@@ -74,7 +72,7 @@ async function createSystemUser(): Promise<void> {
       },
     );
   } catch (error) {
-    // Exit code 9: another Berth made the same user at the same moment.
+    // Exit code 9: another Berth created the same user concurrently.
     if ((error as { code?: unknown }).code !== 9) {
       throw new Error(`the system user ${SYSTEM_USER} could not be created: ${(error as Error).message}`, {
         cause: error,

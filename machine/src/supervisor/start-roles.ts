@@ -1,5 +1,5 @@
-// Runs the services of some roles with one data folder under one supervisor. Owns the lock, the
-// logs, the record of what runs, and the end of what an earlier supervisor left.
+// Runs the services of roles on one data folder under one supervisor. Owns the lock, the logs, the
+// record of running services, and the end of an earlier supervisor's leftovers.
 import { join } from 'node:path';
 import type { HeldLock } from '@berth/os/file-lock.ts';
 import { LogFile } from '@berth/os/log-file.ts';
@@ -26,25 +26,23 @@ import type { Role, RoleContext } from './role.ts';
 
 export interface RolesOptions {
   roles: readonly Role[];
-  /** Addresses for the record. */
   urls: Pick<InstanceRecord, 'url' | 'publicUrl'>;
   checkout: string;
   config: Config;
   progress: Progress;
   environment: Readonly<NodeJS.ProcessEnv>;
-  /** An event of a service. Also in log/supervisor.log. */
+  /** Receives service events, which also go to log/supervisor.log. */
   onEvent(event: SupervisorEvent): void;
 }
 
 export interface RunningRoles<T> {
   context: RoleContext;
-  /** Result of `afterStart`. */
   result: T;
-  /** Stops every service, the last one first; VMs go on. Idempotent. */
+  /** Stops every service, the last one first; VMs keep running. Idempotent. */
   stop: () => Promise<void>;
 }
 
-/** Another supervisor has the data folder. */
+/** Another supervisor holds the data folder. */
 export class AlreadyRunning extends OperatorFailure {
   readonly record: InstanceRecord | null;
 
@@ -57,8 +55,8 @@ export class AlreadyRunning extends OperatorFailure {
 }
 
 /**
- * Starts the services of every role and then runs `afterStart`; resolves when both are done. Throws
- * {@link AlreadyRunning}, or an {@link OperatorFailure} when a service cannot start; nothing runs
+ * Starts the services of every role, then runs `afterStart`; resolves when both are done. Throws
+ * {@link AlreadyRunning}, or an {@link OperatorFailure} if a service cannot start; nothing runs
  * then. `signal` cancels the start.
  */
 export async function startRoles<T>(
@@ -118,7 +116,7 @@ async function supervise<T>(
       log('supervisor').write(Buffer.from(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`));
       if (event.kind === 'started') {
         record.services[event.service] = event.process;
-        // Two services may start in the same moment.
+        // Two services may start at the same moment.
         recording
           .take(() => writeInstanceRecord(paths, record))
           .catch((error: Error) => progress.say(`! ${paths.record} could not be written: ${error.message}`));
@@ -153,7 +151,7 @@ async function supervise<T>(
   }
 }
 
-/** Shows the first start of a service that takes its time. */
+/** Shows the progress of a service's first start. */
 function shown(service: Service, progress: Progress): Service {
   let started = false;
   const start: Service['start'] = async (onOutput, signal): Promise<RunningService> => {
@@ -174,8 +172,8 @@ async function ownProcess(): Promise<ProcessIdentity> {
 }
 
 /**
- * What the operator set for the services. The database's address goes to the API alone; flags
- * replace the others.
+ * The operator's variables for the services. Only the API gets the database's URL; flags replace
+ * the others.
  */
 export function serviceVariables(environment: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
   const kept = Object.entries(environment).filter(

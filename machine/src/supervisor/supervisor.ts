@@ -1,9 +1,9 @@
-// Keeps services running: starts them in order, starts a crashed one again with growing pauses,
-// stops them in the opposite order.
+// Keeps services running: starts them in order, restarts a crashed one with back-off, stops them in
+// reverse order.
 //
 //   starting --answers--> running --ends--> pausing --> starting ...        stop(): any state --> stopped
 //
-// Owns when; how a service starts and stops is the service's own.
+// Decides when; each service knows how to start and stop.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { RunningService, Service } from './service.ts';
@@ -11,7 +11,7 @@ import type { RunningService, Service } from './service.ts';
 interface SupervisorPauses {
   firstMs: number;
   mostMs: number;
-  /** Running this long counts as well: the next pause is the first one again. */
+  /** Uptime after which the restart back-off is reset. */
   settledMs: number;
 }
 
@@ -36,7 +36,7 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   readonly #running = new Map<string, RunningService>();
   readonly #keepers: Promise<void>[] = [];
-  /** First starts under way: a stop must see what they have started. */
+  /** First starts in progress: a stop must see what they started. */
   readonly #starting = new Set<Promise<unknown>>();
 
   constructor(options: SupervisorOptions) {
@@ -45,8 +45,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts every service, one after the other's answer. When one fails at its first start, those
-   * before it are stopped and the failure is thrown.
+   * Starts every service once the one before responds. If a first start fails, stops those before
+   * it and throws the failure.
    */
   async start(): Promise<void> {
     try {
@@ -62,7 +62,7 @@ export class Supervisor {
     }
   }
 
-  /** Stops everything, last started first. Idempotent; also ends a start that is under way. */
+  /** Stops everything, last started first. Idempotent; also cancels a start in progress. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.allSettled(this.#starting);
@@ -126,7 +126,7 @@ export class Supervisor {
   }
 
   async #pause(ms: number): Promise<void> {
-    // The only rejection of this timer is the stop, which every caller looks at.
+    // The timer rejects only on stop, which every caller checks.
     await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
-// What test files cost, as `./berth test --profile` measured and wrote it into a table of the docs.
-// The table also orders the runs.
+// Cost of test files, measured by `./berth test --profile` and stored in a table of the docs. The
+// table also orders the runs.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHECKOUT } from '../config/folders.ts';
@@ -9,9 +9,9 @@ const ROW = /^\| `(?<file>[^`]+)` \| (?<seconds>[\d.]+) \| (?<cpuSeconds>[\d.]+|
 const BEGIN = '<!-- files: written by ./berth test --profile -->';
 
 export interface Cost {
-  /** From start to end of the file's process. */
+  /** Wall time of the file's process. */
   seconds: number;
-  /** CPU time of all processes of the file; null when it was not measured. */
+  /** CPU time of all processes of the file; null if not measured. */
   cpuSeconds: number | null;
 }
 
@@ -28,7 +28,7 @@ export function parseCosts(text: string): Map<string, Cost> {
   );
 }
 
-/** Replaces the table, and keeps the text above it. */
+/** Replaces the table and keeps the text above it. */
 export async function writeCosts(costs: ReadonlyMap<string, Cost>): Promise<void> {
   const text = await readFile(TABLE, 'utf8');
   const end = text.indexOf(BEGIN);
@@ -36,7 +36,7 @@ export async function writeCosts(costs: ReadonlyMap<string, Cost>): Promise<void
   await writeFile(TABLE, `${text.slice(0, end)}${BEGIN}\n\n${formatCosts(costs)}`);
 }
 
-/** Totals of each workspace, and a row for each file, the most CPU time first. */
+/** Totals per workspace, and a row per file, by CPU time descending. */
 export function formatCosts(costs: ReadonlyMap<string, Cost>): string {
   const files = [...costs].map(([file, cost]) => ({
     name: `\`${file}\``,

@@ -1,5 +1,5 @@
-// CPU time of test files with everything they start, also processes that outlive their parent: a
-// control group for each file. Needs root and the controller cpuacct (v1) or cgroup v2.
+// CPU time of test files with all processes they start, also those that outlive their parent: a
+// control group per file. Needs root and the controller cpuacct (v1) or cgroup v2.
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ const V2 = '/sys/fs/cgroup';
 const JOIN_ACCOUNT = new URL('join-cpu-account.ts', import.meta.url).href;
 
 interface CpuAccount {
-  /** What a Node process needs to join: arguments and environment. */
+  /** Arguments and environment with which a Node process joins. */
   execArgv: string[];
   environment: NodeJS.ProcessEnv;
-  /** CPU seconds so far. The group goes away once its last process has ended. */
+  /** CPU seconds so far. The group is removed after its last process exited. */
   close(): Promise<number>;
 }
 
@@ -60,7 +60,7 @@ function readText(folder: string, name: string): Promise<string> {
   return readFile(join(folder, name), 'utf8');
 }
 
-/** Leaves a group in place that still has processes: they are no longer of interest. */
+/** Keeps a group that still has processes, which no longer matter. */
 async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await rmdir(folder);

@@ -1,4 +1,4 @@
-// Loaded first in the process of a test file: moves it into the file's control group.
+// Preloaded in a test file's process: moves it into the file's control group.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-// The closing lines of a test run.
+// Summary lines of a test run.
 import type { FileResult } from './run-file.ts';
 
 const SLOWEST = 10;
@@ -9,7 +9,7 @@ export function describeSlowest(results: readonly Pick<FileResult, 'file' | 'cos
   return `\nSlowest files:\n${lines.join('')}`;
 }
 
-/** In the form of Node's runner, for all files. */
+/** Counts of all files, in the form of Node's runner. */
 export function describeCounts(results: readonly Pick<FileResult, 'counts'>[], durationMs: number): string {
   const total = (key: keyof FileResult['counts']): number => results.reduce((sum, { counts }) => sum + counts[key], 0);
   const [tests, pass, cancelled] = [total('tests'), total('passed'), total('cancelled')];

@@ -1,12 +1,12 @@
-// Runs one test file with Node's test runner, which gives it a process, and collects its events.
+// Runs one test file in a process with Node's test runner, and collects its events.
 import { run, type EventData } from 'node:test';
 import type { TestEvent } from 'node:test/reporters';
 import type { CpuAccounts } from './cpu-accounts.ts';
 import type { Cost } from './costs.ts';
 
-/** Time after which a test fails that has no shorter timeout. */
+/** Timeout of a test that has no shorter one. */
 const TEST_TIMEOUT_MS = 30 * 60_000;
-/** Closing lines of Node's runner for one file. */
+/** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
 export interface FileResult {
@@ -14,16 +14,15 @@ export interface FileResult {
   cost: Cost;
   success: boolean;
   counts: EventData.TestSummary['counts'];
-  /** For a reporter, in order, without the closing counts. */
+  /** Events for a reporter, in order, without the final counts. */
   events: TestEvent[];
 }
 
 interface RunOptions {
-  /** Pattern of titles. */
   name: string | undefined;
   signal: AbortSignal;
   accounts: CpuAccounts | undefined;
-  /** On top of this process's. */
+  /** Added to this process's environment. */
   environment: NodeJS.ProcessEnv | undefined;
 }
 
@@ -42,7 +41,7 @@ export async function runFile(file: string, { name, signal, accounts, environmen
   const events: TestEvent[] = [];
   let summary: EventData.TestSummary | undefined;
   for await (const event of stream as AsyncIterable<TestEvent>) {
-    // Without a file: the summary of the run, not of its file.
+    // An event without a file summarises the run, not its file.
     if (event.type === 'test:summary' && event.data.file === undefined) summary = event.data;
     else if (event.type !== 'test:diagnostic' || !COUNT_LINE.test(event.data.message)) events.push(event);
   }

@@ -1,6 +1,6 @@
-// Runs the test files that `berth test` selected, each in its own process, the longest first.
-// Prints a file's tests when the file has ended; at the end the slowest files, then the counts.
-// Exits with 1 if a test failed.
+// Runs the test files selected by `berth test`, each in its own process, the longest first. Prints
+// a file's tests when the file has finished; at the end the slowest files, then the counts. Exits
+// with 1 if a test failed.
 import { once } from 'node:events';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,6 @@ const { positionals, values } = parseArgs({
   options: {
     name: { type: 'string' },
     profile: { type: 'boolean', default: false },
-    /** Program that all files share. */
     serve: { type: 'string' },
   },
 });

@@ -1,23 +1,22 @@
-// Order of test files, and how many run at once: more than two while cores are idle, because many
-// files wait for timers, processes and disks.
+// Order and concurrency of test files: more than two while cores are idle, because many files wait
+// for timers, processes and disks.
 import { cpus, freemem } from 'node:os';
 import type { Cost } from './costs.ts';
 
-/** Files at once whatever the load. */
+/** Minimum of concurrent files, whatever the load. */
 const LEAST_AT_ONCE = 2;
 const MOST_AT_ONCE = 6;
-/** Share of all cores that must be idle for one more file. */
+/** Idle share of all cores required to start another file. */
 const IDLE_SHARE = 0.25;
-/** Memory that must be free for one more file: it may start databases and virtual machines. */
+/** Free memory required to start another file: it may start databases and VMs. */
 const FREE_BYTES = 3 * 2 ** 30;
 const SAMPLE_MS = 1_000;
-/** Length assumed of a file that was not measured. */
+/** Assumed duration of an unmeasured file. */
 const UNKNOWN_SECONDS = 30;
 
 interface Load {
-  /** Files that run. */
   running: number;
-  /** Share of all cores that was idle lately, 0 to 1. */
+  /** Recent idle share of all cores, 0 to 1. */
   idleShare: number;
   freeBytes: number;
 }
@@ -32,7 +31,7 @@ export function hasRoom({ running, idleShare, freeBytes }: Load): boolean {
   return running < MOST_AT_ONCE && idleShare >= IDLE_SHARE && freeBytes >= FREE_BYTES;
 }
 
-/** Runs the files in order. Rejects when a run rejects. */
+/** Runs the files in order. Rejects if a run rejects. */
 export async function runOnIdleCores(
   files: readonly string[],
   runFile: (file: string) => Promise<void>,
@@ -50,7 +49,7 @@ export async function runOnIdleCores(
   const done = Promise.withResolvers<void>();
   const startFitting = (): void => {
     while (waiting.length > 0 && hasRoom({ running: running.size, idleShare, freeBytes: freemem() })) {
-      // One more file at most for each sample.
+      // At most one more file per sample.
       idleShare = 0;
       const run = runFile(waiting.shift() ?? '').finally(() => running.delete(run));
       running.add(run);

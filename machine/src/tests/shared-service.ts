@@ -1,4 +1,4 @@
-// A program that serves all test files of a run: started before the first, ended after the last.
+// A program shared by all test files of a run: started before the first, stopped after the last.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -9,14 +9,14 @@ import type { Cost } from './costs.ts';
 const environment = z.record(z.string(), z.string());
 
 interface SharedService {
-  /** By which test files find it. */
+  /** Variables by which test files find it. */
   environment: NodeJS.ProcessEnv;
   stop(): Promise<Cost>;
 }
 
 /**
- * Starts the program, which prints its environment as one line of JSON when it serves, and ends
- * when its stdin does.
+ * Starts the program. It prints its environment as one line of JSON when ready, and exits when its
+ * stdin closes.
  */
 export async function startShared(file: string, accounts: CpuAccounts | undefined): Promise<SharedService> {
   const startedAt = performance.now();
@@ -24,7 +24,7 @@ export async function startShared(file: string, accounts: CpuAccounts | undefine
   const child = spawn(process.execPath, [...(account?.execArgv ?? []), file], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { ...process.env, ...account?.environment },
-    // Ctrl-C reaches the foreground group: files that are ending still need the program.
+    // Ctrl-C signals the foreground group; finishing files still need the program.
     detached: true,
   });
   const exited = once(child, 'exit');

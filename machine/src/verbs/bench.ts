@@ -1,4 +1,4 @@
-// `berth bench NAME`: runs bench/NAME.ts on a machine that is ready.
+// `berth bench NAME`: runs bench/NAME.ts on a prepared host.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { setUp } from '../setup/setup.ts';
 import type { Ready } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 
-/** Hands the remaining arguments over and answers with the benchmark's exit code. */
+/** Passes the remaining arguments on and returns the benchmark's exit code. */
 export async function bench(context: VerbContext, name: string, args: readonly string[]): Promise<number> {
   const known = readdirSync(join(CHECKOUT, 'bench'))
     .filter((file) => file.endsWith('.ts'))
@@ -21,8 +21,8 @@ export async function bench(context: VerbContext, name: string, args: readonly s
 }
 
 /**
- * Runs a program of the checkout in the foreground. Answers with its exit code, 128 + n when a
- * signal ended it.
+ * Runs a program of the checkout in the foreground. Returns its exit code, 128 + n if a signal
+ * ended it.
  */
 export async function runNode(
   args: readonly string[],
@@ -34,7 +34,7 @@ export async function runNode(
     cwd: CHECKOUT,
     env: { ...environment, ...ready, BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder },
   });
-  // Ctrl-C reaches the whole foreground group; a SIGTERM to this process alone is handed on.
+  // Ctrl-C reaches the whole foreground group; forward a SIGTERM to this process alone.
   const forward = (): void => void child.kill('SIGTERM');
   signal.addEventListener('abort', forward, { once: true });
   try {

@@ -1,5 +1,5 @@
-// What every verb gets: the configuration, the progress on stderr, the environment, and a signal
-// that aborts when the operator wants out.
+// Context of every verb: configuration, progress on stderr, environment, and a signal that aborts
+// on the operator's request.
 import type { Config } from '../config/config.ts';
 import type { Progress } from '../output/progress.ts';
 
@@ -9,6 +9,6 @@ export interface VerbContext {
   environment: Readonly<NodeJS.ProcessEnv>;
   /** Aborts at SIGINT and SIGTERM. */
   signal: AbortSignal;
-  /** The verb's result, on stdout. */
+  /** Prints the verb's result on stdout. */
   print: (line: string) => void;
 }

@@ -1,5 +1,5 @@
-// The demo's steps: each is one call of the public API, timed, its answer checked. Owns what is run
-// in the sandbox and what must come out.
+// Steps of the demo: each is one timed call of the public API with a checked response. Defines the
+// commands in the sandbox and the expected output.
 import { setTimeout as delay } from 'node:timers/promises';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
 import type { ExecResult } from '@berth/contract/commands/exec.ts';
@@ -10,15 +10,15 @@ import type { PublicApi } from './public-api.ts';
 export interface StepResult {
   name: string;
   tookMs: number;
-  /** What came out, for people. */
+  /** Result, for people. */
   shown: string;
-  /** What is wrong with it; null when it is as it must be. */
+  /** The deviation from the expected result; null if none. */
   fault: string | null;
 }
 
 const RUNNING_DEADLINE_MS = 120_000;
 const DELETED_DEADLINE_MS = 60_000;
-/** Ten times a second is as often as a credential may call for long. */
+/** Ten calls per second is the sustained rate limit of a credential. */
 const POLL_MS = 100;
 
 interface Outcome {
@@ -27,8 +27,8 @@ interface Outcome {
 }
 
 /**
- * Runs all steps; one that goes wrong does not keep the sandbox from being destroyed. Never rejects
- * for what the API answers.
+ * Runs all steps; a failing one does not prevent the sandbox's destroy. Never rejects because of an
+ * API response.
  */
 export async function demoSteps(api: PublicApi, progress: Progress, signal: AbortSignal): Promise<StepResult[]> {
   const results: StepResult[] = [];
@@ -131,7 +131,6 @@ function expecting(result: ExecResult, shown: string, wanted: Partial<ExecResult
   return { shown, fault: stdout.test(result.stdout) ? null : `unexpected output: ${result.stdout.slice(0, 500)}` };
 }
 
-/** Asks for the sandbox until it has one of the statuses. */
 async function settled(
   api: PublicApi,
   sandbox: Sandbox,

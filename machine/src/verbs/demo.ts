@@ -1,6 +1,6 @@
-// `berth demo`: the main job, through the public HTTP API only, with the milliseconds of each step.
-// Uses the service that runs with the data folder; else starts one of its own in the cache folder
-// and stops it at the end.
+// `berth demo`: the main scenario through the public HTTP API, with the milliseconds of each step.
+// Uses the service running on the data folder; else starts one in the cache folder and stops it at
+// the end.
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createKey } from '../roles/control-plane/api-command.ts';
@@ -85,7 +85,9 @@ async function show(context: VerbContext, config: Config, url: string, before: r
   return 0;
 }
 
-/** The demo's own key: kept between runs beside the other secrets, made anew when it is refused. */
+/**
+ * The demo's dedicated key: kept between runs beside the other secrets, minted again if refused.
+ */
 async function demoKey(context: VerbContext, config: Config, url: string): Promise<string> {
   const { environment, signal } = context;
   const paths = instancePaths(config.dataFolder);

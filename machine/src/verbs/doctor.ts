@@ -1,5 +1,4 @@
-// `berth doctor`: checks the machine and says how to mend what is wrong. Changes nothing that could
-// be missed.
+// `berth doctor`: checks this computer and prints remedies. Makes no lasting changes.
 import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
 import { dataFolderCheck, supervisorCheck } from '../doctor/instance-checks.ts';
@@ -10,7 +9,7 @@ import { networkChecks } from '../roles/host/network-checks.ts';
 import { vmChecks } from '../roles/host/vm-checks.ts';
 import type { VerbContext } from './context.ts';
 
-/** Exit code 1 when there is a fault. */
+/** Returns exit code 1 if there is a fault. */
 export async function doctor({ config, progress, print, signal }: VerbContext): Promise<number> {
   const checks = [
     ...machineChecks(config),
@@ -38,7 +37,7 @@ async function runCheck(check: Check): Promise<Finding[]> {
   }
 }
 
-/** A line for the finding, and one below it on how to mend it. */
+/** A line for the finding, and one below for its remedy. */
 function lines({ subject, grade, detail, remedy }: Finding): string[] {
   const first = `${grade.padEnd(6)} ${subject.padEnd(16)} ${detail}`;
   return remedy === undefined ? [first] : [first, `${' '.repeat(24)}-> ${remedy}`];

@@ -1,5 +1,5 @@
-// `berth down`: stops the supervisor of a data folder from another shell and waits until all it ran
-// is gone, except virtual machines.
+// `berth down`: stops the supervisor of a data folder from another shell and waits until everything
+// but the VMs is gone.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
 import { OperatorFailure } from '../output/failure.ts';
@@ -8,7 +8,7 @@ import type { InstancePaths, InstanceRecord } from '../supervisor/instance.ts';
 import { readHostVms } from '../roles/host/service.ts';
 import type { VerbContext } from './context.ts';
 
-/** The supervisor gives its services this long in all, and some. */
+/** Slightly longer than the supervisor's total grace period for its services. */
 const STOP_DEADLINE_MS = 150_000;
 /** A supervisor that just took the lock has not written its record yet. */
 const RECORD_DEADLINE_MS = 5_000;
@@ -49,7 +49,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
   return 0;
 }
 
-/** The record of the supervisor that holds the lock: the one that still runs. */
+/** The record of the running supervisor, which holds the lock. */
 async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise<InstanceRecord> {
   const deadline = performance.now() + RECORD_DEADLINE_MS;
   for (;;) {
@@ -74,8 +74,8 @@ function describeVms(count: number | null): string {
 }
 
 /**
- * How many virtual machines go on; null when the host daemon does not say: it may be in the middle
- * of a restart, and only wording hangs on it.
+ * Number of VMs that keep running; null if the host daemon does not respond: it may be restarting,
+ * and only wording depends on it.
  */
 async function countVms(paths: InstancePaths, signal: AbortSignal): Promise<number | null> {
   const vms = await readHostVms(paths, signal).catch(() => null);

@@ -1,12 +1,12 @@
-// `berth fuzz` and `berth fuzz-api`: run e2e/fuzz/main.ts and e2e/fuzz-api/main.ts on a machine
-// that is ready.
+// `berth fuzz` and `berth fuzz-api`: run e2e/fuzz/main.ts and e2e/fuzz-api/main.ts on a prepared
+// host.
 import { join } from 'node:path';
 import { CHECKOUT } from '../config/folders.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
-/** Hands the arguments over and answers with the run's exit code. */
+/** Passes the arguments on and returns the run's exit code. */
 export async function fuzz(
   context: VerbContext,
   program: 'fuzz' | 'fuzz-api',

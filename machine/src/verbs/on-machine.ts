@@ -1,5 +1,5 @@
-// What the verbs that use the API's program on the machine itself have in common: the folders, the
-// user, and a database for as long as it takes.
+// Common part of the verbs that run the API's program locally: the folders, the user, and a
+// database for the duration.
 import { CHECKOUT } from '../config/folders.ts';
 import type { RoleContext } from '../supervisor/role.ts';
 import { serviceVariables } from '../supervisor/start-roles.ts';
@@ -9,7 +9,7 @@ import { findServiceUser } from '../supervisor/service-user.ts';
 import { setUpPackages } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
 
-/** Runs `work` with the database of the installation, whether its service runs or not. */
+/** Runs `work` with the installation's database, also while its service is stopped. */
 export async function withApiOnMachine<T>(
   context: VerbContext,
   work: (options: RoleContext) => Promise<T>,
@@ -19,7 +19,7 @@ export async function withApiOnMachine<T>(
   const paths = instancePaths(config.dataFolder);
   const user = await findServiceUser(environment);
   await prepareInstance(paths, user);
-  // Adopts the server of a running service; starts one for this command when there is none.
+  // Adopts the server of a running service; otherwise starts one for this command.
   const database =
     config.databaseUrl === null
       ? await startPostgres({ folder: paths.postgres, user, cacheFolder: config.cacheFolder })

@@ -1,12 +1,12 @@
-// `berth owner-link`: lets the owner of the first org in, on the machine itself, whether the
-// service runs or not.
+// `berth owner-link`: makes a sign-in link for the owner of the first org locally, also while the
+// service is stopped.
 import { makeOwnerLink } from '../roles/control-plane/api-command.ts';
 import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
 import { publicUrl } from '../roles/control-plane/service.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 
-/** Prints the link, alone, on stdout, and says on stderr what it is for. */
+/** Prints only the link on stdout, and its purpose on stderr. */
 export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<number> {
   return await withApiOnMachine(context, async (options) => {
     const { progress } = context;
@@ -22,8 +22,7 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
 }
 
 /**
- * Where people reach the service: as the `up` that runs or ran last had it, else as one would have
- * it now.
+ * The service's public URL: that of the running or last `up`, else the one a new `up` would use.
  */
 async function originOf({ config, environment, progress }: VerbContext): Promise<string> {
   const paths = instancePaths(config.dataFolder);

@@ -1,11 +1,10 @@
-// `berth plans set`: gives an org another plan, on the machine itself, whether the service runs or
-// not.
+// `berth plans set`: changes an org's plan locally, also while the service is stopped.
 import { setPlan } from '../roles/control-plane/api-command.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
 
-/** Prints the org and the plan it has now on stdout. */
+/** Prints the org and its new plan on stdout. */
 export async function setPlanOnMachine(
   context: VerbContext,
   org: string | null,

@@ -1,5 +1,4 @@
-// A client of the public HTTP API with the calls the demo makes. Knows the API by its contract
-// only.
+// Client for the public HTTP API calls of the demo. Knows the API by its contract only.
 import { execInSandbox } from '@berth/contract/commands/exec.ts';
 import type { ExecResult } from '@berth/contract/commands/exec.ts';
 import { listMyOrgs } from '@berth/contract/access/identity.ts';
@@ -10,7 +9,7 @@ import type { Route } from '@berth/contract/route/route.ts';
 
 const CALL_DEADLINE_MS = 30_000;
 
-/** The API refused a call, or answered something that is not in its contract. */
+/** The API refused a call, or its response violates the contract. */
 class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
 }
@@ -24,7 +23,6 @@ export class PublicApi {
     this.#token = token;
   }
 
-  /** Whether the API takes the key. */
   async isAccepted(signal: AbortSignal): Promise<boolean> {
     const response = await this.#send(listMyOrgs, {}, undefined, signal, CALL_DEADLINE_MS);
     await response.arrayBuffer();

@@ -1,4 +1,4 @@
-// `berth test`: runs the tests of all workspaces, on a machine that is ready.
+// `berth test`: runs the tests of all workspaces on a prepared host.
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,16 +9,16 @@ import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
 
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
-/** Serves what test files of the API share; see its head. */
+/** Shared database server of the API's test files; see its head comment. */
 const SHARED_DATABASE = 'api/test/world/shared-cluster.ts';
 const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
 
 export interface TestSelection {
-  /** Parts of paths; a file is run when it has one of them. None: all files. */
+  /** Path fragments; a file runs if its path contains one. Empty: all files. */
   filters: readonly string[];
-  /** Pattern of titles, as Node's test runner takes it. */
+  /** Pattern of titles, as for Node's test runner. */
   name: string | undefined;
-  /** Measures what each file costs, and writes docs/measurements/test-suite.md. */
+  /** Measures the cost of each file, and writes docs/measurements/test-suite.md. */
   profile: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
     ...(files.some((file) => file.startsWith('api/')) ? [`--serve=${SHARED_DATABASE}`] : []),
   ];
   context.progress.say(`Running ${files.length} test files.`);
-  // Every Node process of the tests compiles the same files.
+  // All Node processes of the tests compile the same files.
   const environment = { ...context.environment, NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'node-compile') };
   return runNode([RUNNER, ...flags, ...files], { ...context, environment }, ready);
 }
@@ -50,7 +50,6 @@ export function findTests(): string[] {
   return [...new Set(found)].sort();
 }
 
-/** The files whose path has one of the filters in it. */
 export function selectTests(files: readonly string[], filters: readonly string[]): string[] {
   return files.filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
 }

@@ -1,4 +1,4 @@
-// `berth up`: makes the machine ready, starts everything and stays until it is told to stop.
+// `berth up`: prepares this computer, starts everything and runs until told to stop.
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
 import { startInstallation } from '../roles/installation.ts';
@@ -14,7 +14,7 @@ import type { RunningInstallation } from '../roles/installation.ts';
 /** Resolves with the exit code when the service has stopped. */
 export async function up(context: VerbContext): Promise<number> {
   const { config, progress, signal } = context;
-  // Before the set-up, which may take minutes: what can be told at once is told at once.
+  // Check early: the set-up may take minutes.
   const paths = instancePaths(config.dataFolder);
   if (await isSupervised(paths))
     return alreadyRuns(context, new AlreadyRunning(config.dataFolder, await readInstanceRecord(paths)));
@@ -45,7 +45,7 @@ export async function up(context: VerbContext): Promise<number> {
   return 0;
 }
 
-/** What was asked for is there, unless another address was asked for. */
+/** Success if the running service has the requested address. */
 function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
   const wanted = apiUrl(context.config);
   const there = found.record?.url;
@@ -104,8 +104,8 @@ function greet(
 }
 
 /**
- * Works as pasted into any POSIX shell: one line that needs nothing beside curl and sed. The second
- * call waits until the sandbox runs.
+ * One line for any POSIX shell that needs only curl and sed. The second call waits until the
+ * sandbox runs.
  */
 function curlExample(url: string, token: string, orgId: string, projectId: string): string {
   const call = (flags: string, path: string, body: object): string =>

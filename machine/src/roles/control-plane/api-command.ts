@@ -1,5 +1,5 @@
-// Commands of the API's program that run on the machine and need no running API: the first account
-// and key, further keys, the owner's link, an org's plan.
+// Commands of the API's program that need no running API: the first account and key, further keys,
+// the owner's link, an org's plan.
 import { bootstrapResult, mintedKey, ownerLink, planChange } from '@berth/protocol/operator-commands.ts';
 import type { BootstrapResult, MintedKey, OwnerLink, PlanChange } from '@berth/protocol/operator-commands.ts';
 import { startConfined } from '../../supervisor/child.ts';
@@ -14,17 +14,16 @@ export async function bootstrap(options: RoleContext): Promise<BootstrapResult> 
   return bootstrapResult.parse(await runApiCommand(options, ['bootstrap']));
 }
 
-/** Mints an operator key of the owner's. */
 export async function createKey(options: RoleContext, name: string): Promise<MintedKey> {
   return mintedKey.parse(await runApiCommand(options, ['keys', 'create', '--name', name]));
 }
 
-/** Makes a new link; earlier ones stop working. */
+/** Makes a new link; invalidates earlier ones. */
 export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
   return ownerLink.parse(await runApiCommand(options, ['owner-link']));
 }
 
-/** Puts a plan of the catalogue in force for the org; null: the first. */
+/** Sets an org's plan from the catalogue; null: the first org. */
 export async function setPlan(options: RoleContext, org: string | null, plan: string): Promise<PlanChange> {
   return planChange.parse(
     await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),
@@ -32,7 +31,7 @@ export async function setPlan(options: RoleContext, org: string | null, plan: st
 }
 
 /**
- * Runs the API's program with these arguments; its last line of output is its JSON answer, the
+ * Runs the API's program with these arguments. The last line of its output is its JSON result; the
  * lines before are its log.
  */
 async function runApiCommand(options: RoleContext, args: readonly string[]): Promise<unknown> {

@@ -1,5 +1,5 @@
-// Files of the operator that hold one secret each, named by a variable: copied to where the
-// confined API can read them, whoever may read the originals.
+// The operator's secret files, one secret each, named by variables: copied for the confined API,
+// whatever the permissions of the originals.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '@berth/os/durable-file.ts';
@@ -8,7 +8,7 @@ import { OperatorFailure } from '../../output/failure.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import type { ServiceUser } from '../../supervisor/service-user.ts';
 
-/** Variable, and the name of the copy. */
+/** Variable, and the file name of its copy. */
 const FILES = {
   BERTH_SMTP_URL_FILE: 'smtp-url',
   BERTH_OIDC_CLIENT_SECRET_FILE: 'oidc-client-secret',
@@ -19,9 +19,9 @@ const FILES = {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Takes the files' content for as long as the supervisor runs: an API that is started again
- * meanwhile reads the same. Copies of files that are named no longer go. Throws an {@link
- * OperatorFailure} that names the variable and the file.
+ * Copies the files for the supervisor's lifetime: a restarted API reads the same content. Removes
+ * copies of files no longer named. Throws an {@link OperatorFailure} that names the variable and
+ * the file.
  */
 export async function copyOperatorSecrets(
   environment: Environment,
@@ -40,7 +40,7 @@ export async function copyOperatorSecrets(
   }
 }
 
-/** The serving API with the copies in their own places. */
+/** Adds the copies to the serving API's confinement. */
 export function withOperatorSecrets(environment: Environment, paths: InstancePaths, api: Confined): Confined {
   const named = Object.entries(FILES).filter(([variable]) => (environment[variable] ?? '') !== '');
   return {

@@ -1,5 +1,5 @@
-// The operator's plan catalogue: checked, and copied to where the confined API can read it whoever
-// may read the original.
+// The operator's plan catalogue: validated, and copied for the confined API, whatever the
+// permissions of the original.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
 import { writeDurably } from '@berth/os/durable-file.ts';
@@ -8,9 +8,8 @@ import type { InstancePaths } from '../../supervisor/instance.ts';
 import type { ServiceUser } from '../../supervisor/service-user.ts';
 
 /**
- * Takes the file's content for as long as the supervisor runs: an API that is started again
- * meanwhile reads the same plans, whatever became of the file. Throws an {@link OperatorFailure}
- * that names the file and what is wrong with it.
+ * Copies the file for the supervisor's lifetime: a restarted API reads the same plans, even if the
+ * file changes. Throws an {@link OperatorFailure} that names the file and the error.
  */
 export async function copyPlansFile(file: string | null, paths: InstancePaths, user: ServiceUser): Promise<void> {
   if (file === null) {

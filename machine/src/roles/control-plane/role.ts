@@ -24,8 +24,8 @@ export const CONTROL_PLANE: Role = {
 };
 
 /**
- * The unprivileged user must be able to read the program: a clone made under umask 077 belongs to
- * its maker alone.
+ * The unprivileged user must be able to read the program; a clone made under umask 077 is private
+ * to its owner.
  */
 async function requireReadable(checkout: string, user: ServiceUser): Promise<void> {
   for (const name of [API_PROGRAM, 'package.json', 'node_modules/.bin/node']) {

@@ -1,5 +1,5 @@
-// The control plane's API as a service: confined, as an unprivileged user that sees the checkout,
-// the database's socket and the host's socket.
+// The control plane's API as a service: confined to the checkout, the database's socket and the
+// host's socket, as an unprivileged user.
 import { access, chown, mkdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -38,12 +38,12 @@ export function apiService(options: RoleContext): Service {
   };
 }
 
-/** What the serving API alone reads. */
+/** Settings of the serving API alone. */
 function serving(options: RoleContext, api: Confined): Confined {
   return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
 }
 
-/** The serving API alone reads the plan catalogue, from the copy that was made for it. */
+/** Gives the serving API the copied plan catalogue. */
 export function withPlans({ config, paths }: Pick<RoleContext, 'config' | 'paths'>, api: Confined): Confined {
   if (config.plansFile === null) return api;
 
@@ -55,8 +55,8 @@ export function withPlans({ config, paths }: Pick<RoleContext, 'config' | 'paths
 }
 
 /**
- * A command of the API with the catalogue of the last `up`, which is that of the API that runs; the
- * operator's own file is not to be seen from inside.
+ * Gives a command of the API the catalogue copied by the last `up`, which the running API uses too;
+ * the operator's file is not visible inside.
  */
 export async function withPlansOfLastUp({ paths }: Pick<RoleContext, 'paths'>, api: Confined): Promise<Confined> {
   const there = await access(paths.plans).then(
@@ -70,7 +70,7 @@ export async function withPlansOfLastUp({ paths }: Pick<RoleContext, 'paths'>, a
   };
 }
 
-/** The API's program with arguments, as the API itself runs. */
+/** The API's program with arguments, confined like the API itself. */
 export async function confinedApi(options: RoleContext, args: readonly string[]): Promise<Confined> {
   const { checkout, config, paths, user } = options;
   const compiled = join(config.cacheFolder, 'node-compile-api');
@@ -81,7 +81,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
     { from: paths.hostSocketFolder, to: '/host' },
     { from: paths.hostToken, to: '/host-token' },
     { from: paths.secretKey, to: '/secret-key' },
-    // At its own path, which the log names when a message was put there.
+    // Same path inside, because the log names it for stored messages.
     { from: paths.outbox, to: paths.outbox, writable: true },
     { from: compiled, to: '/compiled', writable: true },
   ];
@@ -109,7 +109,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
   };
 }
 
-/** The database's address inside the confinement, and the folder of its socket when it has one. */
+/** The database's URL inside the confinement, and the bind of its socket folder, if any. */
 export function databaseAsSeen(
   given: string | null,
   paths: InstancePaths,
@@ -125,29 +125,26 @@ export function databaseAsSeen(
   return { databaseUrl: url.href, socketFolder: host };
 }
 
-/** Where a client on this machine reaches the API. */
+/** The API's URL for a local client. */
 export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   const address = config.listen === '0.0.0.0' ? '127.0.0.1' : config.listen === '::' ? '::1' : config.listen;
   return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
 }
 
-/**
- * Where people reach the service: what the operator says (`BERTH_PUBLIC_URL`), else as a client on
- * this machine does.
- */
+/** The service's public URL: the operator's `BERTH_PUBLIC_URL`, else that for a local client. */
 export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
   const given = environment['BERTH_PUBLIC_URL'] ?? '';
-  // The API itself refuses to start with one that is no URL.
+  // The API itself rejects an invalid URL at start.
   return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
 }
 
 /**
- * Below which origin previews are: what the operator says (`BERTH_PREVIEW_URL`), else names below
- * localhost, by the port that people reach the service by.
+ * Parent origin of previews: the operator's `BERTH_PREVIEW_URL`, else names below localhost on the
+ * public URL's port.
  */
 export function previewUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
   const given = environment['BERTH_PREVIEW_URL'] ?? '';
-  // As with the public URL: the API refuses to start with what cannot be used.
+  // As with the public URL, the API itself rejects an invalid value at start.
   if (URL.canParse(given)) return new URL(given).origin;
   return new URL(`http://localhost:${new URL(publicUrl(config, environment)).port || config.port}`).origin;
 }

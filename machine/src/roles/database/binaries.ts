@@ -1,6 +1,6 @@
-// The binaries of the embedded PostgreSQL: found in node_modules, completed and kept in the cache
-// folder. Must not write to node_modules: it belongs to the operator and may be replaced while a
-// server runs.
+// Binaries of the embedded PostgreSQL: copied from node_modules and completed in the cache folder.
+// Must not write to node_modules: it belongs to the operator and may be replaced while a server
+// runs.
 import { cp, mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
@@ -12,15 +12,15 @@ const PACKAGES: Partial<Record<NodeJS.Architecture, string>> = {
 };
 
 /**
- * The package's list of links that npm cannot ship; its own install script, which we do not run,
- * would make them.
+ * Symlinks that npm cannot ship, as listed by the package. Its install script would make them, but
+ * we do not run it.
  */
 const linkList = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * The folder with `bin`, `lib` and `share` of the pinned PostgreSQL, readable by everyone who
- * reaches it. Copied once per version (60 MB) and put in place by one rename, so that two callers
- * at once are safe. Throws when the npm package for this processor is missing.
+ * Folder with `bin`, `lib` and `share` of the pinned PostgreSQL, world-readable. Copied once per
+ * version (60 MB) and published by one rename, so that two callers at once are safe. Throws if the
+ * npm package for this processor is missing.
  */
 export async function ensurePostgresBinaries(cacheFolder: string): Promise<string> {
   const packageName = PACKAGES[process.arch];
@@ -51,7 +51,7 @@ export async function ensurePostgresBinaries(cacheFolder: string): Promise<strin
 
 async function findPackage(packageName: string): Promise<string> {
   try {
-    // The package exports one module only, dist/index.js.
+    // The package exports only dist/index.js.
     return dirname(dirname(createRequire(import.meta.url).resolve(packageName)));
   } catch (error) {
     throw new Error(`the npm package ${packageName} is missing; run npm ci in the folder of Berth`, { cause: error });

@@ -1,5 +1,5 @@
-// The cluster of the embedded PostgreSQL: its folders, its making, and how its programs are
-// confined. A cluster is there whole or not at all.
+// The cluster of the embedded PostgreSQL: its folders, its creation, and the confinement of its
+// programs. A cluster is complete or absent.
 import { chmod, chown, lstat, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startConfined } from '../../supervisor/child.ts';
@@ -19,7 +19,7 @@ export interface Cluster {
 
 /** Makes the folders around the cluster. */
 export async function prepareFolders(cluster: Cluster): Promise<void> {
-  // The service sees its folders through binds, so nobody else needs a way in.
+  // Private: the service reaches its folders through binds.
   await mkdir(cluster.folder, { recursive: true, mode: 0o700 });
   const socketFolder = join(cluster.folder, 'socket');
   await mkdir(socketFolder, { recursive: true });
@@ -28,8 +28,8 @@ export async function prepareFolders(cluster: Cluster): Promise<void> {
 }
 
 /**
- * Makes the cluster beside its place and renames it: an initdb that was cut off leaves nothing that
- * looks like a cluster.
+ * Makes the cluster in a temporary folder and renames it: an interrupted initdb leaves no partial
+ * cluster.
  */
 export async function ensureCluster(cluster: Cluster): Promise<void> {
   const data = join(cluster.folder, 'data');
@@ -91,16 +91,15 @@ function readBinds(cluster: Cluster): { from: string; to: string }[] {
   return [{ from: cluster.binaries, to: '/postgres' }];
 }
 
-/** Settings that decide how queries run. The servers of tests share them, so that plans agree. */
+/** Planner settings, shared with the servers of tests so that plans agree. */
 export const QUERY_SETTINGS = {
   max_connections: '200',
   timezone: 'UTC',
-  // The data is on an SSD or in the page cache. The default of 4 assumes a rotating disk and makes
-  // the planner prefer sequential scans.
+  // Data is on an SSD or in the page cache. The default of 4 assumes a rotating disk and favours
+  // sequential scans.
   random_page_cost: '1.1',
 } as const;
 
-/** The server itself, ready to be started confined. */
 export function confinedServer(cluster: Cluster): Confined {
   const settings = {
     ...QUERY_SETTINGS,

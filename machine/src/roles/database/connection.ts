@@ -1,18 +1,18 @@
-// Talking to the embedded PostgreSQL through its socket: does it answer, has it our database, how
-// others connect.
+// Connections to the embedded PostgreSQL through its socket: readiness, creation of the database,
+// connection strings.
 import { Client } from 'pg';
 
-/** Name of the database, and of the role that owns it and everything else in the cluster. */
+/** Name of the database, and of the role that owns everything in the cluster. */
 export const DATABASE = 'berth';
 
-/** Connection string for a socket folder, wherever the reader sees it. */
+/** Connection string for a socket folder, at the path that the client sees. */
 export function socketDatabaseUrl(socketFolder: string): string {
   return `postgresql://${DATABASE}@localhost:5432/${DATABASE}?host=${encodeURIComponent(socketFolder)}`;
 }
 
 /**
- * Whether a server accepts connections at the socket; `refuses` covers one that starts, recovers or
- * shuts down.
+ * Checks if a server accepts connections at the socket; `refuses` covers startup, recovery and
+ * shutdown.
  */
 export async function ask(socketFolder: string): Promise<'answers' | 'refuses' | 'absent'> {
   const client = connect(socketFolder, 'postgres');
@@ -24,8 +24,7 @@ export async function ask(socketFolder: string): Promise<'answers' | 'refuses' |
     const code = (error as { code?: string }).code;
     if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'absent';
 
-    // 57P03: starting up, in recovery, shutting down. The others: it went away in the middle of the
-    // question.
+    // 57P03: startup, recovery or shutdown. The others: it went away during the query.
     if (code === '57P03' || code === '57P01' || code === 'ECONNRESET' || code === 'EPIPE' || code === undefined)
       return 'refuses';
 
@@ -35,7 +34,7 @@ export async function ask(socketFolder: string): Promise<'answers' | 'refuses' |
   }
 }
 
-/** Makes the database `berth` when it is missing. Safe when two do it at once. */
+/** Creates the database `berth` if missing. Safe for concurrent callers. */
 export async function ensureDatabase(socketFolder: string): Promise<void> {
   const client = connect(socketFolder, 'postgres');
   await client.connect();
@@ -43,7 +42,7 @@ export async function ensureDatabase(socketFolder: string): Promise<void> {
     const found = await client.query('select 1 from pg_database where datname = $1', [DATABASE]);
     if (found.rowCount === 0) await client.query(`create database ${DATABASE}`);
   } catch (error) {
-    // 42P04, 23505: another caller made it at the same moment.
+    // 42P04, 23505: created concurrently by another caller.
     const code = (error as { code?: string }).code;
     if (code !== '42P04' && code !== '23505') throw error;
   } finally {
@@ -61,8 +60,8 @@ function connect(socketFolder: string, database: string): Client {
     connectionTimeoutMillis: 10_000,
     query_timeout: 10_000,
   });
-  // An error outside a query (the server went away) also rejects the query that follows; without a
-  // listener it would end the process.
+  // An error outside a query (the server went away) also rejects the next query; without a listener
+  // it would end the process.
   client.on('error', () => undefined);
   return client;
 }

@@ -1,6 +1,6 @@
-// The embedded PostgreSQL server of one folder: made once, started confined as an unprivileged
-// user, stopped in order, adopted when it already runs. Unix socket only. Owns the folder's layout:
-// data/ (the cluster), socket/, server.json (which process serves it).
+// The embedded PostgreSQL server of one folder: created once, started confined as an unprivileged
+// user, shut down cleanly, adopted if already running. Unix socket only. Owns the folder's layout:
+// data/ (the cluster), socket/, server.json (the serving process).
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
@@ -15,50 +15,46 @@ import { ask, ensureDatabase, socketDatabaseUrl } from './connection.ts';
 import { readRecord, writeRecord } from './record.ts';
 import type { ServiceUser } from '../../supervisor/service-user.ts';
 
-/** Crash recovery of a big cluster may take this long; a fresh one starts in some 30 ms. */
+/** Allows for crash recovery of a big cluster; a new one starts in some 30 ms. */
 const START_DEADLINE_MS = 120_000;
-/** A fast shutdown ends sessions and writes a checkpoint. */
+/** A fast shutdown disconnects clients and writes a checkpoint. */
 const STOP_GRACE_MS = 60_000;
-/**
- * sun_path of a unix socket, less the name PostgreSQL gives it (.s.PGSQL.5432) and the closing
- * zero.
- */
+/** Unix socket's sun_path limit, less PostgreSQL's file name (.s.PGSQL.5432) and the final zero. */
 const SOCKET_FOLDER_MAX_BYTES = 107 - '/.s.PGSQL.5432'.length;
 
 export interface PostgresOptions {
-  /** Absolute path. Made when missing. */
+  /** Absolute path; made if missing. */
   folder: string;
-  /** Who the server runs as, and who may connect beside root. */
+  /** User of the server, who may connect beside root. */
   user: ServiceUser;
-  /** Where the binaries are kept; by default the machine's cache folder. */
+  /** Folder of the binaries; default: the system's cache folder. */
   cacheFolder?: string;
-  /** The server's log, as it comes. Not called for an adopted server. */
+  /** Receives the server's log. Not called for an adopted server. */
   onOutput?: (chunk: Buffer) => void;
 }
 
 interface RunningPostgres {
   /**
-   * Connects root and the server's user, through the socket, to the database `berth` as its owner.
+   * Connects root and the server's user through the socket to the database `berth`, as its owner.
    */
   databaseUrl: string;
   socketFolder: string;
   process: ProcessIdentity;
-  /** Another call had started it and it goes on serving that caller too. */
+  /** True if another call started the server; it keeps serving that caller too. */
   adopted: boolean;
-  /** Resolves with how it ended. Never rejects. */
+  /** Resolves with the exit description. Never rejects. */
   readonly exited: Promise<string>;
   /**
-   * Ends sessions, writes everything down and resolves when the server is gone. Idempotent. Ends an
+   * Disconnects clients, flushes, and resolves when the server is gone. Idempotent. Stops an
    * adopted server too.
    */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the PostgreSQL server of a folder and resolves when it answers and has the database
- * `berth`. First use makes the cluster (UTF8, C collation, checksums). It ends with the process
- * that called this. A server that already serves the folder is adopted. Rejects with the server's
- * own last words.
+ * Starts a folder's PostgreSQL server and resolves when it accepts connections and has the database
+ * `berth`. First use creates the cluster (UTF8, C collation, checksums). The server ends with the
+ * calling process. Adopts a server that already runs. Rejects with the tail of the server's log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const socketFolder = join(options.folder, 'socket');
@@ -110,8 +106,7 @@ async function launch(options: PostgresOptions, cluster: Cluster, socketFolder: 
     }
     const ended = child.endedBy;
     await child.stop('SIGINT', STOP_GRACE_MS);
-    // Children of a server that was killed a moment ago still hold its shared memory; they notice
-    // within seconds.
+    // Children of a recently killed server still hold its shared memory; they exit within seconds.
     const heldByOld =
       ended !== null && /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail.text());
     if (!heldByOld || performance.now() > deadline) {
@@ -124,9 +119,7 @@ async function launch(options: PostgresOptions, cluster: Cluster, socketFolder: 
   }
 }
 
-/**
- * A server that an earlier call started and that answers. One that is just leaving is waited for.
- */
+/** Adopts a running server started by an earlier call; waits for one that is shutting down. */
 async function adopt(folder: string, socketFolder: string): Promise<RunningPostgres | null> {
   const process = await readRecord(folder);
   if (process === null || !(await isSame(process))) return null;
@@ -140,7 +133,7 @@ async function adopt(folder: string, socketFolder: string): Promise<RunningPostg
         socketFolder,
         process,
         adopted: true,
-        // Looked at only for who asks: the looking keeps this program alive.
+        // Polls only on request: polling keeps this program alive.
         get exited() {
           return processExited(process, new AbortController().signal).then(() => 'ended');
         },

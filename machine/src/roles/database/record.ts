@@ -1,5 +1,5 @@
-// Which process serves a PostgreSQL folder: server.json. Pids in postmaster.pid are those of a pid
-// namespace and say nothing outside.
+// The process that serves a PostgreSQL folder: server.json. Pids in postmaster.pid belong to a pid
+// namespace and mean nothing outside.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -8,15 +8,11 @@ import { writeDurably } from '@berth/os/durable-file.ts';
 
 const serverRecord = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
 
-/** Notes which process serves the folder. */
 export async function writeRecord(folder: string, process: ProcessIdentity): Promise<void> {
   await writeDurably(join(folder, 'server.json'), `${JSON.stringify(process)}\n`, 0o644);
 }
 
-/**
- * The process that served the folder last, or null. Whether it still runs is for the reader to find
- * out.
- */
+/** The last process that served the folder, or null. The caller checks if it still runs. */
 export async function readRecord(folder: string): Promise<ProcessIdentity | null> {
   try {
     return serverRecord.parse(JSON.parse(await readFile(join(folder, 'server.json'), 'utf8')));

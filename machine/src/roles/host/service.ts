@@ -12,7 +12,7 @@ import { startAndWait } from '../../supervisor/readiness.ts';
 import type { Service } from '../../supervisor/service.ts';
 import { plainRole, type RoleContext } from '../../supervisor/role.ts';
 
-/** A daemon that comes back adopts its VMs and reaps what nobody owns before it answers. */
+/** A restarted daemon adopts its VMs and reaps orphans before it responds. */
 const ANSWER_DEADLINE_MS = 120_000;
 const STOP_GRACE_MS = 30_000;
 const CALL_DEADLINE_MS = 5_000;
@@ -61,13 +61,13 @@ export function hostService(options: RoleContext): Service {
   };
 }
 
-/** What the running host daemon says of itself; null when none answers. */
+/** Info of the running host daemon; null if none responds. */
 export async function readHostInfo(paths: InstancePaths, signal: AbortSignal): Promise<HostInfo | null> {
   const answer = await callHost(paths, '/host', signal);
   return answer === null ? null : hostInfo.parse(answer);
 }
 
-/** VMs on record with the running host daemon; null when none answers. */
+/** VMs recorded by the running host daemon; null if none responds. */
 export async function readHostVms(paths: InstancePaths, signal: AbortSignal): Promise<VmView[] | null> {
   const answer = await callHost(paths, '/vms', signal);
   return answer === null ? null : vmList.parse(answer).vms;
@@ -100,7 +100,7 @@ async function callHost(paths: InstancePaths, path: string, signal: AbortSignal)
       call.end();
     });
   } catch (error) {
-    // Nobody listens (yet, or any more), or it went away in the middle.
+    // No listener, or the connection broke.
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'ABORT_ERR') return null;
 

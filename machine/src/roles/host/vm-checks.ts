@@ -1,5 +1,4 @@
-// What virtual machines are made from: the accelerator that a probe chose, the image, the template.
-// Looks only.
+// Checks of VM prerequisites: the probed accelerator, the image, the template. Read-only.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DriverError, readProbe, verifyTemplate } from '@berth/host/template.ts';
@@ -50,8 +49,8 @@ async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
 }
 
 /**
- * Reads every byte of the newest image, the one in use; older ones are looked at. Puts those that
- * are whole into `found`.
+ * Reads every byte of the newest image, the one in use, and of older ones only what changed since
+ * their last check. Adds the newest to `found` if intact.
  */
 async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
   const folders = await foldersIn(join(config.cacheFolder, 'image'));
