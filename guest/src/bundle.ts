@@ -1,23 +1,23 @@
-// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes
-// nothing. Not part of what runs in the guest.
+// Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes no
+// files. Does not run in the guest.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import * as wire from '@berth/protocol/calls/wire.ts';
 import { build, stop, type Plugin } from 'esbuild';
 
-/** How Node is to run the bundle; the image's service says why. */
+/** Node flags for the bundle; the image's service file explains them. */
 export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
 
 export interface GuestDaemonBundle {
-  /** One ECMAScript module that needs Node 24 and nothing else. */
+  /** An ECMAScript module that needs only Node 24. */
   code: Uint8Array;
-  /** Of `code`, lowercase hex. The same sources give the same bytes in any folder. */
+  /** SHA-256 of `code`, lowercase hex. The same sources give the same bytes in any folder. */
   sha256: string;
 }
 
 const ENTRY = fileURLToPath(new URL('main.ts', import.meta.url));
 
-/** Puts the values of the wire in the place of the module that derives them from the schemas. */
+/** Replaces the module that derives the wire from the schemas by its values. */
 const wireAsData: Plugin = {
   name: 'wire-as-data',
   setup: (bundle) => {
@@ -31,7 +31,7 @@ const wireAsData: Plugin = {
 
 let underWay = 0;
 
-/** Bundles `main.ts`, or another entry, with all it imports. */
+/** Bundles `main.ts`, or another entry, with all its imports. */
 export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDaemonBundle> {
   underWay += 1;
   try {
@@ -39,7 +39,7 @@ export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDae
   } finally {
     underWay -= 1;
     if (underWay === 0) {
-      // esbuild works in a process of its own, which would stay for as long as this one.
+      // The esbuild process would otherwise live as long as this process.
       await stop();
     }
   }
@@ -48,7 +48,7 @@ export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDae
 async function bundle(entry: string): Promise<GuestDaemonBundle> {
   const result = await build({
     entryPoints: [entry],
-    // Paths that the output names are relative to this.
+    // Base of the paths named in the output.
     absWorkingDir: fileURLToPath(new URL('../..', import.meta.url)),
     bundle: true,
     loader: { '.pl': 'text' },

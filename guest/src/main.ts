@@ -1,5 +1,4 @@
-// The guest daemon: wires its parts together and serves. Runs as root in the machine, under a
-// supervisor that starts it again.
+// Guest daemon: wires its parts together and serves. Runs as root; a supervisor restarts it.
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

@@ -1,7 +1,6 @@
-// Goes through an identity, a command and file calls once while the daemon of a template starts,
-// with values that change nothing. A restored machine then finds the code of all compiled and the
-// files in memory: under emulation its first identity takes a quarter of the time it takes
-// otherwise.
+// Rehearses an identity, a command and file calls while the daemon of a template starts, with
+// values that change nothing. A restored guest then has the code compiled and the files cached:
+// under emulation its first identity takes a quarter of the time.
 import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -21,10 +20,7 @@ import { Secret } from './access/secret.ts';
 const DEADLINE_MS = 120_000;
 const SECRET = 'r'.repeat(43);
 
-/**
- * Rejects when an identity could not be applied here, a command not be run or a file not be
- * written: a template with this daemon is of no use.
- */
+/** Rejects when the identity, the command or a file call fails: such a template is unusable. */
 export async function rehearse(
   config: GuestConfig,
   { commands, files }: { commands: Commands; files: Files },
@@ -71,10 +67,7 @@ async function rehearseFiles(path: string, files: Files, signal: AbortSignal): P
   }
 }
 
-/**
- * What the machine is already. Nothing in it is secret, and every part is replaced by the first
- * real identity.
- */
+/** Current identity of the guest; no secret. The first real identity replaces every part. */
 function presentIdentity(): GuestIdentity {
   return {
     secret: SECRET,

@@ -1,9 +1,9 @@
-// The clone of the repository into the code folder: one in the life of a machine, whoever asks how
-// often. Owns its run and its end; how git is run, who gets the secret, how it comes into place and
-// what git's words mean are said in clone-*.ts.
+// Clones the repository into the code folder: once per sandbox, however often the host requests it.
+// Owns the run of a clone and its end. The other files of this folder run git, guard the secret,
+// move the clone into place and interpret git's output.
 //
-//   (none) ──asked──> under way ──git, flush, move──> done: every later call is answered at once
-//                        └── failed, ended, no caller left, daemon killed ──> what there is of it is removed; the next call begins anew
+//   (none) ──request──> in flight ──git, flush, move──> done: every later call returns at once
+//                          └── failed, ended, abandoned, daemon killed ──> (none), files removed
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,14 +18,14 @@ import { ClonePlace, NameTaken } from './place.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 
-/** How long an answer waits for the rests of a failed clone to be removed; the removal goes on. */
+/** Time that a response waits for the removal of a failed clone; the removal then continues. */
 const REMOVAL_WAIT_MS = 5_000;
 const REMOVAL_DEADLINE_MS = 10 * 60_000;
 const FOLDER_PREFIX = '.berth-clone-';
 const MESSAGE_LENGTH = 2_000;
 const MIB = 2 ** 20;
 
-/** The clone was ended from outside: nobody is told a result. */
+/** The clone was ended from outside: no caller gets a result. */
 export class CloneEnded extends Error {
   override readonly name = 'CloneEnded';
 
@@ -34,7 +34,7 @@ export class CloneEnded extends Error {
   }
 }
 
-/** Why a clone under way is stopped. */
+/** Reason for stopping a clone in flight. */
 class Stopped extends Error {
   readonly code: CloneFailureCode;
 
@@ -49,7 +49,7 @@ interface UnderWay {
   orphaned: NodeJS.Timeout | undefined;
   abort: AbortController;
   result: Promise<GuestCloneResult>;
-  /** Resolves when git is gone, and the secret with it. */
+  /** Resolves when git has exited and the secret is erased. */
   quiet: Promise<void>;
 }
 
@@ -60,10 +60,10 @@ export class Clone {
   readonly #place: ClonePlace;
   readonly #keys: CloneKeys;
   #underWay: UnderWay | undefined;
-  /** The removal of what failed clones left. */
+  /** Removal of the files of failed clones. */
   #removal: Promise<void> = Promise.resolve();
 
-  /** `protection`: that of this process, which git does not inherit. */
+  /** `protection`: OOM protection of this process, which git does not inherit. */
   constructor(config: GuestConfig, credentialProgram: string, protection?: OomProtection) {
     this.#credentialProgram = credentialProgram;
     this.#config = config;
@@ -72,20 +72,17 @@ export class Clone {
     this.#keys = new CloneKeys(config.cloneOrphanMs, protection);
   }
 
-  /**
-   * The key that the credentials of a clone are to be sealed to. It is forgotten when no clone
-   * comes that names it.
-   */
+  /** Key to which the credentials of a clone are sealed. Forgotten unless used in time. */
   key(): Promise<string> {
     return this.#keys.give();
   }
 
   /**
-   * Resolves with how it came out. Rejects with {@link CloneEnded} when it was ended, and with the
-   * signal's reason when the caller left.
+   * Resolves with the result of the clone. Rejects with {@link CloneEnded} when the clone was
+   * ended, and with the signal's reason when the caller left.
    */
   async run(clone: GuestClone, signal: AbortSignal): Promise<GuestCloneResult> {
-    // One that is being ended is no longer to be joined.
+    // Callers cannot join a clone that is being ended.
     while (this.#underWay?.abort.signal.aborted === true) await this.#underWay.result.catch(() => undefined);
 
     signal.throwIfAborted();
@@ -103,9 +100,7 @@ export class Clone {
     }
   }
 
-  /**
-   * Ends the clone under way, if there is one. Resolves when git is gone, and the secret with it.
-   */
+  /** Ends the clone in flight, if any. Resolves when git has exited and the secret is erased. */
   async end(): Promise<void> {
     const { abort, quiet } = this.#underWay ?? {};
     abort?.abort(new CloneEnded());
@@ -127,7 +122,7 @@ export class Clone {
         this.#underWay = undefined;
       }),
     };
-    // Its callers may all have left.
+    // All callers may have left.
     begun.result.catch(() => undefined);
     return begun;
   }
@@ -147,11 +142,10 @@ export class Clone {
         this.#place.goOn(folder);
       } else if (place.state === 'none') {
         if (credentials !== null && keeper === undefined) {
-          // Whoever asks again asks for a key first.
+          // A retry requests a new key first.
           throw new CloneEnded();
         }
-        // What an earlier daemon left, and what is being removed, takes room that this one may
-        // need.
+        // Leftovers and files still being removed take disk space that this clone may need.
         await unlessAborted(
           this.#removal.then(() => this.#remove(this.#leftovers())),
           abort.signal,
@@ -177,10 +171,7 @@ export class Clone {
     }
   }
 
-  /**
-   * Clones into `work` of the folder, and has it on the disk. Rejects with {@link GitFailed}, or
-   * with why it was stopped.
-   */
+  /** Clones into `work` and flushes. Rejects with {@link GitFailed}, or the reason for stopping. */
   async #fetch(
     clone: GuestClone,
     name: string,
@@ -219,7 +210,7 @@ export class Clone {
       await keeper?.end();
     }
     if (appliesIdentity) {
-      // What is said to be cloned must be there after the machine is gone.
+      // A clone reported as done must survive the loss of the VM.
       const { code, words } = await runProgram('sync', ['--file-system', folder], { ...options, env: { LC_ALL: 'C' } });
       if (code !== 0) throw new GitFailed(words);
     }
@@ -230,10 +221,7 @@ export class Clone {
     return readdirSync(this.#config.codeFolder).filter((name) => name.startsWith(FOLDER_PREFIX));
   }
 
-  /**
-   * As the tenant's user, whose the folders are. Never rejects: what cannot be removed is the
-   * tenant's to remove.
-   */
+  /** As the tenant's user, who owns the folders. Never rejects: the tenant must remove the rest. */
   async #remove(names: readonly string[]): Promise<void> {
     const { user, codeFolder } = this.#config;
     const there = names.filter((name) => statSync(join(codeFolder, name), { throwIfNoEntry: false }) !== undefined);
@@ -250,7 +238,7 @@ export class Clone {
   }
 }
 
-/** The promise, or the signal's reason when it aborts first. */
+/** Settles like the promise, or rejects with the signal's reason when it aborts first. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const reject = (): void => aborted.reject(signal.reason);
@@ -263,7 +251,7 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Its message is what git, or another program of the clone, said at its end. */
+/** Carries the last output of git, or of another program of the clone, as its message. */
 class GitFailed extends Error {}
 
 function failureOf(error: unknown): GuestCloneResult {

@@ -1,18 +1,18 @@
-// The secret of a clone: given out by its keeper (clone-keeper.ts) over a unix socket, once, to
-// whoever asks as git does for the one host and path. The socket lives as long as the clone does.
-// Nothing of the secret is ever in a file, an argument or an environment.
+// Serves the secret of a clone over a unix socket, from the keeper process (keeper.ts). Responds
+// once, to a request in git's credential format for the one host and path. The socket lives as long
+// as the clone. The secret is never in a file, an argument or an environment variable.
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { CloneSecret } from './seal.ts';
 
-/** Longest question: protocol, host and path of one URL. */
+/** Longest request: protocol, host and path of one URL. */
 const QUESTION_BYTES = 16_384;
 const QUESTION_DEADLINE_MS = 10_000;
 
 const SOCKET = 'credentials';
 
-/** Git's setting `credential.helper`. `program`: the text of git-credential.pl. `folder`: of the secret. */
+/** Git's setting `credential.helper`. `program`: the text of git-credential.pl. */
 export function credentialHelper(program: string, folder: string): string {
   return `!perl -e '${program}' ${join(folder, SOCKET)}`;
 }
@@ -22,7 +22,7 @@ export class CloneCredentials {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #target: { protocol: string; host: string; path: string };
-  /** Overwritten when it has been given out, or is no longer wanted. */
+  /** Overwritten after use, or when no longer needed. */
   readonly #answer: Buffer;
   #spent = false;
 
@@ -30,15 +30,12 @@ export class CloneCredentials {
     this.#folder = folder;
     this.#target = targetOf(url);
     this.#answer = Buffer.from(`username=${username}\npassword=${token}\n`);
-    // The other end has said all when it closes its half: only then there is an answer.
+    // The response follows the half-close of the client, which marks the end of the request.
     this.#server = createServer({ allowHalfOpen: true }, (asking) => this.#serve(asking));
     this.#server.maxConnections = 4;
   }
 
-  /**
-   * Resolves when git can ask. The folder is made for it, closed to everybody but the user, and
-   * removed with it.
-   */
+  /** Resolves when git can connect. Creates the socket's private folder; close removes it. */
   static async open(
     folder: string,
     owner: { uid: number; gid: number },
@@ -64,7 +61,7 @@ export class CloneCredentials {
     }
   }
 
-  /** Forgets the secret and takes the socket away. */
+  /** Erases the secret and removes the socket. */
   close(): void {
     this.#spent = true;
     this.#answer.fill(0);
@@ -91,7 +88,7 @@ export class CloneCredentials {
         return;
       }
       this.#spent = true;
-      // The copy that is on its way is overwritten as well once it is out.
+      // The copy being sent is overwritten too, once it is sent.
       const copy = Buffer.from(this.#answer);
       asking.end(copy, () => copy.fill(0));
       this.#answer.fill(0);
@@ -109,7 +106,7 @@ export class CloneCredentials {
   }
 }
 
-/** As git names them when it asks: the path decoded, without the slash before it. */
+/** The URL in the form of git's credential requests: path decoded, without its leading slash. */
 function targetOf(url: string): { protocol: string; host: string; path: string } {
   const [, protocol = '', host = '', path = ''] = /^(https?):\/\/([^/]+)\/(.*)$/.exec(url) ?? [];
   return { protocol, host: host.toLowerCase(), path: decoded(path.replace(/\/+$/, '')) };

@@ -1,10 +1,7 @@
-// What git's last words mean. Pure. They are in English: git is run without a language of its own.
+// Maps git's last output to a failure code. Pure. Git runs without a locale, so in English.
 import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';
 
-/**
- * The first that fits decides. A full disk shows in many ways, so it comes first; what git says of
- * the network is the most various and comes last.
- */
+/** The first match decides. Disk errors have many symptoms; network errors vary most. */
 const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
   [/No space left on device|Disk quota exceeded/i, 'disk_full'],
   [/Remote branch .* not found in upstream/i, 'branch_not_found'],
@@ -16,14 +13,14 @@ const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
   ],
 ];
 
-/** Lines that say what git is about to do, and what the server wants people to read. */
+/** Progress lines, and lines that the server sends for people to read. */
 const CHATTER = /^(Cloning into |remote: |warning: redirecting |\s*$)/;
 const TOLD_LINES = 3;
 
-/** The code for what git said on stderr, and its last words that matter. */
+/** Returns the code for git's stderr, and the last relevant lines. */
 export function readFailure(stderr: string): { code: CloneFailureCode; words: string } {
   const lines = stderr.split('\n').filter((line) => !CHATTER.test(line));
-  // A server can say what it likes in its own lines; git's own are what counts.
+  // The server controls its own lines; only git's lines count.
   const own = lines.join('\n');
   const code = MEANINGS.find(([pattern]) => pattern.test(own))?.[1] ?? 'failed';
   return { code, words: lines.slice(-TOLD_LINES).join('; ') };

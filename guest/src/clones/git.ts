@@ -1,6 +1,6 @@
-// How git is run for a clone: as the tenant's user, in a process group of its own that ends with
-// this daemon, with no settings but these, and so that it asks nobody, runs no hook and goes into
-// no submodule. Knows nothing of what becomes of the clone.
+// Runs git for a clone: as the tenant's user, in a process group that exits with this daemon, with
+// only the settings below. Git never prompts, runs no hooks and fetches no submodules. Knows
+// nothing of the clone's folders.
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,20 +10,17 @@ import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import { Tail } from '../commands/tail.ts';
 
-/** What git says at its end is a few lines; a server that says more is cut. */
+/** Limit on git's output that is kept; a few lines are normal, a server may send more. */
 const WORDS_BYTES = 8_192;
-/**
- * How long what a killed program is in may take (an uninterruptible call), and how long its output
- * may stay open after its end.
- */
+/** Timeout for a killed program to exit (uninterruptible call), and then for its output. */
 const GONE_DEADLINE_MS = 5_000;
 const SIZE_EVERY_MS = 500;
-/** A transfer of fewer bytes a second, for so long, is at its end. */
+/** A transfer below this rate for this long is aborted. */
 const STALLED = { bytesPerSecond: 1, seconds: 120 };
 
 /**
- * With this daemon, however it ends, goes all that it has running: the kernel tells the leader of
- * the group (of a group, it would tell nobody else).
+ * Kills the process group when the daemon exits, however it exits: the kernel signals the leader
+ * only (parent-death signal), and the leader kills the group.
  */
 const LEADER = 'trap "kill -s KILL 0" TERM; "$@" & wait $!';
 
@@ -32,7 +29,7 @@ export interface ProgramOptions {
   folder: string;
   env: Readonly<Record<string, string>>;
   protection: OomProtection | undefined;
-  /** Aborted: the whole group is killed. */
+  /** Abort kills the process group. */
   signal: AbortSignal;
 }
 
@@ -42,8 +39,8 @@ export interface Ended {
 }
 
 /**
- * Runs a program to its end, and kills its group when the signal aborts; then it rejects with the
- * signal's reason, once nothing of the group runs.
+ * Runs a program until it exits. When the signal aborts, kills its process group and rejects with
+ * the signal's reason after the program has exited.
  */
 export async function runProgram(program: string, args: readonly string[], options: ProgramOptions): Promise<Ended> {
   const { signal } = options;
@@ -54,7 +51,7 @@ export async function runProgram(program: string, args: readonly string[], optio
   const ended = Promise.withResolvers<number | null>();
   child.once('error', ended.reject);
   child.once('exit', (code) => {
-    // What it said last is read before its end is told, unless somebody else holds its output open.
+    // Reads the remaining output before settling, unless another process holds it open.
     const told = (): void => ended.resolve(code);
     child.once('close', told);
     setTimeout(told, GONE_DEADLINE_MS).unref();
@@ -95,13 +92,10 @@ function start(
   }
 }
 
-/**
- * Git's settings for the clone, which are in its environment alone: nothing of them stays in the
- * repository.
- */
+/** Git's settings for the clone: environment variables, so that none stays in the repository. */
 export function environmentOf(clone: GuestClone, home: string, helper: string | null): Record<string, string> {
   const settings: [string, string][] = [
-    // An empty one drops those before it.
+    // An empty value drops the earlier helpers.
     ['credential.helper', ''],
     ...(helper === null ? [] : [['credential.helper', helper] as [string, string]]),
     ['credential.useHttpPath', 'true'],
@@ -134,10 +128,7 @@ export function argumentsOf({ url, branch }: GuestClone, into: string): string[]
   return ['clone', '--no-recurse-submodules', ...(branch === null ? [] : [`--branch=${branch}`]), '--', url, into];
 }
 
-/**
- * Looks again and again at what has been fetched into the repository, and calls back once when it
- * is more than that. Returns how to stop it.
- */
+/** Polls the size of the fetched packs; calls back once above the limit. Returns its stop. */
 export function watchSize(repository: string, maxBytes: number, tooLarge: () => void): () => void {
   const timer = setInterval(() => {
     if (fetchedBytes(repository) > maxBytes) {
@@ -149,8 +140,8 @@ export function watchSize(repository: string, maxBytes: number, tooLarge: () => 
 }
 
 /**
- * A clone keeps what it fetches in packs. What cannot be looked at is as good as nothing: it is the
- * tenant's own doing.
+ * Bytes in packs, which is where a clone stores what it fetches. An unreadable folder counts as 0:
+ * only the tenant can have caused that.
  */
 export function fetchedBytes(repository: string): number {
   const packs = join(repository, '.git', 'objects', 'pack');

@@ -1,9 +1,10 @@
-// Keeps the secret of one clone in a process of its own, which ends with the clone: the daemon
-// lives as long as the machine, and what it has read stays in its memory. Owns both sides: how the
-// daemon starts, tells and ends a keeper, and what the keeper does. The daemon passes on what it
-// cannot open.
+// Keeps the secret of one clone in a separate process that exits with the clone: the daemon lives
+// as long as the VM, and whatever it reads stays in its memory. Owns both sides: the keeper
+// process, and its start, protocol and end in the daemon. The daemon forwards the sealed secret and
+// cannot open it.
 //
-//   daemon: start ──key──> serve(sealed) ──ready──> end (also when the daemon is killed: the keeper's stdin ends)
+//   daemon: start ──key──> serve(sealed) ──ready──> end
+//   The keeper also exits when the daemon is killed: its stdin closes.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -12,13 +13,13 @@ import { newSecretKey, type SealedSecret } from './seal.ts';
 import { CloneCredentials } from './credentials.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 
-/** The argument that makes the daemon's program a keeper. */
+/** Argument that makes the daemon's program a keeper. */
 export const KEEPER_ARGUMENT = 'keep-clone-credentials';
-/** A keeper answers at once, on a machine that has a moment for it. */
+/** A keeper responds at once, unless the VM is starved of CPU. */
 const ANSWER_DEADLINE_MS = 30_000;
 const END_DEADLINE_MS = 5_000;
 
-/** What a keeper is to give out, to whom and where. */
+/** Secret to serve, and the target and socket folder to serve it for. */
 export interface Keeping {
   sealed: SealedSecret;
   url: string;
@@ -26,7 +27,7 @@ export interface Keeping {
   user: { uid: number; gid: number };
 }
 
-/** The program of a keeper. Resolves when its stdin has ended, and with it the clone. */
+/** Main function of a keeper. Resolves when its stdin closes, which ends the clone. */
 export async function keepSecret(): Promise<void> {
   const { key, open } = newSecretKey();
   process.stdout.write(`${key}\n`);
@@ -43,7 +44,7 @@ export async function keepSecret(): Promise<void> {
 }
 
 export class CloneKeeper {
-  /** What it opens is sealed to this. */
+  /** Public key to which secrets are sealed. */
   readonly key: string;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #answers: AsyncIterator<string>;
@@ -62,7 +63,7 @@ export class CloneKeeper {
     this.key = key;
   }
 
-  /** Resolves when there is one. `protection`: that of this process, which it does not inherit. */
+  /** Resolves when the keeper is ready. `protection`: OOM protection that it must not inherit. */
   static async start(protection?: OomProtection): Promise<CloneKeeper> {
     const [program = ''] = process.argv.slice(1);
     protection?.lift();
@@ -90,21 +91,21 @@ export class CloneKeeper {
     }
   }
 
-  /** Resolves when git can ask. Rejects when the secret was not sealed to {@link key}. */
+  /** Resolves when git can connect. Rejects when the secret was not sealed to {@link key}. */
   async serve(keeping: Keeping): Promise<void> {
     this.#folder = keeping.folder;
     this.#child.stdin.write(`${JSON.stringify(keeping)}\n`);
     await nextOf(this.#answers);
   }
 
-  /** Resolves when it is gone, and the secret with it. */
+  /** Resolves when the keeper has exited and the secret is gone. */
   async end(): Promise<void> {
     this.#child.stdin.end();
     const force = setTimeout(() => this.#child.kill('SIGKILL'), END_DEADLINE_MS);
     await this.#gone;
     clearTimeout(force);
     if (this.#folder !== undefined) {
-      // It does so itself, unless it was killed.
+      // The keeper removes the folder itself, unless it was killed.
       rmSync(this.#folder, { recursive: true, force: true });
     }
   }

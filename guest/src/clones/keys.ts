@@ -1,8 +1,8 @@
-// The key that the secret of the next clone is sealed to: given out on demand, with a keeper
-// (clone-keeper.ts) that waits for that clone and for no other.
+// Key to which the secret of the next clone is sealed. Issued on demand, together with a keeper
+// (keeper.ts) that waits for that clone alone.
 //
-//   (none) ──give──> waiting ──take──> (none), the keeper is the clone's
-//                       └── nobody came in time, forget ──> (none), the keeper is ended
+//   (none) ──give──> waiting ──take──> (none): the clone owns the keeper
+//                       └── timeout, forget ──> (none): the keeper is ended
 import { CloneKeeper } from './keeper.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 
@@ -17,13 +17,13 @@ export class CloneKeys {
   readonly #protection: OomProtection | undefined;
   #waiting: Waiting | undefined;
 
-  /** @param waitMs how long a key is good for after it was given out the last time */
+  /** @param waitMs lifetime of a key after it was last returned */
   constructor(waitMs: number, protection: OomProtection | undefined) {
     this.#waitMs = waitMs;
     this.#protection = protection;
   }
 
-  /** The same key until it is taken or forgotten. */
+  /** Returns the same key until it is taken or forgotten. */
   async give(): Promise<string> {
     const waiting = (this.#waiting ??= this.#start());
     const { key } = await waiting.starting;
@@ -33,10 +33,7 @@ export class CloneKeys {
     return key;
   }
 
-  /**
-   * The keeper with the key, which is the caller's to end. None: the daemon that gave out the key
-   * is no more, or another clone has used it.
-   */
+  /** Hands its keeper to the caller, to end. undefined: another daemon's key, or used already. */
   take(key: string): CloneKeeper | undefined {
     const waiting = this.#waiting;
     if (waiting?.keeper?.key !== key) return undefined;
@@ -45,7 +42,7 @@ export class CloneKeys {
     return waiting.keeper;
   }
 
-  /** Ends the keeper that waits, if there is one. */
+  /** Ends the waiting keeper, if any. */
   async forget(): Promise<void> {
     await this.#dismiss(this.#waiting);
   }

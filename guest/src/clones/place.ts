@@ -1,15 +1,14 @@
-// Moves a finished clone into place, entry by entry with git's own folder last, and remembers how
-// far that came: what is interrupted is gone on with, what is done is never done again. Which
-// folder is cloned into is decided by the caller. Follows whatever the tenant, who is root here,
-// may put in its way.
+// Moves a finished clone into place, entry by entry, `.git` last, and records the progress: an
+// interrupted move is continued, a finished one never repeated. The caller chooses the folder.
+// Follows links set by the tenant, who is root in the guest. Names are bytes: git's names need not
+// be UTF-8.
 //
-//   (nothing) ──all of it is there──> moving ──every entry in place──> done
-//                                        └── an entry cannot be moved ──> (nothing)
-// Names are the bytes that they are: git's need not be UTF-8.
+//   (nothing) ──fetched completely──> moving ──every entry in place──> done
+//                                       └── an entry cannot be moved ──> (nothing)
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** A name in the code folder that the clone has too. */
+/** A name of the clone already exists in the code folder. */
 export class NameTaken extends Error {
   override readonly name = 'NameTaken';
 
@@ -29,7 +28,7 @@ export class ClonePlace {
     this.#codeFolder = codeFolder;
   }
 
-  /** A state that cannot be read is none: the clone starts anew. */
+  /** An unreadable state counts as none: the clone starts anew. */
   read(): Place {
     try {
       const { state, folder } = JSON.parse(readFileSync(this.#stateFile, 'utf8')) as {
@@ -47,8 +46,9 @@ export class ClonePlace {
   }
 
   /**
-   * Moves what is in `work`, a folder below `folder` of the code folder, and removes it. Throws
-   * {@link NameTaken} before anything is moved, unless an entry of that name came in between.
+   * Moves the entries of `work`, a folder below `folder` of the code folder, and removes `work`.
+   * Throws {@link NameTaken} before moving anything, unless an entry of that name appears
+   * meanwhile.
    */
   take(folder: string): void {
     this.#refuseTaken(folder);
@@ -57,8 +57,8 @@ export class ClonePlace {
   }
 
   /**
-   * Moves what is left after an interruption. What cannot be moved is thrown, and the state is none
-   * then: the rest is for the caller to remove.
+   * Moves the remaining entries after an interruption. Throws when an entry cannot be moved; the
+   * state is then none, and the caller must remove the rest.
    */
   goOn(folder: string): void {
     try {
@@ -104,7 +104,7 @@ function entryOf(folder: string, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${folder}/`), name]);
 }
 
-/** Null when there is no such folder. */
+/** null: no such folder. */
 function entriesOf(folder: string): Buffer[] | null {
   try {
     return readdirSync(folder, { encoding: 'buffer' });

@@ -1,6 +1,6 @@
-// How the credentials of a clone pass through the guest daemon without its reading them: the host
-// seals them to a key that only the process has which keeps them for this one clone, and which ends
-// with it. Used by the host daemon too: imports Node's own modules alone.
+// Seals the credentials of a clone, so that they pass through the guest daemon unread. The host
+// seals them to a key held by the keeper process of this one clone alone. The host daemon imports
+// this file too: it may import only Node's modules.
 import {
   createCipheriv,
   createDecipheriv,
@@ -17,8 +17,8 @@ export interface CloneSecret {
 }
 
 /**
- * All base64. `key`: whose it is, as its keeper gave it; `sender`: the other half, made for this
- * box alone; `box`: what is sealed, with its tag at the end.
+ * All base64. `key`: the keeper's public key; `sender`: the sender's public key, for this box
+ * alone; `box`: ciphertext followed by its tag.
  */
 export interface SealedSecret {
   key: string;
@@ -28,10 +28,10 @@ export interface SealedSecret {
 
 const CIPHER = 'aes-256-gcm';
 const TAG_BYTES = 16;
-/** A key is used for one box, so its counter may begin where it likes. */
+/** A key seals a single box, so a constant nonce is safe. */
 const NONCE = Buffer.alloc(12);
 
-/** Throws for a key that is none. */
+/** Throws for an invalid key. */
 export function sealSecret(key: string, { username, token }: CloneSecret): SealedSecret {
   const { publicKey, privateKey } = generateKeyPairSync('x25519');
   const sender = textOf(publicKey);
@@ -44,7 +44,7 @@ export function sealSecret(key: string, { username, token }: CloneSecret): Seale
   return { key, sender, box: sealed.toString('base64') };
 }
 
-/** A new key, and how to open what is sealed to it. Opening throws for whatever was not. */
+/** Returns a new key and a function that opens secrets sealed to it; throws for others. */
 export function newSecretKey(): { key: string; open: (sealed: SealedSecret) => CloneSecret } {
   const { publicKey, privateKey } = generateKeyPairSync('x25519');
   const key = textOf(publicKey);

@@ -1,6 +1,6 @@
-// One command without a terminal that a caller is connected to: its three pipes, signals, and its
-// end. As with exec the end is the shell's, never that of the pipes; without its caller it is ended
-// with all of its session.
+// A command without a terminal, connected to a caller: three pipes, signals and an exit code. As
+// with exec, the shell's exit counts, not the end of the pipes. When the caller disconnects, the
+// whole POSIX session is ended.
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
@@ -20,15 +20,13 @@ export interface CommandPipes {
 export class AttachedCommand implements Program {
   readonly input: Socket;
   readonly ended: Promise<TerminalExit>;
-  /** Resolves when nothing is left of it that has to be ended. */
+  /** Resolves when no process remains to be ended. */
   readonly gone: Promise<void>;
   readonly #leader: number;
   readonly #outputs: readonly OutputPipe[];
   readonly #sessions: Sessions;
   readonly #gone = Promise.withResolvers<void>();
-  /**
-   * Nobody takes anything yet: the first of each output is kept, and the rest is left in its pipe.
-   */
+  /** Before {@link outputTo}: the first chunk of each output; the rest stays in its pipe. */
   #early: Uint8Array[] = [];
   #take: TakeFrames = (frames) => {
     this.#early.push(frames);
@@ -37,10 +35,7 @@ export class AttachedCommand implements Program {
   #running = true;
   #hungUp = false;
 
-  /**
-   * The child leads a session of its own and was started just now: nothing came out of its pipes
-   * yet.
-   */
+  /** The child leads a POSIX session and has just been started: its pipes are still empty. */
   constructor(child: ChildProcess, { stdin, stdout, stderr }: CommandPipes, sessions: Sessions) {
     this.#leader = child.pid as number;
     this.#sessions = sessions;
@@ -64,7 +59,7 @@ export class AttachedCommand implements Program {
     this.#take = take;
     const early = this.#early;
     this.#early = [];
-    // Each of them held its output back.
+    // Each early chunk paused its output.
     if (early.map((frames) => take(frames)).every(Boolean)) this.goOn();
   }
 
@@ -76,7 +71,7 @@ export class AttachedCommand implements Program {
     if ('end' in order) {
       this.input.end();
     } else if ('signal' in order) {
-      // Once the shell was waited for, the id of its group may be another's.
+      // After the shell has been reaped, the group id may belong to another process.
       if (this.#running) signalGroup(this.#leader, order.signal);
     } else {
       return false;
@@ -88,7 +83,7 @@ export class AttachedCommand implements Program {
     this.#end();
   }
 
-  /** Ends it at once. */
+  /** Kills the command at once. */
   kill(): void {
     this.#end(0);
   }
@@ -97,7 +92,7 @@ export class AttachedCommand implements Program {
     if (!this.#running && !this.#hungUp) return;
 
     this.#hungUp = true;
-    // What nobody will see must not hold it back.
+    // Discard the output, so that a missing reader does not block the command.
     this.#outputs.forEach((output) => output.discard());
     this.input.destroy();
     void this.#sessions.end(this.#leader, graceMs).then(() => this.#gone.resolve());

@@ -1,6 +1,6 @@
-// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in a
-// session and process group of its own; for an answer, or with pipes to a caller. Owns how many run
-// at once and how many outputs are still held by what they left running.
+// Starts the tenant's commands: `/bin/sh -c` in the code folder as the tenant's user, each in its
+// own POSIX session and process group; either for a response, or with pipes to a caller. Limits the
+// running commands, and the outputs still held open by their background processes.
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,10 +16,10 @@ import type { PipeStore } from './pipes.ts';
 import type { Sessions } from './sessions.ts';
 import { StartingPipes } from './starting-pipes.ts';
 
-/** Longest string that Linux takes as one argument (MAX_ARG_STRLEN), with its end mark. */
+/** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
 const MAX_ARGUMENT_BYTES = 131_072;
 
-/** What a command finds in its environment. */
+/** Environment variables of a command. */
 export function environmentOf(user: GuestUser, folder: string, terminal: string): Record<string, string> {
   return {
     HOME: user.home,
@@ -33,7 +33,7 @@ export function environmentOf(user: GuestUser, folder: string, terminal: string)
   };
 }
 
-/** A command that was not started. `status` is the HTTP status for it. */
+/** The command was not started. `status`: HTTP status. */
 export class CommandRefused extends Error {
   override readonly name = 'CommandRefused';
   readonly status: 400 | 429 | 500;
@@ -44,7 +44,7 @@ export class CommandRefused extends Error {
   }
 }
 
-/** What the pipes of commands are taken from. */
+/** Sources of the pipes of commands. */
 export interface CommandStores {
   inputs: InputPipes;
   outputs: PipeStore;
@@ -62,7 +62,7 @@ export class Commands {
   #starting = 0;
   #scripts = 0;
 
-  /** `protection`: that of this process, which commands do not inherit. */
+  /** `protection`: OOM protection of this process, which commands do not inherit. */
   constructor(config: GuestConfig, stores: CommandStores, sessions: Sessions, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
@@ -75,17 +75,14 @@ export class Commands {
     this.#options = {
       cwd: config.codeFolder,
       env: environmentOf(user, config.codeFolder, 'dumb'),
-      // A session of its own, and with it a process group whose id is the shell's pid.
+      // A new POSIX session, and with it a process group whose id is the shell's pid.
       detached: true,
-      // Setting them also empties the supplementary groups.
+      // Setting uid and gid also drops the supplementary groups.
       ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
     };
   }
 
-  /**
-   * Starts a command. Rejects with {@link CommandRefused}, or with the signal's reason; nothing
-   * runs then.
-   */
+  /** Rejects with {@link CommandRefused}, or with the signal's reason; nothing runs then. */
   start({ command, timeoutSeconds }: GuestExecRequest, signal: AbortSignal): Promise<RunningCommand> {
     return this.#begin(command, async (pipes) => {
       const stdout = await opened(pipes.output());
@@ -98,7 +95,7 @@ export class Commands {
     });
   }
 
-  /** Starts a command that its caller is connected to. Rejects as {@link start} does. */
+  /** Starts a command for a connected caller. Rejects as {@link start} does. */
   attach(command: string, signal: AbortSignal): Promise<AttachedCommand> {
     return this.#begin(command, async (pipes) => {
       const stdin = await opened(pipes.input());
@@ -112,7 +109,7 @@ export class Commands {
     });
   }
 
-  /** Ends every command under way. */
+  /** Kills every running command. */
   killAll(): void {
     for (const command of this.#running) command.kill();
   }
@@ -183,7 +180,7 @@ export class Commands {
     return child;
   }
 
-  /** A command that is too long for an argument is read by the shell from a file without a name. */
+  /** Writes a command too long for an argument to an unnamed file, which the shell reads. */
   #scriptFile(command: string): number {
     const path = join(this.#scriptFolder, String(this.#scripts++));
     const { uid, gid } = this.#config.user;

@@ -1,23 +1,23 @@
-// Pipes for the input of commands, without a name and both ends open, made ahead of time. A FIFO
-// will not do: who opens that again as /dev/stdin once all was written waits for a writer for ever;
-// and what Node makes are sockets, which cannot be opened again at all. Perl (make-pipes.pl) makes
-// them, for Node cannot, and this process opens them from there.
+// Unnamed pipes for the input of commands, made ahead of time, both ends open. A FIFO does not
+// work: a program that reopens it as /dev/stdin after everything was written waits for a writer for
+// ever. Node's own pipes are sockets, which cannot be reopened at all. make-pipes.pl makes the
+// pipes, because Node cannot, and this process opens them through /proc.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, constants, fchownSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 
-/** Each is two open files. */
+/** Each pipe is two open files. */
 const FULL = 64;
 const LOW = 32;
 const MAKE_DEADLINE_MS = 20_000;
 
-/** Ends of one pipe, both open. Who takes it closes both. Each blocks. */
+/** Both ends of a pipe, open and blocking. The taker closes both. */
 export interface InputPipe {
   readFd: number;
   writeFd: number;
 }
 
-/** A store of pipes that belong to one user: who owns a pipe may open it again as /dev/stdin. */
+/** Store of pipes owned by one user: the owner of a pipe may reopen it as /dev/stdin. */
 export class InputPipes {
   readonly #owner: { uid: number; gid: number };
   readonly #program: string;
@@ -35,9 +35,7 @@ export class InputPipes {
     while (this.#pipes.length < FULL) await this.#fill();
   }
 
-  /**
-   * Takes one pipe; waits for more to be made when there is none. Rejects when none can be made.
-   */
+  /** Takes one pipe; waits for a refill when the store is empty. Rejects when none can be made. */
   async take(): Promise<InputPipe> {
     for (;;) {
       const pipe = this.#pipes.pop();
@@ -47,7 +45,7 @@ export class InputPipes {
           await filled;
           continue;
         }
-        // Who finds the store empty tries again and gets the error; this taker has its pipe.
+        // This caller has its pipe. A caller that finds the store empty retries and gets the error.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (pipe !== undefined) return pipe;
@@ -85,7 +83,7 @@ export class InputPipes {
   }
 }
 
-/** The lines that the maker says; it waits then. */
+/** Output lines of make-pipes.pl, which then waits. */
 async function saidBy(maker: ChildProcess & { stdin: Writable; stdout: Readable }): Promise<string[]> {
   const failed = new Promise<never>((_resolve, reject) => {
     maker.once('error', reject);

@@ -1,24 +1,17 @@
-// The reading end of one output of a command: hands on what comes for as long as somebody wants it,
-// and throws the rest away, so that what a command left running in the background never blocks on a
-// full pipe. Must not know what becomes of the bytes.
+// Reading end of a command's output. Passes bytes on while there is a taker and discards the rest,
+// so that background processes never block on a full pipe. Must not know the use of the bytes.
 import { closeSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/**
- * A pipe holds 1 MiB at most, unless root made it larger: what a shell wrote before its end is
- * within that.
- */
+/** A pipe holds at most 1 MiB, unless root enlarged it: all that a shell wrote before its exit. */
 const DRAIN_BYTES = 1_048_576;
 
-/** Longest that is handed on at once. */
+/** Longest chunk passed on. */
 export const OUTPUT_CHUNK_BYTES = 65_535;
-/** Every read lands here first: all of them happen in one thread, and none keeps a reference. */
+/** Shared read buffer: all reads run on one thread, and no reader keeps a reference. */
 const landing = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
-/**
- * Takes bytes, which are another's afterwards: who keeps them copies them. False: no more until
- * {@link OutputPipe.goOn}.
- */
+/** false: pause until {@link OutputPipe.goOn}. The buffer is reused: copy bytes to keep them. */
 export type TakeBytes = (bytes: Buffer) => boolean;
 
 export class OutputPipe {
@@ -27,8 +20,8 @@ export class OutputPipe {
   #take: TakeBytes = () => true;
 
   /**
-   * Owns `readFd` from now on, a pipe that does not block; when this throws the pipe is closed.
-   * What comes before {@link handTo} is thrown away.
+   * Takes ownership of `readFd`, a non-blocking pipe; closes it when this throws. Discards
+   * everything that arrives before {@link handTo}.
    */
   constructor(readFd: number) {
     this.#readFd = readFd;
@@ -47,37 +40,34 @@ export class OutputPipe {
     this.#socket.on('error', (error) => console.error('reading the output of a command failed:', error));
   }
 
-  /** Whether nobody can write to it any more. */
+  /** True when no writer is left. */
   get ended(): boolean {
     return this.#socket.destroyed;
   }
 
-  /** What comes from now on goes there. */
+  /** Passes later bytes to `take`. */
   handTo(take: TakeBytes): void {
     this.#take = take;
   }
 
-  /** More is taken again. */
+  /** Resumes passing bytes. */
   goOn(): void {
     this.#socket.resume();
   }
 
-  /**
-   * Hands on what is in the pipe at this moment, whether it is wanted or not; whatever comes later
-   * is thrown away.
-   */
+  /** Passes on the bytes now in the pipe, even while paused, and discards everything after them. */
   finish(): void {
     this.#drain();
     this.discard();
   }
 
-  /** From now on whatever comes is thrown away. */
+  /** Discards everything from now on. */
   discard(): void {
     this.#take = () => true;
     this.goOn();
   }
 
-  /** Resolves, through the callback, when nobody can write to it any more. */
+  /** Calls the listener when no writer is left. */
   onEnded(listener: () => void): void {
     if (this.ended) listener();
     else this.#socket.once('close', listener);
@@ -90,7 +80,7 @@ export class OutputPipe {
 
   #drain(): void {
     let left = DRAIN_BYTES;
-    // A destroyed socket has closed its descriptor, whose number may be another file's by now.
+    // A destroyed socket has closed its descriptor, whose number may already be reused.
     while (left > 0 && !this.#socket.destroyed) {
       const length = readNow(this.#readFd);
       if (length === 0) return;
@@ -101,7 +91,7 @@ export class OutputPipe {
   }
 }
 
-/** Bytes read, 0 when there is nothing now or nobody left who could write. */
+/** Bytes read; 0: the pipe is empty, or no writer is left. */
 function readNow(fd: number): number {
   try {
     return readSync(fd, landing);

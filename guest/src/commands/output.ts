@@ -1,4 +1,4 @@
-// One output of a command whose answer has its tail: keeps that until the command has ended.
+// Keeps the tail of a command's output for its response.
 import type { OutputPipe } from './output-pipe.ts';
 import { Tail } from './tail.ts';
 
@@ -18,10 +18,7 @@ export class Output {
     return this.#tail.truncated;
   }
 
-  /**
-   * Takes what is in the pipe at this moment and gives back the tail; whatever comes later is
-   * thrown away.
-   */
+  /** Reads the bytes now in the pipe and returns the tail; later bytes are discarded. */
   finish(): string {
     this.#pipe.finish();
     return this.#tail.text();

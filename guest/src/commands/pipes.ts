@@ -1,24 +1,24 @@
 // Real pipes for the output of commands. The pipes of Node's spawn are sockets, which `echo x >
-// /dev/stderr` cannot open (ENXIO), so each output gets a FIFO of its own, made ahead of time many
-// at once, unlinked when it is taken and never used again.
+// /dev/stderr` cannot open (ENXIO). Each output gets a FIFO instead, made ahead of time in batches,
+// unlinked when taken and never reused.
 import { spawn } from 'node:child_process';
 import { chownSync, closeSync, constants, mkdirSync, openSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FULL = 256;
-/** Enough for the outputs of 64 commands that arrive at once. */
+/** Enough for the outputs of 64 simultaneous commands. */
 const LOW = 128;
 const MKFIFO_DEADLINE_MS = 20_000;
 
-/** Ends of one pipe, both open. Who takes it closes both. */
+/** Both ends of a pipe, open. The taker closes both. */
 export interface Pipe {
-  /** Does not block. */
+  /** Non-blocking. */
   readFd: number;
-  /** Blocks, as programs expect of their output. */
+  /** Blocking, as programs expect of their output. */
   writeFd: number;
 }
 
-/** A store of pipes that belong to one user: who owns a FIFO may open it again as /dev/stdout. */
+/** Store of pipes owned by one user: the owner of a FIFO may reopen it as /dev/stdout. */
 export class PipeStore {
   readonly #folder: string;
   readonly #owner: { uid: number; gid: number };
@@ -26,7 +26,7 @@ export class PipeStore {
   #next = 0;
   #refill: Promise<void> | undefined;
 
-  /** `folder` is made anew, closed to everybody else. */
+  /** Recreates `folder`, accessible to this user alone. */
   constructor(folder: string, owner: { uid: number; gid: number }) {
     this.#folder = folder;
     this.#owner = owner;
@@ -39,9 +39,7 @@ export class PipeStore {
     while (this.#names.length < FULL) await this.#fill();
   }
 
-  /**
-   * Takes one pipe; waits for more to be made when there is none. Rejects when none can be made.
-   */
+  /** Takes one pipe; waits for a refill when the store is empty. Rejects when none can be made. */
   async take(): Promise<Pipe> {
     for (;;) {
       const name = this.#names.pop();
@@ -51,7 +49,7 @@ export class PipeStore {
           await filled;
           continue;
         }
-        // Who finds the store empty tries again and gets the error; this taker has its pipe.
+        // This caller has its pipe. A caller that finds the store empty retries and gets the error.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (name !== undefined) return this.#open(name);
@@ -62,7 +60,7 @@ export class PipeStore {
     const path = join(this.#folder, name);
     const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      // There is a reader, so this does not wait for one.
+      // Does not block: a reader is open.
       return { readFd, writeFd: openSync(path, constants.O_WRONLY) };
     } catch (error) {
       closeSync(readFd);

@@ -1,19 +1,15 @@
-// One command that runs: its output, its time and its end. The answer waits for the shell, never
-// for the pipes.
+// A running command: output, timeout, exit. The response waits for the shell, not the pipes.
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import type { Output } from './output.ts';
 
 const TIMED_OUT_EXIT_CODE = 124;
-/**
- * How long a killed shell may take to be gone (it may be inside an uninterruptible call) before the
- * answer is given without it.
- */
+/** Timeout for a killed shell to exit (uninterruptible call); then the response is sent anyway. */
 const GONE_DEADLINE_MS = 5_000;
 
 export class RunningCommand {
-  /** Settles when the shell has ended, or did not end within 5 s of being killed. Never rejects. */
+  /** Settles when the shell has exited, or 5 s after it was killed. Never rejects. */
   readonly result: Promise<GuestExecResult>;
   readonly stdout: Output;
   readonly stderr: Output;
@@ -24,7 +20,7 @@ export class RunningCommand {
   #timedOut = false;
   #ended = false;
 
-  /** `child` has a process group of its own. */
+  /** `child` leads a process group. */
   constructor(child: ChildProcess, stdout: Output, stderr: Output, timeoutSeconds: number) {
     this.#child = child;
     this.stdout = stdout;
@@ -39,10 +35,7 @@ export class RunningCommand {
     child.once('exit', (code, signal) => this.#end(code, signal));
   }
 
-  /**
-   * Ends the whole process group; no effect once the shell has ended: what it left running goes on,
-   * and its group's id may be another's.
-   */
+  /** Kills the process group. No effect after the shell's exit: the group id may be reused. */
   kill(): void {
     if (this.#ended || this.#goneTimer !== undefined) return;
 
@@ -56,7 +49,7 @@ export class RunningCommand {
     this.#ended = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#goneTimer);
-    // A shell that ended by itself just as its time was over did not time out.
+    // A shell that exited just as its timeout expired has not timed out.
     const timedOut = this.#timedOut && signal === 'SIGKILL';
     const stdout = this.stdout.finish();
     const stderr = this.stderr.finish();
@@ -70,17 +63,14 @@ export class RunningCommand {
   }
 }
 
-/**
- * Kills every process of the group whose leader was not waited for yet, so that the id is still the
- * group's.
- */
+/** Kills a group whose leader has not been reaped, so that the id cannot be reused. */
 export function killGroup(leader: number | undefined): void {
   if (leader !== undefined) signalGroup(leader, 'SIGKILL');
 }
 
-/** Sends a signal to every process of the group, as far as there is one. */
+/** Signals every process of the group, if it still exists. */
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
-  // 0 and -1 are not groups to the kernel but nearly everybody.
+  // To kill(2), 0 and -1 are not groups but almost every process.
   if (group <= 1) throw new Error(`${group} is no process group of a command`);
 
   try {

@@ -1,15 +1,12 @@
-// Ends sessions of processes whole: SIGHUP to every process group, and SIGKILL to those that are
-// there some time later. For commands whose caller is gone. Who has left the session (setsid) is
-// not of it any more, as with any daemon.
+// Ends whole POSIX sessions: SIGHUP to every process group, later SIGKILL to the remaining ones.
+// For commands whose caller has disconnected. A process that called setsid has left the session,
+// like any daemon.
 import { readdirSync, readFileSync } from 'node:fs';
 import { signalGroup } from './running.ts';
 
-/** What a program may take to tidy up after SIGHUP. */
+/** Time for programs to clean up after SIGHUP. */
 const GRACE_MS = 2_000;
-/**
- * How long a killed process may take to be gone (it may be inside an uninterruptible call) before
- * it is waited for no more.
- */
+/** Timeout for a killed process to exit (uninterruptible system call). */
 const GONE_DEADLINE_MS = 5_000;
 const LOOK_EVERY_MS = 50;
 
@@ -23,8 +20,8 @@ export class Sessions {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * Ends the session of this leader, which is running or was until just now. Resolves when no
-   * process of it runs any more, or some will not be gone although they were killed. Never rejects.
+   * Ends the session of this leader, which is running or has just exited. Resolves when no process
+   * of the session runs, or when killed processes do not exit in time. Never rejects.
    */
   end(leader: number, graceMs: number = GRACE_MS): Promise<void> {
     const killAtMs = performance.now() + graceMs;
@@ -35,7 +32,7 @@ export class Sessions {
       this.#ending.set(leader, { killAtMs, gone: Promise.withResolvers<void>() });
       for (const group of groupsOf(new Set([leader])).get(leader) ?? []) {
         signalGroup(group, graceMs > 0 ? 'SIGHUP' : 'SIGKILL');
-        // One that is stopped is to hear of it.
+        // A stopped process handles SIGHUP only after SIGCONT.
         signalGroup(group, 'SIGCONT');
       }
     }
@@ -54,7 +51,7 @@ export class Sessions {
         this.#ending.delete(leader);
         gone.resolve();
       } else if (nowMs >= killAtMs) {
-        // Again and again: what a process began to start as it was killed is of its group too.
+        // Repeated: a process may fork while it is being killed.
         left.forEach((group) => signalGroup(group, 'SIGKILL'));
       }
     }
@@ -65,10 +62,7 @@ export class Sessions {
   }
 }
 
-/**
- * The process groups of each of the sessions in which something runs. A zombie does not: it waits
- * for its parent, however long.
- */
+/** Running process groups per session. Zombies do not count: they wait for their parent. */
 function groupsOf(sessions: ReadonlySet<number>): Map<number, Set<number>> {
   const groups = new Map<number, Set<number>>();
   for (const name of readdirSync('/proc')) {
@@ -83,11 +77,11 @@ function groupsOf(sessions: ReadonlySet<number>): Map<number, Set<number>> {
   return groups;
 }
 
-/** State, parent, process group and session of a process; nothing when it is gone. */
+/** State, parent, process group and session of a process; empty when it is gone. */
 export function statOf(pid: number | string): string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // What stands in the parentheses is the program's own name, and may be anything.
+    // The name in parentheses is chosen by the program and may contain anything.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ', 4);
   } catch {
     return [];

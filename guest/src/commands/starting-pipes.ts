@@ -1,5 +1,5 @@
-// The pipes of a command that is about to start: the ends that become its own, and those that the
-// daemon keeps. Owns their descriptors until the start has succeeded.
+// Pipes of a command that is being started: the ends for the command, and the ends for the daemon.
+// Owns their descriptors until the start has succeeded.
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { InputPipes } from './input-pipes.ts';
@@ -7,7 +7,7 @@ import { OutputPipe } from './output-pipe.ts';
 import type { PipeStore } from './pipes.ts';
 
 export class StartingPipes {
-  /** The command's ends, in the order in which they were asked for. */
+  /** The command's ends, in the order of the calls. */
   readonly childFds: number[] = [];
   readonly #inputs: InputPipes;
   readonly #outputs: PipeStore;
@@ -18,7 +18,7 @@ export class StartingPipes {
     this.#outputs = outputs;
   }
 
-  /** What the command writes to. */
+  /** Pipe that the command writes to. */
   async output(): Promise<OutputPipe> {
     const { readFd, writeFd } = await this.#outputs.take();
     this.childFds.push(writeFd);
@@ -27,13 +27,13 @@ export class StartingPipes {
     return output;
   }
 
-  /** What the command reads. */
+  /** Pipe that the command reads. */
   async input(): Promise<Socket> {
     const { readFd, writeFd } = await this.#inputs.take();
     this.childFds.push(readFd);
     try {
       const input = new Socket({ fd: writeFd, readable: false, writable: true });
-      // EPIPE: nobody reads it any more.
+      // EPIPE: no reader is left.
       input.on('error', () => undefined);
       this.#kept.push(() => void input.destroy());
       return input;
@@ -43,12 +43,12 @@ export class StartingPipes {
     }
   }
 
-  /** From here on only the command and what it starts have its ends. */
+  /** From now on only the command and its children hold its ends. */
   closeChildEnds(): void {
     this.childFds.splice(0).forEach((fd) => closeSync(fd));
   }
 
-  /** The command was not started. */
+  /** Closes the daemon's ends when the command was not started. */
   closeKept(): void {
     this.#kept.forEach((close) => close());
   }

@@ -1,16 +1,12 @@
-// The last bytes of a stream, in bounded memory, read back as text that never begins with half a
-// character.
+// The last bytes of a stream, in bounded memory, as text without a partial first character.
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 
 const FIRST_BYTES = 4_096;
 
-/** Keeps the last `keptBytes` bytes of what is pushed. */
+/** Keeps the last `keptBytes` bytes pushed. */
 export class Tail {
   readonly #keptBytes: number;
-  /**
-   * Grows to twice what is kept; when that is full its second half moves to the front, so a byte is
-   * moved once at most.
-   */
+  /** Grows to twice `keptBytes`, then its second half moves to the front: one move per byte. */
   #buffer = Buffer.alloc(0);
   #used = 0;
   #truncated = false;
@@ -19,7 +15,7 @@ export class Tail {
     this.#keptBytes = keptBytes;
   }
 
-  /** Whether anything was dropped from the front. */
+  /** True if bytes were dropped from the front. */
   get truncated(): boolean {
     return this.#truncated || this.#used > this.#keptBytes;
   }
@@ -36,15 +32,12 @@ export class Tail {
     this.#used += added.length;
   }
 
-  /**
-   * What was kept, as text: bytes that are no UTF-8 become U+FFFD. After a cut, the rest of the
-   * character that was cut in two is left out.
-   */
+  /** As text; invalid UTF-8 becomes U+FFFD. A partial character at the front is dropped. */
   text(): string {
     let start = Math.max(0, this.#used - this.#keptBytes);
     if (this.truncated) {
-      // A UTF-8 character is at most four bytes, so at most three continuation bytes (10xxxxxx)
-      // belong to one that began before the cut.
+      // A UTF-8 character has at most four bytes, so at most three continuation bytes (10xxxxxx)
+      // can belong to a character before the cut.
       const limit = Math.min(start + 3, this.#used);
       while (start < limit && ((this.#buffer[start] ?? 0) & 0xc0) === 0x80) start += 1;
     }

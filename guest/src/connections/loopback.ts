@@ -1,27 +1,23 @@
-// Connections to the programs of this machine that listen on its loopback alone, as development
-// servers do. Knows no HTTP.
+// Connections to programs that listen on the guest's loopback only, as development servers do.
 import { connect, type Socket } from 'node:net';
 
-/** In this order: most programs that listen on `localhost` take the first that it resolves to. */
+/** Order of attempts: most programs that listen on `localhost` use its first address. */
 const ADDRESSES = ['127.0.0.1', '::1'];
 
-/** A program that listens but takes no connection has this long. */
+/** Timeout for a program that listens but does not accept. */
 const CONNECT_MS = 10_000;
 
-/** Nothing listens on the port. */
+/** No program listens on the port. */
 export class NothingListens extends Error {
   override readonly name = 'NothingListens';
 }
 
-/** Whoever listens did not take the connection in time. */
+/** The listening program did not accept in time. */
 export class NotTaken extends Error {
   override readonly name = 'NotTaken';
 }
 
-/**
- * Resolves with a connection that can be half closed. Rejects with {@link NothingListens}, {@link
- * NotTaken} or the signal's reason.
- */
+/** Supports half-close. Rejects with {@link NothingListens}, {@link NotTaken} or the reason. */
 export async function connectLoopback(port: number, signal: AbortSignal): Promise<Socket> {
   for (const host of ADDRESSES) {
     const socket = await dial(host, port, signal);
@@ -30,7 +26,7 @@ export async function connectLoopback(port: number, signal: AbortSignal): Promis
   throw new NothingListens(`nothing listens on port ${port} of this machine's loopback`);
 }
 
-/** Null when nothing listens there. */
+/** null: no program listens on the address. */
 function dial(host: string, port: number, signal: AbortSignal): Promise<Socket | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | null>();
   signal.throwIfAborted();
@@ -46,7 +42,7 @@ function dial(host: string, port: number, signal: AbortSignal): Promise<Socket |
   signal.addEventListener('abort', onAbort, { once: true });
   socket.once('connect', () => settle(() => resolve(socket)));
   socket.once('error', (error: NodeJS.ErrnoException) => {
-    // Without IPv6 in the machine there is no such address.
+    // A guest without IPv6 has no such address.
     const nobody = error.code === 'ECONNREFUSED' || error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT';
     settle(() => (nobody ? resolve(null) : reject(error)));
   });

@@ -1,5 +1,5 @@
-// Keeps the helper process for file calls (program.pl) running, and opens connections to it,
-// one a call. It is started ahead of time, before the template's snapshot. Knows no call.
+// Keeps the helper process for file calls (program.pl) running, and opens one connection to it per
+// call. Started before the template's snapshot. Knows no calls.
 import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -16,10 +16,7 @@ export class FileAgent {
   readonly #protection: OomProtection | undefined;
   #listening: Promise<void> | undefined;
 
-  /**
-   * `program`: the text of program.pl. `protection`: OOM protection of the daemon, which the helper
-   * does not inherit.
-   */
+  /** `program`: the text of program.pl. `protection`: OOM protection, not inherited. */
   constructor(
     { runFolder, user }: Pick<GuestConfig, 'runFolder' | 'user'>,
     program: string,
@@ -30,9 +27,7 @@ export class FileAgent {
     this.#protection = protection;
   }
 
-  /**
-   * Starts it unless it runs, and resolves when it takes calls. Rejects when it ends before that.
-   */
+  /** Resolves when the helper accepts calls. Rejects when it exits before that. */
   start(): Promise<void> {
     if (this.#listening === undefined) {
       const listening = this.#spawn(() => this.#forget(listening));
@@ -42,7 +37,7 @@ export class FileAgent {
     return this.#listening;
   }
 
-  /** A connection for one call, the caller's to close. */
+  /** Opens a connection for one call; the caller closes it. */
   async connect(): Promise<Socket> {
     const listening = this.start();
     await listening;
@@ -51,7 +46,7 @@ export class FileAgent {
     } catch (error) {
       if (!NOBODY_LISTENS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
 
-      // It has ended; the news of that may be on its way still.
+      // The helper has exited; its exit event may not have arrived yet.
       this.#forget(listening);
       await this.start();
       return dial(this.#options.socket);
@@ -67,7 +62,7 @@ export class FileAgent {
     let child;
     try {
       child = spawn('perl', ['-e', this.#program, ...fileProgramArguments(this.#options)], {
-        // It ends when its stdin does, with this process at the latest.
+        // The helper exits when its stdin closes, at the latest with this process.
         stdio: ['pipe', 'pipe', 'inherit'],
         cwd: '/',
         env: { PATH: process.env['PATH'], LC_ALL: 'C' },

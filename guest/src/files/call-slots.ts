@@ -1,7 +1,6 @@
-// How many calls are worked on at once: the rest waits in line, and what comes when the line is
-// full is refused. Knows no call.
+// Limits concurrent calls: more calls wait in a queue, and are refused when it is full.
 
-/** The line is full. */
+/** The queue is full. */
 export class LineFull extends Error {
   override readonly name = 'LineFull';
 }
@@ -17,8 +16,8 @@ export class CallSlots {
   }
 
   /**
-   * Resolves when it is the caller's turn, with what gives the slot back. Rejects with {@link
-   * LineFull}, or with the signal's reason, which has to be an error; nothing is held then.
+   * Resolves when a slot is free, with the function that releases it. Rejects with {@link
+   * LineFull}, or with the signal's reason, which must be an Error; no slot is held then.
    */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -50,7 +49,7 @@ export class CallSlots {
     });
   }
 
-  /** To the next in line, who then holds it. */
+  /** Passes the slot to the next waiter. */
   #giveBack(): void {
     const next = this.#line.shift();
     if (next === undefined) this.#free += 1;

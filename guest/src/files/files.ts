@@ -1,6 +1,6 @@
-// File calls, as the tenant's user: reading, writing and listing through the helper process
-// (file-agent.ts), so that nothing here waits for a file system. Owns how many run at once, how
-// long one may take, and what a refusal is called.
+// File calls as the tenant's user: read, write and list through the helper process (agent.ts), so
+// that the daemon never waits for a file system. Owns the concurrency limit, the timeout of a call,
+// and the mapping of refusals.
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
@@ -18,10 +18,7 @@ import type { FileAgent } from './agent.ts';
 /** Longer than any first line of the helper. */
 const FIRST_LINE_BYTES = 64;
 
-/**
- * A file call that was refused. `status` is the HTTP status for it, `errno` the name of the
- * kernel's error where no code says it.
- */
+/** `status`: HTTP status; `errno`: the kernel's error name, when no code covers it. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused';
   readonly code: FileErrorCode;
@@ -38,9 +35,9 @@ export class FileRefused extends Error {
   }
 }
 
-/** An answer that is under way; who has it reads it to its end, or destroys it. */
+/** A response in progress; its holder reads it to its end or destroys it. */
 export interface FileContent {
-  /** How many bytes it has; undefined: that is not known yet. */
+  /** Length in bytes; undefined: not known yet. */
   bytes: number | undefined;
   stream: Readable;
 }
@@ -54,24 +51,22 @@ export class Files {
   }
 
   /**
-   * A regular file of at most 8 MiB, as it was when it was opened. Each call rejects with {@link
-   * FileRefused}; `gone` ends it.
+   * Opens a regular file of at most 8 MiB and returns its content as of then. Every call of this
+   * class rejects with {@link FileRefused}; aborting `gone` ends it.
    */
   async read(path: string, gone: AbortSignal): Promise<FileContent> {
     const { said, socket } = await this.#call(['read', path, FILE_READ_BYTES], gone);
     return { bytes: Number(said), stream: socket };
   }
 
-  /**
-   * The folder and those below it, `depth` levels in all; the format is in protocol/src/files.ts.
-   */
+  /** Lists the folder, `depth` levels deep; protocol/src/listing.ts defines the format. */
   async list(path: string, depth: number, gone: AbortSignal): Promise<FileContent> {
     const { entries, textBytes, seconds } = FILE_LIST;
     const { socket } = await this.#call(['list', path, depth, entries, textBytes, seconds], gone);
     return { bytes: undefined, stream: socket };
   }
 
-  /** Writes the file whole or not at all, once all of `content`, `bytes` long, has come. */
+  /** Writes the file whole or not at all, after all of `content`, `bytes` long, has arrived. */
   async write(path: string, bytes: number, content: Readable, gone: AbortSignal): Promise<void> {
     const { socket } = await this.#call(['write', path, bytes], gone, content);
     socket.destroy();
@@ -121,7 +116,7 @@ export class Files {
   }
 }
 
-/** What comes up to the first line feed; the rest stays in the socket, which is paused. */
+/** Reads up to the first line feed; the rest stays in the socket, which is paused. */
 function firstLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let held: Buffer = Buffer.alloc(0);
@@ -139,7 +134,7 @@ function firstLine(socket: Socket): Promise<string> {
       }
     };
     socket.on('data', onData);
-    // Stays: whoever reads the rest listens for the error itself.
+    // Stays attached: the reader of the rest adds its own error listener.
     socket.on('error', reject);
     socket.once('close', () => reject(new Error('the helper for file calls ended in the middle of a call')));
   });
@@ -161,7 +156,7 @@ const CODES: Readonly<Record<string, FileErrorCode>> = {
   EDQUOT: 'guest_disk_full',
 };
 
-/** `why` is a number of the kernel's errors or a word of the helper's. */
+/** `why`: an errno of the kernel, or a word of the helper. */
 function refusal(why: string): FileRefused {
   const name = Object.entries(constants.errno).find(([, number]) => String(number) === why)?.[0] ?? why;
   const code = CODES[name];

@@ -15,20 +15,16 @@ const CALL_NUMBERS: Readonly<
 };
 
 export interface FileProgramOptions {
-  /** Path of the socket that it listens on. */
+  /** Path of the listening socket. */
   socket: string;
   uid: number;
   gid: number;
-  /** A child that has not ended by then is ended by its own alarm. */
+  /** Alarm after which a child of the helper is killed. */
   seconds: number;
-  /**
-   * Flag of files without a name; another value than the kernel's makes every new content a file
-   * with a temporary name first.
-   */
+  /** Flag of unnamed files (O_TMPFILE). Other values make the helper use temporary names. */
   tmpfile?: number;
 }
 
-/** Arguments of program.pl. */
 export function fileProgramArguments({ socket, uid, gid, seconds, tmpfile }: FileProgramOptions): string[] {
   const numbers = CALL_NUMBERS[process.arch];
   if (numbers === undefined) throw new Error(`the numbers of the system calls on ${process.arch} are not known`);

@@ -1,7 +1,6 @@
-// Makes a restored machine its own: secret, clock, random numbers, names, ssh keys, size. Fails
-// closed: the new secret is in force first, and nothing runs under it before every part was applied
-// and read back. The daemon's own random generators were cloned with the template and are used for
-// nothing.
+// Gives a restored guest its identity: secret, clock, random numbers, names, SSH keys, size. Fails
+// closed: the new secret takes effect first, and no call runs under it until every part is applied
+// and read back. Never uses the daemon's random generators, which the template cloned.
 import {
   chmodSync,
   chownSync,
@@ -29,7 +28,7 @@ const SSH_FOLDER = '/etc/ssh';
 export class IdentityStep {
   readonly #config: GuestConfig;
   readonly #secret: Secret;
-  /** Absent when identities are only kept. */
+  /** Absent when identities are stored but not applied. */
   readonly #machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 
   constructor(
@@ -42,10 +41,7 @@ export class IdentityStep {
     this.#machine = machine;
   }
 
-  /**
-   * Applies an identity that was received at `receivedAt` (of `performance.now()`). Rejects with a
-   * message that names the part that failed.
-   */
+  /** `receivedAt`: of `performance.now()`. Rejects with a message that names the failed part. */
   async apply(identity: GuestIdentity, receivedAt: number, signal: AbortSignal): Promise<GuestIdentityResult> {
     await part('secret', () => this.#secret.begin(identity.secret));
     const result = await this.#applyAll(identity, receivedAt, signal);
@@ -53,7 +49,7 @@ export class IdentityStep {
     return result;
   }
 
-  /** Forgets that there was an identity: the machine is a template again. */
+  /** Forgets the identity: the guest is a template again. */
   forget(): void {
     this.#machine?.marker.remove();
     this.#secret.forget();
@@ -102,7 +98,7 @@ function setHostname(name: string): void {
   replaceFile('/etc/hosts', [...others, `127.0.1.1 ${name}`, ''].join('\n'), 0o644);
 }
 
-/** Takes away every ssh host key of the machine. */
+/** Removes every SSH host key of the guest. */
 export function removeHostKeys(): void {
   for (const name of readdirSync(SSH_FOLDER))
     if (/^ssh_host_.*_key(\.pub)?$/.test(name)) rmSync(`${SSH_FOLDER}/${name}`);
@@ -119,7 +115,7 @@ function setAuthorizedKeys(user: GuestUser, keys: readonly string[]): void {
   const folder = `${user.home}/.ssh`;
   const existing = lstatSync(folder, { throwIfNoEntry: false });
   if (existing !== undefined && !existing.isDirectory()) {
-    // Through a link, this root process would change some other folder.
+    // Following a link, this root process would change another folder.
     renameSync(folder, `${folder}.set-aside`);
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -128,10 +124,7 @@ function setAuthorizedKeys(user: GuestUser, keys: readonly string[]): void {
   replaceFile(`${folder}/authorized_keys`, keys.map(endLine).join(''), 0o600, user);
 }
 
-/**
- * Writes a file under another name and moves it into place: a link by that name is replaced, not
- * followed.
- */
+/** Writes a temporary file and renames it: a link of that name is replaced, not followed. */
 function replaceFile(path: string, content: string, mode: number, owner?: { uid: number; gid: number }): void {
   const fresh = `${path}.berth-new`;
   rmSync(fresh, { force: true });

@@ -1,6 +1,5 @@
-// A file on the machine's own disk that says: this disk has an identity. A daemon that finds it
-// after a boot must not rehearse another, which would take away the names and keys that the machine
-// has.
+// File on the guest's disk that marks the disk as having an identity. A daemon that finds it at
+// boot must not rehearse, which would replace the guest's names and keys.
 import { closeSync, fsync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -16,10 +15,9 @@ export class IdentityMarker {
   }
 
   /**
-   * Puts the marker there and has it written to the disk, and with it every file of the identity:
-   * flushing it writes the file system's journal, in which the replaced files come first. That is
-   * not waited for: it takes as long as the rest of an identity, and the journal is written after
-   * seconds anyhow.
+   * Creates the marker and flushes it to the disk, with every file of the identity: the flush
+   * writes the file system's journal, which holds the replaced files first. Does not wait: a flush
+   * takes as long as the rest of an identity, and the journal is written within seconds anyway.
    */
   put(): void {
     if (this.there) return;
@@ -32,7 +30,7 @@ export class IdentityMarker {
     });
   }
 
-  /** Back to a disk that is nobody's. */
+  /** Marks the disk as having no identity. */
   remove(): void {
     rmSync(this.#path, { force: true });
   }

@@ -1,24 +1,24 @@
-// The ssh server of the machine: off in the image, on from the moment somebody may sign in, and
-// after every boot of its disk from then on. It is a service of the machine's supervisor (runit),
-// which is told through the files that it has for that.
+// The guest's SSH server: off in the image, on once a user may sign in, and on after every later
+// boot. Controlled through the files of the supervisor (runit).
 import { closeSync, constants, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const SERVICE = '/etc/sv/ssh';
-/** With this file the supervisor leaves the service alone. */
+/** While this file exists, the supervisor does not start the service. */
 const DOWN = `${SERVICE}/down`;
-/** The supervisor reads single letters from it. */
+/** The supervisor reads single-letter commands from this FIFO. */
 const CONTROL = `${SERVICE}/supervise/control`;
 const PORT = 22;
-/** State of a listening socket in the kernel's table. */
+/** State LISTEN in /proc/net/tcp. */
 const LISTENING = '0A';
 const LOOK_EVERY_MS = 20;
-/** An emulated machine takes a second. */
+/** Start takes a second under emulation. */
 const START_DEADLINE_MS = 15_000;
 
 /**
- * Switches it on or off. Resolves once it listens, so that who was told that the machine is there
- * finds it; one that does not start in time is the log's: the machine is of use without it.
+ * Switches the server on or off. Resolves once it listens, so that a caller who learns that the
+ * guest is ready can connect. A server that does not start in time is only logged: the guest is
+ * usable without it.
  */
 export async function switchSshServer(on: boolean, signal: AbortSignal): Promise<void> {
   if (on === !existsSync(DOWN)) return;
@@ -51,7 +51,7 @@ function tell(letter: 'u' | 'd'): void {
   }
 }
 
-/** Asks the kernel and not the server, which would begin a session with who connects. */
+/** Reads the kernel's table: a connection would start an SSH handshake. */
 function listens(): boolean {
   const port = `:${PORT.toString(16).padStart(4, '0').toUpperCase()}`;
   return readFileSync('/proc/net/tcp', 'latin1')

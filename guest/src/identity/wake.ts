@@ -1,7 +1,6 @@
-// What a machine needs when it goes on after a sleep, or when its disk was booted: a fresh secret,
-// the time, fresh random numbers, no connection whose other end is long gone, and the size it shall
-// have. Names and keys stay. Fails closed as an identity does: the new secret is in force first,
-// and nothing runs under it before every part was applied and read back.
+// Prepares a guest that resumes or boots its disk: new secret, clock, random numbers and size;
+// stale connections are aborted. Names and keys stay. Fails closed like an identity: the new secret
+// takes effect first, and no call runs under it until every part is applied and read back.
 import type { GuestSizeResult, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { ClockStep } from '../machine/clock.ts';
 import type { IdentityMarker } from './marker.ts';
@@ -12,7 +11,7 @@ import { bringToSize } from '../machine/size.ts';
 
 export class WakeStep {
   readonly #secret: Secret;
-  /** Absent when wakes are only kept. */
+  /** Absent when wakes are stored but not applied. */
   readonly #machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 
   constructor(secret: Secret, machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined) {
@@ -21,8 +20,8 @@ export class WakeStep {
   }
 
   /**
-   * Applies a wake that was received at `receivedAt` (of `performance.now()`) on a connection that
-   * stays. Rejects with a message that names the part that failed.
+   * Applies a wake received at `receivedAt` (`performance.now()`) on a connection that stays open.
+   * Rejects with a message that names the failed part.
    */
   async apply(
     wake: GuestWake,

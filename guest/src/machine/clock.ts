@@ -1,18 +1,17 @@
-// The machine's clock and random numbers, set by what the host sends: a restored machine wakes in
-// the past, with numbers that it may have had before.
+// Sets the guest's clock and random numbers from the host's values: a restored guest has an old
+// clock, and random state that other guests share.
 import type { KernelCalls } from './kernel-calls.ts';
 
-/** How far the clock may be off after it was set. */
+/** Tolerated clock error after setting. */
 const TOLERANCE_MS = 2_000;
 
 export class ClockStep {
-  /** What the clock should say now. */
+  /** Time that the clock should show. */
   readonly now: () => number;
   readonly #entropy: string;
 
   /**
-   * `clockUnixMs` was the host's time when the request was received, at `receivedAt` of
-   * `performance.now()`.
+   * `clockUnixMs`: the host's time at the request's arrival, `receivedAt` (`performance.now()`).
    */
   constructor({ clockUnixMs, entropy }: { clockUnixMs: number; entropy: string }, receivedAt: number) {
     this.now = () => clockUnixMs + performance.now() - receivedAt;
@@ -23,7 +22,7 @@ export class ClockStep {
     await kernel.setClockAndReseed(this.now, Buffer.from(this.#entropy, 'base64'));
   }
 
-  /** The time as the machine has it. Throws when that is not what was set. */
+  /** Returns the guest's clock. Throws when it differs from the time set. */
   readBack(): number {
     const clockUnixMs = Date.now();
     const offMs = clockUnixMs - this.now();

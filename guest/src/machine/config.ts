@@ -1,6 +1,5 @@
-// The guest daemon's settings: the only reader of its environment. In a machine nothing is set and
-// the defaults are the machine's; tests and the fake driver run the same daemon as a local process
-// with other values.
+// Settings of the guest daemon; the only reader of its environment. In a VM no variable is set and
+// the defaults apply. Tests and the fake driver run it as a local process with other values.
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
 
 /** The account that commands run as. */
@@ -15,51 +14,34 @@ export interface GuestConfig {
   address: string;
   /** 0: any free port. */
   port: number;
-  /** Where the port that was taken is written, for who started the daemon with port 0. */
+  /** File that receives the chosen port, for a start with port 0. */
   portFile: string | undefined;
-  /** Folder that commands start in. */
+  /** Working directory of commands. */
   codeFolder: string;
-  /** Folder of the daemon alone, on a tmpfs: secret and pipes. */
+  /** The daemon's private folder for secret and pipes, on a tmpfs. */
   runFolder: string;
-  /** File on the disk that marks a machine that has its identity. */
+  /** File on the disk that marks a guest with an identity. */
   identityMarkerFile: string;
-  /**
-   * Folder for the credential socket of a clone, made when there is one: on a tmpfs, its way open
-   * to the tenant's user.
-   */
+  /** Folder on a tmpfs for a clone's credential socket; the tenant's user can traverse its path. */
   cloneFolder: string;
-  /**
-   * File on the disk that says how far the clone has come, when it is being moved into place or is
-   * done.
-   */
+  /** File on the disk that records the state of the clone: being moved into place, or done. */
   cloneStateFile: string;
-  /**
-   * How long a clone goes on without callers: a host daemon that is started again is back by then,
-   * and asks again.
-   */
+  /** Lifetime of a clone without callers: a restarted host daemon calls again within it. */
   cloneOrphanMs: number;
   user: GuestUser;
-  /**
-   * Whether an identity is applied to the machine (clock, hostname, keys, disk ...) or only kept: a
-   * local process must not touch its machine.
-   */
+  /** false: identities (clock, hostname, ...) are only stored, so that a host is not changed. */
   appliesIdentity: boolean;
-  /** Commands under way at once. */
+  /** Limit on running commands. */
   maxRunning: number;
-  /** Terminals open at once. */
+  /** Limit on open terminals. */
   maxTerminals: number;
-  /**
-   * Outputs of ended commands that background processes still hold; the oldest beyond it is closed.
-   */
+  /** Limit on outputs held open after a command's exit; the oldest beyond it is closed. */
   maxLeftOpen: number;
-  /**
-   * While a command runs, its answer gets a space this often, so that nobody on the way takes the
-   * connection for dead.
-   */
+  /** Interval of the spaces sent while a command runs, which keep the connection alive. */
   spaceEveryMs: number;
 }
 
-/** Reads the settings; throws on a value that cannot be meant. */
+/** Reads the settings; throws on an invalid value. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): GuestConfig {
   return {
     address: env['BERTH_GUEST_ADDRESS'] ?? '0.0.0.0',

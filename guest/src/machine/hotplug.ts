@@ -1,6 +1,5 @@
-// Makes what the host plugged in usable: vCPUs and memory blocks through sysfs, the disk by growing
-// the root file system. Reads back what the kernel then has, which is what the machine is billed
-// and trusted for.
+// Brings hot-plugged resources into use: vCPUs and memory blocks through sysfs, the disk by growing
+// the root file system. Reads back the kernel's values, which are the basis of billing and trust.
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -18,9 +17,8 @@ const RESIZE_DEADLINE_MS = 60_000;
 const run = promisify(execFile);
 
 /**
- * Waits until exactly `vcpu` vCPUs are online: brings up what is plugged in, and takes down the
- * last ones when there are more, as the host is about to unplug them. Rejects when the signal
- * aborts first.
+ * Waits until exactly `vcpu` vCPUs are online. Brings up plugged ones, and takes the last ones
+ * offline when there are more, before the host unplugs them. Rejects when the signal aborts first.
  */
 export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<void> {
   await until(
@@ -44,8 +42,8 @@ export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<voi
 }
 
 /**
- * Brings every present memory block online, until at least `memoryMib` are. Resolves with how much
- * it is. Rejects when the signal aborts first.
+ * Brings every present memory block online, until at least `memoryMib` are. Resolves with the
+ * online MiB. Rejects when the signal aborts first.
  */
 export async function onlineMemory(memoryMib: number, signal: AbortSignal): Promise<number> {
   let onlineMib = 0;
@@ -55,8 +53,7 @@ export async function onlineMemory(memoryMib: number, signal: AbortSignal): Prom
     () => {
       onlineMib = onlineMemoryMib();
       if (onlineMib < memoryMib) {
-        // The kernel does it by itself as blocks are plugged in; this is for one that it could not
-        // bring up then.
+        // The kernel onlines blocks as they are plugged in; this retries blocks that failed then.
         for (const block of memoryBlocks()) turn(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
 
         onlineMib = onlineMemoryMib();
@@ -67,10 +64,7 @@ export async function onlineMemory(memoryMib: number, signal: AbortSignal): Prom
   return onlineMib;
 }
 
-/**
- * Grows the root file system when it is smaller than the disk is to be. Rejects when the signal
- * aborts first.
- */
+/** Grows the root file system to the size of the disk. Rejects when the signal aborts first. */
 export async function growRoot(diskGib: number, signal: AbortSignal): Promise<void> {
   const wanted = diskGib * GIB;
   const device = rootDevice();
@@ -79,7 +73,7 @@ export async function growRoot(diskGib: number, signal: AbortSignal): Promise<vo
     () => `the root disk has ${device.bytes() / GIB} GiB instead of ${diskGib}`,
     () => device.bytes() >= wanted,
   );
-  // Without its own tables, the file system reports somewhat less than the disk has.
+  // File system metadata makes its size slightly smaller than the disk.
   if (rootBytes() < wanted * 0.95)
     await run('resize2fs', [device.path], { signal, timeout: RESIZE_DEADLINE_MS, killSignal: 'SIGKILL' });
 
@@ -96,10 +90,7 @@ export function onlineCpuCount(): number {
   return count;
 }
 
-/**
- * One read, however many blocks there are. The firmware keeps the odd page of the first block, so
- * that it is counted up to whole blocks.
- */
+/** One read. Rounds up to whole blocks: the firmware keeps part of the first block. */
 export function onlineMemoryMib(): number {
   const blockBytes = Number.parseInt(readFileSync(`${MEMORY_FOLDER}/block_size_bytes`, 'latin1'), 16);
   let pages = 0;
@@ -109,7 +100,7 @@ export function onlineMemoryMib(): number {
   return (Math.ceil((pages * PAGE_BYTES) / blockBytes) * blockBytes) / MIB;
 }
 
-/** Size of the disk that the root file system fills. */
+/** Size of the disk below the root file system. */
 export function rootDiskGib(): number {
   return rootDevice().bytes() / GIB;
 }
@@ -125,8 +116,7 @@ function rootBytes(): number {
 
 function rootDevice(): { path: string; bytes: () => number } {
   const { dev } = statSync('/');
-  // Linux's encoding of device numbers: twelve bits of major, twenty of minor with its low byte
-  // first.
+  // Linux's encoding of device numbers: 12 bits major, 20 bits minor with its low byte first.
   const major = (dev >> 8) & 0xfff;
   const minor = (dev & 0xff) | ((dev >> 12) & 0xfff00);
   const folder = `/sys/dev/block/${major}:${minor}`;
@@ -137,8 +127,8 @@ function rootDevice(): { path: string; bytes: () => number } {
 }
 
 /**
- * Writes the second value to a sysfs file that says the first; tells whether it did. A unit that
- * refuses, or goes away meanwhile, shows in the count that is waited for.
+ * Writes `to` to a sysfs file that contains `from`; returns true if it did. A unit that refuses or
+ * disappears shows in the count that the caller polls.
  */
 function turn(path: string, [from, to]: readonly [string, string]): boolean {
   try {

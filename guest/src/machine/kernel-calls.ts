@@ -1,7 +1,6 @@
-// Kernel calls that Node lacks: setting the clock, adding to the kernel's random pool with credit
-// and an immediate reseed, and aborting connections. A small helper process (kernel-calls.pl) makes
-// them. It is started before the template's snapshot, so that a restored guest pays neither a fork
-// nor an exec.
+// Kernel calls that Node lacks: setting the clock, adding credited entropy with an immediate
+// reseed, and aborting connections. A small helper process (kernel-calls.pl) makes them. It starts
+// before the template's snapshot, so that a restored guest pays neither fork nor exec.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -16,11 +15,11 @@ export const HELPER_CALL_NUMBERS: Readonly<Record<string, readonly [clockSettime
 
 type Helper = ChildProcessByStdio<Writable, Readable, null>;
 
-/** A TCP connection of this machine over IPv4. */
+/** A TCP connection of this guest over IPv4. */
 export interface Connection {
   localPort: number;
   remotePort: number;
-  /** Dotted. */
+  /** Dotted decimal. */
   remoteAddress: string;
 }
 
@@ -33,7 +32,7 @@ export class KernelCalls {
     this.#program = program;
   }
 
-  /** Starts the helper; it is started again when it is needed and gone. */
+  /** Starts the helper. A call restarts it if it has exited. */
   start(): void {
     const numbers = HELPER_CALL_NUMBERS[process.arch];
     if (numbers === undefined) throw new Error(`the numbers of the system calls on ${process.arch} are not known`);
@@ -50,20 +49,19 @@ export class KernelCalls {
       console.error('the helper for kernel calls failed:', error);
       gone();
     });
-    // A write to a helper that is gone fails here as well as by the missing answer.
+    // EPIPE: the missing reply reports the helper's exit as well.
     helper.stdin.on('error', gone);
     helper.stdout.setEncoding('latin1');
   }
 
-  /** Ends the helper. */
   stop(): void {
     this.#helper?.kill('SIGKILL');
     this.#helper = undefined;
   }
 
   /**
-   * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator.
-   * `nowUnixMs` is asked last of all. One call at a time.
+   * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator. Calls
+   * `nowUnixMs` as late as possible. One call at a time.
    */
   async setClockAndReseed(nowUnixMs: () => number, entropy: Buffer): Promise<void> {
     const hex = entropy.toString('hex');
@@ -75,9 +73,9 @@ export class KernelCalls {
   }
 
   /**
-   * Aborts every TCP connection that leaves the machine but the one given: whoever waits on one
-   * gets an error at once. Listening sockets and connections inside the machine stay. One call at a
-   * time.
+   * Aborts every TCP connection that leaves the guest, except the given one: programs that wait on
+   * one get an error at once. Listening sockets and connections inside the guest stay. One call at
+   * a time.
    */
   async abortConnections({ localPort, remotePort, remoteAddress }: Connection): Promise<void> {
     await this.#call(() => `abort ${localPort} ${remotePort} ${remoteAddress}`);
@@ -100,7 +98,7 @@ export class KernelCalls {
       const answer = await answered;
       if (answer !== 'ok') throw new Error(answer);
     } catch (error) {
-      // Its answer could come late and be taken for the next call's.
+      // A late reply would be taken for the reply to the next call.
       this.stop();
       throw error;
     } finally {

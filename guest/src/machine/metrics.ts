@@ -1,13 +1,13 @@
-// What the machine says of itself: a dozen reads from /proc and one statfs, no process, nothing
-// that grows with what the tenant does but the list of processes.
+// Metrics of the guest: a dozen reads from /proc and one statfs. Starts no process; only the
+// process list grows with the tenant's load.
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { GuestMetrics } from '@berth/protocol/calls/metrics.ts';
 import { onlineCpuCount } from './hotplug.ts';
 
 const MIB = 2 ** 20;
-/** Of the counters in /proc/stat: USER_HZ is 100 on every machine that Linux runs Node on. */
+/** Tick of the counters in /proc/stat: USER_HZ is 100 on every platform of Node on Linux. */
 const MS_PER_TICK = 10;
-/** The first process of the kernel's own threads, when the machine is one. */
+/** kthreadd, the parent of the kernel's threads; absent in a container. */
 const KERNEL_THREADS = '/proc/2';
 
 export function readMetrics(): GuestMetrics {
@@ -30,7 +30,7 @@ export function readMetrics(): GuestMetrics {
 }
 
 function cpuBusyMs(): number {
-  // cpu user nice system idle iowait irq softirq ...; guests of this machine are in `user` already.
+  // cpu user nice system idle iowait irq softirq ...; `user` includes nested guests.
   const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = words('/proc/stat', 10).map(Number);
   return (user + nice + system + irq + softirq) * MS_PER_TICK;
 }
@@ -41,10 +41,7 @@ function memoryMib(): [total: number, available: number] {
   return [kib('MemTotal') / 1_024, kib('MemAvailable') / 1_024];
 }
 
-/**
- * Of the interfaces that are hardware: what goes through a bridge or a tunnel goes through one of
- * those as well, or stays in the machine.
- */
+/** Hardware interfaces only: traffic of bridges and tunnels passes them, or stays in the guest. */
 function networkBytes(): [received: number, sent: number] {
   let received = 0;
   let sent = 0;
@@ -60,7 +57,7 @@ function networkBytes(): [received: number, sent: number] {
   return [received, sent];
 }
 
-/** Without the kernel's own threads, which are nobody's programs. */
+/** Excludes kernel threads. */
 function processCount(): number {
   const all = readdirSync('/proc').filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).length;
   return Math.max(0, all - kernelThreadCount());
@@ -78,7 +75,7 @@ function kernelThreadCount(): number {
   }
 }
 
-/** The first words of a file, all of them without a limit. */
+/** Returns the first `limit` words of a file; without a limit, all. */
 function words(path: string, limit?: number): string[] {
   return readFileSync(path, 'latin1').trim().split(/\s+/, limit);
 }

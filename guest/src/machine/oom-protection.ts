@@ -1,9 +1,8 @@
-// Keeps the daemon from being the one that the kernel ends when the tenant's processes have used up
-// the memory, and keeps the tenant's processes from inheriting that: the value is lifted for the
-// moment of a fork.
+// Protects the daemon from the kernel's OOM killer when the tenant's processes use up the memory.
+// The protection is lifted during a fork, so that the tenant's processes do not inherit it.
 import { openSync, writeSync } from 'node:fs';
 
-/** From -1000 (never) to 1000 (first). */
+/** Range: -1000 (never killed) to 1000 (killed first). */
 const PROTECTED = '-900';
 const ORDINARY = '0';
 
@@ -16,7 +15,7 @@ export class OomProtection {
     this.restore();
   }
 
-  /** Until {@link restore}, what is forked is as ordinary as any process. */
+  /** Until {@link restore}, forked processes get no protection. */
   lift(): void {
     writeSync(this.#fd, ORDINARY, 0);
   }

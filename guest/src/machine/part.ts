@@ -1,4 +1,4 @@
-// Names the part of a change that failed.
+// Names the failed part of a change.
 
 /** Runs one part; rejects with a message that begins with its name. */
 export async function part<T>(name: string, apply: () => T | Promise<T>): Promise<T> {

@@ -1,17 +1,17 @@
-// Brings the machine to the size that the host gave it, and says what the kernel then has.
+// Brings the guest to the size given by the host, and reports the kernel's values.
 import type { GuestSize, GuestSizeResult } from '@berth/protocol/calls/identity.ts';
 import { growRoot, onlineCpus, onlineMemory, rootDiskGib } from './hotplug.ts';
 import { part } from './part.ts';
 
-/** How long hot-plugged vCPUs, memory and disk may take to be usable. */
+/** Timeout for hot-plugged vCPUs, memory and disk to become usable. */
 const HOTPLUG_DEADLINE_MS = 30_000;
 
 export type Size = Omit<GuestSizeResult, 'clockUnixMs'>;
 
 /**
- * Waits until exactly so many vCPUs, at least so much memory and so large a disk are in use.
- * Resolves with what there is, as read at the end of each part. Rejects with a message that names
- * the part and what there is of it.
+ * Waits until exactly `vcpu` vCPUs, at least `memoryMib` and a disk of `diskGib` are in use.
+ * Resolves with the values read at the end of each part. Rejects with a message that names the part
+ * and its current value.
  */
 export async function bringToSize({ vcpu, memoryMib, diskGib }: GuestSize, signal: AbortSignal): Promise<Size> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOTPLUG_DEADLINE_MS)]);

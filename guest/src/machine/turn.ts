@@ -1,6 +1,6 @@
-// One change of the machine at a time: identity, wake, size and template exclude one another.
+// Serialises changes of the guest: identity, wake, size and template exclude one another.
 
-/** Another change is under way. */
+/** Another change is in progress. */
 export class TurnTaken extends Error {
   override readonly name = 'TurnTaken';
 }
@@ -8,9 +8,7 @@ export class TurnTaken extends Error {
 export class Turn {
   #holder: string | undefined;
 
-  /**
-   * Runs the change, named for whoever comes meanwhile: they are refused with {@link TurnTaken}.
-   */
+  /** Runs the change. Concurrent calls reject with {@link TurnTaken}, which names it. */
   async run<T>(name: string, change: () => Promise<T>): Promise<T> {
     if (this.#holder !== undefined) throw new TurnTaken(`${this.#holder} is being applied; try again when it is done`);
 

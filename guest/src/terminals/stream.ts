@@ -1,5 +1,5 @@
-// A program on its caller's connection: frames in and out (protocol/src/terminal-frames.ts), each
-// side held back by the other.
+// Connects a program to its caller: frames in and out (protocol/src/terminal-frames.ts), with
+// back-pressure in both directions.
 import type { Duplex } from 'node:stream';
 import type { TerminalOrder } from '@berth/protocol/calls/connections.ts';
 import { TERMINAL_ORDER } from '@berth/protocol/calls/wire.ts';
@@ -7,16 +7,10 @@ import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } fr
 import type { Program } from '../commands/program.ts';
 import { checkValue } from '../access/checks.ts';
 
-/**
- * A connection that is not read does not tell that it broke: while the program takes no input,
- * something is written this often, which then fails.
- */
+/** Write interval that detects a disconnect while input is paused, which reads would not. */
 const PROBE_MS = 1_000;
 
-/**
- * Resolves when both are over. A caller that goes away, or says what cannot be understood, hangs
- * up.
- */
+/** Resolves when both sides have finished. A disconnect or an invalid frame hangs up. */
 export async function carryProgram(program: Program, caller: Duplex): Promise<void> {
   const { input } = program;
   let gone = false;
@@ -45,12 +39,12 @@ export async function carryProgram(program: Program, caller: Duplex): Promise<vo
       clearInterval(probe);
       program.hangUp();
       caller.destroy();
-      // What nobody will see must not hold it back.
+      // Resume, so that discarded output does not block the program.
       program.goOn();
     }
   };
   input.on('drain', letOn);
-  // It has ended, or reads no more: whatever comes for it is dropped.
+  // The program has exited or reads no more: further input is dropped.
   input.once('close', letOn);
   caller.on('error', hangUp);
   caller.once('end', hangUp);

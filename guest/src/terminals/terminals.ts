@@ -1,6 +1,5 @@
-// Terminals of the tenant's user: a login shell, or a command, in a pseudo-terminal each, made and
-// carried by a helper process (helper.pl). Owns how many there are, and their ends. Must
-// not know how they go over the wire.
+// Terminals of the tenant's user: a login shell or a command, each in a pseudo-terminal made and
+// served by a helper process (helper.pl). Owns their number and their ends. Must not know the wire.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Duplex, Readable, Writable } from 'node:stream';
@@ -14,10 +13,10 @@ import { Refused } from '../access/refused.ts';
 import { statOf, type Sessions } from '../commands/sessions.ts';
 
 const START_DEADLINE_MS = 20_000;
-/** What a helper says beside the terminal is some words. */
+/** Limit on the helper's lines; it sends a few words. */
 const SAID_CHARACTERS = 4_096;
 
-/** What is asked for in a terminal. */
+/** A request for a program in a terminal. */
 export type InTerminal = Extract<TerminalAsked, { tty: true }>;
 
 type Helper = ChildProcess & { stdin: Writable; stdout: Readable };
@@ -30,10 +29,7 @@ export class Terminals {
   readonly #open = new Set<Terminal>();
   #opening = 0;
 
-  /**
-   * `program`: the text of helper.pl. `protection`: OOM protection of the daemon, which shells do
-   * not inherit.
-   */
+  /** `program`: the text of helper.pl. `protection`: OOM protection, not inherited by shells. */
   constructor(config: GuestConfig, sessions: Sessions, program: string, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
@@ -41,10 +37,7 @@ export class Terminals {
     this.#protection = protection;
   }
 
-  /**
-   * Resolves once the shell is started. Rejects with {@link Refused}, or with the signal's reason;
-   * nothing runs then.
-   */
+  /** Resolves once the shell runs. Rejects with {@link Refused} or the signal's reason. */
   async open(asked: InTerminal, signal: AbortSignal): Promise<Program> {
     const { maxTerminals } = this.#config;
     if (asked.command?.includes('\0') === true)
@@ -69,7 +62,7 @@ export class Terminals {
     }
   }
 
-  /** Ends every terminal, and every command in one. */
+  /** Ends every terminal and its commands. */
   hangUpAll(): void {
     for (const terminal of this.#open) terminal.end(0);
   }
@@ -77,7 +70,7 @@ export class Terminals {
   async #start(asked: InTerminal, signal: AbortSignal): Promise<Terminal> {
     const helper = this.#spawn(asked);
     const said = helper.stdio[3] as Duplex;
-    // Whoever writes to a helper that has ended finds out by its end.
+    // The exit event of the helper reports a failed write.
     for (const stream of [helper.stdin, helper.stdout, said]) stream.on('error', () => undefined);
 
     const words = new Words(said);
@@ -110,11 +103,11 @@ export class Terminals {
   }
 }
 
-/** The lines that a helper says. */
+/** Lines from a helper. */
 class Words {
   readonly channel: Duplex;
   onLine: (line: string) => void = () => undefined;
-  /** The last that it says. */
+  /** Last line of the helper. */
   ended: TerminalExit | undefined;
   #text = '';
 
@@ -133,17 +126,16 @@ class Words {
   }
 }
 
-/** One terminal. */
 class Terminal implements Program {
   readonly input: Writable;
   readonly ended: Promise<TerminalExit>;
-  /** Resolves when nothing is left of it that has to be ended. */
+  /** Resolves when no process remains to be ended. */
   readonly gone: Promise<void>;
   readonly #helper: Helper;
   readonly #words: Words;
   /**
-   * Of a command: what it started ends with it when its caller goes away, or its helper. A login
-   * shell has its programs told, and no more.
+   * Set for a command: its whole POSIX session ends when its caller disconnects or the helper
+   * exits. Programs of a login shell only get SIGHUP.
    */
   readonly #whole: { leader: number; sessions: Sessions } | undefined;
   #onOutput: ((chunk: Buffer) => void) | undefined;
@@ -186,13 +178,13 @@ class Terminal implements Program {
   }
 
   /**
-   * With the helper goes the terminal: shell and programs get SIGHUP. What is left of a command is
-   * killed so much later.
+   * Ends the helper, and with it the terminal: shell and programs get SIGHUP. Remaining processes
+   * of a command are killed `killAfterMs` later.
    */
   end(killAfterMs?: number): void {
     this.#killAfterMs = killAfterMs;
     this.#helper.kill('SIGKILL');
-    // What nobody will see must not keep the helper's end from being noticed.
+    // Discard the output, so that a missing reader does not delay the helper's exit event.
     if (this.#onOutput !== undefined) this.#helper.stdout.off('data', this.#onOutput);
     this.#helper.stdout.resume();
   }
@@ -209,10 +201,7 @@ function lineOf(order: Exclude<TerminalOrder, { end: true }>): string {
     : `signal ${constants.signals[order.signal]} 0\n`;
 }
 
-/**
- * Settles with the first line that the helper says: resolves with the id of the process that leads
- * the terminal's session.
- */
+/** Settles with the helper's first line: resolves with the pid of the terminal's session leader. */
 async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const failed = (why: string): void => reject(new Refused(500, `the terminal could not be made: ${why}`));
@@ -237,7 +226,7 @@ async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Pr
   }
 }
 
-/** The helper is the tenant's own process: what it says is no reason to end just any session. */
+/** The helper runs as the tenant: its word alone must not end an arbitrary session. */
 function isLeader(pid: number, helper: Helper): boolean {
   const [, parent, , session] = statOf(pid);
   return Number(parent) === helper.pid && Number(session) === pid;
