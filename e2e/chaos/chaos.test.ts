@@ -1,5 +1,5 @@
-// A short run of chaos: nothing acknowledged is lost, nothing is leaked, no time is metered twice
-// or left open. The longer runs are by hand.
+// A short chaos run: nothing acknowledged is lost, nothing leaks, no time is metered twice or left
+// open. Longer runs are started by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runChaos } from './run.ts';
@@ -19,7 +19,7 @@ test('processes are killed, the disk fills up and guests hang while clients work
   console.log(report.tally().join('\n'));
   console.log(report.lastLine(SEED, MINUTES));
   assert.deepEqual(report.findings, []);
-  // It was a run: there was something to lose, and something that could have lost it.
+  // The run was meaningful: it created data, and faults that could have lost it.
   const { operations, kills, sandboxes, files } = report.counts;
   assert.ok(operations > 50 && kills > 3 && sandboxes > 3 && files > 3, JSON.stringify(report.counts));
 });

@@ -1,5 +1,5 @@
-// One client of the chaos run: carries out the operations of its plan one after the other on
-// sandboxes of its own, and keeps what it learnt.
+// A client of the chaos run. Carries out the operations of its plan in sequence, on its own
+// sandboxes, and keeps the results.
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ExecResult } from '@berth/contract/commands/exec.ts';
@@ -12,13 +12,13 @@ import type { Operation, Verb } from './model/plan.ts';
 import type { Report } from './judging/report.ts';
 import type { Weather } from './judging/weather.ts';
 
-/** Sandboxes a client has at the same time: all of them must fit on a small machine. */
+/** Limit on live sandboxes per client: all of them must fit on a small host. */
 const LIVE_AT_MOST = 3;
 const EXEC_TIMEOUT_SECONDS = 30;
-/** A create is tried again with its key until it is answered. */
+/** A create is retried with its key until a response arrives. */
 const CREATE_DEADLINE_MS = 120_000;
 const FILES_AT_MOST = 24;
-/** A service that gives no answer is not asked at once again. */
+/** Pause before retrying a service that does not respond. */
 const SILENCE_PAUSE_MS = 300;
 
 type Operated<K extends Operation['kind']> = Extract<Operation, { kind: K }>;
@@ -26,7 +26,7 @@ type Operated<K extends Operation['kind']> = Extract<Operation, { kind: K }>;
 export class ClientLife {
   readonly name: string;
   readonly sandboxes: KnownSandbox[] = [];
-  /** Keys of creates that nobody answered: each may have made a sandbox. */
+  /** Keys of creates without a response: each may have made a sandbox. */
   readonly unansweredKeys: string[] = [];
   readonly #asking: Asking;
   readonly #weather: Weather;
@@ -85,7 +85,7 @@ export class ClientLife {
     else await delay(SILENCE_PAUSE_MS);
   }
 
-  /** Reads everything inside and holds it against what is known; nothing when it is not awake. */
+  /** Compares everything inside the sandbox with the model, if it is awake. */
   async read(sandbox: KnownSandbox): Promise<void> {
     await this.get(sandbox);
     if (!sandbox.mayBe('awake')) return;
@@ -99,7 +99,7 @@ export class ClientLife {
       return;
     }
     await this.get(sandbox);
-    // Only what both looks agree about was so in between.
+    // Only a state confirmed by the views before and after held in between.
     if (sandbox.view.statusChangedAt !== before.statusChangedAt) return;
     sandbox.verify(found, Date.now());
     const sized = sandbox.view.pendingAllocation === undefined && sandbox.view.updatedAt === before.updatedAt;
@@ -227,7 +227,7 @@ export class ClientLife {
       where,
       bytes,
     }));
-    // Also a command that was not answered may have run.
+    // A command without a response may have run too.
     for (const file of files) sandbox.wrote(file, false);
     const result = await this.#exec(sandbox, files.map((file) => `(${writeFile(file)})`).join(' && '));
     if (result === null) return;
@@ -265,10 +265,7 @@ export class ClientLife {
       this.#report.note(`a resize to ${vcpu}/${memoryGb}/${diskGb} was answered with another size`);
   }
 
-  /**
-   * Two calls at once about one sandbox: nothing is said about the order in which they come
-   * through.
-   */
+  /** Sends two concurrent calls for one sandbox, in undefined order. */
   async #overtake(sandbox: KnownSandbox, { first, second, afterMs }: Operated<'overtake'>): Promise<void> {
     const resize = {
       route: 'resizeSandbox',
@@ -321,7 +318,7 @@ export class ClientLife {
     if (reply.kind === 'refused') this.#report.note(`${action} refused: ${reply.code}`);
   }
 
-  /** The sandbox an operation is about; null when the client has none. */
+  /** Picks the sandbox of an operation; null when the client has none. */
   #choose({ kind, pick, fitting }: { kind: string; pick: number; fitting: boolean }): KnownSandbox | null {
     const actions: Record<string, SandboxAction> = {
       write: 'exec',

@@ -1,7 +1,7 @@
-// `npm run chaos -- --minutes N --seed S`: one run of chaos. The last line says what was lost,
-// leaked and metered wrongly; the exit status is 0 when that is nothing. `--only KIND` (may be
-// repeated) leaves out the other disturbances. `--plan N` prints the first N operations of each
-// client and the first N disturbances of a seed, and runs nothing.
+// `npm run chaos -- --minutes N --seed S`: one chaos run. The last line counts losses, leaks and
+// metering errors; the exit status is 0 when there are none. `--only KIND` (repeatable) leaves out
+// the other faults. `--plan N` prints the first N operations of each client and the first N faults
+// of a seed, and runs nothing.
 import { parseArgs } from 'node:util';
 import { DISTURBANCE_KINDS, disturbancesOf, operationsOf, type DisturbanceKind } from './model/plan.ts';
 import { Random } from '../world/random.ts';

@@ -1,5 +1,5 @@
-// The end of a run: everything is let come to rest, then what the clients know, what the service
-// says and what is on the machine are compared; then all is destroyed, and nothing may be left.
+// End of a run: waits for rest, compares the clients' models, the service's responses and the
+// host's state, then destroys everything and checks that nothing is left.
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,9 +14,9 @@ import { checkLedger } from './model/ledger.ts';
 import type { Report } from './judging/report.ts';
 import type { Weather } from './judging/weather.ts';
 
-/** For all sandboxes together; a boot of a disk takes its time. */
+/** For all sandboxes together; includes boots from disk. */
 const SETTLE_DEADLINE_MS = 150_000;
-/** What nobody claims any more is ended by the service itself, within seconds. */
+/** The service itself ends unclaimed VMs, within seconds. */
 const CLEARED_DEADLINE_MS = 60_000;
 const POLL_MS = 250;
 
@@ -71,7 +71,7 @@ async function settle(client: ClientLife, sandbox: KnownSandbox, deadline: numbe
   }
 }
 
-/** Awake it, when it can be, and hold what is inside against what is known. */
+/** Wakes the sandbox if possible, and compares its content with the model. */
 async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
   if (sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.view.wakesFrom !== null)) {
     await client.verb(sandbox, 'wake');
@@ -85,7 +85,7 @@ async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Rep
   else report.note(`at rest ${sandbox.status}, with nothing in it: ${sandbox.view.statusReason?.code ?? 'no reason'}`);
 }
 
-/** What the service lists is what was acknowledged and not ended, and nothing else. */
+/** The service lists exactly the sandboxes that were acknowledged and not ended. */
 async function compareLists({ parts, clients, report }: RestParts): Promise<void> {
   const listed = await listSandboxes(parts.caller);
   const known = new Map(clients.flatMap(({ sandboxes }) => sandboxes.map((sandbox) => [sandbox.id, sandbox])));
@@ -100,10 +100,7 @@ async function compareLists({ parts, clients, report }: RestParts): Promise<void
   }
 }
 
-/**
- * One machine for each awake sandbox, none for another; a folder on the host for each that is not
- * gone.
- */
+/** Exactly the awake sandboxes have one VM each; all that are not gone have a host folder. */
 async function compareMachines({ parts, clients, report }: RestParts): Promise<void> {
   const awake = new Set(
     (await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id),
@@ -141,7 +138,7 @@ async function compareLedger({ parts, clients, weather, report }: RestParts): Pr
     const deaths = weather
       .beganBetween('qemu-killed', 0, nowMs, sandbox.id)
       .map(({ fromMs }) => ({ atMs: fromMs, lastWatchedMs: weather.lastFreeOf('host', fromMs) }));
-    // An ephemeral one may have ended since it was last looked at.
+    // An ephemeral sandbox may have ended since its last view.
     const seenAwake = SANDBOX_STATES[sandbox.status].awake;
     const awake = seenAwake && sandbox.expiresAtMs <= readMs ? null : seenAwake;
     for (const { finding, what } of checkLedger(
@@ -149,7 +146,7 @@ async function compareLedger({ parts, clients, weather, report }: RestParts): Pr
       intervals,
       nowMs,
     )) {
-      // The ledger is looked at twice.
+      // The ledger is checked twice.
       if (!report.findings.some((entry) => entry.what === what)) report.found(finding, what);
     }
   }

@@ -1,5 +1,5 @@
-// One run of chaos from its seed: an installation on a small disk, clients at work, disturbances,
-// rest, comparison. Owns the order of it all.
+// Executes a chaos run from its seed: an installation on a small disk, clients, faults, rest,
+// comparison. Owns the sequence.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createProject } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
@@ -20,9 +20,9 @@ export interface ChaosOptions {
   seed: string;
   minutes: number;
   clients: number;
-  /** Time between disturbances, in the mean. */
+  /** Mean time between faults. */
   disturbanceMs: number;
-  /** All of them when absent. */
+  /** Absent: all kinds. */
   disturbances?: readonly DisturbanceKind[];
   say: (line: string) => void;
   /** Ends the run early, in order. */
@@ -31,10 +31,10 @@ export interface ChaosOptions {
 
 const DISK_MIB = 6 * 1_024;
 const PROGRESS_MS = 10_000;
-/** Nothing is disturbed while the first sandboxes come up. */
+/** No faults while the first sandboxes start. */
 const QUIET_MS = 5_000;
 
-/** Runs it and resolves with what was found; everything it made is gone then. */
+/** Runs and resolves with the report; everything the run made is removed by then. */
 export async function runChaos(options: ChaosOptions): Promise<Report> {
   const report = new Report(options.say);
   const weather = new Weather();
@@ -59,8 +59,8 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     parts = null;
   } finally {
     await parts?.stop();
-    // After a failure of the run itself there may be machines left; their slots are freed by the
-    // next host daemon that misses their data folder.
+    // A failure of the run itself may leave VMs behind. The next host daemon to miss their data
+    // folder frees their slots.
     for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
     await disk.remove();
   }
@@ -122,7 +122,7 @@ async function disturb(options: ChaosOptions, random: Random, disturber: Disturb
   }
 }
 
-/** The time, or less when it is over. */
+/** Waits for the time, or until aborted. */
 async function delayUntil(ms: number, over: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal: over }).catch((error: Error) => {
     if (error.name !== 'AbortError') throw error;

@@ -1,6 +1,6 @@
-// A repository cloned in a real guest, from a git host in the internet of a machine of its own:
-// there when the sandbox is ready, whole whatever is killed meanwhile, and with its credentials
-// nowhere that a file, an argument or an environment can be read.
+// Clones a repository in a real guest, from a git host on the internet of a test network. The clone
+// exists when the sandbox is ready, stays whole whatever is killed meanwhile, and leaves its
+// credentials in no readable file, argument or environment.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -68,7 +68,7 @@ after(async () => {
     assert.deepEqual(await leftoversOf(parts.dataFolder), []);
     await parts.remove();
   } finally {
-    // A file with a child that runs on does not end.
+    // A test file with a running child process does not exit.
     await git?.stop();
     await uplink?.stop();
   }
@@ -96,7 +96,7 @@ async function isCloned(id: string): Promise<void> {
   assert.equal(stdout, `${commits.main}\n.git\nREADME.md\nsrc\nberth\nberth\nberth\n`, stderr);
 }
 
-/** What the guest's root finds of the secrets: processes, then files. */
+/** Secrets found by the guest's root, in processes and then in files. */
 async function foundInside(id: string): Promise<string> {
   const patterns = SECRETS.map((secret) => `${secret.slice(0, 3)}[${secret[3]}]${secret.slice(4)}`);
   const search = patterns.map((pattern) => `-e '${pattern}'`).join(' ');
@@ -110,10 +110,7 @@ async function foundInside(id: string): Promise<string> {
   return stdout;
 }
 
-/**
- * Processes whose memory holds a secret: the guest's root looks, with a pattern that does not fit
- * itself.
- */
+/** Processes whose memory holds a secret. The search pattern does not match itself. */
 async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
   const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
   const look =
@@ -136,7 +133,7 @@ async function foundOutside(wanted = SECRETS): Promise<string[]> {
       if (wanted.some((secret) => text.includes(secret))) found.push(`/proc/${name}/${file}`);
     }
   }
-  // Records, logs, sockets; disks of guests are looked at from inside.
+  // Records, logs and sockets; the guests' disks are searched from inside.
   const patterns = wanted.flatMap((secret) => ['-e', secret]);
   const { stdout } = await promisify(execFile)('grep', [
     '-rlaF',
@@ -208,7 +205,7 @@ for (const [title, strike] of [
   [
     'the guest daemon',
     async (id: string) => {
-      // It takes the command that kills it with it.
+      // Kills the command that runs it as well.
       await exec(parts.caller, id, 'sudo pkill -9 -f guestd.mjs').catch(() => undefined);
     },
   ],
@@ -235,7 +232,7 @@ for (const point of [
       await parts.end('api');
       await parts.run('api', point);
       const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
-      // Killed while it answers, or soon after.
+      // Killed during the response, or soon after.
       await createSandbox(parts.caller).catch(() => undefined);
       assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
       await parts.run('api');

@@ -1,5 +1,5 @@
-// Commands that a client is connected to, on a real machine: bytes whole each way, how they end,
-// and that nothing of them is left.
+// Attached commands on a real VM: bytes intact in both directions, how commands end, and that
+// nothing of them remains.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => berth?.end());
 
-/** A command, and what it wrote. */
+/** A command, and its output. */
 class Command {
   readonly socket: WebSocket;
   readonly closed: Promise<number>;
@@ -64,7 +64,7 @@ class Command {
     this.socket.send(JSON.stringify(order));
   }
 
-  /** Sends bytes as fast as they are taken; resolves with their sum. */
+  /** Sends bytes as fast as they are taken; resolves with their checksum. */
   async send(bytes: number): Promise<string> {
     const sum = createHash('sha256');
     for (let sent = 0; sent < bytes; sent += MIB / 2) {
@@ -96,7 +96,7 @@ async function output(command: string): Promise<string> {
   return (await exec(berth, id, command)).stdout.trim();
 }
 
-/** How fast so much went. */
+/** Notes a throughput. */
 function note(t: TestContext, what: string, bytes: number, sinceMs: number): void {
   t.diagnostic(`${what}: ${(bytes / 1e6 / ((performance.now() - sinceMs) / 1_000)).toFixed(1)} MB/s`);
 }
@@ -141,7 +141,7 @@ test('a command ends with its code, its signal, or its input; in a terminal or w
     ['kill -KILL $$', { tty: 'true' }, { exit: 137, signal: 'SIGKILL' }],
   ] as const) {
     const ending = query.tty === 'false' ? await Command.start(command, query) : await inTerminal(command, query);
-    // Its input may still flow.
+    // The command may still take input.
     if (query.tty === 'false') for (let sent = 0; sent < 20; sent += 1) ending.socket.send(Buffer.alloc(MIB / 2));
     assert.deepEqual(await ending.ended(), exit, command);
   }

@@ -1,6 +1,6 @@
-// `berth exec`, `run` and `cp` on a real machine, by the command as a person has it: exit codes,
-// streams, terminals, signals, and that nothing is left in the sandbox of what was ended. What
-// needs no machine: cli/test/{exec,run,copy}.test.ts.
+// `berth exec`, `run` and `cp` on a real VM, through the real CLI: exit codes, streams, terminals,
+// signals, and that ended commands leave nothing in the sandbox. Tests without a VM:
+// cli/test/{exec,run,copy}.test.ts.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -45,7 +45,7 @@ const environment = (): Record<string, string | undefined> => ({
   BERTH_API_KEY: berth.token,
 });
 
-/** Starts the command, or a line of a shell that has it as `$berth`. */
+/** Starts the CLI, or a shell line with the CLI as `$berth`. */
 function start(...args: string[]): {
   child: ChildProcessWithoutNullStreams;
   stdout: () => string;
@@ -83,7 +83,7 @@ const shell = (line: string): Promise<{ code: number | null; stdout: string; std
 
 const sum = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Processes of the sandbox whose arguments have a word that this test gave them. */
+/** Processes of the sandbox that have a word of this test in their arguments. */
 async function processesWith(word: string): Promise<string> {
   return (await exec(berth, id, `pgrep -f '[${word[0]}]${word.slice(1)}' || true`)).stdout;
 }

@@ -1,5 +1,5 @@
-// Commands in a real guest, to the letter of the spec: codes, bounds, timeouts, children left
-// behind, callers that leave.
+// Commands in a real guest, as the spec defines them: exit codes, bounds, timeouts, background
+// processes, callers that disconnect.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';

@@ -1,5 +1,5 @@
-// ssh into sandboxes with Debian's own client, by `berth ssh` and by its configuration: keys,
-// files, ports, git, host keys, and what is refused.
+// SSH into sandboxes with Debian's client, through `berth ssh` and its configuration: keys, files,
+// ports, git, host keys and refusals.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ const KINDS = [
 
 let berth: Instance;
 let client: SshClient;
-/** A sandbox for each kind of key; most tests use the first. */
+/** A sandbox per kind of key; most tests use the first. */
 const sandboxes = new Map<string, string>();
 let id: string;
 
@@ -61,7 +61,7 @@ function idOf(key: string): string {
   return found;
 }
 
-/** `berth ssh`, with one key. */
+/** `berth ssh` with one key. */
 const berthSsh = (sandboxId: string, key: string, ...args: string[]): Promise<Ended> =>
   client.run(BERTH, ['ssh', sandboxId, ...client.withKey(key), ...args]);
 
@@ -79,7 +79,7 @@ for (const [name] of KINDS) {
     assert.deepEqual([code, stdout, stderr], [5, 'berth\n/home/berth\n', 'to stderr\n']);
     assert.equal((await berthSsh(idOf(name), name, 'true')).code, 0);
     assert.equal((await berthSsh(idOf(name), name, 'kill -9 $$')).code, 255);
-    // By the documented configuration.
+    // Through the documented configuration.
     assert.equal(
       (await client.run('ssh', [...client.withKey(name), idOf(name), 'cat; exit 3'], { input: 'grüße' })).stdout,
       'grüße',
@@ -103,7 +103,7 @@ test('an interactive session has a terminal: its size, Ctrl-C and the exit code 
   const terminal = new PseudoTerminal(BERTH, ['ssh', id, ...client.withKey('ed25519')], client.environment);
   await terminal.shows(/\$ $/);
   await terminal.resize(33, 101);
-  // The new size may be on its way yet. Said by the program, which is in the foreground by then.
+  // The new size may not have arrived yet. The program, by then in the foreground, reports it.
   terminal.type(
     `sh -c 'until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; exec sleep 100000'\r`,
   );
@@ -144,7 +144,6 @@ test('-L leads to a port of the sandbox', async () => {
     try {
       return await (await fetch(`http://127.0.0.1:${port}/file`)).text();
     } catch {
-      // Not there yet.
       return null;
     }
   };
@@ -225,7 +224,7 @@ test('each sandbox has a host key of its own, which is known before the first co
   await wakeSandbox(berth, id);
   assert.equal(await keyOf(id), key);
   assert.deepEqual(await berthSsh(id, 'ed25519', 'echo awake'), { code: 0, stdout: 'awake\n', stderr: '' });
-  // From its disk: the machine died, and another one took its place.
+  // Woken from its disk: the VM died, and a new one replaced it.
   process.kill(await berth.qemuPid(id), 'SIGKILL');
   await waitForStatus(berth, id, ['failed']);
   assert.equal((await wakeSandbox(berth, id)).lastWake?.from, 'disk');
@@ -297,7 +296,7 @@ test('an open ssh session and an open terminal, however silent, keep a sandbox a
     () => Promise.resolve(session.stdout === 'here\n' ? true : null),
   );
   await terminal.shows('$ ');
-  // Used last when both were open already.
+  // Used after both are open.
   const idle = await createSandbox(berth, { projectId });
   await waitForStatus(berth, idle.id, ['stopped'], 240_000);
   for (const sandbox of [connected, watched]) assert.equal((await getSandbox(berth, sandbox.id)).status, 'ready');

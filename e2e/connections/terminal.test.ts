@@ -1,5 +1,4 @@
-// `berth shell` in a terminal of its own, on a real machine: size, keys, characters, exit codes,
-// and what ends it.
+// `berth shell` in a pseudo-terminal, on a real VM: size, keys, characters, exit codes, ends.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
@@ -40,21 +39,18 @@ async function shell({ token = berth.token, sandboxId = id } = {}): Promise<Pseu
 }
 
 /**
- * Types a line and gives what it printed, up to a mark with its exit code. Ends at the next prompt:
- * what is typed before it is echoed twice.
+ * Types a line and returns its output, up to a mark with its exit code. Returns at the next prompt:
+ * input typed earlier would be echoed twice.
  */
 async function run(terminal: PseudoTerminal, line: string): Promise<{ printed: string; code: string | undefined }> {
   const from = terminal.text.length;
-  // The mark is not in what is typed, and so not in its echo.
+  // The mark differs from the typed text, and so from its echo.
   terminal.type(`${line}; echo "<""done $?>"\r`);
   const [, printed = '', code] = await terminal.shows(/\r\n([^]*)<done (\d+)>\r\n[^]*\$ $/, from);
   return { printed: plain(printed), code };
 }
 
-/**
- * Without the returns of the terminal, and what the shell's line editor switches its brackets
- * around pasted text on and off with.
- */
+/** Removes carriage returns, and the sequences that toggle bracketed paste. */
 function plain(shown: string): string {
   return ['\r', '\u001b[?2004h', '\u001b[?2004l'].reduce((text, control) => text.replaceAll(control, ''), shown);
 }
@@ -80,7 +76,7 @@ test('a shell of the sandbox’s user runs in a terminal of the size of the one 
 
 test('Ctrl-C ends a program and not the shell; the exit code of the shell is that of the verb', async () => {
   const terminal = await shell();
-  // Said by the program, which is in the foreground by then.
+  // Printed by the program, which is in the foreground by then.
   terminal.type(`sh -c 'echo be""gun; exec sleep 100000'\r`);
   await terminal.shows('begun\r\n');
   const from = terminal.text.length;

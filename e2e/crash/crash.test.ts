@@ -1,6 +1,6 @@
-// Crashes are normal: each process is killed with SIGKILL at each step of create and destroy, on
-// real microVMs. After a restart every sandbox is awake, failed with its reason, or gone; there is
-// one machine for each awake one and none besides; nothing of the others is left on the machine.
+// Kills each process with SIGKILL at each step of create and destroy, on real microVMs. After a
+// restart every sandbox is awake, failed with its reason, or gone. Each awake sandbox has one VM,
+// no other VM exists, and the others leave nothing on the host.
 import { after, before, test } from 'node:test';
 import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash-point.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
@@ -12,16 +12,16 @@ import { hostVm } from './host-vm.ts';
 import { processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
 import { until } from '../../os/test/until.ts';
 
-/** Those of sleep, wake, resize and pool are in crash-lifecycle.test.ts. */
+/** lifecycle.test.ts covers sleep, wake, resize and pool. */
 const VERBS = ['create', 'step', 'provision', 'destroy', 'lost', 'reap'];
 
-/** Newer than that of any destroy here. */
+/** Newer than the epoch of any destroy here. */
 const STRAY_EPOCH = 9;
 
 let crashes: CrashHarness;
 
 before(async () => {
-  // Without a pool, so that every create makes its machine itself.
+  // No pool, so that every create starts its own VM.
   crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '0', BERTH_POOL_MAX: '0' } });
 });
 
@@ -106,7 +106,7 @@ for (const moment of ['while its machine is made', 'when it is awake', 'while it
   });
 }
 
-/** What must happen for the step that the point names to be reached. */
+/** Actions that reach the step named by the crash point. */
 function storyOf(point: string): () => Promise<void> {
   if (point.startsWith('destroy:')) {
     return async () => {
@@ -127,8 +127,8 @@ function storyOf(point: string): () => Promise<void> {
       await until('it is deleted', async () =>
         (await getSandbox(crashes.parts.caller, id)).status === 'deleted' ? true : null,
       );
-      // A machine made for it all the same, as by a host that had forgotten the destroy: with an
-      // epoch that its row has and its host takes.
+      // Starts a VM for the destroyed sandbox, as a host that forgot the destroy would: with an
+      // epoch that its row has and its host accepts.
       await queryDatabase(crashes.parts.dataFolder, 'update sandbox set epoch = $2 where id = $1', [id, STRAY_EPOCH]);
       await hostVm(crashes.parts.paths, id, STRAY_EPOCH);
     };

@@ -1,6 +1,6 @@
-// An installation whose parts are killed on purpose, and what is asked of it afterwards: every
-// sandbox is at rest, what callers were told still holds, what was in a sandbox is still there,
-// there is one machine for each awake one and none besides, and nothing of the destroyed is left.
+// An installation with parts that are killed on purpose, and its invariants afterwards. Every
+// sandbox is at rest, acknowledged changes hold, and the content of sandboxes survives. Each awake
+// sandbox has one VM, no other VM exists, and destroyed sandboxes leave nothing.
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
@@ -23,10 +23,10 @@ import { until } from '../../os/test/until.ts';
 
 const SETTLE_DEADLINE_MS = 180_000;
 
-/** What was put into a sandbox: a token on its disk, flushed, and the same in its memory. */
+/** Content put into a sandbox: a token on its disk, flushed, and the same in its memory. */
 interface Inside {
   token: string;
-  /** Whether what happened to it may have cost its memory. */
+  /** True if a crash may have cost its memory. */
   memoryMayBeLost: boolean;
 }
 
@@ -34,9 +34,8 @@ export class CrashHarness {
   readonly parts: Parts;
   readonly counts = { kills: 0, checked: 0, awake: 0, asleep: 0, failed: 0, gone: 0 };
   /**
-   * What callers were told since the last recovery. `made`: must be there still. `destroyed`: must
-   * be deleted. `leaving`: a destroy was sent and not answered, so either will do. None of them may
-   * be unknown.
+   * Responses to callers since the last recovery. `made`: must exist. `destroyed`: must be deleted.
+   * `leaving`: a destroy without a response; either is correct. None of them may be unknown.
    */
   readonly #told = new Map<string, 'made' | 'leaving' | 'destroyed'>();
   readonly #inside = new Map<string, Inside>();
@@ -64,7 +63,7 @@ export class CrashHarness {
     );
   }
 
-  /** Creates as a caller does, and notes what it was told. */
+  /** Creates a sandbox and records the response. */
   async make(options: CallOptions = {}): Promise<Sandbox> {
     this.#createsSent += 1;
     const sandbox = await createSandbox(this.parts.caller, {}, options);
@@ -77,7 +76,7 @@ export class CrashHarness {
     return await waitForStatus(this.parts.caller, id, ['running', 'ready']);
   }
 
-  /** An awake one that holds something on its disk and in its memory. */
+  /** Returns an awake sandbox with content on its disk and in its memory. */
   async makeInhabited(): Promise<Sandbox> {
     const sandbox = await this.makeAwake();
     const token = `${sandbox.id}-token`;
@@ -91,13 +90,13 @@ export class CrashHarness {
     return sandbox;
   }
 
-  /** What comes now ends the sandbox's machine; its disk must survive that. */
+  /** Announces the loss of the sandbox's VM; its disk must survive. */
   costsMemory(id: string): void {
     const inside = this.#inside.get(id);
     if (inside !== undefined) inside.memoryMayBeLost = true;
   }
 
-  /** Destroys as a caller does, and notes the promise as soon as it was given. */
+  /** Destroys a sandbox and records the promise as soon as it is given. */
   async unmake(id: string): Promise<void> {
     this.#told.set(id, 'leaving');
     const { status } = await call(this.parts.caller, 'POST', `/v1/sandboxes/${id}/destroy`);
@@ -106,9 +105,7 @@ export class CrashHarness {
     await waitForStatus(this.parts.caller, id, ['deleted']);
   }
 
-  /**
-   * Runs the story with one part armed, waits for its end, and checks what the restart makes of it.
-   */
+  /** Runs the story with one part armed, awaits its crash, and checks the state after restart. */
   async crashOf(name: PartName, point: string, story: () => Promise<void>): Promise<void> {
     const { parts } = this;
     await this.#runArmed(name, point);
@@ -126,10 +123,7 @@ export class CrashHarness {
     await this.recovered();
   }
 
-  /**
-   * Starts the part armed with a point of its own start, which it does not survive, and checks what
-   * the next start makes of it.
-   */
+  /** Starts a part armed with a point of its own start, then checks as {@link crashOf}. */
   async crashAtStartOf(name: PartName, point: string): Promise<void> {
     const { parts } = this;
     await parts.kill(name);
@@ -151,8 +145,8 @@ export class CrashHarness {
   }
 
   /**
-   * Starts the part armed. A step that an earlier test left may come to the point before the part
-   * answers: that is one more kill, and after a recovery the part is armed again.
+   * Starts the part armed. A step left by an earlier test may crash it before it is ready: that
+   * counts as another kill, and the part is armed again after a recovery.
    */
   async #runArmed(name: PartName, point: string): Promise<void> {
     for (let tries = 1; ; tries += 1) {
@@ -165,10 +159,7 @@ export class CrashHarness {
     }
   }
 
-  /**
-   * Starts what was killed, waits until every sandbox is at rest, compares the service's word with
-   * the machine, and cleans up.
-   */
+  /** Restarts killed parts, awaits rest, compares service and host, and cleans up. */
   async recovered(): Promise<void> {
     const { parts, counts } = this;
     await parts.runAll();
@@ -202,7 +193,7 @@ export class CrashHarness {
     counts.checked += 1;
   }
 
-  /** All sandboxes, once each is at rest and exactly the awake ones have machines. */
+  /** All sandboxes, once each is at rest and exactly the awake ones have VMs. */
   async #settled(): Promise<Sandbox[]> {
     const { parts } = this;
     let sandboxes: Sandbox[] = [];
@@ -217,7 +208,7 @@ export class CrashHarness {
         const machines = await vmsWithSlots(parts.dataFolder);
         const settled = sandboxes.every(({ status }) => SANDBOX_STATES[status].settled);
         if (!settled || JSON.stringify(machines.sort()) !== JSON.stringify(awake.sort())) return null;
-        // One whose process has just died is awake until that is noticed.
+        // A sandbox whose process has just died is awake until the death is noticed.
         for (const id of awake) if ((await processesOfVm(id)).length === 0) return null;
         return true;
       },
@@ -258,9 +249,7 @@ export class CrashHarness {
   }
 }
 
-/**
- * The value, or the error: a caller of a service that is killed may be told anything or nothing.
- */
+/** Returns the value or the error: any outcome is allowed while the service is killed. */
 export async function attempt<T>(act: () => Promise<T>): Promise<T | Error> {
   try {
     return await act();

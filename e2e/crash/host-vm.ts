@@ -1,5 +1,4 @@
-// A call straight to an installation's host daemon, past the control plane: makes a VM that no
-// sandbox asked for.
+// Creates a VM that no sandbox requested, by a direct call to an installation's host daemon.
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import type { VmSpec } from '@berth/protocol/host.ts';

@@ -1,6 +1,5 @@
-// The same for sleep, wake, resize and the pool: whatever is killed at whichever step, a sandbox
-// has everything that was in its memory and on its disk afterwards, and is awake, asleep or failed
-// with its disk.
+// Crashes during sleep, wake, resize and pool refills: after a kill at any step, a sandbox keeps
+// its memory and disk, and is awake, asleep, or failed with its disk.
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -24,7 +23,7 @@ after(async () => {
   await crashes?.end();
 });
 
-/** What must happen for a step of the verb to be reached. */
+/** Actions that reach a step of the verb. */
 const STORIES: Readonly<Record<string, () => Promise<unknown>>> = {
   sleep: async () => {
     const { id } = await crashes.makeInhabited();
@@ -78,7 +77,7 @@ for (const point of HOST_CRASH_POINTS) {
     });
   } else if (point.startsWith('pool:')) {
     test(`the host daemon is killed at ${point}`, async () => {
-      // What was waiting is ended by the next daemon, which then makes a machine of its own.
+      // The next daemon ends the waiting VMs and then starts its own.
       await poolIsFull();
       await crashes.crashAtStartOf('host', point);
     });
@@ -125,10 +124,7 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
   });
 }
 
-/**
- * Resolves as soon as the verb is seen to have begun; a resize shows in nothing, and begins at
- * once.
- */
+/** Resolves as soon as the verb is seen to have begun; at once for a resize, which is invisible. */
 async function isUnderWay(verb: string, id: string): Promise<void> {
   if (verb === 'resize') return;
   const seen = verb === 'sleep' ? ['sleeping', 'stopped'] : ['waking'];
@@ -144,7 +140,7 @@ async function poolIsFull(): Promise<void> {
   );
 }
 
-/** Turns over a byte in the middle of a file. */
+/** Flips a byte in the middle of a file. */
 async function damage(path: string): Promise<void> {
   const at = Math.floor((await stat(path)).size / 2);
   const file = await open(path, 'r+');
@@ -156,10 +152,7 @@ async function damage(path: string): Promise<void> {
   }
 }
 
-/**
- * Makes the database say that the machine was lost, as it does when its host was away for long,
- * while the machine runs on.
- */
+/** Sets the row as if the VM were lost, as after a long absence of its host. The VM still runs. */
 async function forget(id: string): Promise<void> {
   const { dataFolder } = crashes.parts;
   await queryDatabase(

@@ -1,5 +1,5 @@
-// Files of a real guest, to the letter of the spec: contents byte for byte, what is no file,
-// bounds, a full disk, a machine that dies, a file system that hangs.
+// Files of a real guest, as the spec defines them: contents byte for byte, non-files, bounds, a
+// full disk, a dying VM, a hanging file system.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -69,7 +69,7 @@ async function snapshot(query: Record<string, string>): Promise<FilesSnapshot> {
   return filesSnapshot.parse((await ask('files/snapshot', query)).body);
 }
 
-/** The output of a command that must succeed. */
+/** Output of a command that must succeed. */
 async function run(command: string, id = sandbox.id): Promise<string> {
   const { exitCode, stdout, stderr } = await exec(berth, id, command, 300);
   assert.equal(exitCode, 0, stderr);

@@ -1,5 +1,5 @@
-// openapi.json as the fuzzer reads it, and nothing else of the project: operations with their
-// references resolved, and what judges an answer.
+// Reads openapi.json, and nothing else of the project, for the fuzzer: operations with resolved
+// references, and validators of responses.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -18,21 +18,19 @@ export interface Parameter {
 export interface Operation {
   id: string;
   method: string;
-  /** Of the URL, the server's part included, with `{names}`. */
+  /** Path of the URL, with the server's prefix and `{names}`. */
   path: string;
   parameters: Parameter[];
   body: { required: boolean; schema: Schema; isValid: ValidateFunction } | null;
   /** Names of the security schemes; empty: none is needed. */
   credentials: string[];
-  /** What may be answered, by status. */
+  /** Validators of the documented responses, by status. */
   answers: ReadonlyMap<number, ValidateFunction>;
 }
 
 type Json = Record<string, unknown>;
 
-/**
- * Reads the operations of a document. Throws at a reference that leads nowhere or round in a ring.
- */
+/** Parses the operations of a document. Throws for a dangling or circular reference. */
 export function readOperations(text: string): Operation[] {
   const document = JSON.parse(text) as Json;
   const ajv = new Ajv2020({ strict: false, allErrors: false, validateFormats: false });
@@ -83,7 +81,7 @@ function schemaOf(part: Json): Schema | undefined {
   return (part['content'] as Record<string, { schema: Schema }> | undefined)?.['application/json']?.schema;
 }
 
-/** A part of the document with what it refers to in its place. */
+/** A part of the document with its references replaced by their targets. */
 function resolve(document: Json, part: unknown, within: readonly string[]): unknown {
   if (Array.isArray(part)) return part.map((one) => resolve(document, one, within));
   if (typeof part !== 'object' || part === null) return part;
@@ -98,10 +96,7 @@ function resolve(document: Json, part: unknown, within: readonly string[]): unkn
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, resolve(document, value, within)]));
 }
 
-/**
- * A schema of an answer in which nothing may be that it does not name: what the service answers,
- * its document says.
- */
+/** Forbids unnamed properties: the document must describe everything the service returns. */
 function closed<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map((one: unknown) => closed(one)) as T;
   if (typeof schema !== 'object' || schema === null || 'allOf' in schema) return schema;

@@ -1,5 +1,5 @@
-// The fuzzer that knows openapi.json alone: a short run on the driver without machines; the longer
-// runs are by hand. And that it notices what it is there for.
+// A short run of the document-driven fuzzer on the driver without VMs, and proof that it detects
+// faults. Longer runs are started by hand.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -51,7 +51,7 @@ test('most requests are ones that the document takes, and every operation gets s
   assert.ok(about.filter(({ request }) => request.target.startsWith('/v1/sandboxes/sbx_1')).length > about.length / 2);
 });
 
-/** A run against a service that answers everything in one way. */
+/** Runs against a service with one fixed response. */
 async function against(
   t: TestContext,
   answer: (request: IncomingMessage, response: ServerResponse) => void,
@@ -82,7 +82,7 @@ for (const [what, status, type, text, kind] of [
       t,
       (_, response) => void response.writeHead(status, { 'content-type': type }).end(text),
     );
-    // All but those of the health check, which has fewer statuses.
+    // All operations but the health check, which has fewer statuses.
     assert.ok(report.findings.filter((finding) => finding.kind === kind).length > 30);
     assert.equal(report.clean, false);
     assert.match(

@@ -1,11 +1,10 @@
-// Whether an answer is one that the document has: its status, its form, its schema. A fault of the
-// service is never one.
+// Compares a response with the document: status, form, schema. A service fault is never allowed.
 import type { Operation } from './document.ts';
 import type { ReadyRequest } from './request.ts';
 
 /**
- * `fault`: 500. `undocumented`: a status that the operation does not have. `schema`: outside what
- * the document gives for the status. `taken`: what it forbids.
+ * `fault`: 500. `undocumented`: the operation lacks the status. `schema`: violates the schema of
+ * the status. `taken`: an invalid request was accepted.
  */
 export type Fault = 'fault' | 'hung' | 'undocumented' | 'schema' | 'taken';
 
@@ -16,9 +15,9 @@ export interface SentAnswer {
 }
 
 export interface Verdict {
-  /** Null: all is as the document says. */
+  /** null: the response matches the document. */
   fault: { kind: Fault; why: string } | null;
-  /** What was answered, where it is JSON. */
+  /** Parsed response body, if JSON. */
   value: unknown;
 }
 
@@ -46,8 +45,7 @@ export function judge(
       value,
     );
   }
-  // A body that the document refuses is to be refused; where an operation takes none, what is sent
-  // may be left unread.
+  // An invalid body must be refused. An operation without a body may ignore what is sent.
   if (status < 300 && !request.fits && operation.body !== null)
     return bad('taken', 'the document does not take this body', value);
   return { fault: null, value };

@@ -1,15 +1,15 @@
-// What the answers have shown so far: ids, by what they are ids of. Requests are about these.
+// Ids seen in responses so far, by the kind of object. Requests refer to these.
 import { Wanted } from './values.ts';
 
-/** So that the newest are asked about, of which most are still there. */
+/** Keeps the newest, most of which still exist. */
 const KEPT = 6;
 
 export class Known {
   readonly #ids = new Map<string, string[]>();
 
   /**
-   * Notes the ids in an answer: of an object below a name (`sandbox`, or one of `sandboxes`) its
-   * `id`, and fields such as `orgId`. Cursors and paths as well.
+   * Collects ids from a response: the `id` of an object below a name (`sandbox`, or an element of
+   * `sandboxes`), and fields such as `orgId`; cursors and paths as well.
    */
   learn(answer: unknown, name = ''): void {
     if (Array.isArray(answer)) {
@@ -27,7 +27,7 @@ export class Known {
     }
   }
 
-  /** A value with what it wants filled in. */
+  /** Returns the value with its placeholders filled in. */
   fill(value: unknown): unknown {
     if (value instanceof Wanted) return this.#one(value);
     if (Array.isArray(value)) return value.map((one) => this.fill(one));
@@ -42,7 +42,7 @@ export class Known {
 
   #one({ name, pick, otherwise }: Wanted): string {
     const exact = this.#ids.get(name);
-    // `keyId` is asked for where `apiKey` was answered.
+    // A parameter `keyId` matches the id of an `apiKey`.
     const ids = exact ?? [...this.#ids].find(([known]) => known.toLowerCase().endsWith(name.toLowerCase()))?.[1] ?? [];
     return ids[pick % Math.max(1, ids.length)] ?? otherwise;
   }

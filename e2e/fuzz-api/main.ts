@@ -1,6 +1,6 @@
-// `npm run fuzz:api -- --seed S [--runs N] [--real]`: one run of the fuzzer that knows openapi.json
-// and nothing else, against a service of its own. The last line counts; the exit status is 0 when
-// every answer was one of the document. With `--real` there are real machines behind it.
+// `npm run fuzz:api -- --seed S [--runs N] [--real]`: one run of the fuzzer that knows only
+// openapi.json, against its own service. The last line counts; the exit status is 0 when every
+// response matched the document. `--real` uses real VMs.
 import { parseArgs } from 'node:util';
 import type { ApiFuzzReport } from './report.ts';
 import { runApiFuzz } from './run.ts';

@@ -1,4 +1,4 @@
-// What a run counted and found. Owns the last line and whether the run is a success.
+// Counters and findings of a run. Owns the last line and the result.
 import type { Operation } from './document.ts';
 import type { Fault } from './judge.ts';
 
@@ -35,12 +35,12 @@ export class ApiFuzzReport {
     return this.findings.length === 0;
   }
 
-  /** Operations that were never answered with a success. */
+  /** Operations without any successful response. */
   neverSucceeded(): string[] {
     return this.#operations.map(({ id }) => id).filter((id) => !this.#succeeded.has(id));
   }
 
-  /** How often each operation ended how, most often first. */
+  /** Outcomes per operation, most frequent first. */
   tally(): string[] {
     return [...this.#answers]
       .toSorted(([, a], [, b]) => b - a)

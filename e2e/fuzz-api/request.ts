@@ -1,16 +1,15 @@
-// Requests to an operation, as they follow from its part of the document: most of them right, some
-// wrong in one place.
+// Generates requests from an operation's part of the document: most valid, some invalid.
 import fc, { type Arbitrary } from 'fast-check';
 import type { Operation, Parameter } from './document.ts';
 import type { Known } from './known.ts';
 import { anything, fitting, misfitting } from './values.ts';
 
-/** One to come: ids are still to be filled in. */
+/** A request whose ids are not filled in yet. */
 export interface PlannedRequest {
   operation: Operation;
   parameters: [Parameter, unknown][];
   body: { value: unknown } | { raw: string; type: string } | null;
-  /** Which of the credentials that the operation takes; or one that is none. */
+  /** A credential of the operation, none, or an unknown one. */
   credential: { pick: number; kind: 'known' | 'missing' | 'unknown' };
 }
 
@@ -19,7 +18,7 @@ export interface ReadyRequest {
   target: string;
   headers: Record<string, string>;
   body: string | undefined;
-  /** Whether the document takes the body. */
+  /** True if the body matches the document. */
   fits: boolean;
 }
 
@@ -80,7 +79,7 @@ function valueOf(parameter: Parameter, values: Arbitrary<unknown>): Arbitrary<[P
   return given.map((value): [Parameter, unknown] => [parameter, value]);
 }
 
-/** The request as it is sent. @param tokens of the credentials, by their scheme */
+/** The request as sent. @param tokens credentials by their scheme */
 export function ready(
   { operation, parameters, body, credential }: PlannedRequest,
   known: Known,
@@ -93,7 +92,7 @@ export function ready(
     const value = known.fill(planned);
     if (value === undefined) continue;
     const text = textOf(value);
-    // A segment that is empty or dots would be another path.
+    // An empty or dotted segment would change the path.
     if (place === 'path') path = path.replace(`{${name}}`, /^\.{0,2}$/.test(text) ? 'x' : encodeURIComponent(text));
     else if (place === 'query') query.append(name, text);
     else if (/^[\x20-\x7e]*$/.test(text)) headers[name] = text;
@@ -142,6 +141,6 @@ function contentOf(body: PlannedRequest['body'], known: Known): Content | null {
 
 function textOf(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  // What has no place in a URL.
+  // Replaces characters that a URL cannot carry.
   return text.toWellFormed();
 }

@@ -1,5 +1,5 @@
-// One run from its seed: requests made of the document alone are sent to a service, and every
-// answer is held against the document.
+// Executes a run from its seed: sends requests generated from the document alone, and compares
+// every response with the document.
 import fc from 'fast-check';
 import { committedDocument, readOperations } from './document.ts';
 import { judge, type SentAnswer } from './judge.ts';
@@ -11,9 +11,7 @@ export interface Target {
   url: string;
   /** By the names of the document's security schemes. */
   tokens: Readonly<Record<string, string>>;
-  /**
-   * Called between batches of requests; gives what there is to ask about, as an answer shows it.
-   */
+  /** Called between batches; returns existing objects in the form of a response. */
   tidy(): Promise<unknown>;
 }
 
@@ -24,11 +22,11 @@ export interface ApiFuzzOptions {
   target: Target;
   say: (line: string) => void;
   signal: AbortSignal;
-  /** That of the checkout when absent. */
+  /** Absent: the document of the checkout. */
   document?: string;
 }
 
-/** Longer than any answer may take. */
+/** Longer than any response may take. */
 const HUNG_AFTER_MS = 90_000;
 const BATCH = 24;
 const SHOWN_CHARACTERS = 400;
@@ -44,7 +42,7 @@ export async function runApiFuzz(options: ApiFuzzOptions): Promise<ApiFuzzReport
       seed: numberOf(`${seed}.${batch}`),
       numRuns: Math.min(BATCH, runs - report.requests),
     });
-    // First of all what shows ids: without them nothing can be asked about.
+    // Begins with operations that return ids, which all others need.
     if (batch === 0) {
       for (const operation of operations)
         if (operation.method === 'GET') planned.unshift({ ...plainRequest(operation) });
@@ -64,7 +62,7 @@ export async function runApiFuzz(options: ApiFuzzOptions): Promise<ApiFuzzReport
   return report;
 }
 
-/** Without anything that need not be there. */
+/** A request with its required parts only. */
 function plainRequest(operation: PlannedRequest['operation']): PlannedRequest {
   return { operation, parameters: [], body: null, credential: { pick: 0, kind: 'known' } };
 }
@@ -92,7 +90,7 @@ async function exchange(url: string, { method, target, headers, body }: ReadyReq
   const response = await fetch(url + target, {
     method,
     headers,
-    // Which GET and HEAD have none of.
+    // GET and HEAD have no body.
     ...(body === undefined || method === 'GET' ? {} : { body }),
     signal: AbortSignal.timeout(HUNG_AFTER_MS),
   });
@@ -103,7 +101,7 @@ function codeOf(value: unknown): string {
   return (value as { error?: { code?: string } } | undefined)?.error?.code ?? '';
 }
 
-/** A number for the library, of any text. */
+/** A numeric seed for the library, from any text. */
 function numberOf(text: string): number {
   let hash = 0x811c9dc5;
   for (const character of text) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193);

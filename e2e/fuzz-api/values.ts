@@ -1,14 +1,11 @@
-// Values that fit a schema of the document, and values that do not. What a name asks for (an id) is
-// filled in when the request is sent: see known.ts.
+// Generates values that match a schema of the document, and values that do not. Placeholders for
+// ids are filled in when the request is sent (known.ts).
 import fc, { type Arbitrary } from 'fast-check';
 import type { Schema } from './document.ts';
 
-/**
- * Stands for a value that an answer has shown, such as an id: which one is decided when the request
- * is sent.
- */
+/** Placeholder for a value seen in a response, such as an id, chosen when the request is sent. */
 export class Wanted {
-  /** As the field or parameter is called. */
+  /** Name of the field or parameter. */
   readonly name: string;
   readonly pick: number;
   readonly otherwise: string;
@@ -20,12 +17,10 @@ export class Wanted {
   }
 }
 
-/**
- * Fields and parameters, besides ids, for which an answer shows values, and where in the answer.
- */
+/** Fields and parameters, besides ids, with values in responses, and the field that has them. */
 const SHOWN: Readonly<Record<string, string>> = { after: 'nextCursor', path: 'path' };
 
-/** Said of a value, not asked of it. */
+/** Annotations: keywords that constrain nothing. */
 const ANNOTATIONS = new Set([
   'description',
   'title',
@@ -67,10 +62,10 @@ const KNOWN = new Set([
 ]);
 const LONGEST_TEXT = 200;
 const LARGEST_NUMBER = 2 ** 40;
-/** What most patterns take. */
+/** Matches most patterns. */
 const PLAIN = fc.stringMatching(/^[a-z][a-z0-9]{0,7}(\/[a-z][a-z0-9]{0,7}){0,2}$/);
 
-/** Anything that JSON can say. */
+/** Any JSON value. */
 export const anything: Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
   fc.constantFrom<unknown>(
@@ -91,10 +86,7 @@ export const anything: Arbitrary<unknown> = fc.oneof(
   ),
 );
 
-/**
- * Values that fit the schema. Throws at a keyword that it does not know, so that none is passed
- * over.
- */
+/** Values that match the schema. Throws at an unknown keyword, so that none is ignored. */
 export function fitting(schema: Schema, name = ''): Arbitrary<unknown> {
   const unknown = Object.keys(schema).filter(
     (keyword) => !KNOWN.has(keyword) && !ANNOTATIONS.has(keyword) && !keyword.startsWith('x-'),
@@ -130,7 +122,7 @@ export function fitting(schema: Schema, name = ''): Arbitrary<unknown> {
   }
 }
 
-/** Values of which most do not fit. */
+/** Values that mostly violate the schema. */
 export function misfitting(schema: Schema, name = ''): Arbitrary<unknown> {
   const around: Arbitrary<unknown>[] = [anything];
   for (const keyword of ['minimum', 'maximum'] as const) {
@@ -188,8 +180,7 @@ function texts(schema: Schema, name: string): Arbitrary<unknown> {
     { arbitrary: fc.nat(max - min).map((more) => 'a'.repeat(min + more)), weight: 1 },
     ...(shown.length === 0 ? [] : [{ arbitrary: fc.constantFrom(...shown), weight: 2 }]),
   );
-  // Where it does not fit its pattern, a plain one or one that is shown: what a pattern leaves is
-  // found without knowing what patterns mean.
+  // Falls back to a plain or seen value when the pattern rejects it, without interpreting patterns.
   const fit =
     pattern === null
       ? text
@@ -198,14 +189,14 @@ function texts(schema: Schema, name: string): Arbitrary<unknown> {
           .map((some) => some.find((one) => pattern.test(one)) ?? some[0]);
   const kind = /id$/i.test(name) ? name : SHOWN[name];
   if (kind === undefined) return fit;
-  // Of what answers have shown mostly; of paths half, as others are to be made.
+  // Mostly values from responses; for paths half, since new ones are needed too.
   const share = kind === 'path' ? 1 : 9;
   return fc
     .tuple(fc.nat(), fc.nat(share), fit)
     .map(([pick, odd, otherwise]) => (odd === 0 ? otherwise : new Wanted(kind, pick, otherwise)));
 }
 
-/** Made once each: the library makes tables for them. */
+/** Cached: the library builds tables for each. */
 const madeTexts = new Map<string, Arbitrary<string>>();
 
 function someText(
@@ -245,7 +236,7 @@ function objects(schema: Schema): Arbitrary<unknown> {
   return fc.tuple(rest, named).map(([others, own]) => ({ ...others, ...own }));
 }
 
-/** With one of the properties where none is needed but some are. */
+/** At least one property, where none is required but some must be present. */
 function atLeast(objects: Arbitrary<object>, count: number, properties: Record<string, Schema>): Arbitrary<unknown> {
   const names = Object.keys(properties);
   if (count === 0 || names.length === 0) return objects;

@@ -1,5 +1,4 @@
-// The installation that a run sends to: started for it, with a session and a key of its owner, and
-// kept at a few sandboxes.
+// Installation for a run, with an access token and an API key, kept at a few sandboxes.
 import { join } from 'node:path';
 import { newToken, tokenSha256 } from '@berth/api/services/access/bearer-token.ts';
 import { openDatabase } from '@berth/api/store/database/database.ts';
@@ -11,7 +10,7 @@ import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
 
-/** Sandboxes that may be awake or on their way: each is a machine. */
+/** Limit on sandboxes that are awake or starting: each has a VM. */
 const MOST = 6;
 const LEAST_AWAKE = 2;
 const SESSION_MINUTES = 24 * 60;
@@ -28,7 +27,7 @@ export class ApiFuzzWorld {
     this.tokens = { session, apiKey: parts.caller.token };
   }
 
-  /** @param driver `fake` has no machine behind it, and all else */
+  /** @param driver `fake` has everything but VMs */
   static async start(driver: 'qemu' | 'fake'): Promise<ApiFuzzWorld> {
     const parts = await Parts.start({ driver });
     try {
@@ -43,13 +42,10 @@ export class ApiFuzzWorld {
     }
   }
 
-  /**
-   * Destroys what is too many, and sees to it that some are awake and that the key is good. Gives
-   * those that are awake.
-   */
+  /** Destroys excess sandboxes, keeps some awake and the key valid. Returns the awake sandboxes. */
   async tidy(): Promise<{ sandboxes: Sandbox[] }> {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
-    // A request of the run may have revoked it.
+    // A request of the run may have revoked the key.
     const { status } = await call({ ...caller, token: this.tokens.apiKey }, 'GET', '/v1/me');
     if (status === 401) {
       const { body } = await call(caller, 'POST', `/v1/orgs/${caller.orgId}/api-keys`, { name: 'another' });
@@ -62,7 +58,7 @@ export class ApiFuzzWorld {
     return { sandboxes: awake };
   }
 
-  /** Ends it all. Answers what was left behind. */
+  /** Ends everything. Returns the leftovers. */
   async end(): Promise<string[]> {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
     try {
@@ -77,7 +73,7 @@ export class ApiFuzzWorld {
   }
 }
 
-/** A session of the first owner, as signing in makes one. */
+/** A sign-in of the first owner, as the service makes it. */
 async function ownerSession({ dataFolder }: Parts): Promise<string> {
   const { db } = openDatabase({
     url: socketDatabaseUrl(join(dataFolder, 'postgres', 'socket')),

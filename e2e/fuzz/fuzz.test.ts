@@ -1,5 +1,5 @@
-// A short run of the fuzzer, on the driver without machines: every request is answered, and as the
-// contract says. The longer runs are by hand.
+// A short fuzzer run on the driver without VMs: every request gets a response that matches the
+// contract. Longer runs are started by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FUZZ_KINDS } from './kinds.ts';

@@ -36,7 +36,7 @@ const WORLD = {
   previews: doors(),
 };
 
-/** What each kind sends in its first turns, when every answer is a success without content. */
+/** Requests of each kind in its first turns, when every response is a success without content. */
 async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; visits: FuzzVisit[] }> {
   const sent: FuzzRequest[] = [];
   const visits: FuzzVisit[] = [];

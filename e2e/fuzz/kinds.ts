@@ -1,4 +1,4 @@
-// The kinds of requests that a run of the fuzzer is made of.
+// Kinds of requests in a fuzzer run.
 import { fileRequests } from './files/requests.ts';
 import { fileRoundTrips } from './files/round-trips.ts';
 import { guestCommands } from './files/guest-commands.ts';

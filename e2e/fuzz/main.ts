@@ -1,6 +1,6 @@
-// `npm run fuzz -- --seed S`: one run of the fuzzer. The last line counts answers and what was
-// found; the exit status is 0 when no answer was a 500, none was missing and none was other than
-// the contract says. `--only KIND` (may be repeated) leaves out the other kinds of requests.
+// `npm run fuzz -- --seed S`: one fuzzer run. The last line counts responses and findings; the exit
+// status is 0 when no response was a 500, missing, or against the contract. `--only KIND`
+// (repeatable) leaves out the other kinds of requests.
 import { parseArgs } from 'node:util';
 import { FUZZ_KINDS } from './kinds.ts';
 import { runFuzz } from './run.ts';

@@ -1,5 +1,4 @@
-// One run of the fuzzer from its seed: an installation of its own, sandboxes, clients that send,
-// and the end of it all.
+// Executes a fuzzer run from its seed: installation, sandboxes, clients and clean-up.
 import { Random } from '../world/random.ts';
 import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
@@ -12,11 +11,11 @@ import { Visiting } from './previews/visiting.ts';
 
 export interface FuzzOptions {
   seed: string;
-  /** At least so many; what belongs together is sent to its end. */
+  /** Minimum; related requests are sent to their end. */
   requests: number;
   clients: number;
   kinds: readonly FuzzKind[];
-  /** `fake` has no machine behind it, and all else. */
+  /** `fake` has everything but VMs. */
   driver: 'qemu' | 'fake';
   say: (line: string) => void;
   /** Ends the run early, in order. */
@@ -24,10 +23,10 @@ export interface FuzzOptions {
 }
 
 const PROGRESS_MS = 10_000;
-/** Nothing has such an id. */
+/** An id that nothing has. */
 const NOBODY = `sbx_${'a'.repeat(24)}`;
 
-/** Runs it and resolves with what was found; everything it made is gone then. */
+/** Runs and resolves with the report; everything the run made is removed by then. */
 export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
   const report = new FuzzReport(options.say);
   report.say('starting an installation of its own');
@@ -38,7 +37,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
   } finally {
     await parts.stop();
     for (const what of await leftoversOf(parts.dataFolder)) report.found('wrong', `after the end: ${what}`);
-    // After a failure of the run itself there may be machines left.
+    // A failure of the run itself may leave VMs behind.
     for (const pid of await processesOfInstance(parts.dataFolder)) process.kill(pid, 'SIGKILL');
     await parts.remove();
   }

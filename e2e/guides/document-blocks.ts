@@ -1,15 +1,15 @@
-// The code blocks of a page of the documentation, in order, as a reader copies them. Runs nothing.
+// The code blocks of a documentation page, in order, as a reader copies them. Runs nothing.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface Block {
   language: string;
   code: string;
-  /** The heading that it stands below. */
+  /** Heading above the block. */
   heading: string;
 }
 
-/** @param page below docs/, as `quick-start.md` */
+/** @param page path below docs/, such as `quick-start.md` */
 export async function blocksOf(page: string): Promise<Block[]> {
   const text = await readFile(join(import.meta.dirname, '../../docs', page), 'utf8');
   const blocks: Block[] = [];
@@ -21,7 +21,7 @@ export async function blocksOf(page: string): Promise<Block[]> {
   return blocks;
 }
 
-/** What a block of output says, as a pattern: `…` is anything in a line. */
+/** An output block as a pattern: `…` matches anything within a line. */
 export function printed(expected: string): RegExp {
   const pattern = expected
     .trim()

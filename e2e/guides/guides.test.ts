@@ -1,5 +1,5 @@
-// docs/quick-start.md and docs/operator-guide.md, run as they stand by somebody who has just
-// started the service: real machines, the real CLI, the built SDK.
+// Runs docs/quick-start.md and docs/operator-guide.md as written, on a fresh service: real VMs, the
+// real CLI, the built SDK.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,11 +14,11 @@ import { until } from '../../os/test/until.ts';
 
 const CHECKOUT = join(import.meta.dirname, '../..');
 const DEADLINE_MS = 300_000;
-/** No output of a program has it. */
+/** Never occurs in program output. */
 const MARK = '\u0001';
 
 let service: Instance;
-/** Looks like the checkout, but what is built and written in it is its own. */
+/** Resembles the checkout, with its own build output. */
 let folder: string;
 let environment: Record<string, string | undefined>;
 
@@ -54,10 +54,7 @@ async function copyOfCheckout(to: string): Promise<void> {
   await symlink(join(to, 'sdk/dist'), join(to, 'node_modules/@berth/sdk'));
 }
 
-/**
- * Runs it in the folder and resolves with what it wrote to stdout; fails with all it wrote when it
- * fails.
- */
+/** Runs a program in the folder. Resolves with stdout; rejects with all output on failure. */
 async function run(program: string, args: readonly string[], more: Record<string, string> = {}): Promise<string> {
   const child = spawn(program, args, {
     cwd: folder,
@@ -73,7 +70,7 @@ async function run(program: string, args: readonly string[], more: Record<string
   return stdout;
 }
 
-/** As a shell runs what is pasted into it, ending at the first line that fails. */
+/** Runs pasted code like a shell, stopping at the first failing line. */
 const paste = async (code: string): Promise<string> => await run('bash', ['--norc', '-eo', 'pipefail', '-c', code]);
 
 async function quickStart(heading: string): Promise<Block> {
@@ -93,7 +90,7 @@ for (const [heading, expected] of [
   test(`the quick start "${heading}" has at most ten lines, works as it stands, and leaves nothing`, async () => {
     const { code } = await quickStart(heading);
     assert.match(await paste(code), expected);
-    // A destroy may still be under way when it is answered.
+    // A destroy may still be in progress after its response.
     await until('the sandbox is gone', async () => ((await listSandboxes(service)).length === 0 ? true : null));
   });
 }
@@ -103,7 +100,7 @@ test("the operator's guide, as one program: every block prints what the page say
   const parts: string[] = [];
   for (const [at, { language, code }] of blocks.entries()) {
     if (language === 'text') continue;
-    // Between two blocks of the program, where the page has it.
+    // Placed between two blocks of the program, as on the page.
     const step =
       language === 'ts'
         ? code

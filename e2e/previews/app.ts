@@ -1,20 +1,20 @@
-// The app behind the previews of these stories: a program for the guest's own Node that shows each
-// of them what it needs, and how it is put into a sandbox and started.
+// The app behind the previews of these tests: a program for the guest's Node with a path for each
+// test, and its installation and start in a sandbox.
 import assert from 'node:assert/strict';
 import { writtenFile } from '@berth/contract/files/files.ts';
 import { call, exec, type Caller } from '../world/client.ts';
 import { packPackages } from './guest-packages.ts';
 
 export const APP_PORT = 3_000;
-/** A second one, for links to one port that are tried at another. */
+/** Second port, for links that are tried at the wrong port. */
 export const OTHER_PORT = 3_001;
 /** Requests for `/together` that wait for one another. */
 export const TOGETHER = 50;
 
 /**
- * `/` its host; `/file` the file `big`, or the range of it; PUT `/file` into `arrived`; `/together`
- * answered when all are there; `/events` the next one only after `/seen?event=` of the one before;
- * a WebSocket is an echo.
+ * `/` returns its host; `/file` the file `big`, or a range of it; PUT `/file` writes `arrived`;
+ * `/together` responds when all requests are there; `/events` sends the next event only after
+ * `/seen?event=` of the last; WebSockets echo.
  */
 const PROGRAM = `
 import { createReadStream, createWriteStream, statSync } from 'node:fs';
@@ -93,7 +93,7 @@ for (const port of [${APP_PORT}, ${OTHER_PORT}]) {
 }
 `;
 
-/** Resolves when it listens on both ports. */
+/** Resolves when the app listens on both ports. */
 export async function startApp(caller: Caller, sandboxId: string): Promise<void> {
   await writeGuestFile(caller, sandboxId, 'app/app.mjs', Buffer.from(PROGRAM));
   await writeGuestFile(caller, sandboxId, 'app/packages.tar.gz', await packPackages(['ws']));
@@ -107,7 +107,7 @@ export async function startApp(caller: Caller, sandboxId: string): Promise<void>
   assert.equal(exitCode, 0, stderr);
 }
 
-/** Writes a file by the API, as an agent edits one. */
+/** Writes a file through the API, as an agent does. */
 export async function writeGuestFile(caller: Caller, sandboxId: string, path: string, content: Buffer): Promise<void> {
   const body = { path, content: content.toString('base64'), encoding: 'base64' };
   const answer = await call(caller, 'PUT', `/v1/sandboxes/${sandboxId}/file`, body);
@@ -115,7 +115,7 @@ export async function writeGuestFile(caller: Caller, sandboxId: string, path: st
   assert.equal(writtenFile.parse(answer.body).size, content.length);
 }
 
-/** What a command that must succeed prints. */
+/** Output of a command that must succeed. */
 export async function runInGuest(caller: Caller, sandboxId: string, command: string): Promise<string> {
   const { exitCode, stdout, stderr } = await exec(caller, sandboxId, command, 300);
   assert.equal(exitCode, 0, stderr);

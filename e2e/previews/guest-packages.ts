@@ -1,6 +1,6 @@
-// npm packages of this checkout for a guest: with all that they depend on, in one archive that is
-// unpacked beside a project. The guest has no internet in tests, and the machine's processor: what
-// is installed here for it runs there.
+// Packs npm packages of this checkout, with their dependencies, into an archive to unpack in a
+// guest's project. Guests have no internet in tests, and share the host's CPU architecture, so
+// packages installed here run there.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -16,10 +16,7 @@ interface Manifest {
   optionalDependencies?: Record<string, string>;
 }
 
-/**
- * A tar archive, compressed, of `node_modules/…`. Optional dependencies are in it where they are
- * installed.
- */
+/** A compressed tar archive of `node_modules/…`, with installed optional dependencies. */
 export async function packPackages(names: readonly string[]): Promise<Buffer> {
   const folders = new Map<string, string>();
   const add = async (name: string): Promise<void> => {
@@ -28,7 +25,7 @@ export async function packPackages(names: readonly string[]): Promise<Buffer> {
     folders.set(name, folder);
     const manifest = JSON.parse(await readFile(join(CHECKOUT, folder, 'package.json'), 'utf8')) as Manifest;
     for (const dependency of Object.keys(manifest.dependencies ?? {})) {
-      // One below the package itself goes with it.
+      // A nested dependency is packed with its package.
       if (!existsSync(join(CHECKOUT, folder, 'node_modules', dependency))) await add(dependency);
     }
     for (const dependency of Object.keys(manifest.optionalDependencies ?? {}))

@@ -1,5 +1,5 @@
-// What a preview of a real machine does not do: lead to the guest daemon, to another port or
-// another sandbox; go on when its link or its sandbox ends. And what is shown instead.
+// Limits of previews on a real VM: they never lead to the guest daemon, another port or another
+// sandbox, and end with their link or sandbox. Includes the pages shown instead.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -13,22 +13,18 @@ import { hostOf, PreviewVisitor, publicLink, type Answered } from './visitor.ts'
 import { until } from '../../os/test/until.ts';
 
 const NOBODY_PORT = 3_999;
-/**
- * Of the service, to a request by which nobody gets into a sandbox. The guest daemon's own answers
- * are none of them.
- */
+/** Responses of the service that refuse access; none of them is the guest daemon's. */
 const REFUSALS: ReadonlySet<string> = new Set([
   '400 invalid_request',
   '401 preview_link_required',
   '403 preview_link_invalid',
   '404 preview_not_found',
-  // Where the name ends before it is one of a preview, as at a comma: it is the service's host
-  // then, which has no such path.
+  // The host name ends early, as at a comma: it is the service's host then, which lacks the path.
   '404 route_not_found',
 ]);
 
 let berth: Instance;
-/** Two sandboxes, both with the app on both ports, and a good link to the first one's. */
+/** Two sandboxes with the app on both ports, and a valid link to the first. */
 let id: string;
 let otherId: string;
 let link: string;
@@ -57,13 +53,13 @@ function visitorOf(url: string, host?: string): PreviewVisitor {
   return made;
 }
 
-/** The code in a refusal; fails when it is no refusal of the service. */
+/** Code of a refusal; fails unless the service refused. */
 function codeOf({ status, body }: Answered, expected: number): string {
   assert.equal(status, expected, body.toString().slice(0, 500));
   return errorEnvelope.parse(JSON.parse(body.toString())).error.code;
 }
 
-/** The heading of the page that a browser gets. */
+/** Heading of the page that a browser gets. */
 async function pageFor(of: PreviewVisitor, expected: number): Promise<string> {
   const { status, headers, body } = await of.byLink('/', { accept: 'text/html,*/*;q=0.8' });
   assert.deepEqual(
@@ -147,7 +143,7 @@ test('a request that names two hosts, or another one in its target, is for neith
     ])
       assert.equal((await visitor.raw(lines)).status, 400, lines.join(' | '));
 
-    // What is no name of a host to us stays none to whoever reads it next.
+    // A host name that the service ignores must stay ignored behind it.
     const forwarded = [`x-forwarded-host: ${other}`, `forwarded: host="${other}"`];
     const { status, body } = await visitor.raw(['GET / HTTP/1.1', `host: ${visitor.host}`, ...forwarded, cookie]);
     assert.deepEqual([status, body], [200, `the app at ${visitor.host}`]);
@@ -224,13 +220,13 @@ test('with its sandbox destroyed a link leads nowhere, and what was open has end
 });
 
 interface HeldOpen {
-  /** Resolves when both are over. */
+  /** Resolves when both are closed. */
   ends(): Promise<void>;
   isOpen(): boolean;
   leave(): void;
 }
 
-/** A stream of events with its first one, and a WebSocket that has answered, both left open. */
+/** An event stream after its first event and a WebSocket after its first echo, both left open. */
 async function holdOpen(of: PreviewVisitor): Promise<HeldOpen> {
   const stream: IncomingMessage = await of.open('/events');
   stream.on('error', () => undefined);

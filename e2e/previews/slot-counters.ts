@@ -1,5 +1,4 @@
-// What the kernel has counted on the way between a sandbox's machine and its host: at the TAP and
-// both ends of the veth pair, and in the queues in front of them.
+// Kernel counters between a VM and its host: the TAP, both ends of the veth pair, their queues.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { TAP_NAME, INNER_VETH_NAME, hostVethName, namespaceName } from '@berth/host/network/slots/slot.ts';
@@ -12,7 +11,7 @@ export interface DeviceCount {
   toPeerBytes: number;
   fromPeerPackets: number;
   toPeerPackets: number;
-  /** Packets that the device or its queue did not pass on, for whatever reason. */
+  /** Packets dropped by the device or its queue, for any reason. */
   lost: number;
 }
 
@@ -31,7 +30,7 @@ interface Queue {
   drops: number;
 }
 
-/** The TAP, the veth's inner end, its outer end. For root on the host. */
+/** Counters of the TAP, the veth's inner end and its outer end. Needs root on the host. */
 export async function slotCounters(slot: number): Promise<DeviceCount[]> {
   const outer = hostVethName(slot);
   const inside = ['-n', namespaceName(slot)];

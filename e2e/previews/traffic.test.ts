@@ -1,5 +1,5 @@
-// What goes through a preview of a real machine: WebSockets, events as they happen, large bodies
-// both ways byte for byte, ranges, and many requests at once.
+// Traffic through a preview of a real VM: WebSockets, live events, large bodies in both directions
+// byte for byte, ranges, and concurrent requests.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, type Hash } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { slotNumberOf } from '../world/witness.ts';
 const FILE_BYTES = 100_000_000;
 const CHUNK_BYTES = 1_000_000;
 const EVENTS = 20;
-/** Of what would wait for ever if it were held up on the way. */
+/** For requests that would wait for ever if buffered on the way. */
 const HELD_UP = { timeout: 300_000 };
 
 let berth: Instance;
@@ -77,8 +77,7 @@ test('each event of a stream is there before the next one is made', HELD_UP, asy
   let text = '';
   for await (const chunk of stream.setEncoding('utf8') as AsyncIterable<string>) {
     text += chunk;
-    // The app makes one more only when it is told that this one came: held back anywhere, it is the
-    // last.
+    // The app awaits a confirmation per event: buffering anywhere on the path stalls the stream.
     assert.ok(text.split('\n\n').length <= 2, `more than one event at once: ${text}`);
     if (!text.endsWith('\n\n')) continue;
     events.push(text);
@@ -140,8 +139,8 @@ test('nothing was dropped between the sandbox and its host while 100 MB went eac
     );
     assert.equal(lost, 0, device);
   }
-  // What the firewall between them drops is in none of those counters. Some are for the slot
-  // itself: questions for addresses, and those to the resolver that are refused.
+  // Packets dropped by the firewall between them are not counted here. Some concern the slot
+  // itself: ARP requests, and refused resolver queries.
   const [tap, inner] = counts as [DeviceCount, DeviceCount];
   const kept = [tap.fromPeerPackets - inner.toPeerPackets, inner.fromPeerPackets - tap.toPeerPackets];
   assert.ok(

@@ -1,6 +1,6 @@
-// Somebody with a preview's link who is no browser: comes to its host where the service listens
-// (names below localhost do not resolve in Node), with the link's token once and with the cookie
-// for it from then on.
+// A preview client that is not a browser. Connects to the service's port with the preview's host
+// header: names below localhost do not resolve in Node. Sends the link's token once, then its
+// cookie.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
@@ -25,7 +25,7 @@ export async function publicLink(
   return { ...preview, id, url };
 }
 
-/** The host of another port, or of another sandbox, beside that of a link. */
+/** Host of another port or sandbox, derived from a link. */
 export function hostOf(link: string, sandboxId: string, port: number | string): string {
   return new URL(link).host.replace(/^\d+-[a-z2-7]+/, `${port}-${sandboxId.replace('sbx_', '')}`);
 }
@@ -49,7 +49,7 @@ export class PreviewVisitor {
   readonly #agent = new Agent({ keepAlive: true });
   #cookie: string | undefined;
 
-  /** @param host the link's by default */
+  /** @param host default: the link's host */
   constructor(caller: Caller, link: string, host = new URL(link).host) {
     const { hostname, port } = new URL(caller.url);
     this.#service = { host: hostname, port: Number(port) };
@@ -58,23 +58,23 @@ export class PreviewVisitor {
     assert.match(this.token, /^bpt_/);
   }
 
-  /** The cookie that the link was taken for: from the first visit by the link that was let in. */
+  /** The cookie received for the link, from the first accepted visit. */
   get cookie(): string {
     assert.ok(this.#cookie !== undefined, 'the link gave no cookie');
     return this.#cookie;
   }
 
-  /** Asks with the token in the path; keeps the cookie. */
+  /** Requests with the token in the path; keeps the cookie. */
   async byLink(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answered> {
     return await this.#take(`${path}?token=${this.token}`, { headers });
   }
 
-  /** Asks with the cookie. */
+  /** Requests with the cookie. */
   async ask(path: string, { headers = {}, ...asking }: Asking = {}): Promise<Answered> {
     return await this.#take(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
   }
 
-  /** The answer once its head is there. */
+  /** The response once its head has arrived. */
   async open(path: string, { headers = {}, ...asking }: Asking = {}): Promise<IncomingMessage> {
     return await this.#send(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
   }
@@ -84,7 +84,7 @@ export class PreviewVisitor {
     return await askForWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
   }
 
-  /** What a request gets whose lines are sent as they stand, over a connection of its own. */
+  /** Response to raw request lines, sent over a new connection. */
   async raw(lines: readonly string[]): Promise<{ status: number; body: string }> {
     const socket = connect(this.#service);
     await once(socket, 'connect');

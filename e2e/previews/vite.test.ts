@@ -1,5 +1,4 @@
-// What previews are for: a Vite project in a sandbox, its link open in a real browser, and edits
-// that show there by themselves.
+// A Vite project in a sandbox, opened by its link in a real browser; edits show at once.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
@@ -13,14 +12,12 @@ import { PreviewVisitor, publicLink } from './visitor.ts';
 import { SshClient } from '../world/ssh-client.ts';
 import { until } from '../../os/test/until.ts';
 
-/** Vite's own. */
+/** Vite's default port. */
 const VITE_PORT = 5_173;
-/** Of one thing that an emulated processor does for the first time. */
+/** Limit for one first-time operation under emulation. */
 const SLOW_MS = 240_000;
 
-/**
- * TypeScript, so that Vite has to compile it; it takes its message anew without being loaded anew.
- */
+/** TypeScript, so that Vite must compile it; accepts its own hot update without a page reload. */
 const PROJECT = {
   'package.json': '{ "name": "previewed", "private": true, "type": "module" }',
   'index.html': `<!doctype html>

@@ -1,5 +1,4 @@
-// The command line on a real machine: a sandbox from its create to its end, by `berth sandbox`
-// alone.
+// The CLI on a real VM: a sandbox from create to destroy, through `berth sandbox` alone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { berth, type Ended } from '../../cli/test/world/berth.ts';

@@ -1,5 +1,5 @@
-// How sandboxes end, or go to sleep by themselves: expiry, also with the host daemon down; a
-// destroy that overtakes everything else; idleness.
+// Ends and automatic sleeps of sandboxes: expiry, also while the host daemon is down; a destroy
+// that overtakes other verbs; idleness.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -46,10 +46,7 @@ after(async () => {
   assert.deepEqual(open, []);
 });
 
-/**
- * An ephemeral one that is awake, and expires soon. Its time to live runs while its machine is
- * made, so that it is shortened only then.
- */
+/** An awake ephemeral sandbox about to expire. Its TTL includes the start: shortened after it. */
 async function soonExpiring(): Promise<{ id: string; expiresAtMs: number }> {
   const sandbox = await ephemeral(60);
   assert.equal(sandbox.mode, 'ephemeral');
@@ -63,17 +60,17 @@ async function soonExpiring(): Promise<{ id: string; expiresAtMs: number }> {
   return { id: sandbox.id, expiresAtMs: row.expiresAtMs };
 }
 
-/** Milliseconds from the expiry, as the API tells it, to the end. */
+/** Milliseconds from the expiry that the API shows to the end. */
 async function goneAfterMs(id: string, expiresAtMs: number): Promise<number> {
   const gone = await waitForStatus(parts.caller, id, ['deleted']);
-  // The API tells whole milliseconds.
+  // The API returns whole milliseconds.
   const lateMs = Date.parse(gone.deletedAt ?? '') - Math.floor(expiresAtMs);
   assert.ok(lateMs >= 0, `it was gone ${-lateMs} ms before its expiry`);
   return lateMs;
 }
 
 test('an ephemeral sandbox is gone within 2 s of its expiry', async () => {
-  // A busy machine may hold up one of three; a product that is late is late with all.
+  // A busy host may delay one of three; a faulty service delays all.
   const late: number[] = [];
   while (late.length < 3 && !late.some((ms) => ms <= GONE_WITHIN_MS)) {
     const { id, expiresAtMs } = await soonExpiring();
@@ -134,7 +131,7 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
         () => null,
         (error: Error) => error,
       );
-      // A wake is begun by a sleep first.
+      // A wake needs a sleep first.
       if (verb === 'wake') {
         await until(
           'it is on its way up',

@@ -1,5 +1,4 @@
-// A hundred sandboxes from one template, from the pool and made anew: no two share what must be a
-// machine's own.
+// A hundred sandboxes from one template, from the pool and started fresh: no two share an identity.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -10,9 +9,7 @@ import { startInstance, type Instance } from '../world/instance.ts';
 
 const SANDBOXES = 100;
 const AT_ONCE = 4;
-/**
- * Each gives one line; the last two are of user-space generators that were warm in the template.
- */
+/** One line each; the last two use user-space generators that were warm in the template. */
 const OWN: Readonly<Record<string, string>> = {
   hostname: 'hostname',
   machineId: 'cat /etc/machine-id',

@@ -1,6 +1,6 @@
-// A sandbox over many rounds of sleep and wake, with resizes and restarts of the daemons between
-// them: its processes, its open file without a name, its listening server and its disk are all
-// still there, and the world around it is new.
+// A sandbox over many rounds of sleep and wake, with resizes and daemon restarts in between: its
+// processes, its open unlinked file, its listening server and its disk survive, and its secret,
+// random numbers and clock are fresh.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ after(async () => {
   await parts.remove();
 });
 
-/** What happens between two rounds; by turns. */
+/** Changes between two rounds, in turn. */
 const BETWEEN: readonly ((round: number, sandbox: Sandbox) => Promise<unknown>)[] = [
   async () => await parts.kill('host').then(() => parts.run('host')),
   async () => await parts.kill('api').then(() => parts.run('api')),
@@ -65,7 +65,7 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
   await noteNew(id, seen);
 
   for (let round = 0; round < ROUNDS; round += 1) {
-    // A change comes while it is awake in one round, and while it sleeps in the next.
+    // Changes alternate between an awake and an asleep sandbox.
     const change = BETWEEN[round % BETWEEN.length];
     const awakeChange = Math.floor(round / BETWEEN.length) % 2 === 0;
     if (awakeChange) await change?.(round, await getSandbox(caller, id));
@@ -77,10 +77,10 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     const asleepMs = Date.now();
     assert.deepEqual([asleep.status, asleep.wakesFrom, asleep.statusReason], ['stopped', 'snapshot', null]);
     assert.deepEqual(await processesOfVm(id), [], 'a sleeping sandbox has a machine');
-    // Its place in the network is given back a moment after the answer.
+    // The network slot is released shortly after the response.
     await until('its slot is free', async () => ((await vmsWithSlots(dataFolder)).includes(id) ? null : true));
     if (!awakeChange) await change?.(round, await getSandbox(caller, id));
-    // A clock that ran on through a short sleep could hide in the time that the verbs took.
+    // A clock that ran during a short sleep could hide in the duration of the verbs.
     if (round === 0) await delay(SLEPT_LONG_MS);
     const wakeSentMs = Date.now();
     const awake = await wakeSandbox(caller, id);
@@ -92,13 +92,12 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     assert.equal(awake.pendingAllocation, undefined);
 
     before = await continues(id, last);
-    // Its own time stood still: what it ticked is what it ran, not what it slept.
+    // The guest's monotonic clock was paused: it counts run time, not sleep time.
     const ranSeconds = before.monotonicSeconds - last.monotonicSeconds;
-    // Counted from its start: on a busy machine it may be behind, and then catches up.
+    // Counted from its start: on a busy host the timer may be behind, and then catches up.
     const due = (before.monotonicSeconds - before.startedSeconds) / TICK_SECONDS;
     assert.ok(before.ticks <= due + 2, `${before.ticks} ticks where ${due} were due`);
-    // At most from before it was last asked to the answer that it sleeps, and from the order to
-    // wake it.
+    // Upper bound: from the last request to the sleep's response, plus from the wake request on.
     const awakeSeconds = (asleepMs - lastAskedMs + Date.now() - wakeSentMs) / 1_000;
     assert.ok(ranSeconds <= awakeSeconds + 0.5, `its clock ran ${ranSeconds} s in ${awakeSeconds} s`);
     assert.ok(Math.abs(before.unixSeconds - Date.now() / 1_000) < 10, `the guest's clock says ${before.unixSeconds}`);
@@ -113,7 +112,7 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
   assert.ok(intervals.length > ROUNDS && intervals.every(({ toMs }) => toMs !== null), JSON.stringify(intervals));
 });
 
-/** The witness of before goes on: the same process with the same memory, further on. */
+/** The witness continues: the same process with the same memory, further on. */
 async function continues(id: string, before: Testimony): Promise<Testimony> {
   const now = await askWitness(parts.caller, id);
   assert.deepEqual([now.pid, now.first, now.digest], [before.pid, before.first, before.first]);
@@ -122,10 +121,7 @@ async function continues(id: string, before: Testimony): Promise<Testimony> {
   return now;
 }
 
-/**
- * What must be another after each wake: the secret of the guest's daemon, and whatever its
- * generators give.
- */
+/** Values that each wake must change: the guest daemon's secret, and random numbers. */
 async function noteNew(id: string, seen: { secrets: Set<string>; random: Set<string> }): Promise<void> {
   const secret = await readFile(join(parts.dataFolder, 'host', 'vms', id, 'guest-secret'), 'utf8');
   assert.ok(!seen.secrets.has(secret), 'the guest has a secret that it had before');
@@ -143,7 +139,7 @@ async function noteNew(id: string, seen: { secrets: Set<string>; random: Set<str
   }
 }
 
-/** The guest sees what the sandbox is said to have. */
+/** The guest has the size that the API shows. */
 async function hasItsSize(id: string): Promise<void> {
   const {
     allocated_vcpu: vcpu,

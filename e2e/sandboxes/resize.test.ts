@@ -1,5 +1,4 @@
-// Sizes that change: live and verified from inside, stored for the next wake, at once while asleep,
-// and what is refused.
+// Resizes: live and verified in the guest, stored for the next wake while asleep, refused.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
@@ -42,7 +41,7 @@ test('what is more is there at once, and the guest sees it', async () => {
   assert.equal(inside.processors, 2);
   assert.ok(inside.memoryMib > 3_500 && inside.memoryMib <= 4_096, JSON.stringify(inside));
   assert.ok(inside.diskMib > 11_300, JSON.stringify(inside));
-  // More than it had before can be used, on two processors.
+  // More memory than before is usable, on two processors.
   const used = await exec(berth, id, `python3 -c "print(len(b'x' * 1_500_000_000))" && taskset -c 1 echo second`, 300);
   assert.equal(used.stdout, '1500000000\nsecond\n', used.stderr);
   assert.equal((await askWitness(berth, id)).pid, before.pid);
@@ -75,7 +74,7 @@ test('what is less waits for the next wake and is used then, with all processes'
   assert.equal(awake.allocated_vcpu, 1);
   const inside = await insideOf(id);
   assert.equal(inside.processors, 1);
-  // The guest need not let go of memory; whatever it kept is what the sandbox is said to have.
+  // The guest may keep memory; the sandbox then shows the amount that remains.
   assert.ok(
     inside.memoryMib <= awake.allocated_memory_gb * 1_024 &&
       inside.memoryMib > awake.allocated_memory_gb * 1_024 * 0.85,

@@ -1,5 +1,5 @@
-// The main job through the public HTTP API, on real microVMs: create, run commands, look, destroy;
-// and what a wrong call is told.
+// The main flow through the public HTTP API, on real microVMs: create, run commands, read, destroy;
+// and responses to invalid calls.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {

@@ -1,5 +1,4 @@
-// What a wake meets: a connection that was open, a snapshot that is damaged, a machine that died;
-// and what the old names of the verbs answer.
+// Obstacles of a wake: open connection, damaged snapshot, dead VM; and the verbs' old names.
 import assert from 'node:assert/strict';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +22,7 @@ import { until } from '../../os/test/until.ts';
 import { askWitness, connectToWitness, placeWitness } from '../world/witness.ts';
 
 const GUEST_CIDR = '10.200.0.0/16';
-/** A machine that dies by itself is noticed within this. */
+/** A VM that dies by itself is noticed within this time. */
 const NOTICED_MS = 5_000;
 
 let berth: Instance;
@@ -47,7 +46,7 @@ test('a connection that was open when the sandbox went to sleep fails at once af
   );
   await sleepSandbox(berth, id);
   await wakeSandbox(berth, id);
-  // A connection that nobody aborts would hang for as long as its other end says nothing: for ever.
+  // A connection that is not aborted would hang as long as its other end is silent: for ever.
   const ended = await until(
     'the connection has ended inside',
     async () => {
@@ -84,7 +83,7 @@ test('a snapshot that was damaged on the host is not used: the sandbox boots fro
   );
   assert.ok(told.length > 0, 'the activity does not say that it woke from its disk');
 
-  // What was booted sleeps and wakes as any other.
+  // A sandbox booted from disk sleeps and wakes like any other.
   await placeWitness(berth, id);
   await sleepSandbox(berth, id);
   assert.equal((await wakeSandbox(berth, id)).lastWake?.from, 'snapshot');
@@ -145,7 +144,7 @@ test('the old names stop and resume do the same and say that they are deprecated
   await destroySandbox(berth, id);
 });
 
-/** Turns over a byte in the middle of the largest file of a folder. */
+/** Flips a byte in the middle of the largest file of a folder. */
 async function damageLargestFile(folder: string): Promise<void> {
   const files = await Promise.all(
     (await readdir(folder)).map(async (name) => ({ name, bytes: (await stat(join(folder, name))).size })),

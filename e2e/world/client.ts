@@ -1,6 +1,5 @@
-// A caller of the public API as a user would write one: fetch, a bearer token, JSON. Owns no rule
-// of the API; answers are parsed with the contract's schemas, so a story fails when the service
-// answers anything else.
+// A client of the public API as a user would write it: fetch, a bearer token, JSON. Validates
+// responses with the contract's schemas, so that a test fails at any deviation.
 import { setTimeout as delay } from 'node:timers/promises';
 import { execResult, type ExecResult } from '@berth/contract/commands/exec.ts';
 import { errorEnvelope } from '@berth/contract/route/errors.ts';
@@ -26,7 +25,7 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** One request. `body` undefined sends none. Every answer must be JSON. */
+/** Sends one request. `body` undefined: none. Every response must be JSON. */
 export async function call(
   caller: Caller,
   method: string,
@@ -56,7 +55,7 @@ function expectStatus(answer: Answer, status: number): Answer {
   return answer;
 }
 
-/** Creates a sandbox and answers as the service did: it may still be provisioning. */
+/** Creates a sandbox and returns the response; the sandbox may still be provisioning. */
 export async function createSandbox(
   caller: Caller,
   fields: Record<string, unknown> = {},
@@ -82,7 +81,7 @@ export async function listSandboxes(caller: Caller, query = ''): Promise<Sandbox
   ).sandboxes;
 }
 
-/** Polls, as a caller does, until the sandbox has one of the statuses. */
+/** Polls until the sandbox has one of the statuses. */
 export async function waitForStatus(
   caller: Caller,
   sandboxId: string,
@@ -103,7 +102,7 @@ export async function waitForStatus(
   }
 }
 
-/** A sandbox that answers. */
+/** Creates a sandbox and waits until it serves commands. */
 export async function awakeSandbox(caller: Caller, fields: Record<string, unknown> = {}): Promise<Sandbox> {
   const created = await createSandbox(caller, fields);
   const sandbox = await waitForStatus(caller, created.id, ['running', 'ready', 'failed']);
@@ -131,20 +130,17 @@ export async function destroySandbox(caller: Caller, sandboxId: string): Promise
   return sandbox.status === 'deleted' ? sandbox : waitForStatus(caller, sandboxId, ['deleted']);
 }
 
-/**
- * Puts a sandbox to sleep and waits until it sleeps. An ephemeral one ends: then that is waited
- * for.
- */
+/** Puts a sandbox to sleep and waits for it. An ephemeral sandbox ends instead. */
 export async function sleepSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
   return await settled(caller, await act(caller, sandboxId, 'sleep'), ['stopped', 'deleted']);
 }
 
-/** Wakes a sandbox and waits until it answers. */
+/** Wakes a sandbox and waits until it serves commands. */
 export async function wakeSandbox(caller: Caller, sandboxId: string): Promise<Sandbox> {
   return await settled(caller, await act(caller, sandboxId, 'wake'), ['running', 'ready']);
 }
 
-/** Asks for a size and answers as the service did. */
+/** Requests a size and returns the response. */
 export async function resizeSandbox(caller: Caller, sandboxId: string, size: Record<string, number>): Promise<Sandbox> {
   return await act(caller, sandboxId, 'resize', size);
 }
@@ -153,17 +149,14 @@ export async function renewSandbox(caller: Caller, sandboxId: string): Promise<S
   return await act(caller, sandboxId, 'renew');
 }
 
-/** One of the verbs that answer 200 with the sandbox; throws at any other answer. */
+/** Calls a verb that returns the sandbox with 200; throws at any other response. */
 export async function act(caller: Caller, sandboxId: string, verb: string, body?: unknown): Promise<Sandbox> {
   return sandboxAnswer.parse(
     expectStatus(await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/${verb}`, body), 200).body,
   ).sandbox;
 }
 
-/**
- * What a sandbox comes to after its answer: one of the statuses, or an error that names the one it
- * has come to rest in.
- */
+/** Waits for one of the statuses; rejects when the sandbox comes to rest in another. */
 async function settled(
   caller: Caller,
   answered: Sandbox,
@@ -187,9 +180,7 @@ export async function createProject(caller: Caller, fields: Record<string, unkno
   return (answer.body as { project: Project }).project;
 }
 
-/**
- * The code of an error answer; throws when the answer is not the error envelope with that status.
- */
+/** Error of a response; throws unless it is the error envelope with that status. */
 export function errorOf(answer: Answer, status: number): { code: string; message: string } {
   return errorEnvelope.parse(expectStatus(answer, status).body).error;
 }

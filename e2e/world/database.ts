@@ -1,5 +1,5 @@
-// Questions to an installation's own database, past the API: for what no route shows yet (activity,
-// usage intervals). Reads; changes nothing but what a test says it does.
+// Queries of an installation's database, for data that no route shows (activity, usage intervals).
+// Read-only, except for changes that a test states.
 import { join } from 'node:path';
 import { socketDatabaseUrl } from '@berth/machine/roles/database/connection.ts';
 import { Client, type QueryResultRow } from 'pg';
@@ -17,7 +17,7 @@ export async function queryDatabase<Row extends QueryResultRow>(
     connectionTimeoutMillis: DEADLINE_MS,
     query_timeout: DEADLINE_MS,
   });
-  // What ends a connection outside a query also rejects the query that follows.
+  // A connection error between queries also rejects the next query.
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -33,7 +33,7 @@ export interface ActivityEntry extends QueryResultRow {
   at: Date;
 }
 
-/** What happened to a sandbox, oldest first. */
+/** Activity of a sandbox, oldest first. */
 export async function activityOf(dataFolder: string, sandboxId: string): Promise<ActivityEntry[]> {
   return await queryDatabase<ActivityEntry>(
     dataFolder,
@@ -46,11 +46,11 @@ export interface UsageInterval extends QueryResultRow {
   id: string;
   sandboxId: string;
   fromMs: number;
-  /** null while it is open. */
+  /** null while open. */
   toMs: number | null;
 }
 
-/** The metered time of all sandboxes, in milliseconds since 1970, ordered by sandbox and time. */
+/** Metered intervals of all sandboxes, in milliseconds since 1970, ordered by sandbox and time. */
 export async function usageIntervals(dataFolder: string): Promise<UsageInterval[]> {
   return await queryDatabase<UsageInterval>(
     dataFolder,

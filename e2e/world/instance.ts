@@ -1,5 +1,4 @@
-// A Berth of its own for one file of stories: `./berth up` on a fresh data folder and a free port,
-// as a user would start it, and its end.
+// A Berth installation for one test file: `./berth up` on a fresh data folder and free port.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,10 +17,7 @@ export interface Instance extends Caller {
   dataFolder: string;
   /** Process id of the sandbox's QEMU. */
   qemuPid(sandboxId: string): Promise<number>;
-  /**
-   * Destroys every sandbox, stops the service with `./berth down`, and fails when anything of it is
-   * left on the machine.
-   */
+  /** Destroys every sandbox, runs `./berth down`, and fails when anything is left on the host. */
   end(): Promise<void>;
 }
 
@@ -70,10 +66,7 @@ export async function startInstance(name: string, environment: Record<string, st
   };
 }
 
-/**
- * What it prints on stdout up to its last line, or its whole output as an error when it ends
- * before.
- */
+/** Resolves with stdout up to the end of the greeting; rejects with all output on an exit. */
 function greetingOf(supervisor: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let greeting = '';

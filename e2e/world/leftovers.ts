@@ -1,6 +1,6 @@
-// What a Berth has on the machine beside its data folder, found from the outside: registry entries,
-// namespaces, veths, processes of slot uids, VM folders. Reads the kernel and the disk only, never
-// the service, so that it also tells after everything was killed.
+// Finds what a Berth has on the host besides its data folder: registry entries, namespaces, veths,
+// processes of slot uids, VM folders. Reads only the kernel and the disk, never the service, so
+// that it works after everything was killed.
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, type SlotEntry } from '@berth/host/network/slots/registry.ts';
@@ -14,10 +14,10 @@ import {
 type Entry = SlotEntry & { number: number };
 
 /**
- * Everything that belongs to the data folder's instance or to nobody: an entry in the registry, a
- * namespace, veth or process whose slot no entry names, a VM's folder, a machine of the pool. Empty
- * when all is gone. Other instances on the machine are not counted. A running host daemon keeps
- * idle slots and machines without a tenant ahead of time; `idle: false` leaves those out.
+ * Everything that belongs to the data folder's instance or to none: a registry entry; a namespace,
+ * veth or process whose slot has no entry; a VM's folder; a pool VM. Empty when all is gone. Other
+ * instances on the host are not counted. A running host daemon keeps idle slots and VMs ahead of
+ * time; `idle: false` excludes them.
  */
 export async function leftoversOf(dataFolder: string, { idle = true } = {}): Promise<string[]> {
   const [entries, folders, pool, ownerless] = await Promise.all([
@@ -26,8 +26,7 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
     namesIn(join(dataFolder, 'host', 'pool')),
     namedByNoEntry(),
   ]);
-  // What is left stays. What another instance makes and frees in the time of one look is not there
-  // in the next.
+  // Another instance's short-lived slot is absent from the next scan; leftovers persist.
   const stays = ownerless.length === 0 ? [] : await namedByNoEntry();
   return [
     ...entries
@@ -42,8 +41,8 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
 }
 
 /**
- * Namespaces, veths and processes of slots that no instance had before this look, nor has after it:
- * an entry stands from before them until they are gone.
+ * Namespaces, veths and processes of slots without an entry before or after this scan: an entry
+ * exists from before them until they are gone.
  */
 async function namedByNoEntry(): Promise<string[]> {
   const before = await registryEntries();
@@ -61,9 +60,9 @@ async function namedByNoEntry(): Promise<string[]> {
 }
 
 /**
- * Ids of the VMs that hold a slot of the data folder's instance. A machine that was claimed from
- * the pool counts as the VM's whose record names it; one that no record names goes by its own id,
- * unless it is the pool's still.
+ * Ids of VMs that hold a slot of the data folder's instance. A VM claimed from the pool counts
+ * under the VM id whose record names it; without such a record, under its own id, unless it still
+ * belongs to the pool.
  */
 export async function vmsWithSlots(dataFolder: string): Promise<string[]> {
   const [entries, claimed, pool] = await Promise.all([
@@ -78,7 +77,7 @@ export async function vmsWithSlots(dataFolder: string): Promise<string[]> {
     );
 }
 
-/** Processes that run as the uid of the slot that the VM has claimed: its QEMU. */
+/** Processes with the uid of the VM's slot: its QEMU. */
 export async function processesOfVm(vmId: string): Promise<number[]> {
   const slots = new Set<number>();
   for (const { number, dataFolder, vmId: holder } of await registryEntries())
@@ -87,9 +86,7 @@ export async function processesOfVm(vmId: string): Promise<number[]> {
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
 }
 
-/**
- * Processes of every machine of the data folder's instance, also of those that wait for a tenant.
- */
+/** Processes of every VM of the data folder's instance, including waiting pool VMs. */
 export async function processesOfInstance(dataFolder: string): Promise<number[]> {
   const slots = new Set(
     (await registryEntries()).filter((entry) => entry.dataFolder === dataFolder).map(({ number }) => number),
@@ -97,7 +94,7 @@ export async function processesOfInstance(dataFolder: string): Promise<number[]>
   return (await slotProcesses()).filter(({ slot }) => slots.has(slot)).map(({ pid }) => pid);
 }
 
-/** Ids of VMs by the id that their machine had in the pool. */
+/** VM ids by the pool id of their VM. */
 async function claimedMachines(dataFolder: string): Promise<Map<string, string>> {
   const claimed = new Map<string, string>();
   for (const vmId of await namesIn(join(dataFolder, 'host', 'vms'))) {
@@ -107,7 +104,7 @@ async function claimedMachines(dataFolder: string): Promise<Map<string, string>>
   return claimed;
 }
 
-/** The id that the VM's machine goes by, where that is not the VM's. */
+/** The pool id of the VM, if it has one. */
 export async function machineIdOf(dataFolder: string, vmId: string): Promise<string | null> {
   const text = await readFile(join(dataFolder, 'host', 'vms', vmId, 'record.json'), 'utf8').catch(absent);
   return text === null ? null : ((JSON.parse(text) as { machineId?: string | null }).machineId ?? null);
@@ -118,10 +115,9 @@ async function registryEntries(): Promise<Entry[]> {
 }
 
 /**
- * Processes under slot uids, whose jail's process space lies right under ours. Not those of a
- * machine that another test plays: its jails lie deeper, and what runs in it without a jail is in a
- * space that begins neither with a process of a slot nor with the jail's own (bwrap, where QEMU is
- * not the first).
+ * Processes under slot uids whose jail's PID namespace is a direct child of ours. Excludes the
+ * private hosts of other tests. Their jails lie deeper. An unjailed process there is in a namespace
+ * whose first process is neither a slot's nor the jail's (bwrap, where QEMU is not the first).
  */
 async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
   const spacesHere = spacesOf(await readFile('/proc/self/status', 'utf8'));
@@ -138,14 +134,14 @@ async function slotProcesses(): Promise<{ pid: number; slot: number }[]> {
   return found.filter(({ space }) => space === null || !played.has(space));
 }
 
-/** Depth of the process spaces around a process, with the first one counted as 1. */
+/** Depth of the PID namespaces of a process; the first counts as 1. */
 function spacesOf(status: string): number {
   return /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).length ?? 0;
 }
 
 /**
- * Those of this process's own network: /sys shows those of whoever mounted it, which for a test in
- * a private machine is another one.
+ * Interfaces of this process's network namespace. /sys shows those of the namespace that mounted
+ * it, which differs for a test on a private host.
  */
 async function interfaces(): Promise<string[]> {
   const lines = (await readFile('/proc/self/net/dev', 'utf8')).split('\n');

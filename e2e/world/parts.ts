@@ -1,5 +1,5 @@
-// The three processes of an installation, started one by one so that a test can kill each at a
-// chosen step and start it again: the real services of `berth up`, without its supervisor.
+// The three processes of an installation, started one by one so that a test can kill and restart
+// each at a chosen step: the services of `berth up`, without its supervisor.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,21 +18,21 @@ import type { Caller } from './client.ts';
 export const PARTS = ['database', 'host', 'api'] as const;
 export type PartName = (typeof PARTS)[number];
 
-/** Never aborted: the parts of a test end when they are told to. */
+/** Never aborted: the test itself ends its parts. */
 const NEVER = new AbortController().signal;
 
 export interface PartsOptions {
-  /** An empty folder for the data; by default one of its own. It stays the caller's. */
+  /** An empty folder for the data, which the caller removes; default: a temporary one. */
   dataFolder?: string;
-  /** That of the environment when absent. */
+  /** Absent: the environment's driver. */
   driver?: 'qemu' | 'fake';
-  /** BERTH_* that host daemon and API get. */
+  /** BERTH_* variables of host daemon and API. */
   environment?: Readonly<Record<string, string>>;
   /** Called with each piece of a part's log. */
   onLog?: (name: PartName, chunk: Buffer) => void;
 }
 const LOG_KEPT_CHARACTERS = 200_000;
-/** One key makes all calls of a test, and often: the limit of its requests is tested elsewhere. */
+/** One key makes all calls of a test; the request limit is tested elsewhere. */
 export const MANY_REQUESTS = { BERTH_REQUESTS_PER_MINUTE: '1000000' } as const;
 
 export class Parts {
@@ -57,7 +57,7 @@ export class Parts {
     this.#service = service;
   }
 
-  /** A new data folder with its first account, everything running. */
+  /** Starts everything on a new data folder with its first account. */
   static async start(options: PartsOptions = {}): Promise<Parts> {
     const dataFolder = options.dataFolder ?? (await mkdtemp(join(tmpdir(), 'berth-parts-')));
     const config: Config = readConfig(
@@ -93,9 +93,7 @@ export class Parts {
     }
   }
 
-  /**
-   * Starts a part that does not run, armed to kill itself at `crashAt`. Resolves when it answers.
-   */
+  /** Starts a stopped part, armed to kill itself at `crashAt`. Resolves when it is ready. */
   async run(name: PartName, crashAt?: string, signal: AbortSignal = NEVER): Promise<void> {
     if (this.#running.has(name)) throw new Error(`${name} runs already`);
     const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
@@ -113,18 +111,18 @@ export class Parts {
     return this.#running.has(name);
   }
 
-  /** Resolves when the part has ended by itself, with how; null when it does not run. */
+  /** Resolves with the exit of a part that exits by itself; null when it does not run. */
   async ended(name: PartName): Promise<string | null> {
     return (await this.#running.get(name)?.exited) ?? null;
   }
 
-  /** Ends the part in order and starts it again. */
+  /** Stops the part in order and starts it again. */
   async restart(name: PartName): Promise<void> {
     await this.end(name);
     await this.run(name);
   }
 
-  /** `kill -9`, and gone when this resolves. */
+  /** Kills the part (`kill -9`); resolves when it is gone. */
   async kill(name: PartName): Promise<void> {
     const running = this.#running.get(name);
     if (running === undefined) return;
@@ -133,18 +131,18 @@ export class Parts {
     await running.stop();
   }
 
-  /** Ends the part in order, so that steps under way come to their end. */
+  /** Stops the part in order, so that steps in progress finish. */
   async end(name: PartName): Promise<void> {
     await this.#running.get(name)?.stop();
     this.#running.delete(name);
   }
 
-  /** Starts whatever does not run. */
+  /** Starts all stopped parts. */
   async runAll(): Promise<void> {
     for (const name of PARTS) if (!this.isRunning(name)) await this.run(name);
   }
 
-  /** The last words of all parts, for a failed test. */
+  /** Last log lines of all parts, for a failed test. */
   get log(): string {
     return this.#log;
   }
@@ -154,7 +152,7 @@ export class Parts {
     for (const name of PARTS.toReversed()) await this.end(name);
   }
 
-  /** Removes the data folder when it is its own. */
+  /** Removes the data folder unless the caller owns it. */
   async remove(): Promise<void> {
     if (this.#options.dataFolder !== undefined) return;
     await rm(this.dataFolder, { recursive: true, force: true });
@@ -162,8 +160,8 @@ export class Parts {
 }
 
 /**
- * The image that the verb made ready: without a word, the host daemon takes the newest in the
- * cache, which may be another checkout's.
+ * The image that `./berth test` prepared. By default the host daemon takes the newest cached image,
+ * which may belong to another checkout.
  */
 function madeReady(): Record<string, string> {
   const folder = process.env['BERTH_IMAGE_FOLDER'];

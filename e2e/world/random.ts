@@ -1,5 +1,4 @@
-// Numbers that follow from a seed alone: the same seed and name give the same sequence on every
-// machine. Not for secrets.
+// Pseudo-random numbers, the same on every host for a seed and a name. Not for secrets.
 import { createHash } from 'node:crypto';
 
 export class Random {
@@ -11,12 +10,12 @@ export class Random {
     this.#state = createHash('sha256').update(seed).digest().readUInt32LE(0);
   }
 
-  /** A sequence of its own, that does not move this one on. */
+  /** An independent sequence, which does not advance this one. */
   fork(name: string): Random {
     return new Random(`${this.#seed}/${name}`);
   }
 
-  /** From 0 up to, not including, 1 (mulberry32). */
+  /** From 0 (inclusive) to 1 (exclusive), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -25,7 +24,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from `min` to `max`, both included. */
+  /** An integer from `min` to `max`, both inclusive. */
   integer(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1));
   }
@@ -38,7 +37,7 @@ export class Random {
     return values[Math.floor(this.next() * values.length)] ?? values[0];
   }
 
-  /** One of the names, as likely as its weight. */
+  /** Picks a name with the probability of its weight. */
   weighted<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const entries = Object.entries(weights) as [Name, number][];
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
@@ -46,7 +45,7 @@ export class Random {
     return (entries.at(-1) as [Name, number])[0];
   }
 
-  /** The values in another order. */
+  /** The values in random order. */
   shuffled<T>(values: readonly T[]): T[] {
     const order = [...values];
     for (let index = order.length - 1; index > 0; index -= 1) {

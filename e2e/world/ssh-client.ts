@@ -1,5 +1,5 @@
-// The ssh client of this machine as a user of sandboxes has it: keys of its own, the configuration
-// that docs/operations.md shows, and nothing of whoever runs the tests.
+// The host's SSH client as a user of sandboxes has it: own keys, the configuration of
+// docs/operations.md, and nothing of the user who runs the tests.
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { Caller } from './client.ts';
 
 const run = promisify(execFile);
 export const BERTH = join(import.meta.dirname, '../..', 'berth');
-/** Of one program of these tests. */
+/** Timeout of one program. */
 const DEADLINE_MS = 180_000;
 
 export interface Ended {
@@ -34,7 +34,7 @@ export class SshClient {
     return client;
   }
 
-  /** Of ssh, scp and git: `-F` takes it. */
+  /** Configuration file for the `-F` option of ssh, scp and git. */
   get config(): string {
     return join(this.folder, 'config');
   }
@@ -50,7 +50,7 @@ export class SshClient {
     return await readFile(`${this.keyFile(name)}.pub`, 'utf8');
   }
 
-  /** The options with which one key is used, and no other that there may be. */
+  /** Options that use one key and no other. */
   withKey(name: string): string[] {
     return [
       '-F',
@@ -79,7 +79,7 @@ export class SshClient {
     };
   }
 
-  /** Runs a program to its end. */
+  /** Runs a program until it exits. */
   async run(
     program: string,
     args: readonly string[],
@@ -95,7 +95,7 @@ export class SshClient {
     return ended;
   }
 
-  /** Starts a program that stays. */
+  /** Starts a long-running program. */
   start(program: string, args: readonly string[]): Session {
     return new Session(spawn(program, args, { cwd: this.folder, env: this.environment }));
   }
@@ -115,7 +115,7 @@ export class SshClient {
   }
 }
 
-/** A program that runs: what it said so far, and its end. */
+/** A running program: its output so far, and its exit. */
 export class Session {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<number | null>;

@@ -1,6 +1,6 @@
-// A program that lives in a sandbox and would notice if its machine's memory, processes, sockets or
-// time were not what they were: it counts, holds an open file that has no name any more, listens,
-// and waits on connections. Owns the program and the reading of what it says.
+// A program in a sandbox that detects changes to its VM's memory, processes, sockets or time: it
+// counts, holds an open unlinked file, listens, and waits on connections. Owns the program and the
+// parser of its reports.
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,11 +11,11 @@ import { z } from 'zod';
 import { exec, type Caller } from './client.ts';
 import { machineIdOf } from './leftovers.ts';
 
-/** Answers with what it knows. */
+/** Serves reports on this port. */
 const ASK_PORT = 8_900;
-/** Holds every connection open and notes how it ends. */
+/** Holds every connection to this port open and records its end. */
 const HOLD_PORT = 8_901;
-/** The witness's timer: as often as this while the machine runs, and not for the time it slept. */
+/** Period of the witness's timer, which runs while the VM runs, not while it sleeps. */
 export const TICK_SECONDS = 0.05;
 
 const PROGRAM = `
@@ -63,15 +63,15 @@ while True:
 
 const testimony = z.object({
   pid: z.int(),
-  /** Of the same clock as monotonicSeconds. */
+  /** On the same clock as monotonicSeconds. */
   startedSeconds: z.number(),
   ticks: z.int(),
-  /** How often it was asked. */
+  /** Number of reports served. */
   connections: z.int(),
-  /** Connections from outside that it holds, and how those ended that it held before. */
+  /** Outside connections that it holds, and the ends of those it held before. */
   holding: z.int(),
   ended: z.array(z.string()),
-  /** SHA-256 of the file without a name, as it was written and as it is now. */
+  /** SHA-256 of the unlinked file, as written and as it is now. */
   first: z.string(),
   digest: z.string(),
   monotonicSeconds: z.number(),
@@ -79,7 +79,7 @@ const testimony = z.object({
 });
 export type Testimony = z.infer<typeof testimony>;
 
-/** Starts it and resolves with its first answer. */
+/** Starts the witness and resolves with its first report. */
 export async function placeWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
   const program = Buffer.from(PROGRAM).toString('base64');
   const started = await exec(
@@ -97,14 +97,14 @@ export async function placeWitness(caller: Caller, sandboxId: string): Promise<T
   }
 }
 
-/** What it says now. Throws when it does not answer. */
+/** Returns the current report. Throws when the witness does not respond. */
 export async function askWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
   const { stdout, stderr } = await exec(caller, sandboxId, `curl -sS --max-time 20 http://127.0.0.1:${ASK_PORT}/`);
   assert.ok(stdout.startsWith('{'), `the witness of ${sandboxId} does not answer: ${stdout}${stderr}`);
   return testimony.parse(JSON.parse(stdout));
 }
 
-/** The number of the network slot that the sandbox's machine has. */
+/** Number of the network slot of the sandbox's VM. */
 export async function slotNumberOf(dataFolder: string, sandboxId: string): Promise<number> {
   const machineId = (await machineIdOf(dataFolder, sandboxId)) ?? sandboxId;
   const slot = [...(await readRegistry(DEFAULT_REGISTRY_FOLDER))].find(([, { vmId }]) => vmId === machineId)?.[0];
@@ -112,12 +112,12 @@ export async function slotNumberOf(dataFolder: string, sandboxId: string): Promi
   return slot;
 }
 
-/** A connection from outside to the witness, through the network of the sandbox's machine. */
+/** A connection from outside to the witness, through the network of the sandbox's VM. */
 export async function connectToWitness(dataFolder: string, guestCidr: string, sandboxId: string): Promise<Socket> {
   const { address } = slotOf(parseGuestCidr(guestCidr), await slotNumberOf(dataFolder, sandboxId));
   assert.notEqual(HOLD_PORT, GUEST_PORT);
   const socket = connect(HOLD_PORT, address);
-  // It ends one way or another when the machine goes; how, is asked of the other end.
+  // The connection ends with the VM in any way; the other end reports how.
   socket.on('error', () => undefined);
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve);

@@ -1,5 +1,5 @@
-// Carries out the disturbances of the plan and notes each in the weather. Everything it breaks is
-// whole again when it ends.
+// Injects the faults of the plan and records each in the weather (judging/weather.ts). Repairs
+// everything it breaks.
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesOfInstance, processesOfVm } from '../../world/leftovers.ts';
 import type { PartName } from '../../world/parts.ts';
@@ -31,20 +31,20 @@ export interface DisturberParts {
   report: Report;
   asking: Asking;
   lateVerbs: LateVerbs;
-  /** Sandboxes that may have a machine. */
+  /** Sandboxes that may have a VM. */
   targets: () => KnownSandbox[];
 }
 
 export class Disturber {
   readonly #parts: DisturberParts;
-  /** What lasts and ends by itself. */
+  /** Faults with a duration, which end by themselves. */
   readonly #lasting = new Set<Promise<void>>();
 
   constructor(parts: DisturberParts) {
     this.#parts = parts;
   }
 
-  /** Carries one out; resolves once it has begun. */
+  /** Injects one fault; resolves once it has begun. */
   async carryOut(disturbance: Disturbance): Promise<void> {
     const { report, keeper } = this.#parts;
     switch (disturbance.kind) {
@@ -66,7 +66,7 @@ export class Disturber {
     }
   }
 
-  /** Resolves when nothing that it began lasts. */
+  /** Resolves when none of its faults lasts. */
   async calm(): Promise<void> {
     await Promise.all(this.#lasting);
   }
@@ -97,17 +97,16 @@ export class Disturber {
     );
   }
 
-  /** Everything ends at the same moment, and what was not flushed to the disk was never written. */
+  /** Simulates a power cut: all processes end at once, and unflushed writes are lost. */
   async #cutPower(downMs: number): Promise<void> {
     const { weather, report, disk, keeper, targets } = this.#parts;
     report.note('cut-power');
-    // The moment at which the most depends on what was flushed is right after a sleep was
-    // acknowledged, when one comes soon.
+    // Waits for a sleep acknowledged just now, when most depends on flushed data.
     const deadline = Date.now() + MOMENT_DEADLINE_MS;
     while (!targets().some(({ justStopped }) => justStopped) && Date.now() < deadline) await delay(10);
     if (targets().some(({ justStopped }) => justStopped)) report.note('cut-power right after a sleep');
-    // Whatever may have a machine loses it; what surely sleeps must not notice. One that slept may
-    // have been woken before the last of the services was gone.
+    // Every sandbox that may have a VM loses it; a sandbox that is surely asleep must not notice. A
+    // sleeping one may have been woken before the last service ended, hence the second marking.
     const marked = new Set<KnownSandbox>();
     const markAwake = (): void => {
       for (const sandbox of targets()) {
@@ -137,7 +136,7 @@ export class Disturber {
     const awake = this.#parts.targets().filter((sandbox) => sandbox.is('awake'));
     const sandbox = awake[Math.floor(pick * awake.length)];
     if (sandbox === undefined) return;
-    // It lasts until the guest is seen to answer again.
+    // Lasts until the guest responds again.
     weather.begin('guest-hangs', sandbox.id);
     report.note('hang-guest');
     report.counts.others += 1;
@@ -163,7 +162,7 @@ export class Disturber {
     );
   }
 
-  /** A sandbox with a process, and its processes. */
+  /** Picks a sandbox with a VM process, and returns its processes. */
   async #machine(pick: number): Promise<{ sandbox: KnownSandbox; pids: number[] } | null> {
     const sandboxes = this.#parts.targets();
     const start = Math.floor(pick * sandboxes.length);

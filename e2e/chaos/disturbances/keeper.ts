@@ -1,11 +1,11 @@
-// Keeps API, host daemon and Postgres running as a supervisor does, kills them when told to, and
-// notes in the weather when each was down.
+// Keeps API, host daemon and Postgres running as a supervisor does, kills them on request, and
+// records their downtimes in the weather.
 import { setTimeout as delay } from 'node:timers/promises';
 import { PARTS, type PartName, type Parts } from '../../world/parts.ts';
 import type { Report } from '../judging/report.ts';
 import type { Spell, Weather } from '../judging/weather.ts';
 
-/** As under the supervisor: soon, and less soon while it keeps ending. */
+/** Restart delays as under the supervisor: short, and longer for a part that keeps exiting. */
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 4_000;
 
@@ -14,7 +14,7 @@ export class Keeper {
   readonly #weather: Weather;
   readonly #report: Report;
   readonly #stopping = new AbortController();
-  /** How long a killed part stays down, and what must be done before it comes back. */
+  /** Downtime of each killed part, and the work to do before its restart. */
   readonly #downMs = new Map<PartName, number>();
   #gate: Promise<unknown> = Promise.resolve();
   readonly #down = new Map<PartName, Spell>();
@@ -30,7 +30,7 @@ export class Keeper {
     this.#keeping = Promise.all(PARTS.map((name) => this.#keep(name)));
   }
 
-  /** `kill -9` of all of them at once; they come back after `downMs`. */
+  /** Kills all the parts at once (`kill -9`); they restart after `downMs`. */
   async kill(names: readonly PartName[], downMs: number): Promise<void> {
     await Promise.all(
       names.map(async (name) => {
@@ -43,7 +43,7 @@ export class Keeper {
     );
   }
 
-  /** `kill -9` of everything; nothing comes back before the work is done, and `downMs` later. */
+  /** Kills everything (`kill -9`); restarts begin `downMs` after the work is done. */
   async killAllDuring(work: () => Promise<void>, downMs: number): Promise<void> {
     const done = Promise.withResolvers<void>();
     this.#gate = done.promise;
@@ -55,7 +55,7 @@ export class Keeper {
     }
   }
 
-  /** Keeps no longer; what runs goes on. */
+  /** Stops restarting parts; running parts continue. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#keeping;
@@ -91,7 +91,7 @@ export class Keeper {
 
   #endedByItself(name: PartName, how: string): void {
     const now = Date.now();
-    // Nothing but a full disk, or a database that is away, ends a part.
+    // A part exits by itself only because of a full disk or an unreachable database.
     const excused = this.#weather.excuses(['disk', 'database'], now - 1_000, now);
     this.#fell(name);
     if (excused) this.#report.note(`${name} ended by itself (${how}) while disk or database were not there`);

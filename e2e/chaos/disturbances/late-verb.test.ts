@@ -1,5 +1,5 @@
 // A late message never has an epoch that its host may still act on, and only a refusal for its
-// epoch is a right answer to it.
+// epoch is a correct response.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';

@@ -1,7 +1,6 @@
-// A message to the host daemon that was held up in the network and comes late: a verb of the host
-// protocol with an epoch that the host knows to be over. A right host answers `stale_epoch` to each
-// and does nothing, whatever else is under way; anything else is reported. Excuses no answer that
-// says "done".
+// Sends late messages to the host daemon, as if delayed by the network: verbs of the host protocol
+// with an outdated epoch. A correct host responds `stale_epoch` and does nothing, whatever else is
+// in progress; any other response is reported. No fault excuses a response that reports success.
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
 import { vmList } from '@berth/protocol/calls/vms.ts';
@@ -14,10 +13,10 @@ import { SHARED_TROUBLES, type Weather } from '../judging/weather.ts';
 
 const ANSWER_DEADLINE_MS = 60_000;
 const MIB_PER_GIB = 1_024;
-/** For a VM of which the host says no size any more. */
+/** Size for a VM whose size the host no longer reports. */
 const SOME_SPEC: VmSpec = { vcpu: 1, memoryMib: MIB_PER_GIB, diskGib: 10, hostname: 'late', sshAuthorizedKeys: [] };
 
-/** What the host says of a VM: the epoch it has, or was destroyed under. */
+/** State of a VM as the host reports it: its current epoch, or the epoch of its destroy. */
 export type Fenced = Pick<VmView, 'id' | 'epoch' | 'status' | 'spec'>;
 
 export interface LateRequest {
@@ -27,14 +26,12 @@ export interface LateRequest {
   epoch: number;
 }
 
-/**
- * The message, for that VM as its host shows it; null when there is no epoch that is surely over.
- */
+/** Builds the message for a VM in its reported state; null when no epoch is surely outdated. */
 export function lateRequest(
   { verb, age, vcpu, memoryGb, diskGb }: LateVerb,
   { id, epoch, status, spec }: Fenced,
 ): LateRequest | null {
-  // A destroy may be repeated under its own epoch; nothing else comes after it.
+  // A destroy may be repeated under its own epoch; no other verb may follow it.
   const newest = status === 'destroyed' && verb !== 'destroy' ? epoch : epoch - 1;
   if (newest < 1) return null;
   const late = newest - Math.floor(age * newest);
@@ -48,7 +45,7 @@ export function lateRequest(
   });
   switch (verb) {
     case 'create':
-      // The first create as it was, as far as the host still says how.
+      // Repeats the first create, as far as the host still reports its fields.
       return { method: 'PUT', path, body: { epoch: late, spec: spec ?? SOME_SPEC }, epoch: late };
     case 'wake':
       return post(verb, { epoch: late, spec: { ...SOME_SPEC, ...spec, ...size } });
@@ -61,16 +58,13 @@ export function lateRequest(
   }
 }
 
-/**
- * What is wrong with the host's answer to a late message: null when it refused it for its epoch.
- * `done`: it says that it did it.
- */
+/** Judges the response to a late message; null: correct. `done`: the host reports success. */
 export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
   if (status >= 200 && status < 300) return 'done';
   try {
     return hostError.parse(JSON.parse(text)).error.code === 'stale_epoch' ? null : 'other';
   } catch {
-    // Neither JSON nor an error of the protocol: the text is in the report.
+    // Neither JSON nor an error of the protocol: the report quotes the text.
     return 'other';
   }
 }
@@ -84,7 +78,7 @@ export interface LateVerbParts {
   paths: InstancePaths;
   weather: Weather;
   report: Report;
-  /** All that were ever acknowledged. */
+  /** All sandboxes ever acknowledged. */
   sandboxes: () => KnownSandbox[];
 }
 
@@ -95,12 +89,12 @@ export class LateVerbs {
     this.#parts = parts;
   }
 
-  /** Sends one. Resolves when it is answered and judged, or when there is none to send. */
+  /** Sends one message. Resolves when the response is judged, or when there is none to send. */
   async send(late: LateVerb): Promise<void> {
     const { paths, report, weather } = this.#parts;
     const token = (await readFile(paths.hostToken, 'utf8')).trim();
-    // What was read is only true of the daemon that said it: a new one may know of an epoch less,
-    // when the last had not been written down.
+    // A reading holds only for the daemon that returned it: a restarted daemon may have lost the
+    // last epoch, if unwritten.
     const daemon = new OneDaemon(paths.hostSocket, token);
     const sentMs = Date.now();
     let request: LateRequest | null = null;
@@ -131,7 +125,7 @@ export class LateVerbs {
     }
   }
 
-  /** A VM of the wanted kind for which the verb can be late, or one of the other kind. */
+  /** Picks a VM of the wanted kind for which the verb can be late, or else one of the other. */
   async #target(late: LateVerb, daemon: OneDaemon): Promise<Fenced | null> {
     const destroyed = await this.#destroyed(late, daemon);
     if (late.ofDestroyed && destroyed !== null) return destroyed;
@@ -144,13 +138,13 @@ export class LateVerbs {
     const ended = this.#parts.sandboxes().filter(({ status }) => status === 'deleted');
     const sandbox = ended[Math.floor(late.pick * ended.length)];
     if (sandbox === undefined) return null;
-    // Not there: no machine of it ever was.
+    // Absent: the sandbox never had a VM.
     const view = await daemon.read(`/vms/${sandbox.id}`);
     return view === null ? null : vmView.parse(view);
   }
 }
 
-/** Calls over one connection, one at a time: once it is closed, nothing more is sent. */
+/** Sends calls over a single connection, one at a time: after it closes, nothing more is sent. */
 class OneDaemon {
   readonly #agent: http.Agent;
   readonly #socketPath: string;
@@ -162,7 +156,7 @@ class OneDaemon {
     this.#agent = new OneConnection();
   }
 
-  /** The JSON of an answer; null when there is no such thing. */
+  /** JSON of a response; null if there is none. */
   async read(path: string): Promise<unknown> {
     const { status, text } = await this.ask('GET', path);
     if (status === 404) return null;

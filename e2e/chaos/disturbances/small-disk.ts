@@ -1,5 +1,5 @@
-// A data folder on a small file system of its own, so that it can be filled without harm to the
-// machine. Needs root and a loop device.
+// A data folder on a dedicated small file system, which can be filled without harm to the host.
+// Needs root and a loop device.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,11 +8,11 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const TOOL_DEADLINE_MS = 60_000;
-/** What is left of a full disk: less than any program here writes at once. */
+/** Free space left on a full disk: less than any program here writes at once. */
 const LEFT_BYTES = 64 * 1_024;
 
 export class SmallDisk {
-  /** An empty folder on it. */
+  /** Empty folder on the file system. */
   readonly folder: string;
   readonly #around: string;
   readonly #mountPoint: string;
@@ -30,14 +30,14 @@ export class SmallDisk {
     const disk = new SmallDisk(await mkdtemp(join(tmpdir(), 'berth-chaos-')));
     await mkdir(disk.#mountPoint);
     await tool('truncate', ['-s', `${mib}M`, disk.#image]);
-    // Without blocks kept for root: full means full for everyone.
+    // No blocks reserved for root: full is full for every user.
     await tool('mkfs.ext4', ['-q', '-m', '0', disk.#image]);
     await tool('mount', ['-o', 'loop', disk.#image, disk.#mountPoint]);
     await mkdir(disk.folder, { mode: 0o755 });
     return disk;
   }
 
-  /** Takes all that is free. */
+  /** Takes all free space. */
   async fill(): Promise<void> {
     for (let part = 0; part < 30; part += 1) {
       const { bavail, bsize } = await statfs(this.#mountPoint);
@@ -61,20 +61,19 @@ export class SmallDisk {
   }
 
   /**
-   * As if the machine lost its power: what was not flushed is gone. Whoever has files open gets
-   * errors from now on, and must be gone before {@link restorePower}.
+   * Simulates a power cut of the disk: unflushed data is lost. Processes with open files get errors
+   * from now on, and must exit before {@link restorePower}.
    */
   async cutPower(): Promise<void> {
-    // Perl is on every Debian, and can call what no tool does: EXT4_IOC_SHUTDOWN without flushing
-    // the journal.
+    // EXT4_IOC_SHUTDOWN without a journal flush. No tool makes this call; Perl can.
     const shutdown =
       'open(my $d, "<", $ARGV[0]) or die $!; my $how = pack("L", 2); ioctl($d, 0x8004587D, $how) or die $!';
     await tool('perl', ['-e', shutdown, this.#mountPoint]);
   }
 
   /**
-   * Mounts what is left, as the start of a machine does. A copy of it: the file system that was cut
-   * off lives on for as long as anybody on the machine has it in a mount namespace of their own.
+   * Mounts a copy of the surviving data, as a boot does. The old file system stays alive while any
+   * mount namespace on the host holds it.
    */
   async restorePower(): Promise<void> {
     const before = this.#image;
@@ -85,7 +84,7 @@ export class SmallDisk {
     await tool('mount', ['-o', 'loop', this.#image, this.#mountPoint]);
   }
 
-  /** Unmounts and removes it; nothing may use it any more. */
+  /** Unmounts and removes the disk; no process may use it any more. */
   async remove(): Promise<void> {
     await tool('umount', ['--lazy', this.#mountPoint]);
     await rm(this.#around, { recursive: true, force: true });

@@ -1,6 +1,6 @@
-// One call of the public API as a client of the chaos run makes it: with a deadline, its answer
-// held against the contract's schema and error list. What is no answer at all, or a fault of the
-// service, needs an excuse in the weather.
+// Sends one call of the public API for a client of the chaos run. Applies a timeout, and validates
+// the response against the contract's schema and error list. A missing response or a service fault
+// needs an excuse in the weather.
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
@@ -14,7 +14,7 @@ const ANSWER_DEADLINE_MS = 90_000;
 export type Reply = { sentMs: number; receivedMs: number } & (
   | { kind: 'done'; body: unknown; headers: Headers }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** A fault of the service or no answer: it may have been done or not. */
+  /** No response, or a service fault: the request may have been carried out or not. */
   | { kind: 'unknown'; code: ErrorCode | null; message: string }
 );
 
@@ -104,7 +104,7 @@ function routeNamed(name: string): Route {
   return route;
 }
 
-/** The sandbox of a successful answer. */
+/** The sandbox of a successful response. */
 export function sandboxIn(reply: Reply & { kind: 'done' }): Sandbox {
   return (reply.body as { sandbox: Sandbox }).sandbox;
 }

@@ -1,4 +1,4 @@
-// Holds the answer of an action against the contract's state table, for every status that the
+// Compares the response of an action with the contract's state table, for every status that the
 // sandbox may have had.
 import {
   REFUSAL_CODES,
@@ -8,10 +8,7 @@ import {
 } from '@berth/contract/sandboxes/state.ts';
 import type { Reply } from './asking.ts';
 
-/**
- * What is wrong with the answer; null when the table has it so in one of the statuses. `statuses`:
- * all it may have had while the call was under way.
- */
+/** null when the table allows the response in one of `statuses`: all those possible during it. */
 export function illegality(action: SandboxAction, reply: Reply, statuses: ReadonlySet<SandboxStatus>): string | null {
   if (reply.kind === 'unknown') return null;
   const verdicts = [...statuses].map((status) => SANDBOX_ACTION_RULES[action][status]);
@@ -19,7 +16,7 @@ export function illegality(action: SandboxAction, reply: Reply, statuses: Readon
   if (reply.kind === 'done')
     return verdicts.some((verdict) => verdict !== 'refuse') ? null : `${action} was answered as done while ${known}`;
   if (reply.code !== REFUSAL_CODES[action]) return null;
-  // A failed sandbox may have nothing left to wake or to give another size, which is a refusal too.
+  // A failed sandbox may have nothing to wake or resize; a refusal is correct too.
   if ((action === 'wake' || action === 'resize') && statuses.has('failed')) return null;
   return verdicts.includes('refuse') ? null : `${action} was refused (${reply.message}) while ${known}`;
 }

@@ -1,5 +1,4 @@
-// What a run of chaos counts, and every contradiction it met. Owns the last line and whether it is
-// a success.
+// Counters and contradictions of a chaos run. Owns the last line and the result.
 
 export type Finding =
   | 'sandbox-lost'
@@ -13,7 +12,7 @@ export type Finding =
 export interface Counts {
   operations: number;
   kills: number;
-  /** What was disturbed without a kill. */
+  /** Faults injected without a kill. */
   others: number;
   sandboxes: number;
   files: number;
@@ -26,7 +25,7 @@ export class Report {
   readonly #say: (line: string) => void;
   readonly #startedMs = Date.now();
 
-  /** @param say gets a line as soon as there is something to say */
+  /** @param say receives each line as soon as it is known */
   constructor(say: (line: string) => void) {
     this.#say = say;
   }
@@ -36,14 +35,14 @@ export class Report {
     this.#say(`${seconds} s  ${text}`);
   }
 
-  /** Something that must not be; said once. */
+  /** Reports a contradiction, once. */
   found(finding: Finding, what: string): void {
     if (this.findings.some((entry) => entry.finding === finding && entry.what === what)) return;
     this.findings.push({ finding, what });
     this.say(`!! ${finding}: ${what}`);
   }
 
-  /** Something that may be, counted for the summary. */
+  /** Counts an allowed event for the summary. */
   note(what: string): void {
     this.#tally.set(what, (this.#tally.get(what) ?? 0) + 1);
   }
@@ -56,7 +55,7 @@ export class Report {
     return this.findings.length === 0;
   }
 
-  /** How often each noted thing came, most often first. */
+  /** Counts of the noted events, most frequent first. */
   tally(): string[] {
     return [...this.#tally]
       .sort(([, a], [, b]) => b - a)

@@ -1,22 +1,20 @@
-// What was broken on purpose, and when: the only excuses that an answer, a status or a loss may
-// have. Judges nothing itself. `api`, `host`, `database`: the part was down. `disk`: it was full.
-// `qemu`: it was killed, or stood still. `guest`: its daemon stood still.
+// Weather: the record of injected faults and their times, which are the only excuses for a
+// response, a status or a loss. Judges nothing itself. `api`, `host`, `database`: the part was
+// down. `disk`: full. `qemu`: killed, or paused. `guest`: its daemon was paused.
 import { setTimeout as delay } from 'node:timers/promises';
 
 export type Trouble = 'api' | 'host' | 'database' | 'disk' | 'qemu-killed' | 'qemu-hangs' | 'guest-hangs';
 
 export interface Spell {
   readonly trouble: Trouble;
-  /** Whose machine it is; null for what all share. */
+  /** Sandbox whose VM is affected; null for shared faults. */
   readonly sandboxId: string | null;
   readonly fromMs: number;
-  /** null while it lasts. */
+  /** null while the fault lasts. */
   toMs: number | null;
 }
 
-/**
- * A trouble that is over still shows for this long: steps are tried again, connections come back.
- */
+/** A past fault shows for this long: steps are retried, connections reopen. */
 const AFTERMATH_MS = 15_000;
 
 export const SHARED_TROUBLES = ['api', 'host', 'database', 'disk'] as const satisfies readonly Trouble[];
@@ -35,15 +33,12 @@ export class Weather {
     spell.toMs ??= Date.now();
   }
 
-  /** Ends what lasts for one machine. */
+  /** Ends the faults of one VM. */
   endOf(trouble: Trouble, sandboxId: string): void {
     for (const spell of this.#spells) if (spell.trouble === trouble && spell.sandboxId === sandboxId) this.end(spell);
   }
 
-  /**
-   * Whether one of the troubles, shared or of this sandbox, was there or had just been there
-   * between the two moments.
-   */
+  /** True if one of the faults, shared or of this sandbox, lasted or had just ended then. */
   excuses(troubles: readonly Trouble[], fromMs: number, toMs: number, sandboxId: string | null = null): boolean {
     return this.#spells.some(
       (spell) =>
@@ -54,7 +49,7 @@ export class Weather {
     );
   }
 
-  /** The spells of a trouble that began between the two moments. */
+  /** Faults of a kind that began in the period. */
   beganBetween(trouble: Trouble, fromMs: number, toMs: number, sandboxId: string | null = null): Spell[] {
     return this.#spells.filter(
       (spell) =>
@@ -62,7 +57,7 @@ export class Weather {
     );
   }
 
-  /** The last moment before `atMs` at which the trouble was not there. */
+  /** Last moment up to `atMs` without the fault. */
   lastFreeOf(trouble: Trouble, atMs: number): number {
     const covering = this.#spells.filter(
       (spell) => spell.trouble === trouble && spell.fromMs <= atMs && (spell.toMs ?? Infinity) >= atMs,
@@ -71,8 +66,8 @@ export class Weather {
   }
 
   /**
-   * How far back something may lie that was not noticed before `atMs`: `afterMs` as a rule, and
-   * further while those who notice were not there, or had just come back.
+   * Start of the period whose events may be unnoticed at `atMs`: `afterMs` back, and further if the
+   * observers were down or had just returned.
    */
   unnoticedSince(troubles: readonly Trouble[], atMs: number, afterMs: number): number {
     let fromMs = atMs - afterMs;
@@ -87,7 +82,7 @@ export class Weather {
     return this.#spells.filter(({ toMs }) => toMs === null);
   }
 
-  /** Resolves when none of the shared troubles lasts. */
+  /** Resolves when no shared fault lasts. */
   async cleared(signal: AbortSignal): Promise<void> {
     while (this.lasting.some(({ sandboxId }) => sandboxId === null)) await delay(100, undefined, { signal });
   }

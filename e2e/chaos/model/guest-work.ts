@@ -1,6 +1,6 @@
-// What clients do inside a sandbox: a life that must go on through every sleep (a token in memory
-// and a counting process), and files whose content follows from their name. Shell commands and the
-// reading of their output; knows nothing of statuses.
+// Work of clients inside a sandbox: a life that must survive every sleep (a token in memory and a
+// counting process), and files whose content follows from their name. Shell commands and parsers of
+// their output; knows no statuses.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
@@ -15,9 +15,7 @@ export interface Written {
   bytes: number;
 }
 
-/**
- * Starts a life under the token: a counter that goes up while the machine runs, and dies with it.
- */
+/** Starts a life with the token: a counter that advances while the VM runs, kept in memory only. */
 export function beginLife(token: string): string {
   const count = 'n=0; while :; do n=$((n+1)); echo $n > count.new; mv count.new count; sleep 0.5; done';
   return [
@@ -29,7 +27,7 @@ export function beginLife(token: string): string {
   ].join('\n');
 }
 
-/** Writes a file whole or not at all; `synced` is on the disk when it ends. */
+/** Writes a file whole or not at all; a `synced` file is on the disk when the command exits. */
 export function writeFile({ name, where, bytes }: Written): string {
   const folder = where === 'tmpfs' ? `${MEMORY}/files` : DISK;
   const sync =
@@ -37,14 +35,14 @@ export function writeFile({ name, where, bytes }: Written): string {
   return `set -e; mkdir -p ${folder}; cd ${folder}; yes ${name} | head -c ${bytes} > .${name}.new; ${sync.join('; ')}`;
 }
 
-/** The content that {@link writeFile} gives the file, as SHA-256. */
+/** SHA-256 of the content that {@link writeFile} writes. */
 export function contentHash({ name, bytes }: Written): string {
   const line = `${name}\n`;
   const hash = createHash('sha256');
   const block = Buffer.from(line.repeat(Math.ceil(65_536 / line.length)));
   let left = bytes;
   while (left > 0) {
-    // Whole lines, so that the next block goes on where this one ended.
+    // Whole lines, so that the next block continues the sequence.
     const part = block.subarray(0, Math.min(left, block.length));
     hash.update(part);
     left -= part.length;
@@ -52,7 +50,7 @@ export function contentHash({ name, bytes }: Written): string {
   return hash.digest('hex');
 }
 
-/** Says all of it: life, counter, processors, files. */
+/** Prints everything: life, counter, processors, files. */
 export const READ_BACK = `cd ${MEMORY} 2>/dev/null && token=$(cat token 2>/dev/null) && echo "life $token" && echo "count $(cat $token/count)" &&
   { kill -0 $(cat $token/pid) && echo alive; }
 echo "processors $(nproc)"
@@ -61,7 +59,7 @@ cd ${MEMORY}/files 2>/dev/null && for f in *; do test -f "$f" && echo "tmpfs $(s
 echo end`;
 
 export interface ReadBack {
-  /** null: there is none, it was begun before the machine's memory was lost. */
+  /** null: no life; it began before the VM's memory was lost. */
   life: { token: string; count: number | null; alive: boolean } | null;
   processors: number;
   /** SHA-256 by name. */
@@ -69,7 +67,7 @@ export interface ReadBack {
   tmpfs: Map<string, string>;
 }
 
-/** null when the output is not whole: a file vanished in the middle, the command was cut off. */
+/** null when the output is incomplete: a file vanished meanwhile, or the command was cut off. */
 export function parseReadBack(stdout: string): ReadBack | null {
   const lines = stdout.trim().split('\n');
   if (lines.at(-1) !== 'end') return null;
@@ -91,15 +89,15 @@ export function parseReadBack(stdout: string): ReadBack | null {
 }
 
 /**
- * Stops the guest's daemon, the parent of every command, and lets it go on by itself after a while:
- * nobody outside could tell it to. The waiting process has a session of its own, so that it does
- * not end with the command.
+ * Stops the guest daemon, the parent of every command, and resumes it after `forMs`. The resuming
+ * process runs inside the guest, since no call gets in, and in its own POSIX session, so that it
+ * outlives the command.
  */
 export function hangDaemon(forMs: number): string {
   return `daemon=$PPID; sudo -n setsid sh -c "(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 & kill -STOP $daemon"`;
 }
 
-/** Where the guest keeps what the clients wrote, for messages. */
+/** Path of a written file in the guest, for messages. */
 export function placeOf({ name, where }: Written): string {
   return join(where === 'tmpfs' ? `${MEMORY}/files` : DISK, name);
 }

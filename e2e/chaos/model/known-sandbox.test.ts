@@ -1,5 +1,5 @@
-// The model of a sandbox says nothing while all is as it must be, and reports each contradiction:
-// that is what a run of chaos is worth.
+// The model of a sandbox is silent while everything is as expected, and reports each contradiction.
+// Chaos runs rely on both.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';

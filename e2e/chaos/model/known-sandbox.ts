@@ -1,31 +1,28 @@
-// What is known of one acknowledged sandbox from the answers its client got: where it may be in its
-// life, what must be in it, when it was surely awake and surely not. A contradiction that nothing
-// in the weather excuses is reported.
+// Model of one acknowledged sandbox, built from its client's responses: possible states, expected
+// content, and periods surely awake or surely not. Reports contradictions that no fault in the
+// weather excuses.
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { contentHash, placeOf, type ReadBack, type Written } from './guest-work.ts';
 import type { Report } from '../judging/report.ts';
 import { MACHINE_TROUBLES, SHARED_TROUBLES, type Trouble, type Weather } from '../judging/weather.ts';
 
-/** Where a sandbox comes to rest. `gone`: destroying or deleted, from which nothing comes back. */
+/** Resting state of a sandbox. `gone`: destroying or deleted, which is final. */
 export type Rest = 'awake' | 'stopped' | 'failed' | 'gone';
 
-/**
- * A moment for the usage ledger: seen awake or not between the two instants, or `change`: from
- * `fromMs` on it may be either.
- */
+/** Fact for the usage ledger between the two instants; `change`: from `fromMs` on, either. */
 export interface Fact {
   what: 'awake' | 'not-awake' | 'change';
   fromMs: number;
   toMs: number;
 }
 
-/** A machine's end is noticed within 5 s; what it was last seen to do may lie before that. */
+/** The service notices a dead VM within 5 s; the last event that it saw may be earlier. */
 export const DEATH_TOLERANCE_MS = 15_000;
 
 /** An ephemeral sandbox is gone this soon after its expiry. */
 const EXPIRY_TOLERANCE_MS = 2_000;
-/** The kernel writes out by itself what is some seconds old. */
+/** The kernel flushes writes older than some seconds by itself. */
 const JUST_NOW_MS = 1_000;
 
 export class KnownSandbox {
@@ -36,10 +33,10 @@ export class KnownSandbox {
   readonly files = new Map<string, Written & { sure: boolean }>();
   readonly #weather: Weather;
   readonly #report: Report;
-  /** Names that may hold anything: written, and then the machine's memory was lost. */
+  /** Names of unknown content: written before the VM's memory was lost. */
   readonly #forgotten = new Set<string>();
   #may = new Set<Rest>(['awake']);
-  /** A transition may be under way. */
+  /** True while a transition may be in progress. */
   moving = true;
   status: SandboxStatus;
   view: Sandbox;
@@ -47,7 +44,7 @@ export class KnownSandbox {
   #destroySent = false;
   #wakeSent = false;
   #hadSnapshot = false;
-  /** When what is expected now was last confirmed: trouble since then may have changed it. */
+  /** Last confirmation of the current expectation: a later fault may have changed the state. */
   #confirmedMs: number;
   life: { token: string; count: number } | null = null;
   #lifeConfirmedMs = 0;
@@ -84,15 +81,12 @@ export class KnownSandbox {
     return this.#may.has(rest);
   }
 
-  /**
-   * It was seen asleep a moment ago: what was written for that may not have reached the disk by
-   * itself yet.
-   */
+  /** Just seen asleep: the writes for that sleep may not have reached the disk without a flush. */
   get justStopped(): boolean {
     return this.is('stopped') && Date.now() - (this.facts.at(-1)?.toMs ?? 0) < JUST_NOW_MS;
   }
 
-  /** Every status it may have now. */
+  /** Every status that the sandbox may have now. */
   statuses(): Set<SandboxStatus> {
     this.#takeInDeaths();
     const may = (rest: Rest): boolean => this.#may.has(rest);
@@ -108,8 +102,8 @@ export class KnownSandbox {
   }
 
   /**
-   * An intent goes out: what may come of it is possible from now on. Gives back how to take that
-   * back when it was refused.
+   * Records an intent as sent: its outcomes are possible from now on. Returns a function that
+   * withdraws the intent when it is refused.
    */
   intend(intent: 'sleep' | 'wake' | 'destroy', atMs: number): () => void {
     this.#takeInDeaths();
@@ -128,7 +122,7 @@ export class KnownSandbox {
     };
   }
 
-  /** The intent was acknowledged: only its outcome is expected from now on. */
+  /** Records the intent as acknowledged: only its outcome is expected from now on. */
   acknowledged(intent: 'sleep' | 'wake' | 'destroy'): void {
     this.#may = new Set<Rest>([
       intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone',
@@ -136,10 +130,7 @@ export class KnownSandbox {
     this.moving = true;
   }
 
-  /**
-   * An answer that shows the sandbox, asked for at `sentMs`. Only one call about it may be under
-   * way.
-   */
+  /** Records a response with the sandbox, requested at `sentMs`. Only one may be in flight. */
   observe(view: Sandbox, sentMs: number, receivedMs: number): void {
     this.#takeInDeaths();
     const { status } = view;
@@ -162,7 +153,7 @@ export class KnownSandbox {
         `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`,
       );
     }
-    // An ephemeral one whose machine died stays dead.
+    // An ephemeral sandbox never recovers from the death of its VM.
     if (rest === 'failed' && this.#everAwake && view.wakesFrom === null && this.ttlSeconds === null) {
       this.#report.found(
         'sandbox-lost',
@@ -180,7 +171,7 @@ export class KnownSandbox {
     this.facts.push({ what: rest === 'awake' ? 'awake' : 'not-awake', fromMs: sentMs, toMs: receivedMs });
   }
 
-  /** The service said that there is no such sandbox. */
+  /** Records a `not found` response. */
   missing(): void {
     this.#report.found('sandbox-lost', `${this.id} was acknowledged, and is unknown`);
     this.#may = new Set<Rest>(['gone']);
@@ -191,7 +182,7 @@ export class KnownSandbox {
     if (sure) this.#report.counts.files += 1;
   }
 
-  /** What a command found inside against what must be there. */
+  /** Compares the content read in the guest with the expected content. */
   verify(found: ReadBack, atMs: number): void {
     this.#weather.endOf('guest-hangs', this.id);
     if (this.life !== null) {
@@ -229,11 +220,10 @@ export class KnownSandbox {
     this.#lifeConfirmedMs = atMs;
   }
 
-  /** Its machine's process was killed, or its expiry passed: it may be failed, or gone, by now. */
+  /** Allows `failed` after its QEMU was killed, and `gone` after its expiry. */
   #takeInDeaths(): void {
     const now = Date.now();
-    // An answer that came soon after a death may not know of it yet; nobody notices one while the
-    // host daemon is away.
+    // A response may precede a death's detection, which needs a running host daemon.
     const sinceMs = this.#weather.unnoticedSince(['api', 'host', 'database'], this.#confirmedMs, DEATH_TOLERANCE_MS);
     const deaths = this.#weather.beganBetween('qemu-killed', sinceMs, now, this.id);
     if (deaths.length > 0 && !this.gone) {
@@ -267,7 +257,7 @@ export class KnownSandbox {
       this.#report.found('sandbox-lost', what);
       return;
     }
-    // What fell back to where it was says why.
+    // Excused by disk and VM faults; before the first awake status also by service outages.
     const troubles: Trouble[] = ['disk', ...MACHINE_TROUBLES];
     if (!this.#everAwake) troubles.push('api', 'host', 'database');
     if (rest !== 'gone' && this.#excused(troubles, receivedMs))
@@ -277,16 +267,13 @@ export class KnownSandbox {
 
   #lifeLost(view: Sandbox, atMs: number): void {
     const what = `${this.id} woke from its disk (${view.lastWake?.reason ?? 'no reason'})`;
-    // Also when nothing lived in it: it had been said to have a snapshot.
+    // Applies without a life too: the sandbox was reported to have a snapshot.
     if (this.#hadSnapshot && this.life === null && !this.#excused(['disk', ...MACHINE_TROUBLES], atMs))
       this.#report.found('contradiction', what);
     this.#forgetMemory(what, atMs);
   }
 
-  /**
-   * The machine's memory is lost, with what was only in it. A contradiction unless something ended
-   * the machine.
-   */
+  /** Drops the memory's content from the model. Reports a contradiction without a fault. */
   #forgetMemory(what: string, atMs: number): void {
     const sinceMs = Math.max(this.#lifeConfirmedMs, 0);
     if (this.life !== null && !this.#weather.excuses(['disk', ...MACHINE_TROUBLES], sinceMs, atMs, this.id))
@@ -304,14 +291,14 @@ export class KnownSandbox {
   }
 }
 
-/** Where a status rests; null while a transition is under way. */
+/** Resting state of a status; null during a transition. */
 export function restOf(status: SandboxStatus): Rest | null {
   if (status === 'destroying' || status === 'deleted') return 'gone';
   if (SANDBOX_STATES[status].awake) return 'awake';
   return status === 'stopped' || status === 'failed' ? status : null;
 }
 
-/** Whether the contract's table leads from one status to the other, over any number of steps. */
+/** True if the contract's table leads from one status to the other, in any number of steps. */
 function reachable(from: SandboxStatus, to: SandboxStatus): boolean {
   const seen = new Set<SandboxStatus>([from]);
   for (const status of seen) for (const next of SANDBOX_STATES[status].next) seen.add(next);

@@ -1,4 +1,4 @@
-// The check of the ledger finds each kind of wrong interval, and lets right ones pass.
+// The check of the ledger finds each kind of wrong interval, and passes correct ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { UsageInterval } from '../../world/database.ts';

@@ -1,13 +1,11 @@
-// Holds the metered intervals against what the clients saw: none twice, none left open, none while
-// a sandbox was surely not awake, and none missing while it surely was. Pure; times in milliseconds
-// since 1970.
+// Compares the metered intervals with the clients' observations: none twice, none left open, none
+// while a sandbox was surely not awake, none missing while it surely was. Pure; times in
+// milliseconds since 1970.
 import type { UsageInterval } from '../../world/database.ts';
 import { DEATH_TOLERANCE_MS, type Fact } from './known-sandbox.ts';
 import type { Finding } from '../judging/report.ts';
 
-/**
- * Between a change and the answer that tells of it, clocks and transactions may lie this far apart.
- */
+/** Tolerated difference between a change and its response: clocks and transactions. */
 const TOLERANCE_MS = 1_000;
 
 export interface Span {
@@ -18,12 +16,9 @@ export interface Span {
 export interface LedgerSubject {
   id: string;
   facts: readonly Fact[];
-  /** When its machine was killed, and for each how long nobody had been there to see it alive. */
+  /** Kills of its VM, each with the last time that an observer was up to see it alive. */
   deaths: readonly { atMs: number; lastWatchedMs: number }[];
-  /**
-   * Whether it is awake now, when all is at rest; null when its expiry passed since it was last
-   * seen: it may be either.
-   */
+  /** Awake now, at rest; null when it has expired since the last view: either. */
   awake: boolean | null;
 }
 
@@ -65,10 +60,7 @@ export function checkLedger(
   return findings;
 }
 
-/**
- * From one answer that showed it awake to the next, with nothing in between that could have changed
- * it.
- */
+/** Spans between responses that showed the sandbox awake, with no possible change in between. */
 export function surelyAwake({ facts, deaths }: Pick<LedgerSubject, 'facts' | 'deaths'>): Span[] {
   const spans: Span[] = [];
   let current: Span | null = null;
@@ -82,8 +74,7 @@ export function surelyAwake({ facts, deaths }: Pick<LedgerSubject, 'facts' | 'de
     else current.toMs = Math.max(current.toMs, fact.fromMs);
   }
   close();
-  // What a machine did right before its end may not be metered: its interval ends at the last proof
-  // of life.
+  // The time right before a VM's death may be unmetered: its interval ends at the last sighting.
   return deaths.reduce(
     (left, { atMs, lastWatchedMs }) =>
       left.flatMap((span) =>
@@ -95,7 +86,7 @@ export function surelyAwake({ facts, deaths }: Pick<LedgerSubject, 'facts' | 'de
   );
 }
 
-/** From each answer that showed it at rest and not awake, until the next sign of a change. */
+/** Spans from each response that showed rest and not awake, to the next sign of a change. */
 export function surelyNotAwake({ facts }: Pick<LedgerSubject, 'facts'>, nowMs: number): Span[] {
   const ordered = inOrder(facts);
   return ordered.flatMap((fact, index) => {
@@ -110,7 +101,7 @@ function inOrder(facts: readonly Fact[]): Fact[] {
   return [...facts].sort((a, b) => a.fromMs - b.fromMs);
 }
 
-/** Spans that touch or overlap, made one. */
+/** Merges spans that touch or overlap. */
 function joined(spans: readonly Span[]): Span[] {
   const result: Span[] = [];
   for (const span of spans) {
@@ -121,7 +112,7 @@ function joined(spans: readonly Span[]): Span[] {
   return result;
 }
 
-/** What of the span none of the others covers. */
+/** Parts of the span that no other span covers. */
 function without(span: Span, others: readonly Span[]): Span[] {
   let left: Span[] = [span];
   for (const other of others) {

@@ -1,4 +1,4 @@
-// The same seed gives the same plan, another seed another one, and every kind of step comes.
+// The same seed gives the same plan, another seed another plan, and every kind of step occurs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DISTURBANCE_KINDS, disturbancesOf, operationsOf } from './plan.ts';

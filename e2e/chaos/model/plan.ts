@@ -1,12 +1,8 @@
-// What a run of chaos does, as data that follows from the seed alone: the operations of each client
-// and the disturbances, one after the other without end. Which sandbox an operation meets is
-// decided when its turn comes, from `pick`.
+// Plan of a chaos run, as data that follows from the seed alone: endless sequences of operations
+// for each client, and of faults. `pick` selects the sandbox of an operation when its turn comes.
 import type { Random } from '../../world/random.ts';
 
-/**
- * `pick`: where among the client's sandboxes, 0 to 1. `fitting`: take one whose status allows it
- * when there is one.
- */
+/** `pick`: position among the client's sandboxes, 0 to 1. `fitting`: prefer a suitable status. */
 interface Target {
   pick: number;
   fitting: boolean;
@@ -34,10 +30,7 @@ export type OperationKind = Operation['kind'];
 
 export const LATE_VERBS = ['create', 'sleep', 'wake', 'resize', 'destroy'] as const;
 
-/**
- * A message to the host daemon that comes late. `age`: how old its epoch is among those that are
- * over, 0 the newest.
- */
+/** A late message to the host daemon. `age`: rank among the outdated epochs; 0 is the newest. */
 export interface LateVerb {
   verb: (typeof LATE_VERBS)[number];
   ofDestroyed: boolean;
@@ -85,10 +78,7 @@ const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
   overtake: 5,
 };
 
-/**
- * Kills are most of it, and what is held up is seldom held up once: each round of the bag has every
- * kind once and these again.
- */
+/** Added to one of each kind per round: kills dominate, and late messages seldom come alone. */
 const MORE_OFTEN: readonly DisturbanceKind[] = [
   'kill-api',
   'kill-host',
@@ -98,7 +88,7 @@ const MORE_OFTEN: readonly DisturbanceKind[] = [
   'late-verb',
 ];
 
-/** The operations of one client. */
+/** Operations of one client. */
 export function* operationsOf(random: Random): Generator<Operation, never> {
   for (;;) yield operation(random);
 }
@@ -156,10 +146,7 @@ function operation(random: Random): Operation {
   }
 }
 
-/**
- * The disturbances, of these kinds. `meanMs`: time from the start of one to the start of the next,
- * in the mean.
- */
+/** Faults of these kinds. `meanMs`: mean time between their starts. */
 export function* disturbancesOf(
   random: Random,
   meanMs: number,
@@ -183,7 +170,7 @@ function disturbance(kind: DisturbanceKind, random: Random, meanMs: number): Dis
     case 'late-verb':
       return { kind, afterMs, messages: Array.from({ length: random.integer(1, 4) }, () => lateVerb(random)) };
     default:
-      // Half of the parts come back at once, as under a supervisor.
+      // Half of the parts restart at once, as under a supervisor.
       return { kind, afterMs, downMs: random.chance(0.5) ? 0 : random.integer(200, 4_000) };
   }
 }

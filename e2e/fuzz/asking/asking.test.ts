@@ -1,4 +1,4 @@
-// What the fuzzer takes for a fault, and what it does not.
+// Responses that the fuzzer takes for faults, and those it accepts.
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Sends one request of the fuzzer, with a deadline, and holds the answer against the contract:
-// schema, envelope, status, list of errors.
+// Sends one request of the fuzzer with a timeout, and validates the response against the contract:
+// schema, envelope, status, error list.
 import { request as httpRequest } from 'node:http';
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
@@ -8,11 +8,11 @@ import type { Caller } from '../../world/client.ts';
 import type { FuzzAnswer, FuzzRequest } from './kind.ts';
 import type { FuzzReport } from './report.ts';
 
-/** Longer than any answer may take: a file call and a machine that is slow. */
+/** Longer than any response may take: a file call on a slow VM. */
 export const HUNG_AFTER_MS = 90_000;
 const SHOWN_CHARACTERS = 300;
 
-/** What may be answered where no route is: also what cannot be read at all. */
+/** Error codes allowed without a route, including for unparsable requests. */
 const WITHOUT_ROUTE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'route_not_found',
   'method_not_allowed',
@@ -35,7 +35,7 @@ export class Asking {
     this.#hungAfterMs = hungAfterMs;
   }
 
-  /** @param who whose request it is, for findings */
+  /** @param who names the sender in findings */
   async send(who: string, request: FuzzRequest): Promise<FuzzAnswer | null> {
     this.#report.requests += 1;
     const what = `${who}: ${shown(request)}`;
@@ -64,7 +64,7 @@ export class Asking {
   }
 }
 
-/** What is wrong with an answer; null: nothing. */
+/** Fault of a response; null: none. */
 function faultIn(
   { method }: FuzzRequest,
   route: Route | undefined,

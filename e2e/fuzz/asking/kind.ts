@@ -1,57 +1,51 @@
-// What a kind of request is to a run of the fuzzer. A new one is a file that gives a FuzzKind, and
-// a line in kinds.ts.
+// A kind of fuzzer request: a file that exports a FuzzKind, and a line in kinds.ts.
 import type { Random } from '../../world/random.ts';
 import type { Caller } from '../../world/client.ts';
 import type { FuzzVisit, PreviewDoors } from './visit.ts';
 
 export interface FuzzRequest {
   method: string;
-  /** Path and query as they are sent: printable ASCII. */
+  /** Path and query as sent: printable ASCII. */
   target: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | Buffer;
 }
 
-/** An answer that was as the contract says. */
+/** A response that matches the contract. */
 export interface FuzzAnswer {
   status: number;
   /** Parsed JSON; undefined for HEAD. */
   body: unknown;
 }
 
-/** What there is to send requests about. */
+/** Objects that requests can be about. */
 export interface FuzzWorld {
   caller: Caller;
-  /** Sandboxes that are awake, all of the run. */
+  /** Sandboxes that are awake during the whole run. */
   awake: readonly string[];
-  /** Ids of what cannot answer: a sandbox that sleeps, one that is deleted, one that never was. */
+  /** Ids that cannot serve requests: an asleep sandbox, a deleted one, an unknown one. */
   away: readonly string[];
   previews: PreviewDoors;
 }
 
-/**
- * One turn of one client. Everything random in it comes from `random`, so that it can be had again.
- */
+/** A turn of one client. All randomness comes from `random`, so that a turn is reproducible. */
 export interface Turn {
-  /** Of the run, such as `c2.17`; unique. */
+  /** Unique in the run, such as `c2.17`. */
   name: string;
   random: Random;
   world: FuzzWorld;
-  /**
-   * Sends a request and judges what comes. Null: no answer, or none as the contract says; it is
-   * noted already.
-   */
+  /** Sends a request and judges the response. null: none, or a faulty one, already reported. */
   send(this: void, request: FuzzRequest): Promise<FuzzAnswer | null>;
-  /** Sends requests to previews and judges what comes; what is wrong is noted. */
+  /** Sends requests to previews and judges the responses; faults are reported. */
   visit(this: void, visit: FuzzVisit): Promise<void>;
-  /** Notes what no single answer shows. */
+  /** Reports a fault that no single response shows. */
   wrong(this: void, what: string): void;
 }
 
 export interface FuzzKind {
   name: string;
-  /** How often it comes, beside the others. */
+  /** Relative frequency. */
   weight: number;
-  /** Sends one request or some that belong together. */
+  /** Sends one request, or several related ones. */
   take(this: void, turn: Turn): Promise<void>;
 }

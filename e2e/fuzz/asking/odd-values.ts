@@ -1,5 +1,4 @@
-// Odd text, paths and contents for requests: most are of the kind that people send, the rest is
-// what breaks programs.
+// Odd texts, paths and contents for requests: most are ordinary, the rest breaks programs.
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Random } from '../../world/random.ts';
 
@@ -111,7 +110,7 @@ export function oddName(random: Random): string {
   }
 }
 
-/** A path as it means itself; some have NUL in them, or are too long. */
+/** An unescaped path; some contain NUL or are too long. */
 export function oddPath(random: Random): string {
   const count = Number(random.weighted({ 0: 1, 1: 12, 2: 6, 3: 3, 6: 1, 40: 1 }));
   const names = Array.from({ length: count }, () => oddName(random));
@@ -125,19 +124,19 @@ export function oddPath(random: Random): string {
   }
 }
 
-/** The value of a parameter as it stands in a query, mostly the path's escape. */
+/** A query parameter's value, mostly the correctly escaped path. */
 export function escaped(random: Random, value: string): string {
   if (random.chance(0.95)) return encodeURIComponent(value.isWellFormed() ? value : value.toWellFormed());
   return random.pick(['%', '%zz', '%ff', '%c0%af', '%ed%a0%80', '%00', '+', '%2', 'a%', ''] as const);
 }
 
-/** Bytes that follow from the sequence, as random as any. */
+/** Pseudo-random bytes from the sequence. */
 export function randomBytes(random: Random, length: number): Buffer {
   const key = createHash('sha256').update(String(random.next())).digest();
   return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(length));
 }
 
-/** How long a content is: mostly short, sometimes at the limit of a write or beyond. */
+/** Content length: mostly short, sometimes at or beyond the write limit. */
 export function oddLength(random: Random): number {
   switch (random.weighted({ none: 5, short: 70, middle: 15, limit: 4, beyond: 2 })) {
     case 'none':
@@ -153,7 +152,7 @@ export function oddLength(random: Random): number {
   }
 }
 
-/** Text of that many characters, some with escapes in JSON. */
+/** Text of that many characters, some of them escaped in JSON. */
 export function oddText(random: Random, length: number): string {
   const unit = random.pick(['x', 'line\n', '\u0001', '"\\', 'é', '🦭', '\0', '\uFEFF', '</script>'] as const);
   return unit

@@ -1,10 +1,6 @@
-// What a run of the fuzzer counts, and what it found. Owns the last line and whether the run is a
-// success.
+// Counters and findings of a fuzzer run. Owns the last line and the result.
 
-/**
- * `fault`: an answer of 500. `hung`: no answer in time. `wrong`: anything else that the contract
- * does not say.
- */
+/** `fault`: a 500 response. `hung`: none in time. `wrong`: any other violation of the contract. */
 export type Finding = 'fault' | 'hung' | 'wrong';
 
 export class FuzzReport {
@@ -15,7 +11,7 @@ export class FuzzReport {
   readonly #say: (line: string) => void;
   readonly #startedMs = Date.now();
 
-  /** @param say gets a line as soon as there is something to say */
+  /** @param say receives each line as soon as it is known */
   constructor(say: (line: string) => void) {
     this.#say = say;
   }
@@ -29,7 +25,7 @@ export class FuzzReport {
     this.say(`!! ${finding}: ${what}`);
   }
 
-  /** `what`: the operation and how it ended. */
+  /** `what`: operation and outcome. */
   answered(status: number, what: string): void {
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
     this.#codes.set(what, (this.#codes.get(what) ?? 0) + 1);
@@ -43,7 +39,7 @@ export class FuzzReport {
     return this.findings.length === 0;
   }
 
-  /** How often each operation ended how, most often first. */
+  /** Outcomes per operation, most frequent first. */
   tally(): string[] {
     return [...this.#codes]
       .sort(([, a], [, b]) => b - a)

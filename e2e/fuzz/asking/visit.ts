@@ -1,72 +1,72 @@
-// What a request to a preview is to the fuzzer: its bytes, and who may answer it how.
+// A fuzzer request to a preview: its bytes, and the allowed responses with their senders.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 
-/** What opens a preview, and where it is. */
+/** Address and credentials of a preview. */
 export interface Door {
-  /** As the `Host` header says it. */
+  /** Value of the `Host` header. */
   host: string;
   token: string;
-  /** The cookie's value, where the link was opened once. */
+  /** The cookie's value, once the link was opened. */
   cookie: string | null;
 }
 
-/** The previews of a run. */
+/** Previews of a run. */
 export interface PreviewDoors {
-  /** `name:port` below which previews are. */
+  /** `name:port`, the base of preview hosts. */
   previewHost: string;
   sandboxId: string;
-  /** The app's answers have it. */
+  /** Contained in the app's responses. */
   word: string;
   /** Leads to the app. */
   app: Door;
-  /** So does this; what it is opened by may be sent where apps see it. */
+  /** Leads to the app; its credentials may be sent where apps see them. */
   spare: Door;
   revoked: Door;
   expired: Door;
   team: Door;
-  /** To a port where nothing listens. */
+  /** Leads to a port without a listener. */
   silent: Door;
   asleep: Door;
   gone: Door;
 }
 
-/** How an answer of the app must be; what is undefined is not looked at. */
+/** Expected response of the app; undefined fields are not checked. */
 export interface FromApp {
   status?: number;
-  /** Path and query as the app is to be asked for them. */
+  /** Path and query that the app must receive. */
   target?: string | undefined;
-  /** SHA-256 of the body that the app is to be given. */
+  /** SHA-256 of the body that the app must receive. */
   digest?: string;
-  /** Headers that the app is to be given as they are. */
+  /** Headers that the app must receive unchanged. */
   headers?: readonly (readonly [string, string])[];
-  /** It may be broken off. */
+  /** True if the response may be truncated. */
   mayBreak?: boolean;
 }
 
-/** Who may answer one request. What is none of it is a finding. */
+/** Allowed senders of a response; any other response is a finding. */
 export interface Expected {
   method: string;
-  /** Own answers that may come. */
+  /** Allowed error codes of the service. */
   codes: readonly ErrorCode[];
-  /** The app may answer. */
+  /** The app may respond. */
   app?: FromApp;
-  /** A way to the service's page for signing in may be the answer. */
+  /** A redirect to the sign-in page is allowed. */
   signIn?: boolean;
-  /** The host is the service's: all that it answers but faults. */
+  /** The host is the service's own: any response but a fault is allowed. */
   service?: boolean;
-  /** The connection may be closed without an answer. */
+  /** The connection may be closed without a response. */
   nothing?: boolean;
 }
 
 export interface FuzzVisit {
-  /** For findings and the tally. */
+  /** Name for findings and the tally. */
   what: string;
-  /** Sent one after the other. */
+  /** Sent in sequence. */
   pieces: readonly Buffer[];
-  /** The sender's side ends with them. */
+  /** The sender half-closes after them. */
   end?: boolean;
-  /** One for each request in the bytes, in their order. */
+  /** An entry per request in the bytes, in order. */
   expected: readonly [Expected, ...Expected[]];
-  /** Sent once the app has agreed to become a WebSocket, and to come back. */
+  /** Sent after the app accepts the WebSocket upgrade; must be echoed. */
   echo?: Buffer;
 }

@@ -1,4 +1,4 @@
-// Commands that make a sandbox's files odd, and change them under the calls of the others.
+// Commands that make a sandbox's files odd, and change them during the calls of other clients.
 import type { FuzzKind } from '../asking/kind.ts';
 
 const COMMANDS = [

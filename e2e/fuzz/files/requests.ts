@@ -1,5 +1,4 @@
-// File calls one by one, with paths, contents, depths, bodies and methods of every sort. Whatever
-// they are, the answer is one that the contract has.
+// Single file calls with odd arguments and bodies. Every response must match the contract.
 import type { Random } from '../../world/random.ts';
 import type { FuzzKind, FuzzRequest, Turn } from '../asking/kind.ts';
 import { escaped, oddLength, oddPath, oddText, randomBytes } from '../asking/odd-values.ts';
@@ -78,7 +77,7 @@ function writeBody(random: Random): Pick<FuzzRequest, 'body' | 'headers'> {
         body: JSON.stringify({ path, content: randomBytes(random, length).toString('base64'), encoding: 'base64' }),
       };
     case 'escapes':
-      // Every character as an escape; some stand for no character.
+      // Escapes every byte; some escapes are invalid.
       return {
         body: `{"path":"f","content":"${random.pick([String.raw`\u0001`, String.raw`\ud800`, String.raw`\u0000`] as const).repeat(Math.min(length, 300_000))}"}`,
       };

@@ -1,5 +1,4 @@
-// A file is written, read and listed: what comes back is what was sent, in the form that the
-// contract says.
+// Writes, reads and lists a file: the content returns unchanged, in the form of the contract.
 import { fileContent, folderListing } from '@berth/contract/files/files.ts';
 import type { Random } from '../../world/random.ts';
 import type { FuzzKind } from '../asking/kind.ts';
@@ -53,7 +52,7 @@ export const fileRoundTrips: FuzzKind = {
   },
 };
 
-/** A name that a file can have. */
+/** A valid file name. */
 function fileName(random: Random): string {
   for (;;) {
     const name = oddName(random);

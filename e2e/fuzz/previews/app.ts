@@ -1,13 +1,13 @@
-// The app behind the fuzzer's previews: a program for the guest's Python that takes HTTP apart by
-// itself, says in each answer what it was given, byte for byte, and notes whatever looks like a
-// secret of ours, or like a request that was smuggled past the service.
+// The app behind the fuzzer's previews: a program for the guest's Python with its own HTTP parser.
+// Echoes in each response what it received, byte for byte, and records anything that looks like our
+// secrets or a smuggled request.
 
-/** Where it is and what it writes, below the folder of a sandbox's files. */
+/** Folder of the app and its output, below the sandbox's files folder. */
 export const APP_FOLDER = 'fuzz-app';
-/** Its answers have this header, with the word that it was started with. */
+/** Header of the app's responses; its value is the word given at start. */
 export const APP_HEADER = 'x-fuzz-app';
 export const APP_SENT_HEADER = 'x-fuzz-sent';
-/** Tells it how to answer: status, way and bytes of padding. */
+/** Request header that selects the response: status, mode and bytes of padding. */
 export const APP_TOLD_HEADER = 'x-fuzz-do';
 export const APP_WAYS = [
   'length',

@@ -1,5 +1,5 @@
-// Bytes to a preview's host that no client would send: heads and framings that mean two things,
-// requests that break off, and good requests with some of their bytes changed.
+// Bytes that no client would send to a preview host: ambiguous heads and framings, truncated
+// requests, and valid requests with some bytes changed.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import type { Random } from '../../world/random.ts';
 import type { FuzzKind } from '../asking/kind.ts';
@@ -8,7 +8,7 @@ import { UNREADABLE } from './requests.ts';
 import type { Expected, FuzzVisit, PreviewDoors } from '../asking/visit.ts';
 
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
-/** Whatever a preview's host can say of itself, but for faults. */
+/** Error codes that a preview host may return, except faults. */
 const OWN_ANSWERS: readonly ErrorCode[] = [
   ...UNREADABLE,
   'preview_link_required',
@@ -25,7 +25,7 @@ export const previewBytes: FuzzKind = {
   },
 };
 
-/** What two readers may take for two things is refused; the app never sees it. */
+/** Ambiguous requests are refused; the app never sees them. */
 function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
   const head = (
     lines: readonly string[],
@@ -104,12 +104,12 @@ function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
   };
 }
 
-/** Whose credential may get to the app, as its name may be among what changes. */
+/** Uses the spare credential: its name may be among the changed bytes, so that the app sees it. */
 function changed(random: Random, { spare }: PreviewDoors): FuzzVisit {
   const method = random.pick(['GET', 'POST', 'PUT', 'DELETE'] as const);
   const body = random.pick(['', 'content-length: 37\r\n', 'transfer-encoding: chunked\r\n'] as const);
   const sent = body === '' ? '' : body.startsWith('c') ? 'x'.repeat(37) : '5\r\nabcde\r\n0\r\n\r\n';
-  // The host stays, so that whose answer it is stays known.
+  // The host is unchanged, so that the responder is known.
   const before = `${method} /a/b?c=d HTTP/1.1\r\nhost: ${spare.host}\r\n`;
   const rest = `connection: close\r\ncookie: a=b; berth_preview=${spare.cookie}\r\naccept: */*\r\nx-fuzz-do: 200 length 10\r\n${body}\r\n${sent}`;
   let bytes: Buffer = Buffer.from(rest, 'latin1');

@@ -1,5 +1,5 @@
-// Makes what the fuzzer's visits are about: the app in a sandbox, and links to it and past it that
-// are good, revoked, expired and dead.
+// Sets up the previews of a run: the app in a sandbox, and links to it and elsewhere that are
+// valid, revoked, expired and dead.
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, exec, type Caller } from '../../world/client.ts';
@@ -8,14 +8,14 @@ import type { FuzzReport } from '../asking/report.ts';
 import { exchangeBytes } from './visiting.ts';
 import type { Door, PreviewDoors } from '../asking/visit.ts';
 
-/** What sends bytes away (RFC 863), which no sandbox and no machine of ours has. */
+/** Port of the discard protocol (RFC 863), which no sandbox listens on. */
 const SILENT_PORT = 9;
 const EXPIRY_DEADLINE_MS = 30_000;
 const POLL_MS = 100;
 
 export interface Sandboxes {
   awake: string;
-  /** Two that are awake still, and are put to sleep and destroyed after this. */
+  /** Two awake sandboxes, which are put to sleep and destroyed after this. */
   stopped: string;
   deleted: string;
 }
@@ -53,13 +53,13 @@ export async function makeDoors(
   };
 }
 
-/** What a URL of a link leads to. */
+/** Preview address of a link's URL. */
 export function doorOf(url: string): Door {
   const { host, searchParams } = new URL(url);
   return { host, token: searchParams.get('token') ?? '', cookie: null };
 }
 
-/** Holds what the app was given in all of the run against what it may not be. */
+/** Checks everything the app received during the run for forbidden content. */
 export async function judgeNotes(caller: Caller, doors: PreviewDoors, report: FuzzReport): Promise<void> {
   const { stdout } = await exec(caller, doors.sandboxId, `cat ${APP_FOLDER}/seen`);
   const secrets = secretsOf(doors);
@@ -70,7 +70,7 @@ export async function judgeNotes(caller: Caller, doors: PreviewDoors, report: Fu
   }
 }
 
-/** What no app may see: of every link but the spare one. */
+/** Secrets that no app may see: those of every link except the spare one. */
 export function secretsOf(doors: PreviewDoors): string[] {
   return [doors.app, doors.revoked, doors.expired, doors.team, doors.silent, doors.asleep, doors.gone].flatMap(
     ({ token, cookie }) => (cookie === null ? [token] : [token, cookie]),

@@ -1,5 +1,4 @@
-// Links to previews: made with bodies that are valid and not, listed, revoked, and opened
-// meanwhile.
+// Links to previews: created with valid and invalid bodies, listed, revoked, and opened meanwhile.
 import type { Random } from '../../world/random.ts';
 import type { FuzzKind, FuzzRequest } from '../asking/kind.ts';
 import { oddText } from '../asking/odd-values.ts';
@@ -32,15 +31,14 @@ export const previewLinks: FuzzKind = {
     };
     const { previews } = world;
     const here = door.host === previews.app.host;
-    // Of the ports that are asked for here, the app's alone has somebody who speaks HTTP; the other
-    // sandbox has nobody.
+    // Only the app's port, of those requested here, has an HTTP server; the other sandbox has none.
     const opened = ['port_refused', 'preview_link_expired', 'preview_answer_broken', 'preview_sandbox_asleep'] as const;
     if (preview.audience === 'team') await open(['preview_link_required', 'preview_link_expired'], false);
     else await open(opened, here);
     if (preview.id === null || random.chance(0.1)) return;
     await send({ method: 'DELETE', target: `${base}/${preview.id}` });
     if (random.chance(0.3)) await send({ method: 'DELETE', target: `${base}/${preview.id}` });
-    // For up to two seconds it may still open.
+    // May still open for up to two seconds.
     await open([...opened, 'preview_link_revoked'], here);
   },
 };

@@ -1,5 +1,5 @@
-// Of what the requests to previews are made: paths, queries, headers, bodies and credentials, each
-// with what is known of where it ends up.
+// Parts of preview requests: paths, queries, headers, bodies and credentials, each with its
+// expected form at the app.
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import type { Random } from '../../world/random.ts';
@@ -69,7 +69,7 @@ const PAIRS = [
   'a=#b',
   '%',
 ] as const;
-/** What any reader of HTTP takes in a target. */
+/** Targets that any HTTP parser accepts. */
 const PLAIN_TARGET = /^[\w\-.~%!$&'()*+,;=:@/?]*$/;
 const STATUSES = [
   '200',
@@ -89,17 +89,17 @@ const STATUSES = [
 ] as const;
 
 export interface Target {
-  /** As it is sent. */
+  /** As sent. */
   sent: string;
-  /** As the app is to get it. */
+  /** As the app must receive it. */
   forApp: string;
-  /** It may be that it cannot be read. */
+  /** True if the target may be unparsable. */
   odd: boolean;
 }
 
-/** A target with the token among its parameters, where there is one. */
+/** A target with the token, if any, among its parameters. */
 export function oddTarget(random: Random, token: string | null): Target {
-  // Most can be read; otherwise there is not much to see.
+  // Most are readable, since refusals show little.
   const readable = random.chance(0.75);
   const pick = (values: readonly [string, ...string[]]): string => {
     for (;;) {
@@ -131,9 +131,9 @@ function spelled(random: Random, token: string): string {
 export interface Credential {
   token: string | null;
   cookie: string | null;
-  /** Whether it is what the door opens with. */
+  /** True if the credential opens the preview. */
   good: boolean;
-  /** What may be said where it is not. */
+  /** Allowed error codes otherwise. */
   codes: readonly ErrorCode[];
 }
 
@@ -172,7 +172,7 @@ function altered(random: Random, door: Door, doors: PreviewDoors): string {
   return `bpt_${alteredText(random, door.token.slice(4))}`;
 }
 
-/** Another text than it was, of characters that stand anywhere. */
+/** Alters a text, using characters that are valid anywhere. */
 export function alteredText(random: Random, text: string): string {
   const at = random.integer(0, text.length - 1);
   const other = text[at] === 'A' ? 'B' : 'A';
@@ -191,14 +191,11 @@ export function alteredText(random: Random, text: string): string {
 
 export interface Headers {
   sent: [string, string][];
-  /** Those that the app is to be given as they are. */
+  /** Headers that the app must receive unchanged. */
   forApp: [string, string][];
 }
 
-/**
- * Headers of an odd request, what opens it among them. `secret`: a token that may stand in a
- * Referer.
- */
+/** Headers of an odd request, with its credential. `secret`: a token allowed in a Referer. */
 export function oddHeaders(random: Random, cookie: string | null, secret: string): Headers {
   const forApp = random
     .shuffled<[string, string]>([
@@ -271,7 +268,7 @@ export function oddBody(random: Random): Body {
       : random.weighted({ 1: 8, 0: 2 }) === '1'
         ? random.integer(1, 300)
         : random.integer(1_000, 250_000);
-  // Some look like a request to whoever loses count.
+  // Some resemble a request, for a parser that miscounts.
   const bytes = random.chance(0.2)
     ? Buffer.from('GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(Math.ceil(length / 35)).slice(0, length))
     : randomBytes(random, length);
@@ -304,7 +301,7 @@ export function oddBody(random: Random): Body {
   };
 }
 
-/** How the app is told to answer. */
+/** Instructs the app how to respond. */
 export function oddAnswer(random: Random): { header: [string, string]; way: AppWay; status: number } {
   const way = random.weighted<AppWay>({
     length: 40,

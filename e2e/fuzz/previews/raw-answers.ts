@@ -1,19 +1,16 @@
-// Takes the bytes of a connection apart into HTTP answers, as strictly as what may be sent through
-// it is odd. Knows nothing of who answered.
+// Parses the bytes of a connection into HTTP responses, strictly, because the requests are odd.
+// Knows nothing of the sender.
 
 export interface RawAnswer {
   status: number;
-  /** By names in lower case; those that come more than once in their order. */
+  /** By lower-case name; repeated headers in order. */
   headers: ReadonlyMap<string, readonly string[]>;
   body: Buffer;
-  /** False: the connection was closed before its end. */
+  /** false: the connection closed before the end. */
   whole: boolean;
 }
 
-/**
- * The answers so far to requests of these methods, interim ones left out, and what follows the last
- * one. Throws for what is no HTTP.
- */
+/** Final responses to requests of these methods, and the rest. Throws for invalid HTTP. */
 export function readAnswers(
   bytes: Buffer,
   methods: readonly string[],
@@ -73,14 +70,13 @@ interface Framing {
   closed: boolean;
 }
 
-/** Null: not all of it is there. */
+/** null: incomplete. */
 function readBody(bytes: Buffer, { method, status, headers, closed }: Framing): { body: Buffer; rest: Buffer } | null {
   const length = headers.get('content-length');
   const coding = headers.get('transfer-encoding');
   if (length !== undefined && (coding !== undefined || length.length !== 1))
     throw new Error('an answer with two framings');
-  // Who cannot read a request does not know that it is HEAD, and answers with a body before it
-  // closes.
+  // A server that cannot parse a request does not know that it is HEAD: it sends a body and closes.
   if (method === 'HEAD' && (status === 400 || status === 431))
     return closed ? { body: bytes, rest: Buffer.alloc(0) } : null;
   if (method === 'HEAD' || status === 204 || status === 304) return { body: Buffer.alloc(0), rest: bytes };

@@ -1,6 +1,5 @@
-// Requests to previews one by one, or some behind each other on one connection: good and bad
-// credentials, hosts of every spelling, and all that a target, a header and a body can be. Whatever
-// they are, they are answered by who may, and the app is given what it may be.
+// Preview requests, single or pipelined on one connection: valid and invalid credentials, hosts of
+// every spelling, odd targets, headers and bodies. Checks who responds, and what the app receives.
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
@@ -25,9 +24,9 @@ const METHODS = [
   'M-SEARCH',
   'QUERY',
 ] as const;
-/** What cannot be read is answered so. */
+/** Error codes for unparsable requests. */
 export const UNREADABLE: readonly ErrorCode[] = ['invalid_request', 'request_header_too_large'];
-/** Bytes of a head above which it may be too long; the service takes 16 KiB. */
+/** Head size above which a request may be too long; the service accepts 16 KiB. */
 const LONG_HEAD_BYTES = 14_000;
 
 export const previewRequests: FuzzKind = {
@@ -44,7 +43,7 @@ export const previewRequests: FuzzKind = {
 interface Place {
   name: string;
   door: Door;
-  /** Who answers when the credential is good. */
+  /** Responders when the credential is valid. */
   opened: Pick<Expected, 'codes' | 'app' | 'signIn'>;
 }
 
@@ -66,7 +65,7 @@ function oddPlace(random: Random, doors: PreviewDoors): Place {
     case 'gone':
       return at('deleted', doors.gone, 'preview_not_found');
     case 'guest':
-      // No link leads there: what opens another port is nothing here.
+      // No link leads there: credentials of another port have no effect.
       return at(
         'guest daemon',
         { ...doors.app, host: doors.app.host.replace(/^\d+-/, `${GUEST_PORT}-`) },
@@ -89,7 +88,7 @@ interface Spelling {
   hosts: string[];
   /** Before the path. */
   authority: string;
-  /** What it does to the answer. */
+  /** Effect on the response. */
   becomes: 'same' | 'preview_not_found' | 'invalid_request' | 'service';
 }
 
@@ -131,10 +130,7 @@ interface Asked {
   mayBeUnreadable: boolean;
 }
 
-/**
- * One request; `plain` ones have nothing odd about their host, head and framing, and keep their
- * connection when told to.
- */
+/** `plain`: with an ordinary host, head and framing; `keep` keeps the connection. */
 function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
   const doors = world.previews;
   const place =
@@ -166,7 +162,7 @@ function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
       : { status: answer.status }),
     target: target.forApp,
     digest: body.digest,
-    // Node writes the head of a request with Expect in UTF-8.
+    // Node encodes the head of a request with Expect in UTF-8.
     headers: headers.forApp
       .filter(([, value]) => !expects || /^[\t -~]*$/.test(value))
       .filter(([name]) => !headers.sent.some(([other, value]) => other === 'connection' && value.includes(name))),
@@ -215,7 +211,7 @@ function behindEachOther(turn: Turn): FuzzVisit {
     pieces: turn.random.chance(0.5)
       ? [Buffer.concat(asked.flatMap(({ bytes }) => bytes))]
       : asked.flatMap(({ bytes }) => bytes),
-    // Where one cannot be read, those before it may lose their answers with the connection.
+    // An unparsable request may close the connection and lose the earlier responses.
     expected: asked.map(({ expected }) => ({ ...expected, nothing: asked.some((one) => one.mayBeUnreadable) })) as [
       Expected,
       ...Expected[],

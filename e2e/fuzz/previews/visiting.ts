@@ -1,5 +1,5 @@
-// Sends one visit of the fuzzer over a connection of its own, with a deadline, and judges what
-// comes back: who answered, whether they may, and what the app was given.
+// Sends one visit of the fuzzer over a new connection, with a timeout, and judges the result: who
+// responded, who may, and what the app received.
 import { connect } from 'node:net';
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { statusOf } from '@berth/contract/route/route.ts';
@@ -10,7 +10,7 @@ import type { FuzzReport } from '../asking/report.ts';
 import type { Expected, FromApp, FuzzVisit } from '../asking/visit.ts';
 
 const SHOWN_CHARACTERS = 700;
-/** In the value of whatever means one connection only, either way. */
+/** Contained in the value of every hop-by-hop header, in both directions. */
 export const HOP_MARKER = 'hop-marker';
 
 export interface Exchanged {
@@ -25,7 +25,7 @@ export class Visiting {
   readonly #report: FuzzReport;
   readonly #hungAfterMs: number;
 
-  /** @param word is in the app's answers; @param secrets are what it may not be given */
+  /** @param word contained in the app's responses; @param secrets must not reach the app */
   constructor(
     url: string,
     { word, secrets }: { word: string; secrets: readonly string[] },
@@ -63,7 +63,7 @@ export class Visiting {
     for (const [index, one] of expected.entries()) {
       const answer = answers[index];
       if (answer === undefined) {
-        // What comes behind an answer that ended its connection has none.
+        // Requests after a response that closes the connection get none.
         const last = answers.at(-1);
         const closes =
           last !== undefined &&
@@ -99,7 +99,7 @@ export class Visiting {
     return headers.get(APP_HEADER)?.[0] === this.#word;
   }
 
-  /** What is wrong with an answer; null: nothing. */
+  /** Fault of a response; null: none. */
   #faultIn(expected: Expected, answer: RawAnswer): string | null {
     if (this.#isApps(answer)) {
       return expected.app === undefined
@@ -169,10 +169,7 @@ export class Visiting {
   }
 }
 
-/**
- * Sends the bytes over a connection of their own, and resolves when each method has its answer or
- * the connection is closed.
- */
+/** Resolves when each method has its response, or the connection is closed. */
 export function exchangeBytes(
   url: string,
   {
@@ -223,8 +220,7 @@ export function exchangeBytes(
       chunks.push(chunk);
       look(false);
     });
-    // Who is refused while sending may find the connection closed; what counts is what was
-    // answered.
+    // A refusal during sending may close the connection; only the responses count.
     socket.on('error', () => undefined);
     socket.once('end', () => look(true));
     socket.once('close', () => look(true));
@@ -250,8 +246,8 @@ function codeIn({ body, headers }: RawAnswer): string {
 }
 
 /**
- * What is behind odd bytes is a request of its own, or none that can be read, and is answered; what
- * cannot be read is, with HEAD too, answered with a body.
+ * True if further responses may follow: bytes after an odd request form a request of their own, or
+ * an unparsable one. Unparsable requests get a body, for HEAD too.
  */
 function mayFollow({ end, expected }: FuzzVisit, rest: Buffer): boolean {
   if (expected.some(({ method }) => method === 'HEAD')) return true;
