@@ -1,7 +1,7 @@
-// What the control plane itself costs a call: an authenticated GET of a sandbox beside a bare route
-// of the same server that reads one row by its key, and the list of an org with many deleted
-// sandboxes beside one with none. The two of a pair take turns, so that what else the machine does
-// falls on both. Ratios are of answers per second; above 1 the first is faster. Usage: npm run
+// Cost of the control plane per call. Compares an authenticated GET of a sandbox with a bare route
+// of the same server that reads one row by its key. Compares the list of an org with many deleted
+// sandboxes with one that has none. The two of a pair take turns, so that other load on the host
+// affects both. Ratios are of responses per second; above 1 the first is faster. Usage: npm run
 // bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -40,14 +40,11 @@ interface Measured {
   target: Target;
   perSecond: number[];
   latenciesMs: number[];
-  /**
-   * Processor time of the server's process for one answer; what else the machine does touches it
-   * least.
-   */
+  /** CPU time of the server process per response; least affected by other load on the host. */
   cpuMicros: number[];
 }
 
-/** Measures the targets in turn, `rounds` times, each round from the other end. */
+/** Measures the targets in turn, `rounds` times, reversing the order each round. */
 async function takeTurns(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
   for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
   const measured = targets.map((target) => ({
@@ -73,7 +70,7 @@ async function takeTurns(load: Load, targets: readonly Target[], atOnce: number)
   return measured;
 }
 
-/** Of each round, how many times as many answers a second the first gave. */
+/** Ratio of responses per second, per round. */
 const ratio = (one: Measured, other: Measured): Figure =>
   exact(figureOf(one.perSecond.map((perSecond, round) => perSecond / (other.perSecond[round] ?? Number.NaN))));
 
@@ -122,7 +119,7 @@ try {
   const result = {
     ratioToBareRead: ratio(get, bare),
     ratioToPreparedRead: ratio(get, prepared),
-    // As times: above 1 the deleted ones cost something.
+    // Ratio of times: above 1, deleted sandboxes have a cost.
     listWithDeletedRatio: ratio(listLive, listWithDeleted),
     getSandbox: told(get),
     bareRead: told(bare),

@@ -1,6 +1,6 @@
-// What `berth` adds to the start of Node itself: `--help` and one refused command beside `node -e
-// 0`, of the checkout and of the package, in pairs that alternate. A pair's two runs share what the
-// machine is busy with, so the median of their differences holds on a busy one too. Usage: npm run
+// Overhead of `berth` over the start of Node itself: `--help` and a refused command compared with
+// `node -e 0`, for the checkout and the package, in alternating pairs. Both runs of a pair share
+// the host's load, so the median of their differences holds on a busy host too. Usage: npm run
 // bench:cli -- [--pairs N] [--json]
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -21,16 +21,16 @@ if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
   throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-bench-cli-'));
-/** Nothing of who runs this: no profile, and a compile cache that begins empty. */
+/** Independent of the user: no profile, and an empty compile cache at first. */
 const environment = { PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter), HOME: folder };
 
 interface Took {
   wallMs: number;
-  /** User and system, with what it started. */
+  /** User and system time, including child processes. */
   cpuMs: number;
 }
 
-/** By bash, which knows what its children used. */
+/** Runs the words through bash, which measures child processes. */
 function run(...words: readonly string[]): Took {
   const script = 'TIMEFORMAT="%3R %3U %3S"; time "$@" >/dev/null 2>/dev/null';
   const { stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { env: environment, encoding: 'utf8' });
@@ -59,7 +59,7 @@ async function installPackage(): Promise<string> {
 
 const rows: TableRow[] = [];
 const figures: Record<string, unknown> = {};
-/** Of both programs. */
+/** Medians of both programs. */
 const helpMedians: number[] = [];
 function add(key: string, label: string, numbers: readonly number[]): void {
   const figure = figureOf(numbers);

@@ -1,7 +1,7 @@
-// How long a sandbox takes from the create call to a command's output, what the control plane adds
-// to a command, and what an idle machine costs in memory: measured through the public API of an
-// installation of its own, beside gVisor's `runsc run` of the same command in the same run. Usage:
-// npm run bench:create -- [--creates N] [--burst N] [--execs N] [--json]
+// Time from the create call to a command's output, overhead of the control plane per command, and
+// memory of an idle VM. Measured through the public API of a dedicated installation, beside
+// gVisor's `runsc run` of the same command in the same run. Usage: npm run bench:create --
+// [--creates N] [--burst N] [--execs N] [--json]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { Runsc } from './world/runsc.ts';
 import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
 const COMMAND = 'uname -a';
-/** An idle machine is looked at after it had nothing to do for this long. */
+/** Idle time before the memory of a VM is measured. */
 const IDLE_MS = 5_000;
 
 const { values } = parseArgs({
@@ -75,7 +75,7 @@ try {
   const host = await readHostInfo(installation.paths, signal);
   if (host === null) throw new Error('the host daemon does not answer');
   try {
-    await createOnce(client, null); // the first one pays for code that was never run
+    await createOnce(client, null); // warm-up: code not yet compiled
     await progress.step(`${creates} creates one after another`, async (report) => {
       for (let index = 0; index < creates; index += 1) {
         report(`${index + 1} of ${creates}`);
@@ -119,7 +119,7 @@ try {
       await client.destroy(id);
     });
   } finally {
-    // Also after a failure: machines outlive the service that made them.
+    // After a failure too: VMs outlive the service.
     await client.destroyAll();
     client.close();
     await runsc.close();

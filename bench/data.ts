@@ -1,5 +1,5 @@
-// What goes into and out of a sandbox, in figures, through the public API of an installation of its
-// own: files, previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
+// Transfers into and out of a sandbox through the public API of a dedicated installation: files,
+// previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
 // files|previews]... [--rounds N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -10,7 +10,7 @@ import { measurePreviews } from './data/previews.ts';
 import { withWorld, type BenchWorld } from './world/installation.ts';
 import { renderTable, rounded } from './world/statistics.ts';
 
-/** Each measures on the installation it is given, so many rounds of whatever it does. */
+/** Each part measures the given number of rounds on the given installation. */
 const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = {
   files: measureFiles,
   previews: measurePreviews,
@@ -33,7 +33,7 @@ const parts = values.only.map((name) => {
 });
 
 const rows: Measured[] = [];
-// More requests than a minute's worth: what is measured is the way of each, not the limit.
+// Raises the request limit, which would distort the measurement.
 const { accelerator, qemuVersion } = await withWorld(
   new Progress(),
   { BERTH_REQUESTS_PER_MINUTE: '100000' },

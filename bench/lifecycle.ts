@@ -1,7 +1,7 @@
-// The life of a sandbox in figures, through the public API: sleep and wake against dirtied memory
-// and RAM size, creates from the warm pool beside gVisor's `runsc run`, memory of idle machines.
-// Each part has an installation of its own. Usage: npm run bench:lifecycle -- [--only
-// sleep-wake|pool|memory]... [--rounds N] [--creates N] [--burst N] [--vms N,N,...] [--json]
+// Lifecycle figures through the public API: sleep and wake by dirtied memory and RAM size, creates
+// from the warm pool beside gVisor's `runsc run`, and memory of idle VMs. Each part has its own
+// installation. Usage: npm run bench:lifecycle -- [--only sleep-wake|pool|memory]... [--rounds N]
+// [--creates N] [--burst N] [--vms N,N,...] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';

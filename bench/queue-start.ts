@@ -1,6 +1,7 @@
-// What the durable queue costs: the answer of a create with a start right after the commit against
-// polling, the processor time of idle polling, and how soon a step goes on after its replica was
-// killed. Real Postgres, real services, a stand-in host that takes 10 ms.
+// Cost of the durable queue: response time of a create that starts right after the commit or by
+// polling, CPU time of idle polling, and delay until a step resumes after its replica was killed.
+// Real Postgres, real services, a stand-in host that takes 10 ms.
+//
 //   node bench/queue-start.ts [--json] [--creates 60] [--kills 8]
 import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
@@ -39,7 +40,7 @@ async function measureCreates(world: World, creates: number): Promise<Map<string
         const { ms, status, id } = await replica.ask('create');
         if (status !== 'ready') throw new Error(`a create was answered ${status}`);
         if (index >= warmUp) samples.get(mode.name)?.push(ms);
-        // Where in the poll's period a create falls is chance, not the end of the one before.
+        // Random phase: otherwise each create would follow the end of the last one.
         await replica.ask('destroy', { sandboxId: id, respondAsync: true });
         await delay(Math.random() * Math.min(200, mode.options.queuePollMs ?? 0));
       }
@@ -49,10 +50,7 @@ async function measureCreates(world: World, creates: number): Promise<Map<string
   return new Map([...samples].map(([name, values]) => [name, figureOf(values)]));
 }
 
-/**
- * Processor time of the server and all its backends, in milliseconds. A backend that ended in
- * between is counted by its parent.
- */
+/** CPU milliseconds of the server and all its backends; the parent counts exited backends. */
 async function postgresCpuMs(world: World): Promise<number> {
   const own = await cpuTicks(world.postgres.pid());
   const children = (await readFile(`/proc/${world.postgres.pid()}/task/${world.postgres.pid()}/children`, 'utf8'))
@@ -65,8 +63,7 @@ async function postgresCpuMs(world: World): Promise<number> {
 
 async function cpuTicks(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // Fields 14 to 17: own and waited-for children's user and system time. The name in field 2 may
-  // hold spaces.
+  // Fields 14 to 17: user and system time, own and of children. Field 2 may contain spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
 }
@@ -90,7 +87,7 @@ async function measureIdle(
   return { replicaCpuMsPerSecond, postgresCpuMsPerSecond };
 }
 
-/** From `kill -9` of the replica with a create at the host, until the sandbox is ready. */
+/** Time from `kill -9` of the replica, with a create at the host, until the sandbox is ready. */
 async function measureRecovery(world: World, kills: number, liveReplica: boolean): Promise<Figure> {
   world.host.createMs = 40;
   const samples: number[] = [];

@@ -1,9 +1,8 @@
-// What it costs to ask for usage, beside how much there is of it: both usage routes, over HTTP, of
-// an org with ten thousand intervals of machine time and of one with ten million, once the worker's
-// own steps have summed them. The four take turns, so that what else the machine does falls on all.
-// Ratios are of times: above 1 the long ledger costs something. Fails when the sums do not agree
-// with the intervals to the millisecond. Usage: npm run bench:usage -- [--rounds N] [--intervals N]
-// [--json]
+// Cost of a usage request by the size of the ledger: both usage routes over HTTP, for an org with
+// ten thousand intervals of VM time and one with ten million, after the worker has summed them. The
+// four take turns, so that other load on the host affects all. Ratios are of times: above 1 the
+// long ledger has a cost. Fails when the sums differ from the intervals by a millisecond. Usage:
+// npm run bench:usage -- [--rounds N] [--intervals N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
@@ -29,7 +28,7 @@ import {
 
 const SHORT = 10_000;
 const WARM_UP_ROUNDS = 100;
-/** More than the worker takes in one transaction: here nobody waits for the org's lock. */
+/** Larger than the worker's transactions: nothing here waits for the org's lock. */
 const BATCH = 20_000;
 
 const { values: flags } = parseArgs({
@@ -57,7 +56,7 @@ const ratio = (one: readonly number[], other: readonly number[]): { median: numb
   p99: twoDecimals(p99(one) / p99(other)),
 });
 
-/** In an order of its own each time, so that nobody comes always after the same one. */
+/** Shuffled each time, so that none always follows the same one. */
 function shuffled<T>(values: readonly T[]): T[] {
   const keyed = values.map((value) => ({ value, key: Math.random() }));
   return keyed.toSorted((one, other) => one.key - other.key).map(({ value }) => value);

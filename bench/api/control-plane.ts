@@ -1,5 +1,4 @@
-// The control plane that benchmarks measure: its server on a real Postgres, without a host. One
-// process; logs to a file.
+// Control plane for benchmarks: its server on a real Postgres, without a host. Logs to a file.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,10 +36,10 @@ export interface BenchControlPlane {
   context: ServiceContext;
   db: Database;
   pool: Pool;
-  /** For what takes longer than a request may. */
+  /** For statements that exceed a request's timeout. */
   openPatiently(): { db: Database; close(): Promise<void> };
   first: BenchOrg;
-  /** Another org of the same owner. */
+  /** Creates another org of the same owner. */
   makeOrg(): Promise<BenchOrg>;
   /** Serves the API on loopback; resolves with the port. */
   serve(): Promise<number>;

@@ -1,4 +1,4 @@
-// Starts the load generator's process and gives it orders, one at a time.
+// Starts the load generator's process and sends it orders, one at a time.
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const PROGRAM = fileURLToPath(new URL('load.ts', import.meta.url));
 export class Load {
   readonly #child: ChildProcess = fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 
-  /** Answers per second and the latencies of all of them. Rejects when an answer is not 200. */
+  /** Responses per second and all latencies. Rejects when a response is not 200. */
   async run(order: LoadOrder): Promise<{ perSecond: number; latenciesMs: number[] }> {
     const answered = once(this.#child, 'message');
     this.#child.send(order);

@@ -1,6 +1,6 @@
-// A load generator that costs little beside what it measures: a process of its own, keep-alive
-// connections, each of which sends its next request when the answer to the one before is whole.
-// Reads of an answer its status and length only. Driven by load-client.ts.
+// A load generator that costs little compared with its target: a separate process with keep-alive
+// connections, each of which sends its next request after the complete response. Reads only status
+// and length of a response. Driven by load-client.ts.
 import { connect, type Socket } from 'node:net';
 
 export interface LoadOrder {
@@ -22,9 +22,7 @@ process.on('message', (order: LoadOrder) => {
   );
 });
 
-/**
- * Asks for as long as ordered and reports every whole answer. Rejects at the first that is not 200.
- */
+/** Sends requests for the ordered time and reports every response. Rejects if one is not 200. */
 async function run(order: LoadOrder): Promise<LoadReport> {
   const authorization = order.token === null ? '' : `authorization: Bearer ${order.token}\r\n`;
   const request = Buffer.from(`GET ${order.path} HTTP/1.1\r\nhost: 127.0.0.1:${order.port}\r\n${authorization}\r\n`);
@@ -69,7 +67,7 @@ async function askInTurn(port: number, request: Buffer, endsAt: number, latencie
   }
 }
 
-/** Bytes of the answer that begins here, with its head; null while the head is not whole. */
+/** Length in bytes of the first response in the buffer; null while its head is incomplete. */
 function wholeLength(received: Buffer): number | null | Error {
   const headEnd = received.indexOf(HEAD_END);
   if (headEnd < 0) return null;

@@ -1,5 +1,5 @@
-// What bench/api.ts measures: the control plane's server, and beside it a bare route of the same
-// Fastify options that reads one row by its key through the same pool.
+// Targets of bench/api.ts: the control plane's server, and a bare route with the same Fastify
+// options that reads one row by its key through the same pool.
 import { sql } from 'kysely';
 import { listen, newServer } from '@berth/api/http/app.ts';
 import { newId } from '@berth/api/store/database/ids.ts';
@@ -16,9 +16,9 @@ export interface MeasuredOrg {
 export interface ApiWorld {
   apiPort: number;
   barePort: number;
-  /** The first org; its sandboxes all live. */
+  /** The first org; none of its sandboxes is deleted. */
   live: MeasuredOrg;
-  /** Another with as many live ones and many deleted. */
+  /** An org with as many live sandboxes and many deleted ones. */
   withDeleted: MeasuredOrg;
   postgresVersion: string;
   close(): Promise<void>;
@@ -35,7 +35,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   ])
     measured.push({ orgId: org.orgId, token: org.token, sandboxId: await fill(db, { ...org, live, deleted: gone }) });
 
-  // As autovacuum would, some minutes later.
+  // Stands in for autovacuum, which would run some minutes later.
   await sql`vacuum analyze`.execute(db);
   const [liveOrg, withDeleted] = measured as [MeasuredOrg, MeasuredOrg];
 
@@ -65,7 +65,7 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   };
 }
 
-/** Gives an org its sandboxes; the deleted ones are older. Returns the id of a live one. */
+/** Fills an org with sandboxes; the deleted ones are older. Returns the id of a live one. */
 async function fill(
   db: Database,
   org: { orgId: string; projectId: string; userId: string; live: number; deleted: number },

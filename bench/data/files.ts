@@ -1,5 +1,4 @@
-// How long writing and reading a file takes through the public API, beside a command that does as
-// little as one can.
+// Duration of file writes and reads through the public API, beside a minimal command.
 import { randomBytes } from 'node:crypto';
 import { timed, type BenchWorld } from '../world/installation.ts';
 import { measured, type Measured } from './measured.ts';
@@ -9,10 +8,7 @@ const SIZES = [
   { name: '100 KiB', key: '100KiB', bytes: 102_400 },
   { name: '2 MiB', key: '2MiB', bytes: 2_097_152 },
 ] as const;
-/**
- * What is written and read before anything counts: code that was never run, and a machine that was
- * just restored.
- */
+/** Unmeasured first rounds: code not yet compiled, and a freshly restored VM. */
 const WARM_UPS = 3;
 
 export async function measureFiles({ client, progress }: BenchWorld, rounds: number): Promise<Measured[]> {

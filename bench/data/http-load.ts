@@ -1,20 +1,17 @@
-// A caller that costs as little as one can: requests as bytes over sockets of its own, and answers
-// counted rather than parsed, so that the two cores measure what is called.
+// A caller of minimal cost: sends requests as bytes over sockets, and counts responses without
+// parsing them, so that the host's two cores serve the target.
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-/** Where requests go, and what their head says of it. */
+/** Address of the requests, and the headers for it. */
 export interface LoadTarget {
   address: string;
   port: number;
-  /** Lines of the head behind the request line, each with its line end. */
+  /** Header lines, each with its line end. */
   headers: string;
 }
 
-/**
- * Seconds that so many requests take over so many connections, each of which asks again once it is
- * answered.
- */
+/** Seconds for so many requests over so many connections, one in flight on each. */
 export async function timeRequests(
   target: LoadTarget,
   path: string,
@@ -40,7 +37,7 @@ export async function timeRequests(
   }
 }
 
-/** Milliseconds of each of so many round trips of a frame over one WebSocket. */
+/** Milliseconds of each round trip of a frame over one WebSocket. */
 export async function timeFrames(target: LoadTarget, path: string, frames: number): Promise<number[]> {
   const socket = await open(target);
   try {
@@ -49,7 +46,7 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
     const head = await until(socket, Buffer.from(handshake), (text) => text.includes('\r\n\r\n'));
     if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`the handshake was answered: ${head.slice(0, 200)}`);
     const body = randomBytes(64);
-    // Masked with zeros, as a client's frame must be with something.
+    // Masked with zeros: a client's frame must be masked.
     const frame = Buffer.concat([Buffer.from([0x82, 0x80 | body.length, 0, 0, 0, 0]), body]);
     const tookMs: number[] = [];
     for (let count = 0; count < frames; count += 1) {
@@ -63,7 +60,7 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
   }
 }
 
-/** The head of an answer, for what a browser would take from it. */
+/** Head of a response, for the values a browser would keep. */
 export async function headOf(target: LoadTarget, path: string): Promise<string> {
   const socket = await open(target);
   try {
@@ -83,7 +80,7 @@ function open({ address, port }: LoadTarget): Promise<Socket> {
   });
 }
 
-/** One request and the whole of its answer, whose length is said in its head. */
+/** Sends one request and reads its complete response, delimited by content-length. */
 async function answered(socket: Socket, request: Buffer): Promise<void> {
   let expected = Number.POSITIVE_INFINITY;
   let bytes = 0;
@@ -113,7 +110,7 @@ async function until(socket: Socket, sent: Buffer, enough: (text: string) => boo
   return text;
 }
 
-/** Sends, and resolves once what comes back is enough. */
+/** Sends, and resolves once `enough` accepts the received data. */
 function exchange(socket: Socket, sent: Buffer, enough: (chunk: Buffer) => boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (act: () => void): void => {

@@ -1,15 +1,15 @@
-// What a part of the data benchmark hands over: figures with the names they are printed by.
+// Result of a part of the data benchmark: figures with their printed names.
 import { figureOf, type Figure } from '../world/statistics.ts';
 
 export interface Measured {
-  /** In JSON. */
+  /** Name in JSON. */
   key: string;
-  /** In the table. */
+  /** Name in the table. */
   label: string;
   unit: string;
   figure: Figure;
   count: number;
-  /** After the point; 1 where absent. */
+  /** Digits after the decimal point; absent: 1. */
   decimals?: number;
 }
 

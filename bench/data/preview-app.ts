@@ -1,13 +1,12 @@
-// The app of the preview benchmark: a program for the image's own Python that answers small
-// requests, sends much, and echoes WebSocket frames, doing as little as it can for each, so that
-// what is measured is the way to it.
+// The app of the preview benchmark: a minimal program for the image's Python that serves small and
+// big responses and echoes WebSocket frames, so that the path to it dominates.
 
 export const PREVIEW_APP_PORT = 3000;
-/** Bytes of a small answer's body, and of a big one's. */
+/** Body sizes of a small and a big response, in bytes. */
 export const SMALL_BYTES = 1_024;
 export const BIG_BYTES = 128 * 1_048_576;
 
-/** `/small`, `/big`, and `/socket` for a WebSocket of frames of up to 125 bytes. */
+/** `/small`, `/big`, and `/socket` for a WebSocket with frames of up to 125 bytes. */
 export const PREVIEW_APP = `
 import asyncio, base64, hashlib, socket
 

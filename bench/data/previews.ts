@@ -1,6 +1,6 @@
-// What a preview costs beside the same app reached straight at its guest's address, as only the
-// host can: requests a second, bytes a second, and the way of a WebSocket frame. Both ways are
-// measured in turn, in the same run, so that what else the machine does is in both.
+// Overhead of a preview, compared with the same app reached directly at its guest's address, which
+// only the host can do: requests and bytes per second, and latency of a WebSocket frame. Both paths
+// are measured in turn, in the same run, so that other load on the host affects both.
 import { setTimeout as delay } from 'node:timers/promises';
 import { addressOf } from '../world/guest.ts';
 import type { BenchWorld } from '../world/installation.ts';
@@ -9,13 +9,10 @@ import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.t
 import { measured, type Measured } from './measured.ts';
 import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
 
-/**
- * As many as it takes for neither way to wait for its caller: what is compared is how much each can
- * do.
- */
+/** Enough that neither path waits for its caller: this compares throughput. */
 const CONNECTIONS = 64;
 const REQUESTS = 8_000;
-/** As one page would have: what is compared is how long each takes too. */
+/** As many as one page opens: this compares latency too. */
 const FEW_CONNECTIONS = 8;
 const FEW_REQUESTS = 4_000;
 const FRAMES = 200;
@@ -43,7 +40,7 @@ export async function measurePreviews(
     const added: number[] = [];
     for (let round = -WARM_UPS; round < rounds; round += 1) {
       report(`round ${Math.max(0, round + 1)} of ${rounds}`);
-      // The first of a round has what the one before it left; so they take turns at that.
+      // Swaps the order each round: the first path bears after-effects of the previous round.
       const ways = round % 2 === 0 ? ([straight, preview] as const) : ([preview, straight] as const);
       const rates = new Map<
         LoadTarget,
@@ -93,7 +90,7 @@ export async function measurePreviews(
   });
 }
 
-/** A rate of both ways, and what the preview has of the straight one's, of each round. */
+/** A rate of both paths, and the preview's share of the direct rate, per round. */
 class Compared {
   readonly straight: number[] = [];
   readonly preview: number[] = [];
@@ -106,10 +103,7 @@ class Compared {
   }
 }
 
-/**
- * The preview as a browser goes on with it: by its host, with the cookie that the link's token was
- * taken for.
- */
+/** The preview as a browser uses it after the first visit: by its host and the link's cookie. */
 async function previewTarget(apiUrl: string, link: string): Promise<LoadTarget> {
   const { hostname, port } = new URL(apiUrl);
   const { host, searchParams } = new URL(link);

@@ -1,11 +1,10 @@
-// What an idle machine costs in memory that nothing else shares, with more and more of them beside
-// each other.
+// Unshared memory of an idle VM, for growing numbers of VMs.
 import { setTimeout as delay } from 'node:timers/promises';
 import { unsharedMemoryOf } from '../world/guest.ts';
 import { figureOf, type Figure } from '../world/statistics.ts';
 import type { BenchWorld } from '../world/installation.ts';
 
-/** A machine counts as idle after it had nothing to do for this long. */
+/** Idle time before a VM is measured. */
 const IDLE_MS = 5_000;
 
 export interface MemoryFigures {
@@ -14,7 +13,7 @@ export interface MemoryFigures {
   guestUnsharedMib: Figure;
 }
 
-/** @param counts numbers of machines, growing */
+/** @param counts numbers of VMs, ascending */
 export async function measureMemory(
   { client, progress }: BenchWorld,
   counts: readonly number[],

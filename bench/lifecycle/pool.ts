@@ -1,6 +1,5 @@
-// How long a create takes to its first answered command when a machine waits in the pool: one by
-// one, and as a burst that the pool can serve whole; beside gVisor's `runsc run` of the same
-// command.
+// Time from create to the first command's response with a VM waiting in the pool: one by one, and
+// as a burst within the pool's size; beside gVisor's `runsc run` of the same command.
 import { Runsc } from '../world/runsc.ts';
 import { figureOf, type Figure } from '../world/statistics.ts';
 import type { BenchWorld } from '../world/installation.ts';
@@ -27,10 +26,10 @@ export async function measurePool(
   const runsc = await Runsc.open(COMMAND);
   try {
     await progress.step(`${creates} creates one after another, each with a full pool`, async (report) => {
-      // The first one pays for code that was never run.
+      // The first one is unmeasured: its code is not yet compiled.
       for (let index = -1; index < creates; index += 1) {
         report(`${index + 1} of ${creates}`);
-        // One of them may be away for its exercise.
+        // One pool VM may be away for its exercise.
         await poolHas(Math.max(1, burst - 1));
         const startedAt = performance.now();
         const id = await client.createAwake();

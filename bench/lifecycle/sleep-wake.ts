@@ -1,5 +1,5 @@
-// How long sleep and wake take against what was dirtied and how much RAM there is. All combinations
-// in turn, round after round, each with a sandbox of its own that sleeps while another is measured.
+// Duration of sleep and wake by dirtied memory and RAM size. Measures all combinations in turn,
+// round after round; each has its own sandbox, which sleeps while others are measured.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { figureOf, type Figure } from '../world/statistics.ts';
@@ -15,7 +15,7 @@ export interface SleepWakeFigures {
   sleepMs: Figure;
   wakeMs: Figure;
   wakeToFirstExecMs: Figure;
-  /** Size of the snapshot: what was dirtied by the command, and by everything else that ran. */
+  /** Size of the snapshot: pages dirtied by the command and by all other programs. */
   snapshotMib: Figure;
 }
 
@@ -38,7 +38,7 @@ export async function measureSleepWake(world: BenchWorld, rounds: number): Promi
         report(`${ramGib} GiB, ${dirtyMib} MiB dirtied`);
         const id = await client.createAwake();
         if (ramGib > 1) await client.growMemory(id, ramGib);
-        // Random: nothing could be left out of a snapshot for being all zero or alike.
+        // Random data, so that a snapshot can skip no zero or equal pages.
         if (dirtyMib > 0) await client.exec(id, `head -c ${dirtyMib}M /dev/urandom > /dev/shm/dirt && echo dirtied`);
         await client.sleep(id);
         subjects.push({

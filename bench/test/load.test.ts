@@ -1,4 +1,4 @@
-// What the load generator counts, and what it refuses to count.
+// Results that the load generator counts, and those it rejects.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';

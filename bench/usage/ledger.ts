@@ -1,6 +1,6 @@
-// A ledger of machine time of any length, made by the database itself. Two that differ in length
-// only are of the same sandboxes, end users, projects, sizes and days, and of the same time in all:
-// the shorter has fewer and longer intervals.
+// Fills a ledger of VM time of any length, inside the database. Two ledgers of different lengths
+// have the same sandboxes, end users, projects, sizes, days and total time: the shorter has fewer
+// and longer intervals.
 import { sql } from 'kysely';
 import type { Database } from '@berth/api/store/database/schema.ts';
 
@@ -8,13 +8,13 @@ export const SANDBOXES = 1_000;
 export const END_USERS = 40;
 export const PROJECTS = 5;
 export const DAYS = 29;
-/** Machines that run at the time of asking. */
+/** Open intervals at the time of the request. */
 export const RUNNING = 100;
 
 /**
- * Makes the tables of the ledger quick to fill: not logged, without what guards it against
- * overlaps, which the ledgers made here do not have, and without the trigger, whose work is done by
- * {@link fillLedger}. Nothing that is measured reads any of these.
+ * Speeds up filling the ledger's tables: unlogged, without the overlap constraint, which these
+ * ledgers never violate, and without the trigger, whose work {@link fillLedger} does. No measured
+ * code reads any of these.
  */
 export async function prepareLedger(db: Database): Promise<void> {
   for (const statement of [
@@ -28,8 +28,8 @@ export async function prepareLedger(db: Database): Promise<void> {
 }
 
 /**
- * Gives an org so many closed intervals in the last days, all still to be summed, and some that
- * run; its billing period began as long ago, at midday.
+ * Gives an org `count` closed intervals over the last days, all still to be summed, and some open
+ * ones. Its billing period began equally long ago, at midday.
  */
 export async function fillLedger(db: Database, org: { orgId: string }, count: number): Promise<void> {
   const begins = sql`(date_trunc('day', now(), 'UTC') - ${`${DAYS} days`}::interval + interval '12 hours')`;
@@ -60,7 +60,7 @@ export async function fillLedger(db: Database, org: { orgId: string }, count: nu
     from generate_series(1, ${RUNNING}::integer) n`.execute(db);
 }
 
-/** Puts the index back that reads may use, and gives the planner its figures. */
+/** Restores the index that reads may use, and updates the planner's statistics. */
 export async function finishLedger(db: Database): Promise<void> {
   await sql`set maintenance_work_mem = '1GB'`.execute(db);
   await sql`create index usage_interval_org on usage_interval using gist (org_id, during)`.execute(db);
@@ -68,12 +68,12 @@ export async function finishLedger(db: Database): Promise<void> {
   await sql`vacuum (analyze) usage_unrolled`.execute(db);
 }
 
-/** What autovacuum does some time after so many were summed. */
+/** Stands in for autovacuum, which runs some time after so many were summed. */
 export async function tidyLedger(db: Database): Promise<void> {
   await sql`vacuum (analyze) usage_unrolled, usage_total, usage_span, usage_cut`.execute(db);
 }
 
-/** Milliseconds of machine time of the org in a window, from every interval by itself. */
+/** Milliseconds of VM time of the org in a window, summed over single intervals. */
 export async function sumOfIntervals(
   db: Database,
   orgId: string,

@@ -1,10 +1,10 @@
-// The benchmark's caller: JSON over one kept-alive HTTP connection for each call under way.
-// Anything but a success is an error.
+// Client of the benchmarks: JSON over one keep-alive HTTP connection per call in flight. Any
+// response but a success is an error.
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 10;
-/** Longest that a machine may take to come or go before the benchmark gives up. */
+/** Timeout for a sandbox to start or stop. */
 const TRANSITION_DEADLINE_MS = 120_000;
 
 export interface Endpoint {
@@ -62,7 +62,7 @@ export class JsonCaller {
   }
 }
 
-/** The calls of the public API that are measured. */
+/** Measured calls of the public API. */
 export class Client {
   readonly #caller: JsonCaller;
   readonly #orgId: string;
@@ -75,7 +75,7 @@ export class Client {
     this.#projectId = options.projectId;
   }
 
-  /** Creates a sandbox and resolves with its id as soon as a caller knows that it answers. */
+  /** Creates a sandbox. Resolves with its id as soon as a caller knows that it is awake. */
   async createAwake(): Promise<string> {
     const path = `/v1/orgs/${this.#orgId}/sandboxes`;
     const answer = sandboxOf(await this.#caller.call('POST', path, { agent: 'agent_one', projectId: this.#projectId }));
@@ -83,7 +83,7 @@ export class Client {
     return answer.id;
   }
 
-  /** Puts a sandbox to sleep and resolves as soon as a caller knows that it sleeps. */
+  /** Puts a sandbox to sleep and resolves as soon as a caller knows that it is asleep. */
   async sleep(id: string): Promise<void> {
     await this.#until(
       sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/sleep`)),
@@ -92,10 +92,7 @@ export class Client {
     );
   }
 
-  /**
-   * Wakes a sandbox and resolves as soon as a caller knows that it answers. Throws when it came
-   * from anything but its snapshot.
-   */
+  /** Resolves when a caller knows that it is awake. Throws unless it woke from its snapshot. */
   async wake(id: string): Promise<void> {
     const woken = await this.#until(
       sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/wake`)),
@@ -106,7 +103,7 @@ export class Client {
       throw new Error(`the sandbox ${id} woke from ${JSON.stringify(woken.lastWake)}`);
   }
 
-  /** Grows the memory of an awake sandbox and resolves when it is in force. */
+  /** Grows the memory of an awake sandbox and resolves when the new size is in effect. */
   async growMemory(id: string, memoryGb: number): Promise<void> {
     let answer = sandboxOf(await this.#caller.call('POST', `/v1/sandboxes/${id}/resize`, { memoryGb }));
     const deadline = performance.now() + TRANSITION_DEADLINE_MS;
@@ -122,7 +119,7 @@ export class Client {
     expectSuccess(await this.#caller.call('POST', `/v1/sandboxes/${id}/exec`, { command }));
   }
 
-  /** Writes a file as base64, as one does who does not know what is in it. */
+  /** Writes a file as base64, as a client with unknown content does. */
   async writeFile(id: string, path: string, content: Buffer): Promise<void> {
     const body = { path, content: content.toString('base64'), encoding: 'base64' };
     const { size } = (await this.#caller.call('PUT', `/v1/sandboxes/${id}/file`, body)) as { size: number };
@@ -139,7 +136,7 @@ export class Client {
     await this.#caller.call('GET', `/v1/sandboxes/${id}/files?path=${encodeURIComponent(path)}`);
   }
 
-  /** The URL of a new public preview link to a port. */
+  /** URL of a new public preview link to a port. */
   async createPreview(id: string, port: number): Promise<string> {
     const answer = await this.#caller.call('POST', `/v1/sandboxes/${id}/previews`, { port, audience: 'public' });
     return (answer as { preview: { url: string } }).preview.url;
@@ -150,7 +147,7 @@ export class Client {
     await this.#until(answer, ['destroying'], ['deleted']);
   }
 
-  /** Destroys what a measurement left. */
+  /** Destroys the leftovers of a measurement. */
   async destroyAll(): Promise<void> {
     const { sandboxes } = (await this.#caller.call('GET', `/v1/orgs/${this.#orgId}/sandboxes`)) as {
       sandboxes: { id: string }[];
@@ -162,7 +159,7 @@ export class Client {
     this.#caller.close();
   }
 
-  /** Asks again while it is on the way, and throws when it does not come to where it should. */
+  /** Polls during a transition; throws when it ends in another status. */
   async #until(
     answered: AnsweredSandbox,
     onTheWay: readonly string[],
@@ -187,7 +184,7 @@ interface AnsweredSandbox {
   lastWake: { from: string } | null;
 }
 
-/** Throws unless the result of an exec is that of a command that ended well with output. */
+/** Throws unless the exec result is a success with output. */
 export function expectSuccess(result: unknown): void {
   const { exitCode, stdout } = result as { exitCode?: unknown; stdout?: unknown };
   if (exitCode !== 0 || typeof stdout !== 'string' || stdout === '')

@@ -1,5 +1,5 @@
-// What only root on the host can see of a sandbox's machine: its guest daemon, dialled past API and
-// host daemon, and its memory.
+// Views of a sandbox's VM that need root on the host: its guest daemon, dialled directly past API
+// and host daemon, and its memory.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,15 +29,14 @@ export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId
   };
 }
 
-/** The guest's own address on its slot's network, on which the host reaches what listens in it. */
+/** The guest's address on its slot's network, at which the host reaches its listeners. */
 export async function addressOf(guestCidr: string, sandboxId: string): Promise<string> {
   return slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId)).address;
 }
 
 /**
  * Memory of the sandbox's QEMU that no other process shares, in MiB: Pss_Anon of the whole process,
- * and the part of it in the mapping of the guest's RAM (pages that the guest changed since the
- * template).
+ * and its part in the guest's RAM mapping (pages changed since the template).
  */
 export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
   const uid = FIRST_SLOT_UID + (await slotNumberOf(sandboxId));
@@ -64,10 +63,7 @@ function kibOf(text: string, name: string): number {
   return Number(found);
 }
 
-/**
- * A machine that came from the pool holds its slot under the id it had there; the VM's record names
- * it.
- */
+/** A VM from the pool holds its slot under its pool id; the VM's record names that id. */
 async function slotNumberOf(sandboxId: string): Promise<number> {
   for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
     if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId)))) return number;
@@ -80,7 +76,7 @@ async function machineIdOf(dataFolder: string, sandboxId: string): Promise<strin
     const record = await readFile(join(dataFolder, 'host', 'vms', sandboxId, 'record.json'), 'utf8');
     return (JSON.parse(record) as { machineId?: string | null }).machineId ?? null;
   } catch (error) {
-    // It is another installation's, or that one is gone.
+    // The slot belongs to another installation, or that one is gone.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }

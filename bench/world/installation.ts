@@ -1,5 +1,5 @@
-// An installation of its own for one part of the benchmark, with that part's settings, and what a
-// caller and root see of it. Ends all it began.
+// A dedicated installation for one part of the benchmark, with that part's settings, and its views
+// for a caller and for root. Ends everything it started.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,21 +20,18 @@ const POOL_POLL_MS = 25;
 export interface BenchWorld {
   client: Client;
   dataFolder: string;
-  /** Where the API listens. */
+  /** Base URL of the API. */
   url: string;
   /** Network of the guests. */
   guestCidr: string;
   progress: Progress;
-  /** What the host daemon says of itself now. */
+  /** Current state from the host daemon. */
   host: () => Promise<HostInfo>;
-  /** Resolves when that many machines wait in the pool. */
+  /** Resolves when that many VMs wait in the pool. */
   poolHas: (machines: number) => Promise<void>;
 }
 
-/**
- * Runs the work on an installation that gets these BERTH_* variables, and removes it with
- * everything on it.
- */
+/** Runs the work on an installation with these BERTH_* variables, then removes it entirely. */
 export async function withWorld<T>(
   progress: Progress,
   environment: Record<string, string>,
@@ -71,7 +68,7 @@ export async function withWorld<T>(
       const { url } = installation;
       return await work({ client, dataFolder, url, guestCidr: config.guestCidr, progress, host, poolHas });
     } finally {
-      // Also after a failure: machines outlive the service that made them.
+      // After a failure too: VMs outlive the service.
       await client.destroyAll();
       client.close();
     }

@@ -1,5 +1,5 @@
-// gVisor's `runsc run` of one command in a fresh container on the machine's own root file system,
-// read-only and without a network.
+// gVisor's `runsc run` of one command in a fresh container on the host's root file system,
+// read-only, without a network.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ export class Runsc {
     return new Runsc(version, folder);
   }
 
-  /** Milliseconds from the start of `runsc run` to its end. */
+  /** Milliseconds from the start of `runsc run` to its exit. */
   async run(): Promise<number> {
     this.#runs += 1;
     const startedAt = performance.now();

@@ -1,5 +1,4 @@
-// Figures of a benchmark: order statistics of measured numbers, and how they are printed. Makes no
-// judgement.
+// Order statistics of measured numbers, and their printing. Makes no judgement.
 export interface Figure {
   min: number;
   median: number;
@@ -7,10 +6,7 @@ export interface Figure {
   max: number;
 }
 
-/**
- * Order statistics of at least one number; the median of an even count is the mean of the middle
- * two, p95 is by nearest rank.
- */
+/** Needs at least one number. The median of an even count is a mean; p95 is by nearest rank. */
 export function figureOf(values: readonly number[]): Figure {
   if (values.length === 0) throw new Error('no values were measured');
   const sorted = values.toSorted((a, b) => a - b);
@@ -24,7 +20,7 @@ export function figureOf(values: readonly number[]): Figure {
   };
 }
 
-/** Numbers rounded for JSON and tables: one decimal, unless more say something. */
+/** Rounds the numbers for JSON and tables. */
 export function rounded(figure: Figure, decimals = 1): Figure {
   const round = (value: number): number => Math.round(value * 10 ** decimals) / 10 ** decimals;
   return { min: round(figure.min), median: round(figure.median), p95: round(figure.p95), max: round(figure.max) };
@@ -35,11 +31,11 @@ export interface TableRow {
   unit: string;
   figure: Figure;
   count: number;
-  /** 1 where absent. */
+  /** Absent: 1. */
   decimals?: number;
 }
 
-/** A plain table: one row a figure. */
+/** A plain table: one row per figure. */
 export function renderTable(rows: readonly TableRow[]): string {
   const header = ['', 'unit', 'n', 'min', 'median', 'p95', 'max'];
   const cells = rows.map((row) => {
