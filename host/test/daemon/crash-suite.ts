@@ -1,5 +1,5 @@
-// Kills the real daemon at every durable step of every verb and looks at what the next one makes of
-// it. Told which driver the daemon uses and how to see that driver's VMs on the machine.
+// Kills the real daemon at every durable step of every verb and checks the state that the next
+// daemon reaches. Parameters: the driver, and the view of that driver's VMs on the host.
 import assert from 'node:assert/strict';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,32 +11,26 @@ import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const CREATE = { epoch: 1, spec: SMALL };
-/** Both drivers save their state before they make anything, and again when there is a process. */
+/** Both drivers save their state before they start anything, and again when the process exists. */
 const CREATE_POINTS = CRASH_POINTS.filter((point) => point.startsWith('create:')).flatMap((point) =>
   point === 'create:driver-state-saved' ? [point, `${point}#2`] : [point],
 );
 const pointsOf = (verb: string): CrashPoint[] => CRASH_POINTS.filter((point) => point.startsWith(`${verb}:`));
 const DESTROY_POINTS = pointsOf('destroy');
-/** As a create does, a wake and a boot save the driver's state twice. */
+/** Like a create, a wake and a boot save the driver's state twice. */
 const twice = (point: CrashPoint): string[] =>
   point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point];
 const LARGER = { vcpu: 2, memoryMib: 2_048, diskGib: 12 };
 const EXEC_SECONDS = 30;
 
 export interface CrashSubject {
-  /** The daemon's flags, beside its data folder. */
+  /** The daemon's flags, besides its data folder. */
   flags: readonly string[];
   /** One entry for each VM of the installation that has a process. */
   vmsOnMachine(instanceId: string): Promise<string[]>;
-  /**
-   * Whether a wake saves a state of the driver's, and a sleeping VM has no process: false for the
-   * fake, which only stops its processes.
-   */
+  /** True if a wake saves driver state and an asleep VM has no process; false for the fake. */
   snapshots: boolean;
-  /**
-   * What else a VM may have on the machine: one sentence each, whoever's it is. Empty when there
-   * are no VMs and no daemon.
-   */
+  /** Other traces of VMs on the host, one sentence each. Empty without VMs and daemon. */
   leftovers(): Promise<string[]>;
 }
 
@@ -46,7 +40,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     before(async () => {
       daemon = await DaemonFixture.make([...subject.flags, '--pool-max', '0']);
     });
-    // A test that failed half-way must not keep the next one's daemon out.
+    // A test that failed half-way must not block the next one's daemon.
     afterEach(async () => {
       await daemon.end('SIGKILL');
     });
@@ -92,7 +86,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       return vmView.parse(answer.body);
     }
 
-    /** Something that is only in memory, and is there when this resolves. */
+    /** Starts a process that exists only in memory; resolves once it runs. */
     async function startProcess(): Promise<void> {
       await outputOf(
         'cp /usr/bin/sleep /code/witness; setsid /code/witness 100000 > /dev/null 2>&1 & until cat /proc/[0-9]*/comm | grep -qx witness; do :; done',
@@ -103,7 +97,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       assert.equal(await outputOf('cat /proc/[0-9]*/comm 2> /dev/null | grep -cx witness'), '1\n');
     }
 
-    /** The files are all there, and none of them verifies. */
+    /** Corrupts every file of the snapshot, so that none verifies. */
     async function corruptSnapshot(): Promise<void> {
       const folder = join(daemon.root, 'host', 'vms', A, 'snapshot');
       for (const name of await readdir(folder)) {
@@ -144,8 +138,8 @@ export function crashSuite(title: string, subject: CrashSubject): void {
 
         assert.equal(await daemon.start(), true);
         const found = await view();
-        // Before the intent is on disk nothing was promised; from there on the next daemon finishes
-        // it unasked.
+        // Nothing is promised until the intent is on disk; from then on the next daemon finishes
+        // the destroy by itself.
         assert.equal(found?.status, point === 'destroy:accepted' ? 'running' : 'destroyed');
         await destroyed(epoch + 1);
         const late = await daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch });
@@ -277,7 +271,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         'wake:secret-promoted',
         'wake:running-recorded',
       ] satisfies CrashPoint[]) {
-        // It is finished after the daemon's start, which may or may not be heard of before.
+        // Recovery follows the daemon's start: the crash may come before or after `start`.
         await daemon.start({ crashAt });
         assert.equal(await daemon.ended(), 'SIGKILL', crashAt);
       }

@@ -3,10 +3,10 @@ import { findMarked } from '../../src/vm/fake/find.ts';
 import { crashSuite } from './crash-suite.ts';
 
 crashSuite('a host daemon that is killed, with the fake driver,', {
-  // Machines that wait in a pool have a suite of their own.
+  // The pool has its own crash suite.
   flags: ['--driver', 'fake', '--pool-max', '0'],
   snapshots: false,
-  // Each has two processes: bwrap outside and inside.
+  // Each VM has two processes: bwrap outside and inside.
   vmsOnMachine: async (instanceId) => [
     ...new Set((await findMarked((mark) => mark.instanceId === instanceId)).map(({ mark }) => mark.folder)),
   ],

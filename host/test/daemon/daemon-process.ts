@@ -1,5 +1,5 @@
-// The real host daemon as a process of its own over a data folder of its own, for tests that kill
-// it. What it leaves on the machine is the test's to look for.
+// Runs the real host daemon as a separate process over its own data folder, for tests that kill it.
+// The test itself checks for leftovers on the host.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const START_DEADLINE_MS = 60_000;
-/** Longer than the daemon's own for any call: it is the one to say what took too long. */
+/** Longer than any timeout of the daemon, so that the daemon reports the slow part. */
 const CALL_DEADLINE_MS = 300_000;
 
 export interface Answer {
@@ -20,14 +20,14 @@ export interface Answer {
   body: unknown;
 }
 
-/** A data folder, and the daemons that use it one after the other. */
+/** A data folder, and the daemons that use it in sequence. */
 export class DaemonFixture {
   readonly root: string;
   readonly token: string;
   readonly #flags: readonly string[];
   #daemon: ChildProcess | null = null;
   #ended: Promise<[number | null, NodeJS.Signals | null]> | null = null;
-  /** The last lines of its logs. */
+  /** Last lines of the daemons' logs. */
   log: string[] = [];
 
   private constructor(root: string, token: string, flags: readonly string[]) {
@@ -36,7 +36,7 @@ export class DaemonFixture {
     this.#flags = flags;
   }
 
-  /** @param flags of the daemon, beside its data folder */
+  /** @param flags of the daemon, besides its data folder */
   static async make(flags: readonly string[]): Promise<DaemonFixture> {
     const root = await mkdtemp(join(tmpdir(), 'berth-daemon-'));
     const token = randomBytes(32).toString('hex');
@@ -45,10 +45,7 @@ export class DaemonFixture {
     return new DaemonFixture(root, token, flags);
   }
 
-  /**
-   * Resolves when it takes calls, or with false when it was killed before that, as `crashAt` may
-   * have it.
-   */
+  /** Resolves with true when the daemon accepts calls, false when `crashAt` killed it before. */
   async start(options: { crashAt?: string } = {}): Promise<boolean> {
     const daemon = spawn(process.execPath, [MAIN, '--data-dir', this.root, ...this.#flags], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -102,7 +99,7 @@ export class DaemonFixture {
     });
   }
 
-  /** How the daemon ended: waits for it. */
+  /** Waits for the daemon's exit; resolves with its exit code or signal. */
   async ended(): Promise<NodeJS.Signals | number | null> {
     const [code, signal] = (await this.#ended) ?? [null, null];
     return signal ?? code;
@@ -122,7 +119,7 @@ export class DaemonFixture {
     return readdir(join(this.root, 'host', 'vms'));
   }
 
-  /** Ends the daemon and removes the data folder. */
+  /** Stops the daemon and removes the data folder. */
   async remove(): Promise<void> {
     await this.end('SIGKILL');
     await rm(this.root, { recursive: true, force: true });

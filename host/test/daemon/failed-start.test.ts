@@ -1,5 +1,4 @@
-// A host daemon whose start fails after it took over VMs ends, leaves them running and the data
-// folder to the next.
+// A daemon that fails after it adopted VMs exits, leaves them running and frees the folder.
 import assert from 'node:assert/strict';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

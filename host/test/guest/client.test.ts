@@ -11,7 +11,7 @@ import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
 
 const NEVER = new AbortController().signal;
 const CALL = { signal: NEVER, deadlineMs: 10_000 };
-/** For a guest that is never done. */
+/** Deadline for a guest that never responds. */
 const SHORT = { signal: NEVER, deadlineMs: 400 };
 
 describe('the client of a guest', () => {

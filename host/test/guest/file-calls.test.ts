@@ -1,5 +1,4 @@
-// File calls against guests that follow a script: what is sent, what is passed on, and what a
-// hostile guest cannot do.
+// File calls against scripted guests: requests, responses, and limits of hostile guests.
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -28,7 +27,7 @@ describe('file calls of a guest', () => {
     bytes: content.length,
     content: Readable.from([content], { objectMode: false }),
   });
-  /** The path that the guest was asked for last, as it reads it. */
+  /** Path of the last request to the guest, as the guest parses it. */
   const asked = (): string | null => new URL(guest.requests.at(-1)?.url ?? '', 'http://guest').searchParams.get('path');
 
   it('sends any path as it is, and passes bytes as they are', async () => {

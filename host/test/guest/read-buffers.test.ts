@@ -1,5 +1,5 @@
-// Sockets whose memory is used again: what comes through a splice is what was sent, however slowly
-// it is taken, and little memory is made for it.
+// Sockets that reuse their read buffers: spliced data arrives unchanged, however slowly it is
+// taken, and little memory is allocated.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

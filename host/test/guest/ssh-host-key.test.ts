@@ -13,7 +13,7 @@ describe('an ssh host key', () => {
   it('is one that OpenSSH reads, with the public key that belongs to it, for comments of any length', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
     try {
-      // The padding depends on the length of the comment: eight lengths meet every case.
+      // The padding depends on the length of the comment: eight lengths cover every case.
       for (let length = 1; length <= 8; length += 1) {
         const comment = 'h'.repeat(length);
         const { privateKey, publicKey } = makeSshHostKey(comment);

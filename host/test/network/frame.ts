@@ -1,4 +1,4 @@
-// Ethernet frames as a guest's own programs could make them, honest or not.
+// Ethernet frames as programs in a guest could send them, honest or not.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { GATEWAY_MAC } from '../../src/network/slots/slot.ts';
 
@@ -6,12 +6,12 @@ export interface UdpFrame {
   to: string;
   port: number;
   payload: string;
-  /** Defaults: those the guest was given. */
+  /** Default: the address assigned to the guest. */
   fromMac?: string;
   toMac?: string;
   from?: string;
   fromPort?: number;
-  /** Tag of a virtual LAN. */
+  /** VLAN tag. */
   vlan?: number;
 }
 
@@ -39,7 +39,7 @@ export function udpFrame(frame: UdpFrame): Buffer {
   return Buffer.concat([ethernet(frame, TYPE_IPV4), ip, udp, payload]);
 }
 
-/** An ARP answer that nobody asked for: `address` is at `mac`. */
+/** An unsolicited ARP reply: `address` is at `mac`. */
 export function arpClaim(address: string, mac: string, fromMac: string = GUEST_NETWORK.mac): Buffer {
   const arp = Buffer.from([0, 1, 8, 0, 6, 4, 0, 2]);
   const target = [macBytes(GATEWAY_MAC), addressBytes(GUEST_NETWORK.gateway)];

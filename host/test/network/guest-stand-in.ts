@@ -1,6 +1,6 @@
-// Plays the guest of a slot without a virtual machine: a namespace with the guest's address, whose
-// frames a small process carries to and from the slot's TAP, which it opens as QEMU does after it
-// gave up its rights. Perl, because Node cannot open a TAP and every Debian has Perl.
+// Plays the guest of a slot without a VM: a namespace with the guest's address, whose frames a
+// small process copies to and from the slot's TAP. Like QEMU, that process opens the TAP after it
+// dropped its rights. Perl, because Node cannot open a TAP and every Debian has Perl.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
@@ -12,11 +12,11 @@ import { ip } from './uplink.ts';
 
 export interface GuestStandIn {
   namespacePath: string;
-  /** The guest's own service: on the guest daemon's port and on 80. */
+  /** The guest's service, on the guest daemon's port and on 80. */
   server: NamespaceServer;
-  /** Sends a frame into the slot's TAP, whatever is in it. */
+  /** Sends a raw frame into the slot's TAP. */
   send(frame: Buffer): Promise<void>;
-  /** The same many times, without a pause. */
+  /** Sends the frame many times, without a pause. */
   sendTimes(frame: Buffer, times: number): Promise<void>;
   /** Idempotent. */
   stop(): Promise<void>;
@@ -47,16 +47,13 @@ while (1) {
 }
 `;
 
-/** What the carrier says of each frame. */
+/** Reported by the carrier for each frame. */
 const SENT = 'sent\n';
 
-/** Number of the system call setns, which Perl has no name for. */
+/** Number of the system call setns, which Perl does not name. */
 const SETNS = { x64: '308', arm64: '268' }[process.arch as 'x64' | 'arm64'];
 
-/**
- * The guest of the slot. `uid`: as whom its TAP is opened, when not as the slot's own. Rejects with
- * what the carrier said.
- */
+/** `uid`: user that opens the TAP; default: the slot's. Rejects with the carrier's message. */
 export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStandIn> {
   const name = `guest${slot.number}`;
   const namespacePath = `/run/netns/${name}`;
@@ -66,7 +63,7 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
       'tuntap add dev eth0 mode tap',
       `link set eth0 address ${GUEST_NETWORK.mac}`,
       `address add ${GUEST_NETWORK.address}/${GUEST_NETWORK.prefixLength} dev eth0`,
-      // It tries IPv6 too, by a gateway that it need not ask for.
+      // Attempts IPv6 too, through a static gateway entry.
       '-6 address add 2a00:3::2/64 dev eth0 nodad',
       'link set lo up',
       'link set eth0 up',

@@ -75,10 +75,7 @@ function assertClosed(results: readonly ProbeResult[]): void {
   for (const { address, port, answeredBy } of results) assert.equal(answeredBy, null, `${address}:${port} is closed`);
 }
 
-/**
- * Waits until the payload is among what the server received; the earlier ones of the same sender
- * are then there too.
- */
+/** Waits until the server has the payload, and so all earlier ones of the same sender. */
 async function arrivedWith(server: NamespaceServer, payload: string): Promise<string[]> {
   const deadline = AbortSignal.timeout(DEADLINE_MS);
   for (;;) {
@@ -103,8 +100,7 @@ test('a guest reaches none of the blocked ranges and no address of the machine, 
   assertUp(await probeHere(targets, UP_MS));
   const results = await probeFrom(guest.namespacePath, targets);
   assertClosed(results);
-  // A blocked range is refused by the slot's own firewall, at once; an address of the machine that
-  // is in none is met with silence.
+  // The slot's firewall rejects blocked ranges; packets to the host's public addresses drop.
   for (const { address, error } of results) {
     const isPublic = uplink.machineAddresses.includes(address);
     assert.equal(error, isPublic ? 'timeout' : 'EHOSTUNREACH', address);
@@ -317,7 +313,7 @@ test('the resolver is reached at the gateway only, and no other port of the gate
   );
 });
 
-/** Packets that came out of the slot on the machine's side. */
+/** Packets that left the slot on the host's side. */
 async function cameOut(): Promise<number> {
   const { stdout } = await run('ip', ['-j', '-s', 'link', 'show', 'dev', slot.hostVeth]);
   const [link] = JSON.parse(stdout) as { stats64: { rx: { packets: number } } }[];
@@ -335,7 +331,7 @@ test('what a guest sends to the resolver is limited, what it answers on a connec
   );
   const passed = (await cameOut()) - asked;
   const most = RESOLVER_BURST + RESOLVER_PACKETS_PER_SECOND * Math.ceil((performance.now() - startedAt) / 1_000);
-  // The kernel's own packets are few: there is no IPv6 in a slot.
+  // The kernel sends few packets of its own: a slot has no IPv6.
   assert.ok(passed > 0 && passed <= most + 10, `${passed} of ${burst} packets passed, ${most} may`);
 
   const socket = createSocket('udp4');

@@ -1,14 +1,14 @@
-// Runs `test-server.ts` in a network namespace, as a program of that network would run there.
+// Runs `test-server.ts` in a network namespace, like a program of that network.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 export interface ServerOptions {
-  /** Said in every HTTP answer, so that a test knows who answered. */
+  /** Contained in every HTTP response, to identify the responder. */
   name: string;
   httpPorts: number[];
   udpPort: number;
-  /** Serve the zone of `dns-zone.ts` on port 53 of this address; null: nowhere. */
+  /** Address on which port 53 serves the zone of `dns-zone.ts`; null: none. */
   dnsAddress: string | null;
   ipv6: boolean;
 }
@@ -16,7 +16,7 @@ export interface ServerOptions {
 export interface ServerCounts {
   /** Payloads received on the UDP port, as latin1. */
   datagrams: string[];
-  /** IPv4 packets that have come into the namespace since it was made. */
+  /** IPv4 packets received in the namespace since its creation. */
   packetsReceived: number;
 }
 

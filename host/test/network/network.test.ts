@@ -61,7 +61,7 @@ async function guestOf(slot: Slot): Promise<GuestStandIn> {
   return guest;
 }
 
-// What a test did not get to: one that failed must not make the next ones fail.
+// Cleans up after a failed test, so that the next ones are not affected.
 afterEach(async () => {
   for (const guest of guests.splice(0)) await guest.stop();
   for (const network of networks.splice(0)) await network.close();
@@ -277,8 +277,7 @@ test('whenever a daemon is killed, the next one keeps the named slots and leaves
       stdio: 'inherit',
     });
     await once(host, 'message');
-    // The first half dies while it makes its first slots, the second half while it claims and
-    // releases.
+    // The first half is killed during its first slots, the second during claims and releases.
     const held = kill < kills / 2 ? [] : (((await once(host, 'message')) as [number[]])[0] ?? []);
     await sleep(kill < kills / 2 ? kill * 12 : (kill - kills / 2) * 5);
     host.kill('SIGKILL');
@@ -335,8 +334,8 @@ test('when one of several slots cannot listen, no listener of the others stays, 
 test('when a number cannot be looked at, those that were entered before it are given back', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
   symlinkSync('berth1', '/run/netns/berth1');
-  // The second search begins behind the number that ended the first: one of the two has entered
-  // others by then.
+  // The second search begins after the number that failed the first: one of the two has registered
+  // other slots by then.
   await assert.rejects(network.prepare(), { code: 'ELOOP' });
   await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
   assert.deepEqual(machineState().entries, []);

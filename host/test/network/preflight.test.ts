@@ -88,7 +88,7 @@ test('the remedy against a firewall that drops by default works as it is printed
   await network.prepare();
   const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
   const guest = await startGuest(slot);
-  // Also after a failure: what is left open would keep this file from ending.
+  // After a failure too: an open handle would keep this file from exiting.
   context.after(async () => {
     nft('delete table inet site');
     await guest.stop();

@@ -1,5 +1,5 @@
-// Tries to reach addresses from a network namespace, all at once, and says what became of each.
-// Used as a module and run as a program: `probe.ts JSON MILLISECONDS` prints the results as JSON.
+// Probes addresses from a network namespace, concurrently, and reports each result. A module, and a
+// program: `probe.ts JSON MILLISECONDS` prints the results as JSON.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';
@@ -11,25 +11,25 @@ export interface ProbeTarget {
 }
 
 export interface ProbeResult extends ProbeTarget {
-  /** Who answered; null when nobody did. */
+  /** Name of the responder; null: no response. */
   answeredBy: string | null;
-  /** As whom the target saw the prober. */
+  /** Source address seen by the target. */
   seenAs: string | null;
   /** Error code, or `timeout`. */
   error: string | null;
 }
 
-/** A target that drops what it gets costs this. */
+/** Timeout for targets that drop packets. */
 const CLOSED_MS = 2_000;
-/** For targets that must answer: longer than any of the tests' servers takes on a busy machine. */
+/** Timeout for targets that must respond: longer than any test server takes on a busy host. */
 export const UP_MS = 30_000;
 
-/** Asks each target by HTTP from this process. */
+/** Probes each target by HTTP from this process. */
 export function probeHere(targets: readonly ProbeTarget[], timeoutMs = CLOSED_MS): Promise<ProbeResult[]> {
   return Promise.all(targets.map((target) => probe(target, timeoutMs)));
 }
 
-/** The same from a namespace. */
+/** Probes each target from a namespace. */
 export async function probeFrom(
   namespacePath: string,
   targets: readonly ProbeTarget[],

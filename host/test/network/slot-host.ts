@@ -1,6 +1,6 @@
-// A host daemon's network and nothing else, as a process of the tests that can be killed at any
-// moment. Run as a program: `slot-host.ts OPTIONS CLAIMS` prepares, claims that many slots and then
-// holds them, claiming and releasing one more over and over.
+// Only the network of a host daemon, as a separate process that tests can kill at any moment. As a
+// program: `slot-host.ts OPTIONS CLAIMS` prepares, claims that many slots and holds them, while it
+// claims and releases one more in a loop.
 import { createNetwork } from '../../src/network/network.ts';
 import type { NetworkOptions } from '../../src/network/dns/network-options.ts';
 

@@ -1,6 +1,5 @@
-// A process of the tests: serves HTTP, a DNS zone and UDP on all addresses of the network namespace
-// it was started in, and is asked over its IPC channel what has arrived. Started by
-// `namespace-server.ts`; ends with its parent.
+// A test process that serves HTTP, a DNS zone and UDP on all addresses of its network namespace.
+// Reports arrivals over its IPC channel. Started by `namespace-server.ts`; exits with its parent.
 import { createSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -38,7 +37,7 @@ function serveDns(dnsAddress: string): void {
   listening.push(new Promise((resolve) => tcp.listen(53, dnsAddress, resolve)));
 }
 
-/** IPv4 packets that have come into this namespace, whatever became of them. */
+/** IPv4 packets received in this namespace, including dropped ones. */
 function packetsReceived(): number {
   const [names, values] = readFileSync('/proc/self/net/snmp', 'utf8')
     .split('\n')

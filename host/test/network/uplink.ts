@@ -1,8 +1,8 @@
-// What lies beyond the machine in the tests of the network: a namespace that plays the internet,
-// the private networks around the machine, the metadata services of clouds, and a service of the
-// machine itself. For tests that called `enterPrivateMachine`: it takes the default route. Proves
-// nothing by itself. A test shows that each closed target is up (reachable from the machine) and
-// that a guest does not reach it.
+// The network beyond the host, for network tests: a namespace that plays the internet, the private
+// networks around the host, the metadata services of clouds, and a service of the host itself. Only
+// for tests that called `enterPrivateMachine`: takes over the default route. Proves nothing by
+// itself. A test shows that each closed target is up (reachable from the host) and that a guest
+// cannot reach it.
 import { execFileSync } from 'node:child_process';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
@@ -10,26 +10,23 @@ import type { ProbeTarget } from './probe.ts';
 
 export interface Uplink {
   namespacePath: string;
-  /** What every guest reaches. */
+  /** Targets that every guest reaches. */
   internet: ProbeTarget[];
-  /**
-   * What no guest reaches, though the machine does: one address or more in each blocked range, and
-   * the machine's own.
-   */
+  /** Targets reached by the host and by no guest: in each blocked range, and the host itself. */
   closed: ProbeTarget[];
-  /** The same by IPv6, with an address of the internet: a guest has no IPv6 at all. */
+  /** IPv6 variants, including an internet address: a guest has no IPv6 at all. */
   closedIpv6: ProbeTarget[];
-  /** As whom the internet sees the machine and its guests. */
+  /** Address of the host and its guests, as the internet sees it. */
   machineAddress: string;
-  /** All public addresses of the machine. */
+  /** All public addresses of the host. */
   machineAddresses: string[];
-  /** A name server in the internet; its zone is `dns-zone.ts`. */
+  /** A name server on the internet; its zone is `dns-zone.ts`. */
   nameServer: string;
-  /** UDP port of `server` and of the machine's service. */
+  /** UDP port of `server` and of the host's service. */
   udpPort: number;
-  /** What arrived in the internet. */
+  /** Receives packets on the internet. */
   server: NamespaceServer;
-  /** What arrived at the machine's own service. */
+  /** Receives packets for the host's own service. */
   machineServer: NamespaceServer;
   stop(): Promise<void>;
 }
@@ -38,10 +35,7 @@ const NAMESPACE = 'uplink';
 const HTTP_PORT = 80;
 const UDP_PORT = 9_999;
 
-/**
- * The machine's service listens here too: the port of the guest daemon, and one of the machine's
- * own.
- */
+/** Ports of the host's service: the guest daemon's (987), and one of the host's own. */
 const MACHINE_PORTS = [80, 987];
 
 const MACHINE_ADDRESS = '44.1.0.1';
@@ -50,7 +44,7 @@ const GATEWAY = '44.1.0.2';
 const MACHINE_IPV6 = '2a00:1::1';
 const GATEWAY_IPV6 = '2a00:1::2';
 
-/** 44.0.0.10 is what the zone's names lead to. */
+/** The zone's names resolve to 44.0.0.10. */
 const INTERNET = ['44.0.0.10', '9.9.9.10'];
 
 const CLOSED = [
@@ -62,7 +56,7 @@ const CLOSED = [
 const INTERNET_IPV6 = ['2a00:2::10'];
 const CLOSED_IPV6 = ['fd00:ec2::254', 'fc00::1'];
 
-/** Builds it in the network of this process. */
+/** Builds the uplink in the network of this process. */
 export async function startUplink(): Promise<Uplink> {
   const namespacePath = `/run/netns/${NAMESPACE}`;
   ip([
@@ -81,8 +75,7 @@ export async function startUplink(): Promise<Uplink> {
       ...[...INTERNET, ...CLOSED].map((address) => `address add ${address}/32 dev lo`),
       ...[...INTERNET_IPV6, ...CLOSED_IPV6].map((address) => `-6 address add ${address}/128 dev lo nodad`),
       'link set wan1 up',
-      // The neighbourhood sends what it has for guests to the machine, as one that wants to get in
-      // would.
+      // The neighbourhood routes packets for guests to the host, as an intruder would.
       `route add 10.200.0.0/16 via ${MACHINE_ADDRESS} dev wan1`,
       `route add ${MACHINE_SECOND_ADDRESS} via ${MACHINE_ADDRESS}`,
     ],
@@ -122,10 +115,7 @@ export async function startUplink(): Promise<Uplink> {
   };
 }
 
-/**
- * Runs the commands of iproute2, in the namespace of this process or in the named one. Throws with
- * what it said.
- */
+/** Runs iproute2 commands in this namespace or the named one. Throws with their output. */
 export function ip(commands: readonly string[], namespace?: string): void {
   for (const family of ['-4', '-6']) {
     const own = commands

@@ -1,6 +1,6 @@
-// Kills the real daemon at every durable step of its pool and of a create that takes a machine from
-// it, and looks at what the next one makes of it: each machine has one owner or is gone. Told which
-// driver the daemon uses and how to see that driver's machines.
+// Kills the real daemon at every durable step of its pool, and of a create that takes a VM from it.
+// Checks the state that the next daemon reaches: each VM has one owner or is gone. Parameters: the
+// driver, and the view of that driver's VMs.
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const MAKE_POINTS = [
   'pool:warm',
 ];
 const CLAIM_POINTS = CRASH_POINTS.filter((point) => point.startsWith('pool:claim-'));
-/** Those of a create that a machine of the pool goes through. */
+/** Steps of a create that takes a VM from the pool. */
 const CREATE_POINTS = [
   'create:folders-made',
   'create:secret-written',
@@ -36,13 +36,11 @@ const CREATE_POINTS = [
 const END_POINTS = ['pool:driver-done', 'pool:removed'];
 
 export interface CrashSubject {
-  /** The daemon's flags, beside its data folder and its pool. */
+  /** The daemon's flags, besides its data folder and its pool. */
   flags: readonly string[];
-  /** One entry for each machine of the installation that has a process. */
+  /** One entry for each VM of the installation that has a process. */
   machines(instanceId: string): Promise<string[]>;
-  /**
-   * What else machines may have left: one sentence each. Empty when there are none and no daemon.
-   */
+  /** Other traces of VMs, one sentence each. Empty when there are no VMs and no daemon. */
   leftovers(): Promise<string[]>;
 }
 
@@ -88,7 +86,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
       assert.equal((body as { stdout: string }).stdout, 'here\n');
     }
 
-    /** Once it was told to end, neither a machine nor a folder of one is left. */
+    /** An orderly stop leaves neither VMs nor their folders. */
     async function endsClean(): Promise<void> {
       assert.equal(await daemon.end('SIGTERM'), 0);
       assert.deepEqual([await daemon.folders(), await poolFolders(), await machines()], [[], [], []]);

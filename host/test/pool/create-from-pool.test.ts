@@ -30,7 +30,7 @@ describe('a create on a host with a warm pool', () => {
     await fixture.remove();
   });
 
-  /** As a daemon opens what it finds. */
+  /** Opens the folder like a starting daemon. */
   async function open(): Promise<void> {
     directory = new VmDirectory(join(fixture.root, 'vms'));
     const fences = new FenceDirectory(join(fixture.root, 'fences'));

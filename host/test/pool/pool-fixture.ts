@@ -1,5 +1,4 @@
-// A pool over a scripted machine and a real folder, for tests; `restart` is what a new daemon after
-// `kill -9` finds.
+// A pool over a scripted driver and a real folder; `restart` simulates `kill -9`. For tests.
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ import type { DriverState, VmSize } from '../../src/vm/driver.ts';
 import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
 
 export const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
-/** Long enough for what a pool does in a test, on a slow disk too. */
+/** Long enough for any step of a pool in a test, on a slow disk too. */
 const DEADLINE_MS = 60_000;
 const POLL_MS = 2;
 
@@ -30,17 +29,14 @@ export class PoolFixture {
     this.#parts = parts;
   }
 
-  /** A pool that was not started yet. */
+  /** Makes a pool without starting it. */
   static async make(parts: Partial<PoolParts> = {}): Promise<PoolFixture> {
     const fixture = new PoolFixture(await mkdtemp(join(tmpdir(), 'berth-pool-')), parts);
     await fixture.restart();
     return fixture;
   }
 
-  /**
-   * A new daemon's pool over what is on disk and on the machine; the one before hears of nothing
-   * any more.
-   */
+  /** Replaces the pool by a new daemon's, over the same disk and VMs; silences the old one. */
   async restart(): Promise<void> {
     if (this.driver !== undefined) this.driver.killed = true;
 
@@ -59,7 +55,7 @@ export class PoolFixture {
     await this.pool.clear();
   }
 
-  /** Takes a machine for a VM of this name, whose folder is made. */
+  /** Takes a VM for a VM id, and creates its folder. */
   async take(
     name: string,
     saveState: (machineId: string, state: DriverState) => Promise<void> = async () => {},
@@ -74,12 +70,12 @@ export class PoolFixture {
     return join(this.root, 'vms', name, 'vm');
   }
 
-  /** Ids of machines that have a folder in the pool. */
+  /** Ids of VMs with a folder in the pool. */
   async folders(): Promise<string[]> {
     return (await readdir(join(this.root, 'pool'))).sort();
   }
 
-  /** Ids that machines with a process were made with. */
+  /** Pool ids of the VMs with a process. */
   running(): string[] {
     return [...this.machine.running.values()].map(({ id }) => id).sort();
   }

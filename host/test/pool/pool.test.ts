@@ -240,7 +240,7 @@ describe('the warm pool', () => {
     fixture.pool.start();
     await fixture.ready(2);
     const left = fixture.running();
-    // As if killed: the pool of the earlier daemon does nothing from now on.
+    // As if killed: the earlier daemon's pool does nothing from now on.
     const killed = fixture.pool;
     killed.underWay();
     await fixture.restart();

@@ -1,5 +1,5 @@
-// The pool's crash suite with the QEMU driver, on a machine of its own. Needs root, the image and
-// the template (`berth test` makes them).
+// The pool's crash suite with the QEMU driver, on a private host. Needs root, the image and the
+// template (`berth test` makes them).
 import { readConfig } from '../../src/config.ts';
 import { enterPrivateMachine } from '../vm/private-machine.ts';
 import { slotLeftovers, slotProcesses } from '../network/slots/slot-leftovers.ts';

@@ -1,5 +1,5 @@
-// A larger VM from the pool, with the QEMU driver, on a machine of its own. Needs root, the image
-// and the template (`berth test` makes them).
+// A larger VM from the pool, with the QEMU driver, on a private host. Needs root, the image and the
+// template (`berth test` makes them).
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// File calls through the daemon's HTTP: what is let through to a guest that follows a script, and
-// what is refused before it.
+// File calls through the daemon's HTTP: passed to a scripted guest, or refused before that.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';

@@ -38,7 +38,7 @@ describe('the HTTP of a host daemon', () => {
   beforeEach(async () => {
     host = await LifecycleFixture.start();
     socketPath = join(host.root, 'host.sock');
-    // A socket that a killed daemon left.
+    // Socket of a killed daemon.
     await writeFile(socketPath, '');
     server = new HostServer({
       calls: hostCalls({

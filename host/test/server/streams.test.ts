@@ -1,5 +1,4 @@
-// Raw streams into guests, through the HTTP of a host daemon: refusals before the upgrade, bounds,
-// and what ends them.
+// Raw streams into guests through the host daemon's HTTP: refusals, bounds and ends.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
@@ -24,7 +23,7 @@ describe('the streams of a host daemon', () => {
   let host: LifecycleFixture;
   let server: HostServer;
   let socketPath: string;
-  /** A program in a guest: says hello, then sends back what it is sent. */
+  /** A program in a guest: sends a greeting, then echoes. */
   let program: Server;
   let port: number;
   const connections = new Set<Socket>();
@@ -108,7 +107,7 @@ describe('the streams of a host daemon', () => {
     return [answer.statusCode ?? 0, error.code, error.message];
   }
 
-  /** A stream over which bytes went both ways. */
+  /** A stream that has carried bytes in both directions. */
   async function openAndUse(): Promise<Socket> {
     const stream = await open();
     const [said] = (await once(stream, 'data')) as [Buffer];
@@ -116,12 +115,12 @@ describe('the streams of a host daemon', () => {
     return stream;
   }
 
-  /** Waits until the stream came to its end, or broke. */
+  /** Waits until the stream has ended or failed. */
   async function closed(stream: Socket): Promise<void> {
     stream.resume();
     if (stream.readableEnded) stream.destroy();
     else stream.once('end', () => stream.destroy());
-    // Not `once` of the events module, which takes a failure for one of its own.
+    // events.once would reject on an error event.
     if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve));
   }
 
@@ -236,7 +235,7 @@ describe('the streams of a host daemon', () => {
     opened.end('frames');
     assert.equal(Buffer.concat((await opened.toArray()) as Buffer[]).toString(), 'frames');
 
-    // As long as a public request can make it, and then some for each character escaped.
+    // Longest command of a public request, plus its percent-encoding.
     const command = `echo ${'ü'.repeat(5_000)}`;
     const query = `?${new URLSearchParams({ tty: 'false', command }).toString()}`;
     guest.upgrade = (request, socket) => {

@@ -170,7 +170,7 @@ describe('admission', () => {
           } else {
             assert.ok(shortage.available < shortage.requested);
             const { resource, available } = shortage;
-            // What it says is available can be had, as far as that resource goes.
+            // The amount reported as available can be had, as far as that resource goes.
             const less =
               available === 0
                 ? null

@@ -1,6 +1,6 @@
-// Gives a test file a machine of its own, as far as real VMs can tell: network, slots, mounts and
-// processes. What it leaves running ends with it, and what runs on the machine is out of its reach:
-// slots' users are found by number, and the numbers of another Berth on this machine are the same.
+// Gives a test file a private host for real VMs: its own network, slots, mounts and processes.
+// Processes left behind end with the file. The real host is out of reach: slot users are found by
+// number, and another Berth on the host uses the same numbers.
 import { DriverError } from '../../src/vm/driver.ts';
 
 const MARKER = 'BERTH_TEST_PRIVATE_MACHINE';
@@ -10,16 +10,16 @@ const SET_UP = [
   'mkdir -p /run/netns /run/berth',
   'mount -t tmpfs -o mode=0755 tmpfs /run/netns',
   'mount -t tmpfs -o mode=0755 tmpfs /run/berth',
-  // The shell stays as the first process: it reaps what loses its parent.
+  // The shell stays as pid 1 and reaps orphans.
   '"$@"; exit $?',
 ].join('\n');
 
 /**
- * To be called at the top of a test file, before any test is declared. Its standard output, and so
- * the test runner's report, goes on. Needs root.
+ * Called at the top of a test file, before any test is declared. Keeps the standard output, and so
+ * the test runner's report. Needs root.
  */
 export function enterPrivateMachine(): void {
-  // Its number in the new namespace is no use as a mark: the first process there is the shell.
+  // The pid cannot serve as the marker: pid 1 of the new namespace is the shell.
   if (process.env[MARKER] === process.argv[1]) return;
 
   if (process.getuid?.() !== 0) throw new DriverError('tests of real virtual machines need root');

@@ -1,6 +1,6 @@
 // A driver whose "processes" are scripted guests in the test process: each verb can be held, failed
-// or killed at will. What it would hold of the machine is counted, and outlives an instance of it,
-// as processes outlive a daemon.
+// or killed at will. Counts the host resources it would hold; like processes, they outlive an
+// instance of the driver.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -23,7 +23,7 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { ScriptedGuest } from './scripted-guest.ts';
 
 export const BOOT_SIZE: VmSize = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
-/** In a snapshot's folder: the last file of it. */
+/** The last file written into a snapshot's folder. */
 export const MANIFEST = 'manifest.json';
 
 export interface ScriptedVm {
@@ -33,12 +33,12 @@ export interface ScriptedVm {
   exited: PromiseWithResolvers<VmEnd>;
 }
 
-/** The machine that several instances of the driver, one after the other, run on. */
+/** The host shared by successive instances of the driver. */
 export class ScriptedMachine {
   readonly running = new Map<number, ScriptedVm>();
   nextPid = 1_000;
 
-  /** As `kill -9` of the VM's process. */
+  /** Simulates `kill -9` of the VM's process. */
   async kill(id: string, reason = 'ended by signal 9', code: VmEnd['code'] = 'qemu_crash'): Promise<void> {
     for (const [pid, vm] of this.running)
       if (vm.id === id) await this.end(pid, { code, reason, lastAliveUnixMs: Date.now() });
@@ -73,24 +73,19 @@ export class ScriptedDriver implements VmDriver {
   onDestroy: (state: DriverState | null) => Promise<void> = async () => {};
   /** Called in each recover; a throw fails it. */
   onRecover: () => Promise<void> = async () => {};
-  /**
-   * Called in each sleep while the machine stands still; a throw fails it, and the machine runs on.
-   */
+  /** Called in each sleep while the VM is paused; a throw fails it, and the VM resumes. */
   onSleep: (vm: SleepVm) => Promise<void> = async () => {};
-  /** Called in each sleep once the snapshot is complete; a throw leaves the machine to be ended. */
+  /** Called in each sleep once the snapshot is complete; a throw leaves the VM to be ended. */
   onSlept: () => Promise<void> = async () => {};
   /** Called in each wake when all is loaded; a throw fails it. */
   onWake: (vm: WakeVm) => Promise<void> = async () => {};
-  /**
-   * Called in each wake when its snapshot is spent and its machine does not run yet; a throw fails
-   * it.
-   */
+  /** Called in each wake between the spent mark and the run of the VM; a throw fails it. */
   onContinue: (vm: WakeVm) => Promise<void> = async () => {};
   /** Called in each boot once its state is saved; a throw fails it. */
   onBoot: (vm: BootVm) => Promise<void> = async () => {};
-  /** Called in each resize; gives back the size that the machine then has. */
+  /** Called in each resize; returns the VM's resulting size. */
   onResize: (from: VmSize, to: VmSize, vm: ExistingVm) => Promise<VmSize> = async (_from, to) => to;
-  /** The daemon that used it was killed: it hears of nothing any more. */
+  /** Set when its daemon was killed: it gets no more events. */
   killed = false;
   readonly reapedWith: string[][] = [];
   readonly resizes: [VmSize, VmSize][] = [];
@@ -236,7 +231,7 @@ export class ScriptedDriver implements VmDriver {
   }
 }
 
-/** A step that fails as a driver fails. */
+/** A step that fails like a driver. */
 export function failing(message: string): () => Promise<never> {
   return async () => {
     throw new DriverError(message);

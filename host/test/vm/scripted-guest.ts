@@ -1,6 +1,5 @@
-// A guest daemon inside the test process that follows a script: answers properly unless told to be
-// slow, wrong or gone. For tests of what the host does with a guest; the real one has its own
-// tests.
+// A scripted guest daemon inside the test process: responds properly unless told to be slow, wrong
+// or gone. For tests of the host's handling of guests; the real daemon has its own tests.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -22,18 +21,18 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 
 export class ScriptedGuest {
   readonly endpoint: GuestEndpoint;
-  /** The last identity it was given. */
+  /** The last identity received. */
   identity: GuestIdentity | null = null;
-  /** The secret in force; null: anybody may call. */
+  /** The secret in effect; null: calls need none. */
   secret: string | null = null;
-  /** The wakes and sizes it was given. */
+  /** Wakes and sizes received. */
   readonly wakes: GuestWake[] = [];
   readonly sizes: GuestSize[] = [];
-  /** Changes what it reads back. */
+  /** Changes the values it reads back. */
   readBack: (result: GuestIdentityResult) => unknown = (result) => result;
-  /** Changes what it reads back of a wake or a size; a throw is its refusal. */
+  /** Changes the values it reads back of a wake or a size; a throw refuses the request. */
   sizeReadBack: (result: GuestSizeResult) => unknown = (result) => result;
-  /** What it says that a command came to; the default echoes what it was asked. */
+  /** Result of a command; default: echoes the request. */
   execResult: (asked: string) => unknown = (stdout) => ({
     exitCode: 0,
     stdout,
@@ -41,9 +40,9 @@ export class ScriptedGuest {
     truncated: false,
     timedOut: false,
   });
-  /** Takes over every answer. */
+  /** Overrides every response. */
   handler: Handler | null = null;
-  /** Answers whoever asks for a stream; the default hangs up. */
+  /** Handles stream requests; default: hangs up. */
   upgrade: (request: IncomingMessage, socket: Duplex) => void = (_request, socket) => void socket.destroy();
   requests: { method: string; url: string; authorization: string | undefined }[] = [];
   readonly #close: () => Promise<void>;

@@ -1,21 +1,21 @@
-// The answers of the tests' name server: a small zone, in DNS's wire format.
+// Responses of the tests' name server: a small zone, in DNS's wire format.
 
 /** IPv4 address of every name that ends in `.internet.test`. */
 export const ZONE_ADDRESS = '44.0.0.10';
 
-/** A name whose answer does not fit into a UDP packet. */
+/** A name whose response does not fit into a UDP packet. */
 export const LARGE_NAME = 'large.internet.test';
 export const LARGE_TEXT = 'x'.repeat(250);
 export const LARGE_RECORDS = 20;
 
-/** A question for a name, in wire format; type 1 is A, 16 is TXT. */
+/** A query for a name, in wire format; type 1 is A, 16 is TXT. */
 export function question(id: number, name: string, type = 1, dnsClass = 1): Buffer {
   const labels = name.split('.').map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
   const header = Buffer.from([id >> 8, id & 255, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
   return Buffer.concat([header, ...labels, Buffer.from([0, type >> 8, type & 255, dnsClass >> 8, dnsClass & 255])]);
 }
 
-/** The name a question asks for. */
+/** The name in a query. */
 export function nameOf(query: Buffer): string {
   const labels: string[] = [];
   for (let offset = 12; query[offset]; offset += (query[offset] ?? 0) + 1)
@@ -24,7 +24,7 @@ export function nameOf(query: Buffer): string {
   return labels.join('.');
 }
 
-/** The answer of the zone to a question. */
+/** The zone's response to a query. */
 export function answerOf(query: Buffer, transport: 'udp' | 'tcp'): Buffer {
   const name = nameOf(query).toLowerCase();
   const end = query.indexOf(0, 12) + 5;

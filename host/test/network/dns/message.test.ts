@@ -27,7 +27,7 @@ function refusal(bytes: Buffer): number {
   return rcodeOf(read.answer);
 }
 
-/** The question with an EDNS record that says how large an answer may be. */
+/** The query with an EDNS record that states the maximum response size. */
 function withEdns(query: Buffer, bytes: number): Buffer {
   const record = Buffer.from([0, 0, 41, bytes >> 8, bytes & 255, 0, 0, 0, 0, 0, 0]);
   const message = Buffer.concat([query, record]);
@@ -97,10 +97,7 @@ test('an answer larger than the guest takes by UDP becomes one that sends it to 
 
 const anyBytes = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes));
 
-/**
- * Questions with some of their bytes changed and their end cut off: near enough to real ones to get
- * far into the parser.
- */
+/** Mutated, truncated queries: near enough to real ones to get deep into the parser. */
 const nearQuestions = fc
   .record({
     name: fc

@@ -18,7 +18,7 @@ import { enterPrivateMachine } from '../../vm/private-machine.ts';
 
 enterPrivateMachine();
 
-// All of it on loopback addresses: guests ask 127.0.2.n, name servers are 127.0.1.n.
+// Everything on loopback: guests query 127.0.2.n, name servers are 127.0.1.n.
 const DEADLINE_MS = 20_000;
 
 type Respond = (query: Buffer, reply: (answer: Buffer) => void, from: { port: number }) => void;
@@ -34,7 +34,7 @@ const withCode =
     reply(answer);
   };
 
-/** A name server that does by UDP what it is told. */
+/** A name server with a scripted UDP response. */
 async function nameServer(t: TestContext, address: string, respond: Respond): Promise<NameServer> {
   const socket = createSocket('udp4');
   t.after(() => socket.close());
@@ -49,13 +49,13 @@ const resolverOf = (servers: NameServer[]) =>
 
 let addressesUsed = 0;
 
-/** Address that nobody is served at yet. */
+/** An address that serves nobody yet. */
 function freshAddress(): string {
   addressesUsed += 1;
   return `127.0.2.${addressesUsed}`;
 }
 
-/** Serves a guest; resolves with the address it asks. */
+/** Serves a guest; resolves with the address to query. */
 async function serve(t: TestContext, servers: NameServer[]): Promise<string> {
   const address = freshAddress();
   const guest = await resolverOf(servers).serve(address);
@@ -128,7 +128,7 @@ test('answers that do not match the question are ignored, and the right one stil
     wrongId.writeUInt16BE(right.readUInt16BE(0) ^ 1, 0);
     const wrongName = Buffer.from(right);
     wrongName[13] = 'X'.charCodeAt(0);
-    // From somewhere else, with everything right but the address.
+    // Correct in everything but the sender's address.
     const poisoned = Buffer.from(right);
     poisoned.fill(66, poisoned.length - 4);
     forger.send(poisoned, from.port, '127.0.0.1', () => {
@@ -163,10 +163,7 @@ async function tcpNameServer(t: TestContext): Promise<NameServer> {
 
 const frame = (message: Buffer) => Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message]);
 
-/**
- * Sends the bytes over one connection, and resolves with the messages that came back until the
- * resolver closed it.
- */
+/** Sends the bytes over one connection. Resolves with the messages when the resolver closes it. */
 async function overTcp(address: string, bytes: Buffer): Promise<Buffer[]> {
   const socket = connect({ host: address, port: RESOLVER_PORT, allowHalfOpen: true });
   socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error('The resolver kept the connection open')));
@@ -199,7 +196,7 @@ test('a connection that announces more than a question can be is closed without 
   const address = await serve(t, [await tcpNameServer(t)]);
   const answers = await overTcp(address, Buffer.concat([Buffer.from([0xff, 0xff]), Buffer.alloc(70_000)])).catch(
     (error: NodeJS.ErrnoException) => {
-      // What was not read when the resolver closed breaks the connection rather than ending it.
+      // Unread data at the resolver's close resets the connection.
       assert.ok(['ECONNRESET', 'EPIPE'].includes(error.code ?? ''), String(error));
       return [];
     },
@@ -262,8 +259,7 @@ test('questions under way are bounded for each guest, and end with it', async (t
   const socket = await guestSocket(t, address);
   const { promise: refused, resolve } = Promise.withResolvers<void>();
   for (let id = 0; id < RESOLVER_LIMITS.perGuest + 50; id += 1) socket.send(question(id, `n${id}.internet.test`));
-  // A question that needs no name server is answered behind all of those, so they have been read by
-  // then.
+  // A query that needs no name server follows: its response proves that all have been read.
   socket.on('message', (answer) => answer.readUInt16BE(0) === 0xffff && resolve());
   socket.send(question(0xffff, 'version.bind', 16, 3));
   await refused;
@@ -324,7 +320,7 @@ test('a question from port 0, which no answer can go to, is dropped, and the nex
     await new Promise(setImmediate);
   }
   execFileSync('nft', ['delete', 'table', 'ip', 'portless']);
-  // The same listener, behind the two.
+  // The same listener still serves after both.
   assert.equal(rcodeOf(await answerTo(socket, question(3, 'www.internet.test'))), 0);
 });
 

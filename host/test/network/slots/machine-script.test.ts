@@ -1,5 +1,4 @@
-// What comes back of the tools that the network is made with: whole, however long, or an error that
-// says so.
+// Output of the tools that make the network: complete at any length, or a clear error.
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
 import { runTool } from '../../../src/network/slots/machine-script.ts';

@@ -1,5 +1,4 @@
-// What slots leave on the machine, as a test sees it: names in the kernel and files in the
-// registry.
+// Traces of slots on the host, for tests: names in the kernel and files in the registry.
 import { readdirSync, readFileSync } from 'node:fs';
 
 const REGISTRY_FOLDER = '/run/berth/slots';
@@ -11,7 +10,7 @@ export interface MachineState {
   drafts: string[];
 }
 
-/** Slot numbers by each kind of trace, ascending. */
+/** Slot numbers by kind of trace, ascending. */
 export function machineState(): MachineState {
   const devices = readFileSync('/proc/self/net/dev', 'utf8').split('\n');
   const registry = readdirSync(REGISTRY_FOLDER);
@@ -23,7 +22,7 @@ export function machineState(): MachineState {
   };
 }
 
-/** The state when exactly these slots are there. */
+/** The state when exactly these slots exist. */
 export function only(...slots: number[]): MachineState {
   const sorted = [...slots].sort((a, b) => a - b);
   return { namespaces: sorted, devices: sorted, entries: sorted, drafts: [] };

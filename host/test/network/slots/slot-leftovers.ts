@@ -1,4 +1,4 @@
-// What slots and VMs have on the machine of a test: everything that is there is the test's own
+// Traces of slots and VMs on a test's private host, where everything belongs to the test
 // (private-machine.ts).
 import { readdirSync, readFileSync } from 'node:fs';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/network/slots/slot.ts';

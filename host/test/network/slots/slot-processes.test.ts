@@ -1,4 +1,4 @@
-// Needs root: a network namespace is made.
+// Needs root: creates a network namespace.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ function asUser(uid: number): [string, ...string[]] {
   return ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
 }
 
-/** Resolves when the program runs: it writes a line first. */
+/** Resolves when the program runs, which it reports with a line. */
 async function start(command: readonly [string, ...string[]]): Promise<ChildProcess> {
   const [program, ...args] = command;
   const child = spawn(program, [...args, 'sh', '-c', 'echo here; exec sleep 600'], {

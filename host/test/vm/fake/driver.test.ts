@@ -1,5 +1,4 @@
-// The fake driver runs the real guest daemon, finds it again after a crash and leaves nothing
-// behind.
+// The fake driver runs the real guest daemon, adopts it after a crash and leaves nothing behind.
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';

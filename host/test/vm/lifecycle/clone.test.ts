@@ -1,5 +1,5 @@
-// A clone in a VM's guest: fenced by the epoch, bounded as all that comes out of a guest is, and
-// over before the VM's memory is written down.
+// A clone in a VM's guest: fenced by the epoch, bounded like all output of a guest, and finished
+// before the VM's memory is saved.
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -23,7 +23,7 @@ const CLONE: Omit<VmClone, 'epoch'> = {
 describe('cloning in a VM', () => {
   let host: LifecycleFixture;
   let calls: string[];
-  /** Clones that the guest has accepted and not answered. */
+  /** Clones that the guest has accepted without a response yet. */
   let held: ServerResponse[];
   beforeEach(async () => {
     host = await LifecycleFixture.start();
@@ -41,7 +41,7 @@ describe('cloning in a VM', () => {
     return vm.guest;
   }
 
-  /** The guest accepts clones and holds them, and ends them when it is told to. */
+  /** The guest accepts clones, holds them, and ends them on request. */
   function holdClones(atEnd: (response: ServerResponse) => void = (response) => json(response, 200, {})): void {
     guest().handler = (request, response) => {
       calls.push(`${request.method} ${request.url}`);
@@ -174,7 +174,7 @@ describe('cloning in a VM', () => {
     await host.restart();
     guest.handler = (request, response) => {
       seen.push(`${request.method} ${request.url}`);
-      // One of before there were clones.
+      // A guest older than clones.
       json(response, 404, { error: { message: 'no route' } });
     };
     assert.equal((await host.lifecycle.sleep(b, { epoch: 2 })).status, 'asleep');

@@ -1,5 +1,5 @@
-// A lifecycle over a scripted machine and a real folder, for tests; `restart` is what a new daemon
-// after `kill -9` finds.
+// A lifecycle over a scripted driver and a real folder, for tests; `restart` is the view of a new
+// daemon after `kill -9`.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export const POLICY: AdmissionPolicy = {
   diskOvercommit: 1,
   diskReserveGib: 0,
 };
-/** For what is to happen; a test of what is late says so itself. */
+/** Timeout for expected events; tests of timeouts set their own. */
 const DEADLINE_MS = 60_000;
 const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
 export const ROOMY: MachineFigures = {
@@ -49,7 +49,7 @@ export class LifecycleFixture {
     sleepMs: DEADLINE_MS,
     wakeMs: DEADLINE_MS,
     resizeMs: DEADLINE_MS,
-    // Who does not answer by then is taken over all the same.
+    // Guests that do not respond by then are adopted anyway.
     adoptMs: 2_000,
   };
   streamLimits = { perVm: 4, perHost: 6 };
@@ -69,13 +69,11 @@ export class LifecycleFixture {
     return fixture;
   }
 
-  /**
-   * A new daemon over what is on disk and on the machine; the old one is forgotten, as if killed.
-   */
+  /** Starts a new daemon over the same disk and VMs; the old one is dropped, as if killed. */
   async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept'>> = {}): Promise<void> {
     if (this.lifecycle !== undefined) {
       this.driver.killed = true;
-      // What is under way ends first: two daemons never write to one folder.
+      // Waits for calls in flight: two daemons never write to one folder.
       await this.lifecycle.close(new AbortController().signal);
     }
     this.driver = Object.assign(new ScriptedDriver(this.machine), script);
@@ -112,7 +110,7 @@ export class LifecycleFixture {
     }
   }
 
-  /** What is on disk of it. */
+  /** The VM's record on disk. */
   async recordOf(id: string): Promise<VmRecord> {
     const found = await this.directory.read(id);
     if (found.kind !== 'record') throw new Error(`${id} has no record: ${found.kind}`);

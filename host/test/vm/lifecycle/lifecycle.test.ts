@@ -16,7 +16,7 @@ describe('the lifecycle of VMs', () => {
     await host.stop();
   });
 
-  /** Resolves once the driver's next create is under way; `go` lets it finish. */
+  /** Resolves once the driver's next create is in progress; `go` lets it finish. */
   function heldCreate(): { begun: Promise<void>; go: () => void } {
     const begun = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();

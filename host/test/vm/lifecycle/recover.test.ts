@@ -19,7 +19,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     await host.stop();
   });
 
-  /** Puts a VM's record back to an earlier step, as a daemon killed there leaves it. */
+  /** Rewinds a VM's record to an earlier step, as a daemon killed there leaves it. */
   async function rewind(change: Partial<VmRecord>): Promise<void> {
     const found = await host.directory.read(A);
     assert.equal(found.kind, 'record');
@@ -294,7 +294,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       const { driverState } = await host.recordOf(B);
       await rewind({ status: 'waking', epoch: 3, sizeAsked: sizeOf(SMALL), sleptState, driverState, freed: false });
       await host.restart();
-      // It stands for what the wake had made.
+      // Stands for the VM that the wake had started.
       assert.equal(host.machine.of(B).length, 0);
       const record = await host.recordOf(A);
       assert.deepEqual(

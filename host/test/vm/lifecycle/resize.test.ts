@@ -27,7 +27,7 @@ describe('resizing a VM', () => {
     return vm.guest;
   }
 
-  /** Resolves once the driver's next resize is under way; `go` lets it finish. */
+  /** Resolves once the driver's next resize is in progress; `go` lets it finish. */
   function heldResize(): { begun: Promise<void>; go: () => void } {
     const begun = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();

@@ -19,7 +19,7 @@ describe('putting a VM to sleep', () => {
     await host.stop();
   });
 
-  /** Resolves once the driver's next capture is under way; `go` lets it finish. */
+  /** Resolves once the driver's next capture is in progress; `go` lets it finish. */
   function heldSleep(): { begun: Promise<void>; go: () => void } {
     const begun = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();

@@ -14,10 +14,7 @@ import type { ScriptedGuest } from '../scripted-guest.ts';
 const A = vmIdOf('a');
 const TRUE = { command: 'true', timeoutSeconds: 5 };
 const NEVER = new AbortController().signal;
-/**
- * For a wake that never ends by itself: what comes before the point at which it stands still takes
- * a fraction, on a slow disk too.
- */
+/** Timeout of a wake that hangs; the steps before that take a fraction, on a slow disk too. */
 const LATE_MS = 3_000;
 const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
 
@@ -58,7 +55,7 @@ describe('waking a VM', () => {
     assert.match(String(await output.toArray()), /"exitCode":0/);
   }
 
-  /** Resolves once the driver's next wake is under way; `go` lets it finish. */
+  /** Resolves once the driver's next wake is in progress; `go` lets it finish. */
   function heldWake(): { begun: Promise<void>; go: () => void } {
     const begun = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -72,7 +69,7 @@ describe('waking a VM', () => {
     return { begun: begun.promise, go: () => gate.resolve() };
   }
 
-  /** Resolves once the guest of the next wake was asked, which never answers. */
+  /** Resolves once the guest of the next wake gets a request, to which it never responds. */
   function silentGuest(): Promise<void> {
     const asked = Promise.withResolvers<void>();
     host.driver.onGuest = (woken) => {
@@ -375,7 +372,7 @@ describe('waking a VM', () => {
 
     it('leaves the machine to the next daemon, which lets it run, when this one closes', async () => {
       host.driver.onContinue = async () => {
-        // It waits for the verb that this is part of.
+        // Not awaited: the close waits for the verb that contains this call.
         void host.lifecycle.close(AbortSignal.abort());
         await neverRan();
       };
@@ -440,7 +437,7 @@ describe('waking a VM', () => {
   });
 
   describe('from a disk that may not have its names', () => {
-    /** What the guest of the next boot says its machine-id is; null: it cannot run a command. */
+    /** Scripts the machine-id that the next boot's guest reports; null: it cannot run a command. */
     function bootedWith(machineId: string | null, exitCode = 0): void {
       host.driver.onGuest = (booted) => {
         booted.execResult = () =>

@@ -12,7 +12,7 @@ import {
 } from '../../../src/vm/owned/fencing.ts';
 import { SMALL } from '../lifecycle/lifecycle-fixture.ts';
 
-/** `dead` with its disk, beside one that never came up. */
+/** `dead-with-disk`: dead after it ran; `dead`: never came up. */
 type Case = KnownStatus | 'dead-with-disk';
 const CASES: readonly Case[] = [
   'creating',
@@ -28,7 +28,7 @@ const CASES: readonly Case[] = [
 const SIZE = { vcpu: SMALL.vcpu, memoryMib: SMALL.memoryMib, diskGib: SMALL.diskGib };
 const LARGER = { ...SIZE, vcpu: SIZE.vcpu + 1 };
 
-/** On record under epoch 5. */
+/** A VM on record under epoch 5. */
 function known(of: Case | null, destroyedEpoch: number | null = null): KnownVm {
   if (of === null) return { record: null, destroyedEpoch };
 
@@ -40,7 +40,7 @@ function said(verdict: { do: string; code?: string }): string {
   return verdict.do === 'refuse' ? (verdict.code ?? '') : verdict.do;
 }
 
-/** What is answered under an older epoch, the same, and a newer one. */
+/** Decisions for an older, the same and a newer epoch. */
 type Row = [older: string, same: string, newer: string];
 
 const TABLES: Record<

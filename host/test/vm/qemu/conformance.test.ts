@@ -1,6 +1,5 @@
-// The conformance suite with the QEMU driver and real guests, on a machine of its own: what the
-// guests call the internet is a namespace of this test. Needs root, the image and the template
-// (`berth test` makes them).
+// The conformance suite with the QEMU driver and real guests, on a private host; the internet is a
+// namespace of this test. Needs root, the image and the template (`berth test` makes them).
 import { after, before } from 'node:test';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
@@ -26,7 +25,7 @@ after(async () => {
   await world?.stop();
 });
 
-/** The uplink as the suite knows it; there from before its first test on. */
+/** The suite's view of the uplink, which exists from before the first test. */
 const uplink: ConformanceUplink = {
   get internet() {
     return there().internet;

@@ -1,5 +1,5 @@
-// The crash suite with the QEMU driver, on a machine of its own. Needs root, the image and the
-// template (`berth test` makes them).
+// The crash suite with the QEMU driver, on a private host. Needs root, the image and the template
+// (`berth test` makes them).
 import { readConfig } from '../../../src/config.ts';
 import { crashSuite } from '../../daemon/crash-suite.ts';
 import { enterPrivateMachine } from '../private-machine.ts';
@@ -10,7 +10,7 @@ enterPrivateMachine();
 const { cacheFolder } = readConfig([], process.env);
 
 crashSuite('a host daemon that is killed, with the QEMU driver,', {
-  // Machines that wait in a pool have a suite of their own.
+  // The pool has its own crash suite.
   flags: ['--driver', 'qemu', '--cache-dir', cacheFolder, '--pool-max', '0'],
   snapshots: true,
   vmsOnMachine: async () => slotProcesses(),

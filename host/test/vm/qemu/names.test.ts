@@ -1,5 +1,5 @@
-// A real machine that dies the moment it was made, before its guest wrote its identity to the disk.
-// Needs root, the image and the template.
+// A real VM that dies right after its creation, before its guest has written the identity to the
+// disk. Needs root, the image and the template.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -15,7 +15,7 @@ import { enterPrivateMachine } from '../private-machine.ts';
 
 enterPrivateMachine();
 
-/** The host's own deadline, and time to end what it began. */
+/** The host's own deadline, and time to clean up. */
 const BOOT_MS = 170_000;
 const A = vmIdOf('a');
 const SPEC = { ...SMALL, hostname: 'named', sshAuthorizedKeys: ['ssh-ed25519 AAAA someone'] };
@@ -43,7 +43,7 @@ describe('a machine that dies the moment it was made', () => {
     return vmView.parse((await daemon.call('GET', `/vms/${A}`)).body);
   }
 
-  /** Its process ends, as in a power cut that only it had, and it is booted from its disk. */
+  /** Kills the process, like a power cut of this VM alone, and boots the VM from its disk. */
   async function diesAndIsBooted(epoch: number): Promise<void> {
     const found = await directory().read(A);
     assert.ok(found.kind === 'record');

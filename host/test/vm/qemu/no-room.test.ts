@@ -1,5 +1,4 @@
-// A machine whose disk is full under a real guest that writes. Needs root, the image and the
-// template.
+// A VM whose host disk is full while its guest writes. Needs root, the image and the template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
@@ -22,7 +21,7 @@ const image = imageFolder ?? (await newestImageFolder(cacheFolder));
 test('a VM that finds no room on the machine’s disk stands still, and goes on by itself once there is, also under the next daemon', async (context) => {
   const small = mkdtempSync(join(tmpdir(), 'berth-no-room-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', small]);
-  // Where the suite puts the folders of VMs.
+  // Parent of the suite's VM folders.
   process.env['TMPDIR'] = small;
   let stopped = Promise.withResolvers<void>();
   const driver = () =>

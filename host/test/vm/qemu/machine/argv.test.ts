@@ -20,7 +20,7 @@ const BOOT: BootStart = {
 
 const REBOOT: RebootStart = { ...START, kind: 'reboot', vcpu: 8, boot: BOOT.boot };
 
-/** Values of an option that may be given more than once. */
+/** Values of a repeatable option. */
 function valuesOf(argv: readonly string[], option: string): string[] {
   return argv.flatMap((argument, at) => (argument === option ? [argv[at + 1] ?? ''] : []));
 }

@@ -1,5 +1,5 @@
-// A QEMU of nothing but devices, at the other end of a QMP session: what is plugged in, and which
-// of it its guest keeps. For tests of what happens when a step fails.
+// A fake QEMU of devices only, at the other end of a QMP connection: plugged devices, and those
+// that its guest keeps. For tests of failing steps.
 import { duplexPair } from 'node:stream';
 import type { Socket } from 'node:net';
 import { VCPU_MAX } from '../../../../src/vm/machine-size.ts';
@@ -15,9 +15,9 @@ export class PretendedQemu {
   readonly devices = new Set<string>();
   readonly #objects = new Map<string, number>();
   diskGib = 10;
-  /** Devices that the guest does not let go of, and says so. */
+  /** Devices that the guest refuses to release. */
   readonly keeps = new Set<string>();
-  /** Called before each command is carried out; a throw refuses it. */
+  /** Called before each command; a throw refuses the command. */
   before: (command: string, parameters: Arguments) => void = () => {};
 
   constructor() {
@@ -101,7 +101,7 @@ export class PretendedQemu {
     return [...this.devices].filter((id) => id.startsWith('module'));
   }
 
-  /** Memory in modules, as objects of it are there. */
+  /** Memory in modules that have an object. */
   get memoryMib(): number {
     return [...this.#objects.values()].reduce((sum, bytes) => sum + bytes / MIB, 0);
   }

@@ -10,7 +10,7 @@ import { openQmp, QmpError, type QmpCall, type QmpEvent } from '../../../../src/
 const GREETING = '{"QMP": {"version": {}, "capabilities": []}}\r\n';
 const CALL = { signal: new AbortController().signal, deadlineMs: 2_000 };
 
-/** What stands for QEMU: answers one line at a time. */
+/** Plays QEMU: one response per line. */
 type Answers = (command: { execute: string; id: number; arguments?: unknown }, socket: Socket) => void;
 
 async function serve(context: TestContext, answers: Answers, greeting = GREETING): Promise<string> {
@@ -19,7 +19,7 @@ async function serve(context: TestContext, answers: Answers, greeting = GREETING
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    // The client leaves as it likes.
+    // The client may disconnect at any time.
     socket.on('error', () => sockets.delete(socket));
     socket.write(greeting);
     let text = '';

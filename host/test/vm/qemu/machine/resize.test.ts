@@ -48,9 +48,9 @@ const modules = (...sizesMib: number[]) =>
 for (const [has, surplusMib, ids, exchange] of [
   [[8_192, 4_096, 2_048, 1_024], 8_192, ['module0'], null],
   [[8_192, 4_096, 2_048, 1_024], 5_120, ['module1', 'module3'], null],
-  // Of the same size the last one goes.
+  // Among modules of one size, the last is unplugged.
   [[1_024, 1_024], 1_024, ['module1'], null],
-  // Larger ones go for smaller ones; the machine is never below what is wanted.
+  // Smaller modules replace larger ones; the VM never has less than the wanted size.
   [[8_192], 5_120, ['module0'], { id: 'module0', forMib: 3_072 }],
   [[8_192, 2_048], 3_072, ['module1', 'module0'], { id: 'module0', forMib: 7_168 }],
   [[], 1_024, [], null],

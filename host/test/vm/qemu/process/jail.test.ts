@@ -17,7 +17,7 @@ const JAIL: Jail = {
   diesWithParent: false,
 };
 
-/** Pairs of source and target of a kind of bind. */
+/** Pairs of source and target for a kind of bind. */
 function bindsOf(argv: readonly string[], kind: string): [string, string][] {
   return argv.flatMap((argument, at) =>
     argument === kind ? [[argv[at + 1] ?? '', argv[at + 2] ?? ''] as [string, string]] : [],

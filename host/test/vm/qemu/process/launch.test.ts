@@ -8,7 +8,7 @@ import { launchQemu, MESSAGES_BYTES_PER_SECOND } from '../../../../src/vm/qemu/p
 
 const DEADLINE_MS = 30_000;
 const NEVER = new AbortController().signal;
-/** As bwrap reports it on the status descriptor, and then what stands for QEMU. */
+/** Reports its pid on the status descriptor like bwrap, then runs the script in QEMU's place. */
 const program = (script: string): [string, ...string[]] => [
   'sh',
   '-c',
@@ -20,8 +20,7 @@ test('a program that floods its messages is read no faster than the bound', asyn
   const { process } = await launchQemu(program('exec yes >&2'), NEVER);
   context.after(() => endProcess(process));
   const written = (): number => Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${process.pid}/io`, 'latin1'))?.[1]);
-  // Beside what is read in each second: what the socket between us and the stream hold, and what
-  // the last read was too long.
+  // Allowance beyond the rate: buffers of socket and stream, and the excess of the last read.
   const onTheWay = 2 * MESSAGES_BYTES_PER_SECOND;
   const deadline = AbortSignal.timeout(DEADLINE_MS);
   while (written() < 2 * onTheWay) await delay(10, undefined, { signal: deadline });
@@ -32,7 +31,7 @@ test('a program that floods its messages is read no faster than the bound', asyn
 });
 
 test('the last messages of a program that ends are its reason', async () => {
-  // It lives until it is known which process it is.
+  // The process lives until its identity is known.
   const { ended, deviceState } = await launchQemu(
     program(`echo "no such machine" >&2; exec cat <&${DEVICE_STATE_FD}`),
     NEVER,
@@ -45,7 +44,7 @@ test('the last messages of a program that ends are its reason', async () => {
 
 test('a program whose start is aborted does not live on', async () => {
   const abort = new AbortController();
-  // It never reports a process.
+  // Never reports a process.
   const launching = launchQemu(['sh', '-c', 'exec sleep 600'], abort.signal);
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1').trim().split(' ').map(Number);
   assert.equal(children.length, 1);

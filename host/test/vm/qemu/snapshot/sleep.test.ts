@@ -1,6 +1,5 @@
-// Sleeps and ends of real machines that no driver but this one can have: a full disk, a QEMU that
-// is killed, a guest that ends by itself, a machine left standing. Needs root, the image and the
-// template.
+// Sleeps and ends of real VMs that are specific to QEMU: a full disk, a killed QEMU, a guest that
+// shuts down, a VM left paused. Needs root, the image and the template.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
@@ -26,7 +25,7 @@ import { enterPrivateMachine } from '../../private-machine.ts';
 enterPrivateMachine();
 
 const DEADLINE_MS = 60_000;
-/** For a guest that fills its memory while it is emulated. */
+/** Time for a guest to fill its memory under emulation. */
 const FILL_SECONDS = 300;
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 const { cacheFolder, imageFolder } = readConfig([], process.env);
@@ -48,8 +47,8 @@ after(async () => {
 });
 
 /**
- * Has a QEMU meet an instruction that ends it (SIGTRAP): as pid 1 of its namespace it is spared all
- * other signals but SIGKILL.
+ * Crashes a QEMU by overwriting its code with trapping instructions (SIGTRAP): as pid 1 of its
+ * namespace it ignores every other signal but SIGKILL.
  */
 async function fallOver(pid: number): Promise<void> {
   const late = AbortSignal.timeout(DEADLINE_MS);
@@ -60,7 +59,7 @@ async function fallOver(pid: number): Promise<void> {
     return line === null ? undefined : [line[1] ?? '', line[2] ?? ''];
   };
   let code = codeOf();
-  // Until then it is still the jail's program.
+  // Until its exec, the process runs the jail's program.
   while (!late.aborted && code === undefined) {
     await new Promise((resolve) => setImmediate(resolve));
     code = codeOf();
@@ -161,7 +160,7 @@ describe('a machine that is woken from its snapshot', () => {
 
   interface Sleeper {
     vm: SubjectVm;
-    /** What its sleep saved. */
+    /** Driver state saved by its sleep. */
     asleep: DriverState;
     /** In its memory, on no disk. */
     number: string;
@@ -178,10 +177,7 @@ describe('a machine that is woken from its snapshot', () => {
     return { vm, asleep: vm.saved.at(-1) ?? {}, number };
   }
 
-  /**
-   * After a wake that failed: what it left is cleared away, as the daemon does, and the next one
-   * finds the machine as it fell asleep.
-   */
+  /** Clears a failed wake, as the daemon does; the next finds the VM as it fell asleep. */
   async function goesOnAtTheNext({ vm, asleep, number }: Sleeper): Promise<void> {
     await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
     vm.saved.push(asleep);
@@ -189,10 +185,7 @@ describe('a machine that is woken from its snapshot', () => {
     assert.equal(await outputOf(vm.client, NUMBER), number);
   }
 
-  /**
-   * Has `happens` come over a QEMU that has its pages and is told to load its devices; until then
-   * it stands still.
-   */
+  /** Pauses a QEMU that has its pages and is about to load its devices; then calls `happens`. */
   function whileDevicesLoad(context: TestContext, happens: (process: ProcessIdentity) => Promise<void>): void {
     const patch = Reflect.get(Pages.prototype, 'patch');
     context.mock.method(Pages.prototype, 'patch', async function (this: Pages, ...given: Parameters<Pages['patch']>) {
@@ -233,8 +226,8 @@ describe('a machine that is woken from its snapshot', () => {
       const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
       assert.ok(process);
       await endProcess(process);
-      // With the process its end of the connection is gone: the next whole turn of the loop reads
-      // that, the one after it closes this end.
+      // The process takes its end of the connection with it: the next full turn of the event loop
+      // reads that, the following one closes this end.
       for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     };
     await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
@@ -279,7 +272,7 @@ describe('a machine that is woken from its snapshot', () => {
 
 async function endOf(vm: SubjectVm, command: string): Promise<VmEnd> {
   const ended = subject.driver.exited(vm.running.process, AbortSignal.timeout(DEADLINE_MS));
-  // The answer is lost with the machine.
+  // The response is lost with the VM.
   exec(vm.client, command, 5).catch(() => undefined);
   return ended;
 }

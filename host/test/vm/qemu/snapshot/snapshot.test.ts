@@ -66,7 +66,7 @@ test('guest memory is where QEMU says and the kernel agrees', () => {
     origin: 'template',
   });
   assert.throws(() => blockOf(RAMBLOCK, MAPS, 'mem', 2 * MIB, 'template'), /no memory called mem of 2 MiB/);
-  // Half of it is not mapped.
+  // Only half of the block is mapped.
   assert.throws(() => blockOf(RAMBLOCK, MAPS, 'module0-memory', 2 * MIB, 'zeroes'), /at an address where it has none/);
   assert.throws(
     () => blockOf(RAMBLOCK, MAPS.replace('rw-p', 'rw-s'), 'mem', MIB, 'template'),
@@ -161,7 +161,7 @@ test('a memory file is read before there is a machine, and let go of when there 
   const job = (sha256: string) => ({ kind: 'patch' as const, path, memory: { dataBytes: 4_096, runs: 1, sha256 } });
   const nowhere = new Promise<never>(() => undefined);
   await assert.rejects(pages.patch(job('a'.repeat(64)), nowhere, NEVER), /SHA-256 differs/);
-  // More of them than there are threads: those that wait for one are given up as well.
+  // More than there are threads: queued ones are cancelled too.
   const abort = new AbortController();
   const given = Array.from({ length: 5 }, () => pages.patch(job(digest(content)), nowhere, abort.signal));
   const outcomes = Promise.allSettled(given);

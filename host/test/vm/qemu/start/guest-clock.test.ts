@@ -8,7 +8,7 @@ test('a clock that keeps time is told from one that does not, as far as the read
   const after = (uptimeMs: number): string | null =>
     clockFault(FIRST, { sentMs: 11_000, answeredMs: 11_030, uptimeMs });
   assert.equal(after(500 + 10_000), null);
-  // Between 9,980 and 10,030 ms passed, and half a hundredth is the kernel's own to correct.
+  // 9,980 to 10,030 ms passed on the host; half a percent is tolerated for the kernel's correction.
   assert.equal(after(500 + 9_931), null);
   assert.equal(after(500 + 10_080), null);
   assert.match(after(500 + 9_925) ?? '', /does not keep time: 9925 ms passed in it, 9980 to 10030 ms outside/);

@@ -6,7 +6,7 @@ import type { StartedMachine } from '../../../../src/vm/qemu/start/start.ts';
 
 const SLOW_ANSWER_MS = 3_000;
 
-/** A QEMU that says this of the state it was given, and takes its time for each answer. */
+/** A slow QEMU that reports this on the state it loads. */
 function machine(context: TestContext, seen: object): StartedMachine {
   let nowMs = 0;
   context.mock.method(performance, 'now', () => nowMs);

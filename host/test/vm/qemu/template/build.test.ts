@@ -1,5 +1,5 @@
-// The set-up's template builder with a real image, on a machine of its own, in a cache folder of
-// its own. Needs root and the image.
+// The set-up's template builder with a real image, on a private host, in its own cache folder.
+// Needs root and the image.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,18 +27,18 @@ const imageFolder = config.imageFolder ?? (await newestImageFolder(config.cacheF
 let cache = '';
 
 before(async () => {
-  // On a disk, as a cache is: memory files of templates are large.
+  // On a disk, like a real cache: memory files of templates are large.
   cache = await mkdtemp('/var/tmp/berth-template-');
-  // Which accelerator is probed is not the subject here; TCG works everywhere.
+  // The probed accelerator does not matter here; TCG works everywhere.
   await writeProbe(cache, await readQemuVersion(), await readHostMachine(), 'not wanted in this test');
 });
 after(() => rm(cache, { recursive: true, force: true }));
 
 interface Build {
   child: ChildProcess;
-  /** Resolves when the builder has said this. */
+  /** Resolves when the builder has printed the text. */
   said(text: string): Promise<void>;
-  /** Resolves with all it said. */
+  /** Resolves with the exit code and all output. */
   ended: Promise<{ code: number | null; output: string }>;
 }
 

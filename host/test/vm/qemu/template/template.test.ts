@@ -17,7 +17,7 @@ const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0' 
 const FACTS = templateFacts('a'.repeat(24), VERSION, 'tcg', HOST);
 const ID = templateIdOf(FACTS);
 
-/** A cache folder with a template of a few bytes: to this file they are only bytes. */
+/** A cache folder with a template of a few bytes, which this file treats as opaque. */
 async function cacheWith(
   context: TestContext,
   facts: TemplateFacts = FACTS,
@@ -83,7 +83,7 @@ test('files that were verified are not read again until something about them cha
 test('several that open it at once, the first time, do not meet in the note they leave', async (context) => {
   const { cache, folder } = await cacheWith(context);
   await rm(join(folder, 'verified.json'));
-  // Where another process is writing, or was ended over it.
+  // Left by another writer, running or killed.
   await mkdir(join(folder, '.verified.json.tmp'));
   const opened = await Promise.all(Array.from({ length: 8 }, () => openTemplate(cache, ID)));
   assert.deepEqual(new Set(opened.map((template) => template?.templateId)), new Set([ID]));
