@@ -1,4 +1,4 @@
-// The bundle is the same wherever it is made, small, and needs nothing but Node.
+// The bundle is reproducible, small, and needs only Node.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';

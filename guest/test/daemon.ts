@@ -1,5 +1,4 @@
-// Runs the guest daemon as in a machine, from its bundle and as a process of its own, and talks to
-// it over HTTP. For tests.
+// Runs the bundled guest daemon as a separate process, and talks to it over HTTP. For tests.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,10 +11,7 @@ import { guestExecResult, type GuestExecResult } from '@berth/protocol/calls/exe
 import type { GuestIdentity, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
-/**
- * As root, commands run as an unprivileged user nobody else is; without root there is only one
- * user.
- */
+/** As root, commands run as a user whose uid nobody else has; otherwise as the only user. */
 export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() ?? 0);
 
 export interface Answer {
@@ -52,7 +48,7 @@ export class TestDaemon {
     return this.#child?.pid ?? 0;
   }
 
-  /** Starts the process and waits until it listens. Rejects when it ends first. */
+  /** Starts the process and waits until it listens. Rejects when it exits first. */
   async start(): Promise<void> {
     const portFile = join(this.folder, 'port');
     await rm(portFile, { force: true });
@@ -87,7 +83,7 @@ export class TestDaemon {
     });
   }
 
-  /** Ends the process and waits for that. */
+  /** Sends the signal and waits for the exit. */
   async stop(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
@@ -97,7 +93,7 @@ export class TestDaemon {
     }
   }
 
-  /** Sends a request and gives it back with its answer, so that a test can break it off. */
+  /** Sends a request and returns it with its response, so that a test can abort it. */
   open(
     method: string,
     path: string,
@@ -141,7 +137,7 @@ export class TestDaemon {
     return guestExecResult.parse(JSON.parse(answer.text));
   }
 
-  /** A number that a command wrote into a file of the code folder, once it is there. */
+  /** The number that a command writes into a file of the code folder, once it is there. */
   async number(name: string): Promise<number> {
     let value = 0;
     await until(`a number in ${name}`, async () => {
@@ -153,7 +149,7 @@ export class TestDaemon {
   }
 }
 
-/** A daemon of this test's own, ended with everything it started when the test ends. */
+/** A daemon for this test; the end of the test stops it and everything it started. */
 export async function startDaemon(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-guest-test-'));
   await chmod(folder, 0o755);
@@ -162,7 +158,7 @@ export async function startDaemon(t: TestContext, env: Record<string, string> = 
   await chown(daemon.codeFolder, testUid, testUid);
   t.after(async () => {
     await daemon.stop('SIGTERM');
-    // A mkfifo that the daemon had begun when it was ended may still make its last pipes.
+    // A mkfifo in progress when the daemon stopped may still make its last pipes.
     await rm(folder, { recursive: true, maxRetries: 20, retryDelay: 50 });
   });
   await daemon.start();
@@ -179,7 +175,7 @@ export async function until(what: string, condition: () => Promise<boolean> | bo
   }
 }
 
-/** Whether a process runs; a zombie does not. */
+/** True if the process runs; a zombie does not. */
 export async function runs(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
   return stat !== '' && stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';

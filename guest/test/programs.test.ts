@@ -1,4 +1,4 @@
-// The Perl programs that run in the guest compile, and none is missing from the bundle.
+// The Perl programs of the guest compile, and the bundle contains all of them.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';

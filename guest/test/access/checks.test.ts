@@ -143,7 +143,7 @@ for (const [name, check, schema, valid] of [
 }
 
 test('valid bodies are accepted', () => {
-  // Made once: they have the time in them.
+  // Made once: they contain the time.
   const [wake, identity] = [aWake(), anIdentity()];
   assert.deepEqual(checkWake(wake), wake);
   assert.deepEqual(checkSize({ vcpu: 64, memoryMib: 128, diskGib: 1 }), { vcpu: 64, memoryMib: 128, diskGib: 1 });

@@ -1,5 +1,4 @@
-// Clones as the host daemon asks a guest daemon of the tests for them, and what is looked at on its
-// side.
+// Clone requests of the host daemon to a guest daemon under test, and checks of the result.
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,12 +14,12 @@ import { testUid, type TestDaemon } from '../daemon.ts';
 /** As {@link GuestClone}, before the credentials are sealed. */
 export type PlainClone = Omit<GuestClone, 'credentials'> & { credentials: CloneSecret | null };
 
-/** The body of a `POST /clone` without credentials that the daemon accepts. */
+/** Body of a `POST /clone` without credentials that the daemon accepts. */
 export function aClone(url: string, changes: Partial<GuestClone> = {}): GuestClone {
   return { url, branch: null, credentials: null, timeoutSeconds: 60, maxMib: 1_024, ...changes };
 }
 
-/** The same with credentials, for the one daemon that can have them opened. */
+/** The same with credentials, sealed for this daemon. */
 export async function aSealedClone(
   daemon: TestDaemon,
   url: string,
@@ -34,7 +33,7 @@ export async function aSealedClone(
   return aClone(url, { ...changes, credentials: sealSecret(key, credentials) });
 }
 
-/** Clones and resolves with how it came out. */
+/** Clones and resolves with the result. */
 export async function clone(
   daemon: TestDaemon,
   url: string,
@@ -45,7 +44,7 @@ export async function clone(
   return guestCloneResult.parse(JSON.parse(answer.text));
 }
 
-/** What git says in the code folder, as the user whose it is. */
+/** Output of git in the code folder, run as the folder's owner. */
 export function gitIn(daemon: TestDaemon, ...args: string[]): string {
   return execFileSync('git', ['-c', `safe.directory=${daemon.codeFolder}`, ...args], {
     cwd: daemon.codeFolder,
@@ -57,11 +56,11 @@ export function gitIn(daemon: TestDaemon, ...args: string[]): string {
 
 export interface SeenProcess {
   pid: number;
-  /** Arguments and environment, NULs between them. */
+  /** Arguments and environment, separated by NUL. */
   text: string;
 }
 
-/** Processes of the tests' tenant with a word in their arguments, but zombies. */
+/** Processes of the tests' tenant with a word in their arguments, without zombies. */
 export async function processesWith(word: string): Promise<SeenProcess[]> {
   const found: SeenProcess[] = [];
   for (const name of await readdir('/proc')) {
@@ -74,7 +73,7 @@ export async function processesWith(word: string): Promise<SeenProcess[]> {
   return found;
 }
 
-/** Files below a folder with one of the texts in them, links not followed. */
+/** Files below a folder that contain one of the texts; does not follow links. */
 export function filesHolding(folder: string, texts: readonly string[]): string[] {
   const patterns = texts.flatMap((text) => ['-e', text]);
   try {

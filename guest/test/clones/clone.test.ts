@@ -1,5 +1,5 @@
-// A repository becomes the content of the code folder: what is there afterwards, what is refused,
-// and how each failure is told. Against a real git host.
+// A repository becomes the content of the code folder: the resulting files, refusals, and the
+// report of each failure. Against a real git host.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ test('a repository with all its branches and its whole history is the content of
 
   const config = readFileSync(join(daemon.codeFolder, '.git/config'), 'utf8');
   assert.equal(gitIn(daemon, 'config', 'remote.origin.url'), url);
-  // What the clone was run with is not what the user works with.
+  // Settings of the clone must not stay in the user's repository.
   assert.doesNotMatch(config, /credential|hooksPath|lowSpeed|maintenance/);
 });
 
@@ -217,6 +217,6 @@ test('a code folder that is gone, or that the user may not write to, is a failur
   execFileSync('mkdir', [daemon.codeFolder]);
   chownSync(daemon.codeFolder, testUid, testUid);
   writeFileSync(join(daemon.folder, 'clone.json'), 'not JSON');
-  // A state that cannot be read is none.
+  // An unreadable state counts as none.
   assert.deepEqual(await clone(daemon, `${git.url}/acme/web.git`), { outcome: 'cloned' });
 });

@@ -1,5 +1,5 @@
-// How a clone ends before it is done: by its callers, from outside, by its time, with the daemon.
-// What is left can be begun anew, or gone on with.
+// Ends of a clone before it is done: by its callers, from outside, by its timeout, with the daemon.
+// The next clone starts anew, or continues.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -95,7 +95,7 @@ test('an end from outside breaks the calls off, and when it answers git is gone 
   await rejected;
   git.release();
   assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
-  // With nothing under way it has nothing to do.
+  // No effect without a clone in flight.
   assert.equal((await daemon.call('POST', '/clone/end')).status, 200);
 });
 
@@ -148,7 +148,7 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
   });
 }
 
-/** As a daemon leaves it that is killed after so many entries were moved. */
+/** Leaves the state of a daemon killed after `moved` entries. */
 function interrupt(daemon: TestDaemon, moved: number): void {
   const folder = join(daemon.codeFolder, '.berth-clone-0123456789abcdef');
   mkdirSync(join(folder, 'work'), { recursive: true });

@@ -1,4 +1,4 @@
-// What git's words mean, those of versions and hosts that the other tests do not have among them.
+// Failure codes for git's output, including versions and hosts that the other tests lack.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';

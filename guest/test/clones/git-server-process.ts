@@ -1,6 +1,6 @@
-// A git host of the tests as a process of its own, for a network namespace: started by
-// `startGitServerIn`, told what to do over its IPC channel, ends with its parent. Run as a program:
-// `git-server-process.ts ADDRESS PORT`. Serves `acme/web` to the credentials it is told.
+// A git host for tests as a separate process, for a network namespace: started by
+// `startGitServerIn`, controlled over its IPC channel, exits with its parent. As a program:
+// `git-server-process.ts ADDRESS PORT`. Serves `acme/web` to the given credentials.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ type Order = { do: 'hold' | 'release' | 'look' } | { do: 'credentials'; credenti
 export interface GitServerState {
   url: string;
   commits: { main: string; dev: string };
-  /** Requests for a pack that are held back. */
+  /** Pack requests held back. */
   waiting: number;
   requests: number;
 }

@@ -1,6 +1,6 @@
-// A git host of the tests: node:http before the real `git http-backend`, open or behind Basic
-// authentication, that holds requests back, redirects or says what a test scripts. Its repositories
-// are made with git. For loopback and for network namespaces (git-server-process.ts).
+// A git host for tests: node:http in front of the real `git http-backend`, open or behind Basic
+// authentication. Can hold requests back, redirect, or follow a script. Makes its repositories with
+// git. For loopback and for network namespaces (git-server-process.ts).
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,12 +26,12 @@ export type GitHandler = (request: IncomingMessage, response: ServerResponse) =>
 const BACKEND = join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git-http-backend');
 
 export class GitServer {
-  /** `http://address:port`, without a slash at its end. */
+  /** `http://address:port`, without a trailing slash. */
   readonly url: string;
   readonly requests: GitRequest[] = [];
-  /** Asked for of every request when set. */
+  /** When set, every request needs them. */
   credentials: BasicCredentials | null = null;
-  /** Takes over the answers to requests whose URL it says yes to. */
+  /** Handles the requests whose URL fits. */
   script: { fits: (url: string) => boolean; answer: GitHandler } | null = null;
   readonly #server: Server;
   readonly #root: string;
@@ -65,8 +65,8 @@ export class GitServer {
   }
 
   /**
-   * A repository `path` (`owner/name`, served with `.git` after it): on `main` two commits of these
-   * files, on `dev` one more. Returns the newest commit of each.
+   * Adds a repository `path` (`owner/name`, served as `owner/name.git`): two commits of these files
+   * on `main`, one more on `dev`. Returns the newest commit of each branch.
    */
   add(
     path: string,
@@ -102,19 +102,19 @@ export class GitServer {
     return { main, dev };
   }
 
-  /** A repository without a commit. */
+  /** Adds a repository without a commit. */
   addEmpty(path: string): void {
     execFileSync('git', ['init', '--quiet', '--bare', join(this.#root, `${path}.git`)], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
   }
 
-  /** From now on packs are asked for and not sent, until {@link release}. */
+  /** Holds pack requests back until {@link release}. */
   hold(): void {
     this.#held = Promise.withResolvers();
   }
 
-  /** Requests for a pack that are held back at this moment. */
+  /** Pack requests now held back. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -151,7 +151,7 @@ export class GitServer {
         PATH: process.env['PATH'],
         GIT_PROJECT_ROOT: this.#root,
         GIT_HTTP_EXPORT_ALL: '1',
-        // The repositories are of whoever runs the tests.
+        // The user who runs the tests owns the repositories.
         GIT_CONFIG_COUNT: '1',
         GIT_CONFIG_KEY_0: 'safe.directory',
         GIT_CONFIG_VALUE_0: '*',

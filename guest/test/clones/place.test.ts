@@ -1,5 +1,5 @@
-// How a finished clone comes into place: by names that may be any bytes, whole or not at all, and
-// never said to be done when it is not.
+// Moves of a finished clone into place: with arbitrary byte names, all or nothing, and never
+// reported as done too early.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ test('a name that is no UTF-8 is taken when the folder has it, and nothing is mo
 test('a move that finds a name taken since it was begun is given up, and is not said to be done later', (t) => {
   const { code, work, place } = finished(t, [Buffer.from('a')]);
   place.take(FOLDER);
-  // As a daemon leaves it that was killed before it had moved all of it.
+  // Leaves the state of a daemon killed before it had moved everything.
   mkdirSync(join(work, '.git'), { recursive: true });
   writeFileSync(join(code, '..', 'state', 'clone.json'), JSON.stringify({ state: 'moving', folder: FOLDER }));
   assert.throws(() => place.goOn(FOLDER), NameTaken);

@@ -1,10 +1,9 @@
-// What the memory of a process holds, looked at from outside: for secrets that must not be there.
-// Needs root.
+// Searches the memory of a process from outside, for secrets that must not be there. Needs root.
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 4 * 2 ** 20;
 
-/** The texts that are somewhere in the writable memory of the process, as UTF-8 or as UTF-16. */
+/** The texts found in the writable memory of the process, as UTF-8 or UTF-16. */
 export function memoryHolding(pid: number, texts: readonly string[]): string[] {
   const wanted = texts.flatMap((text) =>
     [Buffer.from(text), Buffer.from(text, 'utf16le')].map((bytes) => ({ text, bytes })),

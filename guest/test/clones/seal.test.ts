@@ -1,4 +1,4 @@
-// Sealing: what was sealed to a key is opened by its keeper alone, and as it was.
+// Sealing: only the keeper of a key opens boxes sealed to it, and gets the original secret.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -44,7 +44,7 @@ test('a box of another key, another sender or with a changed byte is not opened'
 });
 
 test('what is no key is not sealed to', () => {
-  // The last one is a point that any two parties agree on.
+  // The last key is a low-order point: its shared secret is the same for all parties.
   const low = Buffer.concat([Buffer.from(newSecretKey().key, 'base64').subarray(0, 12), Buffer.alloc(32)]).toString(
     'base64',
   );

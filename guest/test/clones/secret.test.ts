@@ -1,5 +1,5 @@
-// The secret of a clone: git gets it, once, for the one host and path; while the clone runs and
-// afterwards it is in no argument, environment or file of the machine.
+// The secret of a clone: git gets it, once, for the one host and path. During and after the clone
+// no argument, environment or file of the guest contains it.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { startDaemon, until, type TestDaemon } from '../daemon.ts';
 import { basic, GitServer } from './git-server.ts';
 import { memoryHolding } from './process-memory.ts';
 
-/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+/** Distinctive texts, so that a search finds no accidental match. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere-%40:0123 "456"' };
 const FORMS = [
   CREDENTIALS.token,
@@ -38,7 +38,7 @@ afterEach(() => {
 const closed = (): string => `${git.url}/acme/closed.git`;
 const socketOf = (daemon: TestDaemon): string => join(daemon.folder, 'clone-run', 'credentials');
 
-/** A clone that git has the secret for and that the host holds back. */
+/** A clone whose git has the secret, held back by the host. */
 async function heldClone(t: TestContext): Promise<{ daemon: TestDaemon; done: ReturnType<typeof clone> }> {
   const daemon = await startDaemon(t);
   git.hold();
@@ -48,7 +48,7 @@ async function heldClone(t: TestContext): Promise<{ daemon: TestDaemon; done: Re
   return { daemon, done };
 }
 
-/** Pids of the processes that the daemon has started to keep a secret. */
+/** Pids of the daemon's keeper processes. */
 async function keepersOf(daemon: TestDaemon): Promise<number[]> {
   const children = await readFile(`/proc/${daemon.pid}/task/${daemon.pid}/children`, 'utf8');
   const kept = children
@@ -60,7 +60,7 @@ async function keepersOf(daemon: TestDaemon): Promise<number[]> {
   return (await Promise.all(kept)).flat();
 }
 
-/** What a helper is told that asks over the socket. */
+/** The socket's response to a credential helper. */
 async function ask(socket: string, question: string): Promise<string> {
   return await new Promise((resolve, reject) => {
     const asking = connect(socket, () => asking.end(question));
@@ -101,7 +101,7 @@ test('while the clone runs the secret is in no argument, environment or file; af
   assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
   assert.deepEqual(await processesWith('git'), []);
   assert.equal(existsSync(join(daemon.folder, 'clone-run')), false);
-  // The user's own git asks again, and has no answer.
+  // The user's own git requests credentials again, and gets none.
   const fetched = await daemon.exec('GIT_TERMINAL_PROMPT=0 git fetch');
   assert.notEqual(fetched.exitCode, 0);
   assert.deepEqual(readdirSync(daemon.folder).sort(), ['clone.json', 'code', 'port', 'run']);
@@ -116,7 +116,7 @@ test('the daemon has nothing of the secret in its memory, while the clone runs a
   assert.deepEqual(await done, { outcome: 'cloned' });
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
   assert.deepEqual(await keepersOf(daemon), []);
-  // The look is one that finds.
+  // Proves that the search finds a match.
   await daemon.exec(`true ${CREDENTIALS.username}`);
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), [CREDENTIALS.username]);
 });
@@ -150,7 +150,7 @@ test('a question for another host, path or protocol, or one that is none, is not
   const daemon = await startDaemon(t);
   const { host } = new URL(git.url);
   const meant = `protocol=http\nhost=${host}\npath=acme/closed.git\n`;
-  // Before git asks: the host holds its first answer back.
+  // Before git requests credentials: the host holds its first response back.
   const first = Promise.withResolvers<void>();
   git.script = {
     fits: () => true,

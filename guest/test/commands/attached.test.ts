@@ -1,5 +1,4 @@
-// Commands that a caller is connected to, with pipes: input, outputs, signals, and each way to an
-// end.
+// Attached commands with pipes: input, outputs, signals, and every kind of end.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +26,7 @@ test('a command runs as exec runs it: same shell, user, folder, environment, a s
   assert.deepEqual(await attached.exit(), { exit: 0 });
   const { text } = await daemon.call('POST', '/exec', { command: script, timeoutSeconds: 60 }, 's'.repeat(43));
   assert.equal(attached.stdout, (JSON.parse(text) as { stdout: string }).stdout);
-  // It is opened when all was written, and its end too.
+  // Reopens stdin after everything was written, and its end too.
   const again = await Attached.start(
     daemon,
     'echo out >/dev/stdout; echo err >/dev/stderr; sleep 0.3; cat /dev/stdin; cat </dev/stdin',
@@ -278,7 +277,7 @@ test('what is no command is refused before anything runs, and what is no frame e
   await assert.rejects(openStream(daemon, { tty: 'false', command: 'x'.repeat(70_000) }));
 });
 
-/** Processes of a session, zombies left out. */
+/** Processes of a POSIX session, without zombies. */
 async function membersOf(session: number): Promise<string[]> {
   const members: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
@@ -293,7 +292,7 @@ async function residentMib(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
 
-/** A figure once it stands still. */
+/** The value once it stops changing. */
 async function settled(figure: () => number): Promise<number> {
   let last = -1;
   await until('it stands still', async () => {

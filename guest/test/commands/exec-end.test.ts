@@ -1,14 +1,10 @@
-// How commands end: by themselves with something left running, by their time, by a caller who goes
-// away.
+// Ends of commands: exit with background processes, timeout, disconnect of the caller.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { runs, startDaemon, until } from '../daemon.ts';
 
-/**
- * The time of a command that is ended by it: it begins before the shell does, which must have come
- * to its `sleep` by then.
- */
+/** Runs from before the shell's start; the shell must be at its `sleep` when it expires. */
 const SECONDS = 5;
 const SECONDS_FOR_FIFTY = 10;
 

@@ -1,4 +1,4 @@
-// What a command sees and what its answer says.
+// Environment of a command, and the content of its response.
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The tail of an output: bounded, and never half a character at its front.
+// The tail of an output: bounded, and never with a partial character at its front.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';

@@ -1,4 +1,4 @@
-// Raw streams to the programs of a machine that listen on its loopback alone.
+// Raw streams to programs of the guest that listen on loopback only.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -75,7 +75,7 @@ async function program(t: TestContext, host: string, serve: (socket: Socket) => 
 test('a stream carries bytes both ways, and the end of one direction leaves the other open', async (t) => {
   const daemon = await secured(t);
   const sent = randomBytes(3_000_000);
-  // Says what it was sent only when it was sent all of it.
+  // Responds only after it has received everything.
   const port = await program(t, '127.0.0.1', (socket) => {
     const hash = createHash('sha256');
     socket.on('data', (chunk) => hash.update(chunk));

@@ -1,9 +1,9 @@
-// File calls to a daemon of a test, as a host makes them, and what they come to. For tests.
+// File calls to a guest daemon under test, as a host makes them, and their outcomes. For tests.
 import { guestError } from '@berth/protocol/guest.ts';
 import { parseListing, type Listing } from '@berth/protocol/listing.ts';
 import type { Answer, TestDaemon } from '../daemon.ts';
 
-/** What a call came to: the bytes of an answer, or the code of a refusal with its status. */
+/** Outcome of a call: the bytes of the response, or status and code of a refusal. */
 export type Outcome = Buffer | `${number} ${string}`;
 
 export class TestFiles {
@@ -13,7 +13,7 @@ export class TestFiles {
     this.#daemon = daemon;
   }
 
-  /** An absolute path of a name below the code folder. */
+  /** Absolute path of a name below the code folder. */
   at(name: string): string {
     return name.startsWith('/') ? name : `${this.#daemon.codeFolder}/${name}`;
   }
@@ -22,7 +22,7 @@ export class TestFiles {
     return outcomeOf(await this.#daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
   }
 
-  /** The text of a file that can be read. */
+  /** Text of a readable file. */
   async text(name: string): Promise<string> {
     const outcome = await this.read(name);
     if (typeof outcome === 'string') throw new Error(`${name}: ${outcome}`);
@@ -45,7 +45,7 @@ export class TestFiles {
     return listing;
   }
 
-  /** Entries by folder, sorted, with a slash after the names of folders; names as UTF-8. */
+  /** Sorted entries by folder, as UTF-8, folder names with a trailing slash. */
   async names(name: string, depth = 1): Promise<Record<string, string[]>> {
     const listing = await this.list(name, depth);
     if (typeof listing === 'string') throw new Error(`${name}: ${listing}`);

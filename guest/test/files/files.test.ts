@@ -1,5 +1,5 @@
-// Reading and writing files through the daemon: contents byte for byte, what is kept of a file that
-// is replaced, and what is refused.
+// Reads and writes of files through the daemon: contents byte for byte, attributes kept by a
+// replacement, and refusals.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import {
@@ -138,8 +138,7 @@ test('calls may do what the tenant may, and no more', { skip: !root && 'needs an
   await writeFile(files.at('closed/in'), 'i');
   assert.equal(await files.read('secret'), '403 file_access_denied');
   assert.equal(await files.text('readable'), 'r');
-  // The folder is the tenant's, so the file could be replaced; a shell could not write to it all
-  // the same.
+  // The tenant could replace the file, but a shell could not write to it: refused.
   assert.equal(await files.write('readable', 'x'), '403 file_access_denied');
   assert.equal(await files.read('closed/in'), '403 file_access_denied');
   assert.equal(await files.write('closed/in', ''), '403 file_access_denied');
@@ -208,7 +207,7 @@ test('a file that the kernel makes up is read to its end; what it refuses is nam
   const files = new TestFiles(daemon);
   assert.match(await files.text('/proc/version'), /^Linux version/);
   await daemon.exec('sleep 60 > /dev/null 2>&1 & echo $! > pid');
-  // Nothing is mapped at the start of a process's memory.
+  // The start of a process's address space is never mapped.
   const answer = await daemon.call('GET', `/file?path=/proc/${await daemon.number('pid')}/mem`);
   const refused = guestError.parse(JSON.parse(answer.text)).error;
   assert.deepEqual([answer.status, refused.code, refused.errno], [500, 'file_system_error', 'EIO']);

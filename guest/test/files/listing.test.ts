@@ -1,4 +1,4 @@
-// Listings of folders: what is in them, how deep, and where they are cut off.
+// Listings of folders: entries, depth, and truncation.
 import assert from 'node:assert/strict';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';

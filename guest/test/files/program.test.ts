@@ -1,5 +1,4 @@
-// What the helper of file calls must hold against: paths that lead elsewhere between two looks, and
-// groups that it has of its daemon.
+// Attacks on the helper of file calls: paths that change between lookups, inherited groups.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,10 +14,10 @@ import { TestFiles } from './files-daemon.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
 
-/** Makes `there` a file and a FIFO in turn, as fast as it can. */
+/** Makes `there` a file and a FIFO in turn, as fast as possible. */
 const SWAP = `while (1) { for my $what ("file", "fifo") { unlink "next"; link $what, "next"; rename "next", "there"; } }`;
 
-/** Starts the helper alone and gives the path of its socket. */
+/** Starts the helper alone and returns the path of its socket. */
 async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {
   const socket = join(folder, 'files.sock');
   const args = ['perl', PROGRAM, ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 })];
@@ -29,7 +28,7 @@ async function startHelper(t: TestContext, folder: string, before: readonly stri
   return socket;
 }
 
-/** Asks the helper; what it answers is still to be read. */
+/** Sends a request to the helper; the caller reads the response. */
 function ask(at: string, ...fields: (string | number)[]): Socket {
   const socket = connect(at);
   const header = Buffer.from(fields.join('\0'));
@@ -64,7 +63,7 @@ test('a folder that becomes a link while it is listed is not followed, and the l
   await mkdir(listed);
   const folders = Array.from({ length: 100 }, (_, at) => join(listed, `folder-${at}`));
   for (const folder of folders) await mkdir(folder);
-  // More than the socket holds: the helper cannot come to the folders before somebody reads.
+  // More than the socket buffers: the helper reaches the folders only after the test reads.
   for (let at = 0; at < 3_400; at += 1) await writeFile(join(listed, `${at}-${'x'.repeat(220)}`), '');
   const socket = ask(at, 'list', listed, 2, 10_000, 2_097_152, 10);
   await once(socket, 'readable');

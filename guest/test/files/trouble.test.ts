@@ -1,5 +1,4 @@
-// File calls when something goes wrong: a full disk, callers that leave, too many at once, a helper
-// that is gone.
+// File calls under faults: a full disk, disconnects, too many calls at once, a dead helper.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// Who may talk to the daemon, and that a machine is used by nobody between two identities.
+// Callers that may talk to the daemon; between two identities, none may use the guest.
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// A daemon whose machine goes on after a sleep: who may wake it, with which secret, and that
-// nothing runs before it was woken completely.
+// A daemon whose guest resumes after a sleep: who may wake it, with which secret; nothing runs
+// before the wake is complete.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -36,7 +36,7 @@ test('a wake that is repeated is taken with the old secret as with the new one, 
   for (const known of [first, first, second, undefined, third])
     assert.equal((await daemon.call('POST', '/wake', wake, known)).status, 200, String(known));
 
-  // The old secret lets nobody put a third in force.
+  // The old secret cannot install a third.
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: third }), first)).status, 401);
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
@@ -96,7 +96,7 @@ test('metrics count what runs, and need the secret', async (t) => {
   assert.ok(before.memoryUsedMib > 0 && before.memoryUsedMib < before.memoryTotalMib);
   assert.ok(before.diskUsedMib > 0 && before.diskUsedMib <= before.diskTotalMib);
   assert.ok(before.processes >= 2 && before.vcpu >= 1);
-  // A command that computes shows in the counters.
+  // CPU time of a command shows in the counters.
   const busy = daemon.open(
     'POST',
     '/exec',

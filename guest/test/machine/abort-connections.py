@@ -1,5 +1,6 @@
-# The scene of abort-connections.test.ts: this machine, one beyond its eth0, and a container behind a bridge's end, each a network namespace. Opens connections
-# between them, has the helper (argv[1], JSON) abort what leaves the machine, and prints what became of each, as JSON.
+# Network scene of abort-connections.test.ts: this guest, a host beyond its eth0, and a container
+# behind a bridge port, each a network namespace. Opens connections between them, has the helper
+# (argv[1], JSON) abort those that leave the guest, and prints the fate of each, as JSON.
 import ctypes, errno, json, os, select, socket, subprocess, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -58,7 +59,7 @@ def connected(address, family=socket.AF_INET, kind=socket.SOCK_STREAM):
 
 
 def fate(connection):
-    # No condition to wait for: the helper has answered, and an aborted connection is readable from then on.
+    # No condition to wait for: aborted connections are readable once the helper has replied.
     readable, _, _ = select.select([connection], [], [], 0)
     if not readable:
         return 'open'

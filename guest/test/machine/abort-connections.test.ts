@@ -1,6 +1,6 @@
-// Which connections a wake ends: those that leave the machine, at once and with an error, and no
-// others. In a network and process namespace of its own, because the helper looks into every
-// network namespace that it can see. Needs root.
+// Connections that a wake aborts: those that leave the guest, at once and with an error, and no
+// others. Runs in its own network and PID namespace, because the helper enters every network
+// namespace that it can see. Needs root.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// The daemon's settings are those of the machine unless the environment says otherwise.
+// The daemon's settings are those of a VM unless the environment changes them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';

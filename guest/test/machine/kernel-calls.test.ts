@@ -1,5 +1,4 @@
-// The helper for kernel calls: a stand-in plays it here, because the real one would set the clock
-// of the machine that the tests run on.
+// A stand-in plays the helper for kernel calls: the real one would set the host's clock.
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,17 +6,14 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { KernelCalls } from '../../src/machine/kernel-calls.ts';
 
-/** Ended with the test, whatever becomes of it. */
+/** Stopped with the test, whatever its result. */
 function kernelCalls(t: TestContext): KernelCalls {
   const kernel = new KernelCalls('the stand-in ignores its arguments');
   t.after(() => kernel.stop());
   return kernel;
 }
 
-/**
- * Puts a program by the name of `perl` first in the path. It notes every line it is given, and then
- * runs `script` with the line in $line.
- */
+/** Puts a `perl` first in the path that records each line, then runs `script` with $line. */
 async function standIn(t: TestContext, script: string): Promise<{ lines: () => Promise<string[]> }> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-kernel-calls-'));
   const notes = join(folder, 'lines');

@@ -1,5 +1,4 @@
-// What the daemon does with requests that are not its protocol: it refuses them with a reason and
-// lives on.
+// Requests that violate the protocol: the daemon refuses them with a reason and keeps serving.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
@@ -34,8 +33,8 @@ test('a body that is not of the protocol is refused with the field and the rule'
 
 test('a body beyond all bounds is refused while it is sent', async (t) => {
   const daemon = await startDaemon(t);
-  // As the host daemon calls: a connection that shall end with its answer is reset while the rest
-  // of the body is still on its way.
+  // Keep-alive, like the host daemon: with `connection: close`, the response would reset the
+  // connection while the body is still being sent.
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   const body = JSON.stringify({ command: 'x'.repeat(20_000_000), timeoutSeconds: 5 });
@@ -71,7 +70,7 @@ test('callers that break off, or speak something else, leave it as it was', asyn
     'GET /health HTTP/1.1\r\n\r\n',
   ]) {
     const socket = connect(daemon.port, '127.0.0.1');
-    // Being cut off is as good as being answered.
+    // A reset is as good as a response.
     socket.on('error', () => socket.destroy());
     await once(socket, 'connect');
     const closed = new Promise((resolve) => socket.once('close', resolve));

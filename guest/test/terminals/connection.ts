@@ -20,7 +20,7 @@ export async function secured(t: TestContext, env: Record<string, string> = {}):
   return daemon;
 }
 
-/** The stream, or what was answered instead. */
+/** The stream, or the response sent instead. */
 export async function askForStream(
   daemon: TestDaemon,
   query: string,
@@ -57,13 +57,13 @@ export async function openStream(daemon: TestDaemon, query: Record<string, strin
   return answer;
 }
 
-/** A command without a terminal, and all that it said so far. */
+/** A command without a terminal, and its output so far. */
 export class Attached {
   readonly socket: Socket;
   readonly controls: unknown[] = [];
   ended = false;
   closed = false;
-  /** Told of each piece of output instead of keeping it. */
+  /** Gets each piece of output, which is then not kept. */
   onOutput: ((stream: number, bytes: Buffer) => void) | undefined;
   readonly #outputs = new Map<number, Buffer[]>([
     [COMMAND_STREAM.stdout, []],
@@ -104,7 +104,7 @@ export class Attached {
     this.socket.write(controlFrame(value));
   }
 
-  /** How it ended, which must be the last that was said. */
+  /** The exit, which must be the last frame. */
   async exit(): Promise<unknown> {
     await until('the connection ends', () => this.ended || this.closed);
     assert.equal(this.controls.length, 1, `it said ${JSON.stringify(this.controls)}`);

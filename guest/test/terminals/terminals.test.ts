@@ -35,7 +35,7 @@ class Screen {
     this.socket.write(controlFrame(value));
   }
 
-  /** Waits until the text shows up after what was there before. */
+  /** Waits until the text appears after the existing output. */
   async shows(text: string | RegExp, from = 0): Promise<RegExpExecArray> {
     const pattern = typeof text === 'string' ? new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')) : text;
     let found: RegExpExecArray | null = null;
@@ -47,9 +47,7 @@ class Screen {
     return found;
   }
 
-  /**
-   * Runs a command line and gives what it printed and its exit code. The terminal must not echo.
-   */
+  /** Runs a command line and returns its output and exit code. Echo must be off. */
   async run(line: string): Promise<string> {
     const from = this.text.length;
     this.type(`${line}; printf '<%s>' end-$?\n`);
@@ -58,14 +56,12 @@ class Screen {
   }
 }
 
-/** A terminal as it comes. */
+/** A terminal with its default settings. */
 async function openBare(daemon: TestDaemon, { cols = 80, rows = 24 } = {}): Promise<Screen> {
   return new Screen(await openStream(daemon, { cols: String(cols), rows: String(rows) }));
 }
 
-/**
- * A terminal that shows what programs print and nothing else: without echo, prompt and line editor.
- */
+/** A terminal that shows only program output: without echo, prompt and line editor. */
 async function open(daemon: TestDaemon, size?: { cols?: number; rows?: number }): Promise<Screen> {
   const screen = await openBare(daemon, size);
   screen.type("exec bash --norc --noprofile --noediting -i\n stty -echo; PS1='' PS2=''; echo now it is pl''ain\n");
@@ -89,7 +85,7 @@ test('a terminal is one, of the size that was asked for, and follows when that c
 
 test('Ctrl-C ends the program in the foreground and not the shell, which sees 130', async (t) => {
   const screen = await open(await secured(t));
-  // Said by the program, which is in the foreground by then.
+  // Printed by the program, which is in the foreground by then.
   screen.type("sh -c 'echo ready to sleep; exec sleep 1000'\n");
   await screen.shows('ready to sleep\r\n');
   screen.type('\x03');
@@ -198,7 +194,7 @@ test('signals go to the program in the foreground', async (t) => {
     ['SIGKILL', 137],
     ['SIGUSR1', 138],
   ] as const) {
-    // On a line of its own: a shell that sees its program interrupted leaves the rest of the line.
+    // On a separate line: a shell whose program is interrupted drops the rest of the line.
     screen.type(`sh -c 'echo $$ > pid-${name}; exec sleep 1000'\n`);
     await daemon.number(`pid-${name}`);
     screen.order({ signal: name });
