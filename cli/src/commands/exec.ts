@@ -6,7 +6,7 @@ import { attachCommand, checkAttachment } from './attached-command.ts';
 import { commandText } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export interface ExecOptions {

@@ -1,7 +1,7 @@
 // `berth known-host`: the host key of a sandbox as a line of known_hosts, for ssh's
 // KnownHostsCommand. The key is the one that the API has on record.
 import type { CliContext } from '../program/context.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export async function knownHost({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {

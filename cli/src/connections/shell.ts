@@ -4,7 +4,7 @@ import { joinTerminal, sizeOf } from './joined-terminal.ts';
 import { streamsOf } from './streams.ts';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 /** Resolves with the exit code of the shell. */

@@ -7,7 +7,7 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import { knownHostsLine } from './known-host.ts';
 

@@ -5,7 +5,7 @@ import type { SandboxTunnel } from '@berth/sdk';
 import { SSH_PORT } from '@berth/sdk/limits';
 import { streamsOf, writeAll } from './streams.ts';
 import type { CliContext } from '../program/context.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 /**

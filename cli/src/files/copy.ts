@@ -18,7 +18,7 @@ import { Refused, unpack, type Unpacked } from './unpack.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { bytes as bytesText } from '../output/amount.ts';
 import { plainText } from '../output/plain-text.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export interface CopyOptions {

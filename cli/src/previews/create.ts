@@ -4,7 +4,7 @@ import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { instantUntil } from '../output/time.ts';
 import { port } from '../program/option-values.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Preview, PreviewSpec } from '@berth/sdk';
 

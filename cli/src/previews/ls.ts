@@ -1,7 +1,7 @@
 // `berth preview ls`.
 import type { CliContext } from '../program/context.ts';
 import { since, until } from '../output/time.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export async function listPreviews({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {

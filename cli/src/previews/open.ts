@@ -4,7 +4,7 @@ import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Preview } from '@berth/sdk';
 import { portOf } from './create.ts';

@@ -3,8 +3,7 @@ import type { CliContext } from '../program/context.ts';
 import { doEach } from '../program/each.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { isResourceId } from '../service/resource-id.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { isResourceId, sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export async function removePreviews(context: CliContext, { args: [typed, ...links] }: Input): Promise<number> {

@@ -1,6 +1,6 @@
 // `berth sandbox get`.
 import type { CliContext } from '../program/context.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import { sandboxFields } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 

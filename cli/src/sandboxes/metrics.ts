@@ -8,7 +8,7 @@ import { fieldLines, type Field } from '../output/fields.ts';
 import { Screen } from '../output/screen.ts';
 import { duration, instant } from '../output/time.ts';
 import { again } from '../interaction/pace.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import { sizeText } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 

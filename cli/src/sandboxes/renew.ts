@@ -1,7 +1,7 @@
 // `berth sandbox renew`.
 import type { CliContext } from '../program/context.ts';
 import { instantUntil } from '../output/time.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export async function renewSandbox({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {

@@ -3,7 +3,7 @@ import { TRANSITION_WAIT_MS } from '@berth/sdk/limits';
 import { BerthError, type Sandbox, type SandboxData, type Size } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import { sizeOf, sizeText } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 

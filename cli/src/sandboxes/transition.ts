@@ -3,7 +3,7 @@
 import type { Sandbox, TransitionOptions } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { doEach } from '../program/each.ts';
-import { sandboxId } from '../service/sandbox-id.ts';
+import { sandboxId } from '../service/resource-id.ts';
 import { sandboxLine } from './view.ts';
 import type { Action, Input } from '../program/command-spec.ts';
 

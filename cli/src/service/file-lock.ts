@@ -1,8 +1,8 @@
-// A lock beside a file, for changes that read it first: one process at a time, for a bounded time,
-// and never longer than its holder lives. It is a folder whose only entry names the holder. One
-// takes it by renaming a folder of one's own over it, which the kernel does only while it is empty
-// or not there; a holder that is gone is taken out by its own name, so that nobody ever takes out
-// another.
+// A lock beside a file, for read-modify-write: one process at a time, for a bounded time, and no
+// longer than its holder lives. The lock is a folder whose only entry names the holder. A process
+// takes it by renaming its own folder over it, which the kernel allows only while the folder is
+// empty or missing. A dead holder's entry is removed by its name, so nobody removes another's.
+// Not flock(2) as in os/: macOS has no flock program, and a home may be on NFS.
 import { randomBytes } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
