@@ -8,7 +8,6 @@ import { RawClient, type Identity, type Org } from './generated/raw/index.ts';
 import { createClient } from './generated/raw/client/index.ts';
 import { Projects } from './projects.ts';
 import { Sandboxes } from './sandboxes.ts';
-import { Connector } from './streams/open.ts';
 import type { WebSocketConstructor } from './streams/web-socket.ts';
 import { Usage } from './usage.ts';
 import { Transport, type CallOptions, type Credential } from './transport/transport.ts';
@@ -94,7 +93,7 @@ export class Berth {
       transport,
       orgId: options.orgId ?? readVariable('BERTH_ORG_ID'),
       projectId: options.projectId ?? readVariable('BERTH_PROJECT_ID'),
-      connector: new Connector({ url: this.url, credential, WebSocket: options.WebSocket }),
+      endpoint: { url: this.url, credential, WebSocket: options.WebSocket },
     });
     this.sandboxes = new Sandboxes(this.#calls);
     this.projects = new Projects(this.#calls);

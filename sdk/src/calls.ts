@@ -2,7 +2,7 @@
 // the org when none is named.
 import { BerthError } from './transport/errors.ts';
 import type { RawClient } from './generated/raw/index.ts';
-import type { Connector } from './streams/open.ts';
+import type { Endpoint } from './streams/open.ts';
 import type { CallNotes, Transport } from './transport/transport.ts';
 
 export interface CallsOptions {
@@ -10,19 +10,20 @@ export interface CallsOptions {
   transport: Transport;
   orgId: string | undefined;
   projectId: string | undefined;
-  connector: Connector;
+  endpoint: Endpoint;
 }
 
 export class Calls {
   readonly raw: RawClient;
-  readonly connector: Connector;
+  /** For streams. */
+  readonly endpoint: Endpoint;
   readonly #transport: Transport;
   readonly #projectId: string | undefined;
   #orgId: Promise<string> | undefined;
 
-  constructor({ raw, transport, orgId, projectId, connector }: CallsOptions) {
+  constructor({ raw, transport, orgId, projectId, endpoint }: CallsOptions) {
     this.raw = raw;
-    this.connector = connector;
+    this.endpoint = endpoint;
     this.#transport = transport;
     this.#projectId = projectId;
     this.#orgId = orgId === undefined ? undefined : Promise.resolve(orgId);

@@ -48,8 +48,8 @@ export {
   type UsageGuardrails,
   type UsageGuardrailsChanges,
 } from './usage.ts';
-export { SandboxCommand, SandboxTerminal, type Exit, type Signal, type TerminalSize } from './streams/program.ts';
+export type { Exit, SandboxCommand, SandboxTerminal, Signal, TerminalSize } from './streams/program.ts';
 export { SandboxStreams, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
-export { SandboxTunnel } from './streams/tunnel.ts';
+export type { SandboxTunnel } from './streams/tunnel.ts';
 export type { WebSocketConstructor } from './streams/web-socket.ts';
 export type { CallOptions, Credential } from './transport/transport.ts';

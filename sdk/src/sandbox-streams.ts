@@ -1,12 +1,12 @@
-// The streams of one sandbox.
+// The streams of one sandbox. Their modules are loaded when the first one is opened.
 import type { Calls } from './calls.ts';
 import { BerthError } from './transport/errors.ts';
 import { WEBSOCKET_PATHS } from './generated/contract-tables.ts';
 import { SSH_PORT, TERMINAL_DEFAULT_SIZE, WAKE_ON_USE_WAIT_MS } from './generated/limits.ts';
 import type { CallOptions } from './transport/transport.ts';
 import type { Connection } from './streams/connection.ts';
-import { SandboxCommand, SandboxTerminal, type TerminalSize } from './streams/program.ts';
-import { SandboxTunnel } from './streams/tunnel.ts';
+import type { SandboxCommand, SandboxTerminal, TerminalSize } from './streams/program.ts';
+import type { SandboxTunnel } from './streams/tunnel.ts';
 
 /** `timeoutMs` bounds the opening, 90 s by default; `signal` ends the stream afterwards too. */
 export type StreamOptions = CallOptions;
@@ -37,12 +37,14 @@ export class SandboxStreams {
   async terminal({ command, cols, rows, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
     const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
     const query = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
+    const { SandboxTerminal } = await import('./streams/program.ts');
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }
 
   /** Runs a command with /bin/sh in /code and connects its stdin, stdout and stderr. */
   async command(command: string, options: StreamOptions = {}): Promise<SandboxCommand> {
     const query = { ...commandQuery(command), tty: 'false' };
+    const { SandboxCommand } = await import('./streams/program.ts');
     const what = 'the connection to the command';
     return await this.#open('terminal', what, query, options, (one) => new SandboxCommand(one));
   }
@@ -50,6 +52,7 @@ export class SandboxStreams {
   /** Opens a TCP connection to a port, by default that of its ssh server. */
   async tunnel(port: number = SSH_PORT, options: StreamOptions = {}): Promise<SandboxTunnel> {
     const query = { port: String(port) };
+    const { SandboxTunnel } = await import('./streams/tunnel.ts');
     return await this.#open('tunnel', 'the tunnel', query, options, (one) => new SandboxTunnel(one));
   }
 
@@ -62,7 +65,9 @@ export class SandboxStreams {
   ): Promise<T> {
     const path = WEBSOCKET_PATHS[kind].replace('{sandboxId}', encodeURIComponent(this.id));
     const explain = async (): Promise<void> => await this.#explain({ signal });
-    return await this.#calls.connector.open({ what, path, query }, { signal, timeoutMs }, make, explain);
+    const { openConnection } = await import('./streams/open.ts');
+    const limits = { signal, timeoutMs };
+    return await openConnection(this.#calls.endpoint, { what, path, query }, limits, make, explain);
   }
 
   /** A WebSocket of the platform fails without a word: the sandbox's record often says why. */

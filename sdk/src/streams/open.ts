@@ -7,8 +7,9 @@ import { refused, type CallOptions, type Credential } from '../transport/transpo
 import { Connection, type NotOpened } from './connection.ts';
 import { isNodeWebSocket, type UpgradeResponse, type WebSocketConstructor } from './web-socket.ts';
 
-export interface ConnectorOptions {
-  /** Of the service, without a slash at its end. */
+/** The service, for streams. */
+export interface Endpoint {
+  /** Without a slash at its end. */
   url: string;
   credential: Credential;
   /** The global one when absent. */
@@ -24,67 +25,63 @@ export interface Target {
 
 const REFUSAL_CHARACTERS = 65_536;
 
-export class Connector {
-  readonly #options: ConnectorOptions;
-
-  constructor(options: ConnectorOptions) {
-    this.#options = options;
+/**
+ * Resolves once it is open; the signal ends it afterwards too.
+ *
+ * @param make Attaches the receiver
+ * @param explain Called where the WebSocket does not tell why it was refused: throws the reason
+ */
+export async function openConnection<T>(
+  endpoint: Endpoint,
+  target: Target,
+  { signal, timeoutMs }: CallOptions & { timeoutMs: number },
+  make: (connection: Connection) => T,
+  explain: () => Promise<void>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const { connection, tells } = await connect(endpoint, target);
+  const made = make(connection);
+  const what = `GET ${target.path}`;
+  const deadline = new Deadline(timeoutMs, what, [signal]);
+  const stop = (): void => connection.fail(deadline.signal.reason);
+  deadline.signal.addEventListener('abort', stop, { once: true });
+  let outcome: NotOpened | null;
+  try {
+    if (deadline.signal.aborted) stop();
+    outcome = await connection.opened;
+    deadline.signal.throwIfAborted();
+  } finally {
+    deadline.end();
   }
-
-  /**
-   * Resolves once it is open; the signal ends it afterwards too.
-   *
-   * @param make Attaches the receiver
-   * @param explain Called where the WebSocket does not tell why it was refused: throws the reason
-   */
-  async open<T>(
-    target: Target,
-    { signal, timeoutMs }: CallOptions & { timeoutMs: number },
-    make: (connection: Connection) => T,
-    explain: () => Promise<void>,
-  ): Promise<T> {
-    signal?.throwIfAborted();
-    const { connection, tells } = await this.#connect(target);
-    const made = make(connection);
-    const what = `GET ${target.path}`;
-    const deadline = new Deadline(timeoutMs, what, [signal]);
-    const stop = (): void => connection.fail(deadline.signal.reason);
-    deadline.signal.addEventListener('abort', stop, { once: true });
-    let outcome: NotOpened | null;
-    try {
-      if (deadline.signal.aborted) stop();
-      outcome = await connection.opened;
-      deadline.signal.throwIfAborted();
-    } finally {
-      deadline.end();
-    }
-    if (outcome !== null) {
-      if ('response' in outcome) throw await refusal(what, outcome.response, connection);
-      if (!tells) await explain();
-      const words = outcome.message === '' ? 'the WebSocket does not say why' : outcome.message;
-      throw new BerthError(`${this.#options.url} could not be reached: ${words}`, { code: 'connection_failed' });
-    }
-    const abort = (): void => connection.fail(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
-    connection.onEnd(() => signal?.removeEventListener('abort', abort));
-    return made;
+  if (outcome !== null) {
+    if ('response' in outcome) throw await refusal(what, outcome.response, connection);
+    if (!tells) await explain();
+    const words = outcome.message === '' ? 'the WebSocket does not say why' : outcome.message;
+    throw new BerthError(`${endpoint.url} could not be reached: ${words}`, { code: 'connection_failed' });
   }
+  const abort = (): void => connection.fail(signal?.reason);
+  signal?.addEventListener('abort', abort, { once: true });
+  connection.onEnd(() => signal?.removeEventListener('abort', abort));
+  return made;
+}
 
-  async #connect({ what, path, query }: Target): Promise<{ connection: Connection; tells: boolean }> {
-    const { url, credential, WebSocket = globalWebSocket() } = this.#options;
-    const token = typeof credential === 'string' ? credential : await credential();
-    const address = `${url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(query).toString()}`;
-    if (isNodeWebSocket(WebSocket)) {
-      const options = { headers: { authorization: `Bearer ${token}` }, perMessageDeflate: false };
-      const Implementation = WebSocket as new (url: string, protocols: string[], options: unknown) => object;
-      return {
-        connection: new Connection(what, new Implementation(address, [WEBSOCKET_SUBPROTOCOL], options)),
-        tells: true,
-      };
-    }
-    const protocols = [WEBSOCKET_SUBPROTOCOL, `${BEARER_SUBPROTOCOL}${token}`];
-    return { connection: new Connection(what, new WebSocket(address, protocols)), tells: false };
+async function connect(
+  endpoint: Endpoint,
+  { what, path, query }: Target,
+): Promise<{ connection: Connection; tells: boolean }> {
+  const { url, credential, WebSocket = globalWebSocket() } = endpoint;
+  const token = typeof credential === 'string' ? credential : await credential();
+  const address = `${url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(query).toString()}`;
+  if (isNodeWebSocket(WebSocket)) {
+    const options = { headers: { authorization: `Bearer ${token}` }, perMessageDeflate: false };
+    const Implementation = WebSocket as new (url: string, protocols: string[], options: unknown) => object;
+    return {
+      connection: new Connection(what, new Implementation(address, [WEBSOCKET_SUBPROTOCOL], options)),
+      tells: true,
+    };
   }
+  const protocols = [WEBSOCKET_SUBPROTOCOL, `${BEARER_SUBPROTOCOL}${token}`];
+  return { connection: new Connection(what, new WebSocket(address, protocols)), tells: false };
 }
 
 function globalWebSocket(): WebSocketConstructor {
