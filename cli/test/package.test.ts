@@ -76,7 +76,9 @@ async function berthWith(
 ): Promise<Ended> {
   const bin = await mkdtemp(join(folder, 'bin-'));
   await symlink(node, join(bin, 'node'));
-  const environment = cleanEnvironment({ PATH: [bin, '/usr/bin', '/bin'].join(delimiter), ...env });
+  // The package has a compile cache of its own.
+  const own = { PATH: [bin, '/usr/bin', '/bin'].join(delimiter), NODE_COMPILE_CACHE: undefined };
+  const environment = cleanEnvironment({ ...own, ...env });
   return await new Promise((resolve) => {
     const child = execFile(program, args, { env: environment, timeout: 60_000 }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),

@@ -1,6 +1,6 @@
 // A WebSocket of the platform or of the npm package `ws`, behind one interface. With `ws` a slow
-// reader holds the server back and a silent server is noticed; the WebSocket of the platform can do
-// neither.
+// reader holds the server back and a silent server is noticed. The WebSocket of the platform does
+// neither, except that Bun's can be paused.
 import { WEBSOCKET } from '../generated/limits.ts';
 
 /**
@@ -23,7 +23,7 @@ interface SocketEvent {
   message?: string;
 }
 
-/** Optional members are those of `ws` alone. */
+/** `on` is of `ws` alone, the other optional members of `ws` and Bun. */
 interface AnyWebSocket {
   binaryType: string;
   readonly readyState: number;
@@ -59,9 +59,9 @@ const DRAIN_POLL_MS = 10;
 /** The server pings three times as often. */
 const SILENCE_MS = 3 * WEBSOCKET.pingEveryMs;
 
-/** Whether the class is that of `ws`, which takes headers and can be paused. */
+/** Whether the class is that of `ws`, which takes headers and shows the response to a handshake. */
 export function isNodeWebSocket(implementation: WebSocketConstructor): boolean {
-  return typeof (implementation.prototype as { pause?: unknown }).pause === 'function';
+  return typeof (implementation.prototype as { on?: unknown }).on === 'function';
 }
 
 export class Socket {
@@ -76,16 +76,16 @@ export class Socket {
   constructor(socket: object, handlers: SocketHandlers) {
     const any = socket as AnyWebSocket;
     this.#socket = any;
-    this.#withCallback = any.pause !== undefined;
+    this.#withCallback = any.on !== undefined;
     if (any.binaryType === 'blob') any.binaryType = 'arraybuffer';
     any.addEventListener('open', () => handlers.opened());
     any.addEventListener('error', ({ message }) => handlers.failed(message ?? ''));
     any.addEventListener('message', ({ data }) => {
       if (!this.#closed) handlers.received(data instanceof ArrayBuffer ? new Uint8Array(data) : (data as Uint8Array));
     });
-    const silence = this.#endWhenSilent();
+    const heartbeat = this.#keepAlive();
     any.addEventListener('close', ({ code = 1006, reason = '' }) => {
-      clearInterval(silence);
+      clearInterval(heartbeat);
       this.#settle();
       handlers.closed(code, reason);
     });
@@ -151,21 +151,22 @@ export class Socket {
     }, DRAIN_POLL_MS);
   }
 
-  /** Terminates a socket on which the server has been silent. Only `ws` shows pings. */
-  #endWhenSilent(): ReturnType<typeof setInterval> | undefined {
+  /** Keeps a paused socket alive, and terminates one on which the server has been silent. */
+  #keepAlive(): ReturnType<typeof setInterval> | undefined {
     const socket = this.#socket;
-    if (socket.on === undefined) return undefined;
+    if (socket.pong === undefined) return undefined;
     let heardAtMs = Date.now();
     const heard = (): void => {
       heardAtMs = Date.now();
     };
-    socket.on('ping', heard);
+    socket.on?.('ping', heard);
     socket.addEventListener('message', heard);
     return setInterval(() => {
       if (socket.readyState !== OPEN || socket.isPaused === true) heard();
       // A paused socket reads no pings: unsolicited pongs keep the server from cutting it off.
       if (socket.readyState === OPEN && socket.isPaused === true) socket.pong?.();
-      if (Date.now() - heardAtMs > SILENCE_MS) socket.terminate?.();
+      // Without `on` pings are not seen.
+      if (socket.on !== undefined && Date.now() - heardAtMs > SILENCE_MS) socket.terminate?.();
     }, WEBSOCKET.pingEveryMs / 2);
   }
 }
