@@ -27,7 +27,7 @@ async function withLoad(run: (load: Load) => Promise<void>): Promise<void> {
   }
 }
 
-test('every whole answer is counted once, also one that comes in pieces, with the token and over as many connections as ordered', async () => {
+test('every complete response counts once, split or not, with the token and ordered connection count', async () => {
   let answered = 0;
   const sockets = new Set<unknown>();
   const tokens = new Set<string | undefined>();

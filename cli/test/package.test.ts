@@ -146,7 +146,7 @@ for (const [which, nodeOf] of [
     assert.deepEqual([code, stdout, stderr], [0, 'from the port', '']);
   });
 
-  test(`with ${which} every command of the machine is listed, and says where it runs whatever is typed behind it`, async () => {
+  test(`with ${which} every installation command is listed and reports where it runs, with any arguments`, async () => {
     const { stdout: help } = await berthWith(nodeOf(), programs.prefix, ['--help']);
     assert.equal(serviceEntries.length, 7);
     for (const entry of serviceEntries) {
@@ -175,7 +175,7 @@ test('it keeps what Node compiled in a folder of the user, where Node can do tha
   assert.ok((await readdir(join(home, '.cache/berth/node-compile'))).length > 0);
 });
 
-test('it holds the program, the licences of all that is in it, and nothing of the machine; it depends on nothing', async (t) => {
+test('the package holds the program and all licences, no installation code and no dependencies', async (t) => {
   const root = join(folder, 'prefix/lib/node_modules/@berth/cli');
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
   assert.deepEqual(

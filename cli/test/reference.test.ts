@@ -134,7 +134,7 @@ for (const { words, spec } of commands) {
   });
 }
 
-test('an example that is wrong is found: an unknown option, a missing argument, a wrong value, an unknown command', async () => {
+test('an example with an unknown option, missing argument, wrong value or unknown command is found', async () => {
   for (const [line, said] of [
     ['berth sandbox ls --jsn', /unknown option '--jsn'[^]*--json/],
     ['berth shell', /missing required argument/],

@@ -7,7 +7,7 @@ import { runChaos } from './run.ts';
 const SEED = '1';
 const MINUTES = 1.25;
 
-test('processes are killed, the disk fills up and guests hang while clients work, and nothing of what they were told is lost', async () => {
+test('killed processes, a full disk and hung guests lose nothing that clients were told', async () => {
   const report = await runChaos({
     seed: SEED,
     minutes: MINUTES,

@@ -146,7 +146,7 @@ async function foundOutside(wanted = SECRETS): Promise<string[]> {
   return [...found, ...stdout.split('\n').filter((line) => line !== '')];
 }
 
-test('a sandbox runs while its repository is cloned, is ready with all of it, and its credentials are nowhere', async () => {
+test('a sandbox runs during its clone and is ready with all of it; its credentials are nowhere', async () => {
   const { id, status, clone } = await heldSandbox();
   assert.deepEqual([status, clone], ['running', { status: 'cloning', reason: null }]);
   assert.equal(await foundInside(id), 'over\n');
@@ -182,7 +182,7 @@ test('a branch of the request is what is checked out, and no repository is none'
   assert.equal((await exec(parts.caller, none.id, 'ls -A')).stdout, '');
 });
 
-test('an unknown branch, an unknown repository, and credentials that are wrong, leave a sandbox that says so and works', async () => {
+test('an unknown branch or repository or wrong credentials leave a working sandbox that reports it', async () => {
   const unknown = await createSandbox(parts.caller, { branch: 'nope' });
   const ready = await waitForStatus(parts.caller, unknown.id, ['ready'], 120_000);
   assert.equal(ready.clone?.reason?.code, 'branch_not_found', JSON.stringify(ready.clone));

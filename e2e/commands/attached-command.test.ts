@@ -183,7 +183,7 @@ test('a hundred commands at once are apart', async () => {
   exits.forEach((exit, index) => assert.deepEqual([exit, all[index]?.stdout], [{ exit: index }, `number ${index}`]));
 });
 
-test('a signal goes to the command, and nothing of it is left when its client goes away, also with input that it never read', async () => {
+test('signals reach the command; a gone client ends all of it, even with unread input', async () => {
   const asked = await Command.start(`trap 'echo told; exit 5' USR1; echo ready; while :; do sleep 0.1; done`);
   await until('it is ready', async () => (asked.stdout === 'ready\n' ? true : null));
   asked.order({ signal: 'SIGUSR1' });

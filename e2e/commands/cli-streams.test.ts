@@ -96,7 +96,7 @@ async function runs(word: string): Promise<void> {
   await until(`${word} runs`, async () => ((await processesWith(word)) === '' ? null : true));
 }
 
-test('exit codes: the command’s own, 124 when its time was up, 125 when Berth failed, 127 when there is no such program', async () => {
+test('exit codes: the command’s own, 124 for a timeout, 125 for Berth, 127 for no such program', async () => {
   assert.deepEqual(await run(['exec', id, '--', 'id -un; pwd; echo no >&2; exit 1']), {
     code: 1,
     stdout: 'berth\n/code\n',

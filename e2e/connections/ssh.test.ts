@@ -210,7 +210,7 @@ test('git pushes into a repository in the sandbox and clones from it', async () 
   assert.ok((await readFile(join(client.folder, 'cloned/large'))).equals(await readFile(join(work, 'large'))));
 });
 
-test('each sandbox has a host key of its own, which is known before the first connection and stays through sleep and wake', async () => {
+test('each sandbox has its own host key, known before the first connection and kept through sleep', async () => {
   const keyOf = async (sandboxId: string): Promise<string> =>
     (await client.run(BERTH, ['known-host', sandboxId])).stdout;
   const [key, other] = [await keyOf(id), await keyOf(idOf('rsa'))];
@@ -240,7 +240,7 @@ test('each sandbox has a host key of its own, which is known before the first co
   assert.deepEqual([code, /Host key verification failed/.test(stderr)], [255, true], stderr);
 });
 
-test('a sandbox without a key, one that sleeps, one that is not there and a wrong API key are told as what they are', async () => {
+test('ssh names a missing key, a sleeping sandbox, a missing sandbox and a wrong API key', async () => {
   const without = await awakeSandbox(berth);
   const plain = await berthSsh(without.id, 'ed25519', 'id');
   assert.deepEqual([plain.code, plain.stdout], [255, '']);
@@ -284,7 +284,7 @@ test('a private key in place of the public one is refused with a warning, and is
     assert.ok(!(await readFile(join(berth.dataFolder, 'log', `${log}.log`), 'utf8')).includes(piece), log);
 });
 
-test('an open ssh session and an open terminal, however silent, keep a sandbox awake; it sleeps when they are over', async () => {
+test('a silent ssh connection or terminal keeps a sandbox awake until it closes', async () => {
   const { id: projectId } = await createProject(berth, { name: 'idles', defaultIdleMinutes: 1 });
   const sshPublicKey = await readFile(`${client.keyFile('ed25519')}.pub`, 'utf8');
   const connected = await awakeSandbox(berth, { projectId, sshPublicKey });

@@ -148,7 +148,7 @@ test('a terminal is closed when its key is revoked', async () => {
   );
 });
 
-test('a terminal is closed when its sandbox goes to sleep or is destroyed, and another one is opened after a wake', async () => {
+test('a terminal closes when its sandbox sleeps or is destroyed; a new one opens after a wake', async () => {
   const sandbox = await awakeSandbox(berth);
   const sandboxId = sandbox.id;
   const slept = await shell({ sandboxId });

@@ -79,7 +79,7 @@ async function run(command: string, id = sandbox.id): Promise<string> {
 const refused = async (answer: Promise<Answer>, status: number, code: string): Promise<void> =>
   assert.equal(errorOf(await answer, status).code, code);
 
-test('contents of any bytes, up to 2 MiB written and 8 MiB read, come back as they are and are what commands see', async () => {
+test('any bytes, up to 2 MiB written and 8 MiB read, come back unchanged and commands see them', async () => {
   for (const [index, content] of [
     Buffer.alloc(0),
     Buffer.from('plain text\r\n'),
@@ -110,7 +110,7 @@ test('contents of any bytes, up to 2 MiB written and 8 MiB read, come back as th
   await refused(put({ path: 'contents/1/x', content: 'x'.repeat(2 * MIB + 1) }), 413, 'file_too_large');
 });
 
-test('a written file is the user’s; one that is replaced keeps owner and mode, and a link stays and leads to the new content', async () => {
+test('a new file is the user’s; a replaced one keeps owner and mode; a link stays and is followed', async () => {
   await write('kept/new', 'x');
   assert.equal(await run("stat -c '%U:%G %a' kept kept/new"), 'berth:berth 755\nberth:berth 644');
   await run(

@@ -7,7 +7,7 @@ import { runFuzz } from './run.ts';
 
 const SEED = '1';
 
-test('random requests about files, and to previews, get no answer of 500, none stays without one, and all are as the contract says', async () => {
+test('random file and preview requests all get a response that matches the contract, and no 500', async () => {
   const report = await runFuzz({
     seed: SEED,
     requests: 500,

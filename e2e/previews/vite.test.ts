@@ -54,7 +54,7 @@ after(async () => {
   await berth?.end();
 });
 
-test('an edit of a Vite project in a sandbox shows in the browser that has its public link open, without the page being loaded again', async () => {
+test('an edit of a Vite project appears in a browser on its public link without a reload', async () => {
   const sshPublicKey = await client.makeKey('developer', 'ed25519');
   const { id } = await awakeSandbox(berth, { sshPublicKey });
   await writeFile(client.keyFile('packages.tar.gz'), await packPackages(['vite']));

@@ -153,7 +153,7 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
   }
 }
 
-test("a sandbox that nobody uses goes to sleep by itself after the project's idle time, and one that is always on does not", async () => {
+test("an idle sandbox sleeps after the project's idle time; an always-on one stays awake", async () => {
   const { id: projectId } = await createProject(parts.caller, { defaultIdleMinutes: 1 });
   const [idle, alwaysOn, used] = await Promise.all([
     awakeSandbox(parts.caller, { projectId }),

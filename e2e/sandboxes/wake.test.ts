@@ -91,7 +91,7 @@ test('a snapshot that was damaged on the host is not used: the sandbox boots fro
   await destroySandbox(berth, id);
 });
 
-test('a machine that is killed makes its sandbox failed with the reason within 5 s, and a wake brings back its files', async () => {
+test('a killed VM fails its sandbox with the reason within 5 s, and a wake restores its files', async () => {
   const { id } = await awakeSandbox(berth);
   await exec(berth, id, 'echo kept > /code/kept && sync /code/kept /code');
   process.kill(await berth.qemuPid(id), 'SIGKILL');

@@ -69,7 +69,7 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     assert.ok(Number(certificates) > 100, stdout);
   });
 
-  it('has no identity of its own: no ssh host key, no random seed, no machine-id but the zeros of the rehearsal', async () => {
+  it('has no identity: no ssh host key, no random seed, only the zero machine-id of the rehearsal', async () => {
     const { stdout } = await machine.run(
       'ls /etc/ssh/ssh_host_* /var/lib/systemd/random-seed /var/lib/dbus/machine-id 2>/dev/null; [ ! -s /etc/machine-id ] || cat /etc/machine-id',
     );

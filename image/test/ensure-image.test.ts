@@ -76,7 +76,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     assert.deepEqual(left, []);
   });
 
-  it('by two processes at once is done by one while the other waits, and gives the published image to the byte', async () => {
+  it('by two processes at once happens once while the other waits, and gives the published bytes', async () => {
     const outcomes = await Promise.all(
       [startBuild(), startBuild()].map(async (build) => {
         assert.ok(build.stdout && build.stderr);

@@ -156,7 +156,7 @@ test('a user without sudo is told that rights are missing, but gets help', async
   assert.match(helped.stdout, /--data-dir/);
 });
 
-test('a user with sudo: the launcher is called again with the user, the variables by name, and none of their values in the argv', async () => {
+test('sudo runs the launcher with the user and variable names, and no variable values in the argv', async () => {
   const path = await pathWith('path-sudo', {
     ...AS_ADA,
     sudo: 'echo "argv: $*"; echo "caller: $BERTH_CALLER_UID $BERTH_CALLER_HOME"',

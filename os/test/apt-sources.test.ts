@@ -54,7 +54,7 @@ test('an archive named by a mirror list is taken over as it stands', () => {
   assert.doesNotMatch(text ?? '', /Signed-By/);
 });
 
-test('lines of the old format are read with their options; comments, sources of source code and other suites are left out', () => {
+test('one-line sources keep their options; comments, deb-src lines and other suites are skipped', () => {
   const sources = parseOneLineSources(ONE_LINE);
   assert.deepEqual(
     sources.map(({ uri, suite }) => [uri, suite]),

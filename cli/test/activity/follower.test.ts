@@ -59,7 +59,7 @@ test('an entry that comes late stands behind the newest and is shown all the sam
   assert.deepEqual(await follower.next(), []);
 });
 
-test('more than a page at once is read to its end, an empty feed is followed, and a failed look is made up for', async () => {
+test('follow reads all pages of a burst, follows an empty feed and retries a failed poll', async () => {
   const feed = new Feed();
   const follower = new ActivityFollower(feed.read, OVERLAP_MS);
   assert.deepEqual(await follower.start(3), []);

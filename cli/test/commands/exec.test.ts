@@ -219,7 +219,7 @@ test('a command that does not end when it is asked to is left at the second time
 });
 
 for (const flags of [[], ['-i']]) {
-  test(`whoever is killed ends the command${flags.length > 0 ? ' with -i' : ''}, and SIGINT ends one without -i too`, async () => {
+  test(`SIGKILL of berth ends the command${flags.length > 0 ? ' with -i' : ''}, SIGINT also without -i`, async () => {
     for (const name of ['SIGKILL', ...(flags.length > 0 ? [] : ['SIGINT' as const])] as const) {
       const { child, ended } = startBerth(['exec', ...flags, 'sbx_abc', '--', 'sleep 1000'], { env: env() });
       await until('it runs', () => guest.running.size === 1);

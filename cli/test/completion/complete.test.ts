@@ -50,7 +50,7 @@ async function offered(
   return { values: lines.slice(0, -1).map((line) => line.split('\t')[0] ?? ''), rest: lines.at(-1) ?? '' };
 }
 
-test('commands are offered, with what they do; those of a group behind its name or its other one, the hidden ones never', async () => {
+test('completion offers commands with summaries and group commands by either name, never hidden ones', async () => {
   const { stdout } = await berth(['__complete', 'zsh', 'who']);
   assert.match(stdout, /^whoami\tshow as whom, .*\n:\n$/);
   const all = await offered('fish', ['']);

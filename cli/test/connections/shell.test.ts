@@ -63,7 +63,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-test('keys go out as they are, Ctrl-C and single bytes of characters too; what comes is shown; the exit code is passed on', async () => {
+test('shell sends keys, Ctrl-C and split characters unchanged, shows output and returns the exit code', async () => {
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   assert.match(String(remote.asked[0]), /^\/v1\/sandboxes\/sbx_abc\/terminal\?cols=\d+&rows=\d+$/);
   assert.equal(remote.asked[1], `Bearer ${TOKEN}`);

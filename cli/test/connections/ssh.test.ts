@@ -68,7 +68,7 @@ async function run(
   return ended;
 }
 
-test('ssh is called with the host key as the only one known, by way of the tunnel, and gets all arguments as they are', async () => {
+test('ssh runs through the tunnel, knows only this host key and gets all arguments unchanged', async () => {
   const { code, stdout, stderr } = await run([
     'ssh',
     'sbx_abc',

@@ -119,7 +119,7 @@ async function makeHardTree(path: string): Promise<void> {
     await utimes(join(path, name), when, when);
 }
 
-test('a folder goes there and back as it is: names of any bytes, modes, times, symlinks, empty files and folders', async () => {
+test('copying a folder both ways keeps names of any bytes, modes, times, symlinks and empty entries', async () => {
   await makeHardTree(join(here, 'tree'));
   const before = await tree(here, 'tree');
   await copied(join(here, 'tree'), 'sbx_abc:.');
@@ -370,7 +370,7 @@ test('sizes and times beyond what octal has room for are kept', async () => {
   assert.deepEqual(await new ArchiveReader(source).next(), large);
 });
 
-test('a copy that is interrupted leaves no file under its name, and nothing else; nor does one whose connection breaks', async () => {
+test('an interrupted or disconnected copy leaves no file behind', async () => {
   for (const end of ['SIGINT', 'break'] as const) {
     const begun = Promise.withResolvers<{ terminate: () => void }>();
     api.answer = (socket) => {

@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<Row>[] = [
 const rows = HOSTILE.map((name) => ({ id: ID, name }));
 
 for (const width of [20, 40, 60, 80, 120, undefined]) {
-  test(`what others wrote neither leaves its column nor reaches the terminal raw, in ${width ?? 'any number of'} cells`, () => {
+  test(`foreign text stays in its column and is escaped, in ${width ?? 'any number of'} cells`, () => {
     const lines = tableLines(COLUMNS, rows, { width });
     assert.equal(lines.length, rows.length + 1);
     const [titles = '', ...rest] = lines;

@@ -138,7 +138,7 @@ test('a service that is not there, and one that is none, are told', async () => 
   }
 });
 
-test('the first sign-in over plain http to another machine says that the token can be read; to this one, and later, it does not', async () => {
+test('only the first sign-in over plain http to another host warns that the token can be read', async () => {
   // The name of this machine, on the address that it has beside loopback, or on loopback itself.
   const server = createServer((request, response) => {
     const { url: path = '' } = request;

@@ -155,7 +155,7 @@ test('Ctrl-C while it waits ends it with 130', async () => {
   assert.match(stderr, /^berth: stopped by SIGINT$/m);
 });
 
-test('of several orgs none is chosen without a terminal, and it says how to; --org chooses, and only what there is', async () => {
+test('without a terminal, login with several orgs asks for --org, which accepts only existing orgs', async () => {
   const home = newHome();
   const ada = await person(2);
   const { code, stderr } = await signedIn(ada, home);

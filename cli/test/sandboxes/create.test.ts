@@ -149,7 +149,7 @@ test('the same command with the same idempotency key gives the same sandbox, als
   assert.match(other.stderr, /\(idempotency_key_\w+\)/);
 });
 
-test('--no-wait answers while it is being made, and a repository that cannot be cloned is told beside the id', async () => {
+test('--no-wait returns during creation; a repository that cannot be cloned is reported with the id', async () => {
   service.api.host.createMs = 400;
   const early = await service.run(['sandbox', 'create', '--no-wait', '--json']);
   service.api.host.createMs = 0;

@@ -202,7 +202,7 @@ test('figures are shown with bars in a terminal, without in a pipe, and as the A
   assert.match(shown.stdout, /^recommended +\d+ vCPU, \d+ GB, \d+ GB disk$/m);
 });
 
-test('--watch has the terminal for itself and gives it back at Ctrl-C, with the last figures left and no words of failure', async () => {
+test('--watch owns the terminal until Ctrl-C, then leaves the last figures and reports no failure', async () => {
   const id = await make();
   const screen = service.terminal(['sandbox', 'metrics', id, '--watch', '--interval', '1'], { columns: 60 });
   await screen.shows('\u001B[?1049h\u001B[?25l');

@@ -143,7 +143,7 @@ test('--all goes through every page, in columns that stay', async () => {
   );
 });
 
-test('--follow begins with the latest, then shows each that comes once, until Ctrl-C, which is no failure to tell of', async () => {
+test('--follow starts with the latest entries, shows each new one and exits cleanly at Ctrl-C', async () => {
   await note(4, FOLLOWED);
   const words = ['activity', '--follow', '--limit', '2', '--interval', '1', '--sandbox', FOLLOWED, '--json'];
   const { child, seen, ended } = startBerth(words, { env: service.environment() });

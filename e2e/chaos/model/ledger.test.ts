@@ -63,7 +63,7 @@ test('each kind of wrong interval is found', () => {
   assert.deepEqual(findings(LIFE, interval(8, null)), ['interval-wrong'], 'never closed while it slept');
 });
 
-test('one whose expiry passed since it was last seen may have its last interval open or closed, and no more than that', () => {
+test('a sandbox past its expiry may have only its last interval open or closed', () => {
   assert.deepEqual(findings({ ...LIFE, awake: null }, interval(8, 57), interval(104, null)), []);
   assert.deepEqual(findings({ ...LIFE, awake: null }, interval(8, 57), interval(104, 155)), []);
   assert.deepEqual(findings({ ...LIFE, awake: null }, interval(8, 57), interval(104, null), interval(156, null)), [

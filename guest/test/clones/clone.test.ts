@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => git.stop());
 
-test('a repository with all its branches and its whole history is the content of the code folder, and belongs to the user', async (t) => {
+test('the code folder holds the repository with all branches and history, owned by the user', async (t) => {
   const daemon = await startDaemon(t);
   const url = `${git.url}/acme/web.git`;
   assert.deepEqual(await clone(daemon, url), { outcome: 'cloned' });
@@ -71,7 +71,7 @@ test('a clone is done once: whoever asks again is told so, whatever became of th
   assert.equal(readFileSync(join(daemon.codeFolder, 'README.md'), 'utf8'), 'mine\n');
 });
 
-test("files of the user that the repository does not have stay; one that it has too is the clone's failure, and stays as it is", async (t) => {
+test('other user files stay; one that the repository has too fails the clone and is unchanged', async (t) => {
   const [daemon, other] = [await startDaemon(t), await startDaemon(t)];
   await daemon.exec('echo mine > notes.txt');
   assert.deepEqual(await clone(daemon, `${git.url}/acme/web.git`), { outcome: 'cloned' });
@@ -119,7 +119,7 @@ for (const [title, path, branch, code, message] of [
   });
 }
 
-test('a host that cannot be reached, has no name, or shows a certificate that nobody trusts is a failure of the network', async (t) => {
+test('a host that is unreachable, unresolvable or has an untrusted certificate is a network failure', async (t) => {
   const daemon = await startDaemon(t);
   const folder = daemon.folder;
   const subject = ['-subj', '/CN=localhost', '-keyout', 'key.pem', '-out', 'cert.pem'];

@@ -84,7 +84,7 @@ test('a clone that nobody waits for any more is ended, with its secret', async (
   assert.deepEqual(await clone(daemon, url(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
 });
 
-test('an end from outside breaks the calls off, and when it answers git is gone and the secret with it; the next call begins anew', async (t) => {
+test('an external end aborts calls and removes git and secret before it returns; the next call restarts', async (t) => {
   const daemon = await hold(t);
   const broken = clone(daemon, url(), { credentials: CREDENTIALS });
   const rejected = assert.rejects(broken);

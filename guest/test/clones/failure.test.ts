@@ -42,7 +42,7 @@ for (const [code, words] of TABLE) {
   });
 }
 
-test('of many lines the last are told, without those that the host wrote and those that say what git is about to do', () => {
+test('only the last lines are reported, without lines from the host and progress of git', () => {
   const said = `Cloning into 'work'...\nremote: No space left on device\none\ntwo\nthree\n\nfour\nremote: more\n`;
   assert.deepEqual(readFailure(said), { code: 'failed', words: 'two; three; four' });
 });

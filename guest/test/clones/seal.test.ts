@@ -43,7 +43,7 @@ test('a box of another key, another sender or with a changed byte is not opened'
   assert.deepEqual(open(sealed), SECRET);
 });
 
-test('what is no key is not sealed to', () => {
+test('sealing to an invalid key fails', () => {
   // The last key is a low-order point: its shared secret is the same for all parties.
   const low = Buffer.concat([Buffer.from(newSecretKey().key, 'base64').subarray(0, 12), Buffer.alloc(32)]).toString(
     'base64',

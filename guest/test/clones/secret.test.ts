@@ -82,7 +82,7 @@ test('a repository that wants credentials is cloned with those of the call, and 
   assert.equal(gitIn(daemon, 'config', 'remote.origin.url'), closed());
 });
 
-test('while the clone runs the secret is in no argument, environment or file; afterwards neither, and nothing can be asked for it', async (t) => {
+test('during and after a clone no argument, environment or file has the secret and nothing returns it', async (t) => {
   const { daemon, done } = await heldClone(t);
   const running = await processesWith('git');
   assert.ok(running.length >= 2, 'git was not found at work');
@@ -107,7 +107,7 @@ test('while the clone runs the secret is in no argument, environment or file; af
   assert.deepEqual(readdirSync(daemon.folder).sort(), ['clone.json', 'code', 'port', 'run']);
 });
 
-test('the daemon has nothing of the secret in its memory, while the clone runs and afterwards; whoever kept it has ended', async (t) => {
+test('daemon memory never holds the secret, and its keeper exits after the clone', async (t) => {
   const { daemon, done } = await heldClone(t);
   const keepers = await keepersOf(daemon);
   assert.equal(keepers.length, 1);
@@ -146,7 +146,7 @@ test('credentials of a key that is forgotten, or of none, make no clone; the nex
   assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
 });
 
-test('a question for another host, path or protocol, or one that is none, is not answered, and does not use the secret up', async (t) => {
+test('a credential query for another host, path or protocol gets nothing and does not use up the secret', async (t) => {
   const daemon = await startDaemon(t);
   const { host } = new URL(git.url);
   const meant = `protocol=http\nhost=${host}\npath=acme/closed.git\n`;

@@ -19,7 +19,7 @@ test('a command gets its input to its end, and what it writes comes back, each o
   assert.deepEqual([await cat.exit(), cat.stdout, cat.stderr], [{ exit: 3 }, 'grüße\nlast\n', 'then this\n']);
 });
 
-test('a command runs as exec runs it: same shell, user, folder, environment, a session of its own, and pipes that can be opened again', async (t) => {
+test('an attached command gets the shell, user, folder and session of exec, and reopenable pipes', async (t) => {
   const daemon = await secured(t);
   const script = 'id; pwd; env | sort; cat /proc/self/oom_score_adj; umask; ps -o sid= -p $$ | tr -d " " | grep -cx $$';
   const attached = await Attached.start(daemon, script);
@@ -106,7 +106,7 @@ for (const [how, leave] of [
   ['comes to its end', (attached: Attached) => attached.socket.end()],
   ['says what is no order', (attached: Attached) => attached.order({ resize: { cols: 80, rows: 24 } })],
 ] as const) {
-  test(`a command whose connection ${how} is ended with all of its session, whatever ignores SIGHUP and is in the background`, async (t) => {
+  test(`a command whose connection ${how} ends with its whole session, despite SIGHUP handlers`, async (t) => {
     const daemon = await secured(t);
     const attached = await Attached.start(
       daemon,
@@ -122,7 +122,7 @@ for (const [how, leave] of [
   });
 }
 
-test('a command that neither reads its input nor writes is ended too when its connection breaks with much on its way', async (t) => {
+test('an idle command ends too when its connection breaks with much data in flight', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'echo $$ > shell; exec sleep 1000');
   const shell = await daemon.number('shell');
@@ -173,7 +173,7 @@ test('frames of one byte each go through in their order', async (t) => {
   assert.equal(attached.stdout, bytes);
 });
 
-test('output that nobody reads holds the command back, and memory stays bounded; all of it arrives in the end', async (t) => {
+test('unread output blocks the command with bounded memory, and all of it arrives in the end', async (t) => {
   const daemon = await secured(t);
   const before = await residentMib(daemon.pid);
   const attached = await Attached.start(daemon, 'head -c 200000000 /dev/zero; echo done > finished; echo e >&2');
@@ -217,7 +217,7 @@ test('a command that ends while its input still flows, or that closes it, ends a
   }
 });
 
-test('what a command leaves in the background neither holds back its end nor ends with it, and can go on writing', async (t) => {
+test('a background process neither delays the exit of the command nor ends with it, and can still write', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(
     daemon,
@@ -230,7 +230,7 @@ test('what a command leaves in the background neither holds back its end nor end
   process.kill(child, 'SIGKILL');
 });
 
-test('a hundred at once are apart, as many as may run are let in, and one more is refused until one has ended', async (t) => {
+test('a hundred concurrent commands stay separate; one above the limit is refused until one exits', async (t) => {
   const daemon = await secured(t, { BERTH_GUEST_MAX_RUNNING: '100' });
   const all = await Promise.all(
     Array.from({ length: 100 }, (_, index) => Attached.start(daemon, `cat; exit ${index}`)),

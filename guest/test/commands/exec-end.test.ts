@@ -62,7 +62,7 @@ test('the outputs that background processes hold are bounded: the oldest is clos
   }
 });
 
-test('when its time is over the whole process group is killed, whatever it ignores, and the partial output is kept', async (t) => {
+test('a timeout kills the whole process group, whatever it ignores, and keeps the partial output', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
     'trap "" TERM INT HUP; (trap "" TERM; while :; do sleep 1000; done) & echo $! > child; echo $$ > shell; echo part; echo e >&2; wait',
@@ -153,7 +153,7 @@ test('the headers of an answer come at once, and spaces until the result', async
   assert.equal((JSON.parse(text) as { stdout: string }).stdout, 'done\n');
 });
 
-test('more commands than the bound are refused until one has ended, and a daemon that is stopped ends them all', async (t) => {
+test('commands above the limit are refused until one exits, and a stopping daemon ends them all', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_MAX_RUNNING: '3' });
   const command = (name: number): string =>
     JSON.stringify({ command: `echo $$ > p${name}; exec sleep 1000`, timeoutSeconds: 60 });

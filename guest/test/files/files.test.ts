@@ -26,7 +26,7 @@ import { outcomeOf, TestFiles } from './files-daemon.ts';
 
 const root = process.getuid?.() === 0;
 
-test('what is written is read back byte for byte; folders on the way are made, and all of it is the tenant’s', async (t) => {
+test('a written file reads back byte for byte; missing folders are made and owned by the tenant', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   for (const [name, content] of [
@@ -184,7 +184,7 @@ test('a program that runs can be replaced', async (t) => {
   await daemon.exec('pkill -f ./sleeper');
 });
 
-test('8 MiB are read whole and a byte more is refused, however much of it is a hole; 2 MiB are written and no more', async (t) => {
+test('reads stop at 8 MiB, holes included, and writes at 2 MiB; one byte more is refused', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await writeFile(files.at('most'), randomBytes(FILE_READ_BYTES));

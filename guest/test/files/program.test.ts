@@ -51,7 +51,7 @@ test('what is opened is what was looked at: a FIFO that takes the place of a fil
   assert.deepEqual([...seen].sort(), ['400 not_a_file', 'content']);
 });
 
-test('a folder that becomes a link while it is listed is not followed, and the listing says that something is missing', async (t) => {
+test('a folder replaced by a link during a listing is not followed and marks it incomplete', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'berth-files-race-'));
   t.after(() => rm(root, { recursive: true }));
   await chmod(root, 0o755);

@@ -122,7 +122,7 @@ test('the tenant cannot end or trace the helper', { skip: !root && 'needs anothe
   assert.deepEqual(await helpersOf(daemon), [helper]);
 });
 
-test('on a file system without unnamed files a temporary one takes their place, and is gone when a write fails', async (t) => {
+test('without unnamed files a write uses a temporary file and removes it when it fails', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-file-program-'));
   t.after(() => rm(folder, { recursive: true }));
   const socket = join(folder, 'socket');

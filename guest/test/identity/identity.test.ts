@@ -45,7 +45,7 @@ test('once there is a secret, every call needs it, and the next identity replace
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
-test('a daemon that was killed and started again has the secret still, and nothing that could be used as one lies around', async (t) => {
+test('a restarted daemon still has its secret and leaves no usable copy of it', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   await daemon.stop('SIGKILL');

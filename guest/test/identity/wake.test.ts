@@ -29,7 +29,7 @@ test('a wake needs the secret in force, puts its own in force, and gives back th
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
-test('a wake that is repeated is taken with the old secret as with the new one, as long as it brings the same', async (t) => {
+test('a repeated wake is accepted with the old or the new secret if its content is the same', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   const wake = aWake({ secret: second });

@@ -214,7 +214,7 @@ test('the shell is the user’s own, a login shell in the code folder, and holds
   assert.equal(await screen.run('cat /proc/self/oom_score_adj'), '0\n<end-0>');
 });
 
-test('what is no size, no protocol or no secret is refused before anything runs, and what makes no sense later hangs up', async (t) => {
+test('an invalid size, protocol or secret is refused before a start; later nonsense hangs up', async (t) => {
   const daemon = await secured(t);
   const refusal = async (query: string, options?: { secret?: string; protocol?: string }): Promise<number> => {
     return (await refusalOf(daemon, query, options)).status;
@@ -263,7 +263,7 @@ async function inTerminal(daemon: TestDaemon, command: string): Promise<Screen> 
   return new Screen(await openStream(daemon, { cols: '81', rows: '25', command }));
 }
 
-test('a command in a terminal runs as exec runs it, with a terminal, and its exit code is the last that is said', async (t) => {
+test('a command in a terminal runs like exec and reports its exit code last', async (t) => {
   const daemon = await secured(t);
   const screen = await inTerminal(
     daemon,
@@ -310,7 +310,7 @@ test('keys, sizes and signals go to a command in a terminal', async (t) => {
   assert.deepEqual(asking.controls, [{ exit: 130, signal: 'SIGINT' }]);
 });
 
-test('a command in a terminal whose connection ends, or whose helper is killed, is ended with all of its session', async (t) => {
+test('a terminal command ends with its whole session when its connection or helper dies', async (t) => {
   for (const leave of [
     (screen: Screen) => screen.socket.resetAndDestroy(),
     (screen: Screen) => screen.socket.end(),

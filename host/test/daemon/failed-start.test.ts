@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => daemon.remove());
 
-test('a host daemon that cannot listen ends with its reason, although it watches VMs by then; the next one has them', async () => {
+test('a host daemon that cannot listen exits with its reason; the next one adopts the VMs', async () => {
   const id = vmIdOf('a');
   await daemon.start();
   const made = await daemon.call('PUT', `/vms/${id}`, { epoch: 1, spec: SPEC });

@@ -91,7 +91,7 @@ test('a guest reaches the internet, which sees it as the machine', async () => {
   for (const result of results) assert.equal(result.seenAs, uplink.machineAddress);
 });
 
-test('a guest reaches none of the blocked ranges and no address of the machine, all of which answer the machine', async () => {
+test('a guest reaches no blocked range and no host address, although all of them are reachable', async () => {
   const targets = [
     ...uplink.closed,
     ...at(80, slot.hostAddress, otherSlot.hostAddress),
@@ -321,7 +321,7 @@ async function cameOut(): Promise<number> {
   return link.stats64.rx.packets;
 }
 
-test('what a guest sends to the resolver is limited, what it answers on a connection that the machine opened is not', async () => {
+test('guest traffic to the resolver is limited, responses on a connection from the host are not', async () => {
   const burst = 5_000;
   const asked = await cameOut();
   const startedAt = performance.now();
@@ -347,7 +347,7 @@ test('what a guest sends to the resolver is limited, what it answers on a connec
   }
 });
 
-test('a guest that opens more connections than its share is refused the next one, and no other guest notices', async () => {
+test('a guest above its connection limit is refused the next one; other guests are unaffected', async () => {
   for (let fromPort = 1; fromPort <= CONNECTIONS_PER_GUEST + 100; fromPort += 1)
     await guest.send(udpFrame({ to: ZONE_ADDRESS, port: uplink.udpPort, fromPort, payload: 'share' }));
 

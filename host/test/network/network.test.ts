@@ -238,7 +238,7 @@ test('what was not claimed by this instance, or is not whole, cannot be adopted'
   assert.deepEqual(machineState(), only());
 });
 
-test('of two instances on a machine neither frees the slots of the other, and the rules stay until the last one has none', async () => {
+test('two instances on a host keep each other’s slots; the rules stay until the last slot is gone', async () => {
   const first = networkOf(FIRST);
   const second = networkOf(SECOND);
   await Promise.all([first.prepare(), second.prepare()]);
@@ -299,7 +299,7 @@ test('whenever a daemon is killed, the next one keeps the named slots and leaves
   assert.ok(midway > 0, 'some kills hit a half made or half removed slot');
 });
 
-test('a slot that cannot be made leaves nothing, says which step failed, and is tried again by the next claim', async () => {
+test('a failed slot leaves nothing, names the failed step and is retried by the next claim', async () => {
   const network = networkOf(FIRST, { idleSlots: 1 });
   execFileSync('mount', ['-o', 'remount,ro', '/run/netns']);
   await assert.rejects(
@@ -315,7 +315,7 @@ test('a slot that cannot be made leaves nothing, says which step failed, and is 
   assert.deepEqual(machineState(), only());
 });
 
-test('when one of several slots cannot listen, no listener of the others stays, and their numbers are of use again', async () => {
+test('when one of several slots cannot listen, all their listeners close and their numbers are free', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
   ip(['address add 10.200.0.5/32 dev lo']);
   const inTheWay = createSocket('udp4').unref().bind({ address: '10.200.0.5', port: RESOLVER_PORT });

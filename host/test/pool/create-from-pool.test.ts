@@ -93,7 +93,7 @@ describe('a create on a host with a warm pool', () => {
     over();
   });
 
-  it('restores a machine of its own when the one of the pool does not take its identity, and leaves nothing of that one', async () => {
+  it('restores a new VM when the pool VM rejects its identity, and leaves nothing of the pool VM', async () => {
     const { id, guest } = waiting();
     guest.handler = (_request, response) => response.writeHead(500).end('{}');
     const over = fixture.pool.underWay();

@@ -15,7 +15,7 @@ describe(
   'the priority of a process',
   { skip: process.getuid?.() !== 0 && 'a priority is given back by root alone' },
   () => {
-    it('is less for every thread while it waits, and the usual again for every thread, also those that came meanwhile', async () => {
+    it('is lowered for every thread while it waits and restored for all, new threads included', async () => {
       // Node has several threads; the worker adds one on demand.
       const script = `process.stdin.once('data', () => { const { Worker } = require('worker_threads');
       new Worker('require("worker_threads").parentPort.on("message", () => 0)', { eval: true }).once('online', () => console.log('online')); });

@@ -295,7 +295,7 @@ describe('the HTTP of a host daemon', () => {
       await assert.rejects(response.toArray(), { code: 'ECONNRESET' });
     });
 
-    it('answers 502 when the guest does not speak its protocol, 409 when the VM does not run, 404 when there is none', async () => {
+    it('returns 502 for a guest outside its protocol, 409 for a stopped VM, 404 for a missing one', async () => {
       guest().handler = (request) => void request.socket.destroy();
       const command = { command: 'true', timeoutSeconds: 5 };
       const broken = await call('POST', `/vms/${A}/exec`, command);

@@ -130,7 +130,7 @@ describe('the streams of a host daemon', () => {
     return vm;
   }
 
-  it('carries bytes both ways, those that came with the request first, and passes the end of each direction on', async () => {
+  it('carries bytes both ways, early bytes first, and forwards the half-close of each direction', async () => {
     const raw = connect({ path: socketPath, allowHalfOpen: true });
     raw.write(
       `GET /vms/${A}/ports/${port} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${TOKEN}\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nearly, `,
@@ -143,7 +143,7 @@ describe('the streams of a host daemon', () => {
     );
   });
 
-  it('is refused as any call is: without the token, for no VM, for one that does not run, for what is no port', async () => {
+  it('is refused without the token, for a missing or stopped VM and for an invalid port', async () => {
     for (const token of ['', 'wrong', TOKEN.slice(1)])
       assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`, { token })).slice(0, 2), [401, 'unauthorized']);
 

@@ -127,7 +127,7 @@ test('the pauses between attempts grow to a bound while a service keeps ending',
   }
 });
 
-test('a service that does not come up at the first start fails the start with its last words, and those before it are stopped', async () => {
+test('a service that fails its first start fails the start with its last output; earlier ones stop', async () => {
   const { supervisor, events } = supervise([
     program('first', WAITING),
     program('second', 'echo no such table >&2; exit 3'),
@@ -140,7 +140,7 @@ test('a service that does not come up at the first start fails the start with it
   assert.equal(await isSame(processOf(events[0])), false);
 });
 
-test('a service that ended before its process was seen fails the start with its last words too', async () => {
+test('a service that exits before it is observed fails the start with its last output too', async () => {
   const gone: Service = {
     name: 'gone',
     start: (onOutput, signal) =>

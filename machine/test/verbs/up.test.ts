@@ -163,7 +163,7 @@ test('up prints where previews are, and links lead there', async () => {
   );
 });
 
-test("the first start prints a link that makes the owner's account once; owner-link makes others, and no service logs a token of them", async () => {
+test('the first start prints a one-time link for the owner; owner-link makes more, no log has a token', async () => {
   const links = [/^ {2}sign in +(http\S+)$/m.exec(one.output)?.[1] ?? ''];
   assert.match(links[0] ?? '', new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}$`));
   assert.match(one.output, new RegExp(`\\(works once; \\./berth owner-link --data-dir ${one.folder} makes another\\)`));
@@ -212,7 +212,7 @@ test("the first start prints a link that makes the owner's account once; owner-l
   }
 });
 
-test('without a mail server a message lies in the data folder, for its service alone, and the log names the file', async () => {
+test('without a mail server mail goes to a private file in the data folder that the log names', async () => {
   assert.equal((await post('/forgot-password', { email: 'owner@example.test' })).status, 200);
   const outbox = `${one.folder}/outbox`;
   const name = await eventually(
@@ -238,7 +238,7 @@ test('kill -9 of the supervisor takes the services with it but no sandbox; the n
   assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
 });
 
-test('down waits until everything is gone, tells of the sandboxes that go on, and loses nothing; a second down is a success too', async () => {
+test('down waits for every process, lists the sandboxes that go on, loses nothing and can be repeated', async () => {
   const services = await one.services();
   const stopped = await runVerb('down', '--data-dir', one.folder);
   assert.equal(stopped.code, 0, stopped.stderr);

@@ -86,7 +86,7 @@ test('the answer of the name server reaches the guest under its own id', async (
   assert.deepEqual(answer, answerOf(question(0x4242, 'www.internet.test'), 'udp'));
 });
 
-test('a name server is asked under a random id from a random port, with all that the guest sent beside its id', async (t) => {
+test('a query to a name server has a random id and port and is otherwise as the guest sent it', async (t) => {
   const seen: { id: number; port: number; rest: string }[] = [];
   const server = await nameServer(t, '127.0.1.1', (query, reply, from) => {
     seen.push({ id: query.readUInt16BE(0), port: from.port, rest: query.subarray(2).toString('hex') });
@@ -112,7 +112,7 @@ test('when a name server is silent, absent or unhelpful the next one is asked', 
     assert.equal(rcodeOf(await ask(t, [bad, good])), 0);
 });
 
-test('without any answer the guest is told of a failure, and a refusal that is the only answer is passed on', async (t) => {
+test('no response returns a failure to the guest; a refusal is passed on if it is the only one', async (t) => {
   assert.equal(rcodeOf(await ask(t, [])), RCODE.serverFailure);
   assert.equal(rcodeOf(await ask(t, [{ address: '127.0.1.9', port: 9 }])), RCODE.serverFailure);
   assert.equal(rcodeOf(await ask(t, [await nameServer(t, '127.0.1.1', silent)])), RCODE.serverFailure);
@@ -226,7 +226,7 @@ test('a guest has so many connections and no more, and gives each back when it c
   while (!(await answered())) deadline.throwIfAborted();
 });
 
-test('a guest that asks too much gets no more answers than its share, and another guest gets all of its own', async (t) => {
+test('a guest over its query limit gets no more than its share, other guests get all of theirs', async (t) => {
   const resolver = resolverOf([await nameServer(t, '127.0.1.1', answering)]);
   const [greedyAddress, modestAddress] = [freshAddress(), freshAddress()];
   for (const address of [greedyAddress, modestAddress]) {

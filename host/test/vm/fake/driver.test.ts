@@ -57,7 +57,7 @@ async function exec(vm: RunningVm, command: string): Promise<{ stdout: string; e
   return JSON.parse(text) as { stdout: string; exitCode: number };
 }
 
-test('a command runs as an unprivileged user berth in a code folder of its own, in a process space of its own', async (t) => {
+test('a command runs as the unprivileged user berth with its own code folder and process namespace', async (t) => {
   const { create, folder } = await prepared(t);
   const vm = await create();
   const { stdout } = await exec(

@@ -134,7 +134,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('removes a folder without a record, sets aside one with a damaged record until a destroy, and ends what they were of', async () => {
+  it('removes a folder without a record, keeps a damaged one until a destroy, and ends their VMs', async () => {
     await mkdir(join(host.root, 'vms', B), { recursive: true });
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await writeFile(join(host.root, 'vms', A, 'record.json'), '{"version": 1, "id"');

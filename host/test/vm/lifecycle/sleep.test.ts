@@ -43,7 +43,7 @@ describe('putting a VM to sleep', () => {
     await assert.rejects(host.exec(A, TRUE, NEVER), { code: 'vm_not_running' });
   });
 
-  it('is answered again once it is asleep, under the same epoch and under a newer one, which counts from then on', async () => {
+  it('succeeds again for an asleep VM under the same and a newer epoch, which then applies', async () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
     assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).epoch, 2);
     assert.equal((await host.lifecycle.sleep(A, { epoch: 4 })).epoch, 4);
@@ -81,7 +81,7 @@ describe('putting a VM to sleep', () => {
     assert.equal((await sleep).status, 'asleep');
   });
 
-  it('has the VM run on under the new epoch when it cannot be captured, its commands too, and may be tried again', async () => {
+  it('keeps the VM and its commands running under the new epoch after a failed capture; can be retried', async () => {
     const answer = Promise.withResolvers<void>();
     const guest = host.machine.of(A)[0]?.guest;
     assert.ok(guest);

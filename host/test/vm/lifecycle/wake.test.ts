@@ -78,7 +78,7 @@ describe('waking a VM', () => {
     return asked.promise;
   }
 
-  it('brings it back from its snapshot with a fresh secret, time and random numbers, and spends the snapshot', async () => {
+  it('restores the snapshot with a fresh secret, time and random numbers, and spends it', async () => {
     const former = await host.directory.readSecret(A);
     const beforeUnixMs = Date.now();
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
@@ -105,7 +105,7 @@ describe('waking a VM', () => {
     assert.equal(secrets.size, 4);
   });
 
-  it('says on disk that the snapshot is spent before the machine runs, and has the next secret there before that', async () => {
+  it('records the spent snapshot and the next secret before the VM runs', async () => {
     const seen: unknown[] = [];
     host.driver.onWake = async (vm) => {
       const beforeContinue = vm.beforeContinue.bind(vm);
@@ -234,7 +234,7 @@ describe('waking a VM', () => {
       assert.deepEqual([host.driver.destroys, host.machine.running.size], [1, 1]);
     });
 
-    it('boots nothing beside a machine of the attempt that could not be ended: it sleeps on, and the next wake ends that first', async () => {
+    it('stays asleep while the VM of the failed attempt cannot be ended; the next wake ends it first', async () => {
       host.driver.onWake = async () => {
         throw new SnapshotUnusable('QEMU cannot load it');
       };
@@ -356,7 +356,7 @@ describe('waking a VM', () => {
       assert.equal(host.machine.running.size, 1);
     });
 
-    it('leaves it asleep with that snapshot when its machine could not be ended either, which the next wake does first', async () => {
+    it('stays asleep with that snapshot when its VM cannot be ended; the next wake ends it first', async () => {
       host.driver.onContinue = neverRan;
       host.driver.onDestroy = failing('busy');
       await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {

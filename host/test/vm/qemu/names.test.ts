@@ -75,7 +75,7 @@ describe('a machine that dies the moment it was made', () => {
     return (body as { stdout: string }).stdout;
   }
 
-  it('has the names and keys that it was given when its disk is booted, and those that its tenant changed later', async () => {
+  it('boots its disk with the names and keys it was given and those its tenant changed later', async () => {
     assert.equal((await daemon.call('PUT', `/vms/${A}`, { epoch: 1, spec: SPEC })).status, 200);
     await diesAndIsBooted(2);
     const names = await directory().readNames(A);

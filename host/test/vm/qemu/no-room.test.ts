@@ -18,7 +18,7 @@ const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAut
 const { cacheFolder, imageFolder } = readConfig([], process.env);
 const image = imageFolder ?? (await newestImageFolder(cacheFolder));
 
-test('a VM that finds no room on the machine’s disk stands still, and goes on by itself once there is, also under the next daemon', async (context) => {
+test('a VM pauses on a full host disk and resumes once there is room, also under the next daemon', async (context) => {
   const small = mkdtempSync(join(tmpdir(), 'berth-no-room-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=48m', 'tmpfs', small]);
   // Parent of the suite's VM folders.

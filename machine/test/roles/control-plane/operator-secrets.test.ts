@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-test('a secret that only root may read is copied for the API, and the copy goes when none is named any more', async () => {
+test('a secret readable only by root is copied for the API and removed once it is not named', async () => {
   await writeFile(file, 'a secret\n', { mode: 0o600 });
   await copyOperatorSecrets({ BERTH_OIDC_CLIENT_SECRET_FILE: file }, paths, USER);
   assert.equal(await readFile(copy, 'utf8'), 'a secret\n');

@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-test('a plan catalogue that only root may read is copied for the services, and the copy goes when none is given any more', async () => {
+test('a plan catalogue readable only by root is copied for the services and removed once not given', async () => {
   await writeFile(file, JSON.stringify({ plans: [PLAN] }), { mode: 0o600 });
   await copyPlansFile(file, paths, USER);
   assert.deepEqual(JSON.parse(await readFile(paths.plans, 'utf8')), { plans: [PLAN] });

@@ -13,7 +13,7 @@ test('the API sees the embedded database by its socket folder, mounted in its ow
   });
 });
 
-test("an operator's own server is reached as given over TCP, and through its mounted socket folder otherwise", () => {
+test('an external database server is reached over TCP as given or by its mounted socket folder', () => {
   const tcp = 'postgresql://ada:secret@db.example:5433/berth?sslmode=require';
   assert.deepEqual(databaseAsSeen(tcp, PATHS), { databaseUrl: tcp, socketFolder: null });
   assert.deepEqual(databaseAsSeen('postgresql://ada@localhost/berth?host=/run/postgresql', PATHS), {
@@ -35,7 +35,7 @@ test('people reach the service where the operator says, else as a client on the 
     assert.equal(publicUrl(config, environment), 'http://127.0.0.1:4800');
 });
 
-test('previews are where the operator says, else below localhost, by the port that people reach the service by', () => {
+test('previews use the configured host, else one below localhost with the public port', () => {
   const config = { listen: '0.0.0.0', port: 4800 };
   const read = (environment: Readonly<NodeJS.ProcessEnv>): string => previewUrl(config, environment);
   assert.equal(read({ BERTH_PREVIEW_URL: 'https://Previews.example.test/' }), 'https://previews.example.test');

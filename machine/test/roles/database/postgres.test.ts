@@ -37,7 +37,7 @@ async function query(databaseUrl: string, sql: string): Promise<Record<string, u
   }
 }
 
-test('a new folder gets a cluster with checksums, UTF8 and C collation that listens on its socket only, as the unprivileged user', async () => {
+test('a new cluster has checksums, UTF8 and C collation, a socket only and the unprivileged user', async () => {
   const server = await startPostgres({ folder: newFolder(), user });
   try {
     const [row] = await query(
@@ -80,7 +80,7 @@ test('a server killed in the middle comes back with every committed row and with
   }
 });
 
-test('a folder whose server runs is adopted rather than started twice, and an adopted server can be stopped', async () => {
+test('a running server is adopted rather than started twice, and can be stopped', async () => {
   const folder = newFolder();
   const first = await startPostgres({ folder, user });
   const second = await startPostgres({ folder, user });

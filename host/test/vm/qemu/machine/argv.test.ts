@@ -96,7 +96,7 @@ test('each vCPU is emulated in a thread of its own, with a translation buffer th
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, accelerator: 'kvm' }), '-accel'), ['kvm']);
 });
 
-test('a machine that had devices is started with the same, at the same addresses, and stands still until it is told to run', () => {
+test('a VM that had devices starts paused with the same devices at the same addresses', () => {
   const devices = { cpus: [1, 3], modules: [{ id: 'module2', sizeMib: 2_048, address: 2 ** 32, slot: 1 }] };
   const argv = qemuArgv({ ...RESTORE, vcpu: 3, devices });
   assert.deepEqual(

@@ -55,12 +55,12 @@ for (const [has, surplusMib, ids, exchange] of [
   [[8_192, 2_048], 3_072, ['module1', 'module0'], { id: 'module0', forMib: 7_168 }],
   [[], 1_024, [], null],
 ] as const) {
-  test(`${surplusMib} MiB less of modules of ${has.join(', ') || 'nothing'} MiB take away ${ids.join(', ') || 'nothing'}`, () => {
+  test(`unplugging ${surplusMib} of ${has.join(', ') || 'no'} MiB removes ${ids.join(', ') || 'nothing'}`, () => {
     assert.deepEqual(modulesToDrop(modules(...has), surplusMib), { ids, exchange });
   });
 }
 
-test('a region of the translation buffer is free when neither a thread nor code that is still of use has it', () => {
+test('a translation buffer region is free when no thread and no live code uses it', () => {
   const jit = (used: number, total = 66_945_024): string =>
     `Translation buffer state:\ngen code size       ${used}/${total}\nTB count 3\n`;
   assert.equal(freeRegions(jit(0), 1), 31);
@@ -78,7 +78,7 @@ for (const [keeps, has] of [
   [['cpu1'], { ...SMALL, vcpu: 2 }],
   [['module0'], { ...SMALL, memoryMib: 3_072 }],
 ] as const) {
-  test(`a growth that fails at its last step is taken back; the guest keeps ${keeps.join(', ') || 'nothing'}, which is told`, async () => {
+  test(`a growth that fails last is undone; the guest keeps ${keeps.join(', ') || 'nothing'}, as reported`, async () => {
     const qemu = new PretendedQemu();
     keeps.forEach((id) => qemu.keeps.add(id));
     qemu.before = (command) => {

@@ -61,7 +61,7 @@ test('limits are set first, then the slot’s namespace is entered, and the prog
   assert.deepEqual(argv.slice(-4), ['--', '/usr/bin/program', '-a', 'b']);
 });
 
-test('who is in the jail cannot change how large its files may get, and can read it and change other limits', (context) => {
+test('a process in the jail cannot change its file size limit, but can read it and change others', (context) => {
   const script = [
     'prlimit --noheadings --raw --output=SOFT --fsize',
     'prlimit --fsize=2000000: --pid=$$ 2>/dev/null || echo refused',

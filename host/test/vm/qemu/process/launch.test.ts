@@ -30,7 +30,7 @@ test('a program that floods its messages is read no faster than the bound', asyn
   assert.ok(bytes <= onTheWay + seconds * (MESSAGES_BYTES_PER_SECOND + 65_536), `${bytes} bytes in ${seconds} s`);
 });
 
-test('the last messages of a program that ends are its reason', async () => {
+test('the last messages of an exiting program are its reason', async () => {
   // The process lives until its identity is known.
   const { ended, deviceState } = await launchQemu(
     program(`echo "no such machine" >&2; exec cat <&${DEVICE_STATE_FD}`),

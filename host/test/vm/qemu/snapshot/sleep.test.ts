@@ -204,7 +204,7 @@ describe('a machine that is woken from its snapshot', () => {
     { signal: 'SIGKILL', exitCode: 137 },
     { signal: 'SIGTERM', exitCode: 0 },
   ] as const) {
-    it(`keeps its snapshot when its QEMU gets ${signal} while its devices are loaded, and goes on at the next wake`, async (context) => {
+    it(`keeps its snapshot when QEMU gets ${signal} during the device load, and resumes at the next wake`, async (context) => {
       const machine = await sleeper(context);
       whileDevicesLoad(context, async (process) => {
         await killProcess(process, signal);

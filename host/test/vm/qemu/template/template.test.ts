@@ -105,7 +105,7 @@ test('a template under another name is refused', async (context) => {
   await assert.rejects(openTemplate(cache, 'e'.repeat(24)), /holds another template/);
 });
 
-test("image, QEMU, accelerator and the host's processor each make another template; the host's kernel does so under KVM only", () => {
+test('image, QEMU, accelerator and CPU each change the template; the host kernel only under KVM', () => {
   const id = (...parts: Parameters<typeof templateFacts>): string => templateIdOf(templateFacts(...parts));
   const newer = { ...VERSION, text: '10.0.3' };
   const elsewhere = { ...HOST, cpuModel: 'AMD EPYC 9' };
