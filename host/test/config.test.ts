@@ -30,7 +30,7 @@ describe('the configuration of the host daemon', () => {
     );
   });
 
-  it('takes an address to listen on', () => {
+  it('accepts an address to listen on', () => {
     assert.deepEqual(readConfig(['--listen', '127.0.0.1:4801'], {}).listenOn, { address: '127.0.0.1', port: 4_801 });
     assert.deepEqual(readConfig(['--listen', '[::1]:0'], {}).listenOn, { address: '::1', port: 0 });
   });
@@ -52,7 +52,7 @@ describe('the configuration of the host daemon', () => {
     [['--socket', 'run/host.sock'], /not an absolute path/],
     [['--no-such-flag', 'x'], /--no-such-flag/],
   ] as const) {
-    it(`refuses ${argv.join(' ').slice(0, 40)}, and says what is wrong`, () => {
+    it(`refuses ${argv.join(' ').slice(0, 40)} with the reason`, () => {
       assert.throws(() => readConfig(argv, {}), message);
     });
   }

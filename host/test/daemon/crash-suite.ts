@@ -109,7 +109,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
 
     let epoch = 0;
     for (const point of CREATE_POINTS) {
-      it(`at ${point} makes the VM once when asked again, and leaves nothing of it when it is destroyed`, async () => {
+      it(`at ${point} creates the VM once when retried, and leaves nothing after its destroy`, async () => {
         epoch += 2;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await assert.rejects(daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch }));
@@ -129,7 +129,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of DESTROY_POINTS) {
-      it(`at ${point} has the destroy finished by the next daemon or by the next call`, async () => {
+      it(`at ${point} lets the next daemon or call finish the destroy`, async () => {
         epoch += 2;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
@@ -149,7 +149,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of pointsOf('sleep')) {
-      it(`at ${point} leaves the VM running or asleep, and the next call has it asleep with all that ran in it`, async () => {
+      it(`at ${point} leaves the VM running or asleep, and the next call puts all of it to sleep`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
@@ -175,7 +175,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
 
     const wakePoints = pointsOf('wake').filter((point) => subject.snapshots || point !== 'wake:driver-state-saved');
     for (const point of wakePoints.flatMap(twice)) {
-      it(`at ${point} leaves the VM asleep or has it woken, and nothing that ran in it is lost`, async () => {
+      it(`at ${point} leaves the VM asleep or wakes it, without losing a process`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
@@ -206,7 +206,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of pointsOf('boot').flatMap(twice)) {
-      it(`at ${point} keeps the disk of a VM whose snapshot is of no use, and the next call boots it`, async () => {
+      it(`at ${point} keeps the disk of a VM with an unusable snapshot, and the next call boots it`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
@@ -233,7 +233,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of pointsOf('resize')) {
-      it(`at ${point} leaves the VM running, and the next call has it at the new size`, async () => {
+      it(`at ${point} leaves the VM running, and the next call gives it the new size`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
@@ -258,7 +258,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    it('at one step of a wake after the other, wakes the VM in the end', async () => {
+    it('at one step of a wake after another still wakes the VM in the end', async () => {
       epoch += 10;
       assert.equal(await daemon.start({ crashAt: 'wake:continued-recorded' }), true);
       await created(epoch);
@@ -282,7 +282,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       assert.equal(await daemon.end('SIGTERM'), 0);
     });
 
-    it('again and again while it recovers, finishes in the end', async () => {
+    it('repeated during recovery finishes in the end', async () => {
       epoch += 10;
       assert.equal(await daemon.start({ crashAt: 'destroy:recorded' }), true);
       await created(epoch);
@@ -303,7 +303,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       assert.equal(await daemon.end('SIGTERM'), 0);
     });
 
-    it('leaves VMs that the next one adopts, files and all', async () => {
+    it('leaves VMs that the next daemon adopts, files included', async () => {
       epoch += 10;
       assert.equal(await daemon.start(), true);
       await created(epoch);

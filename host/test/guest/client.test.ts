@@ -26,7 +26,7 @@ describe('the client of a guest', () => {
     await guest.stop();
   });
 
-  it('sends its secret, and one connection serves one call after the other', async () => {
+  it('sends its secret and reuses one connection for sequential calls', async () => {
     const sockets = new Set<Socket>();
     guest.handler = (request, response) => {
       sockets.add(request.socket);
@@ -40,7 +40,7 @@ describe('the client of a guest', () => {
     assert.equal(sockets.size, 1);
   });
 
-  it('reaches a guest that begins to listen later', async () => {
+  it('reaches a guest that starts listening later', async () => {
     const { port } = guest.endpoint;
     await guest.stop();
     const reached = client.reach(CALL);
@@ -52,7 +52,7 @@ describe('the client of a guest', () => {
     assert.equal((await client.call(health, {}, CALL)).ok, true);
   });
 
-  it('gives up on a guest that nobody listens in, at the deadline or when told to', async () => {
+  it('gives up on a guest that does not listen, at the deadline or on abort', async () => {
     await guest.stop();
     await assert.rejects(client.reach({ signal: NEVER, deadlineMs: 100 }), {
       code: 'guest_unreachable',
@@ -65,7 +65,7 @@ describe('the client of a guest', () => {
     guest = await ScriptedGuest.start();
   });
 
-  it('says what a guest refused', async () => {
+  it('reports a guest’s refusal', async () => {
     guest.handler = (_request, response) => json(response, 401, { error: { message: 'wrong secret' } });
     await assert.rejects(client.call(health, {}, CALL), {
       code: 'guest_unreachable',
@@ -140,7 +140,7 @@ describe('the client of a guest', () => {
     ],
   ];
   for (const [what, script, message, options = CALL] of hostile) {
-    it(`is not harmed by a guest that ${what}`, async () => {
+    it(`survives a guest that ${what}`, async () => {
       script(guest);
       await assert.rejects(client.call(health, {}, options), (error: HostError) => {
         assert.ok(error instanceof HostError);
@@ -151,7 +151,7 @@ describe('the client of a guest', () => {
     });
   }
 
-  it('is not harmed by a guest that does not speak HTTP, or switches to another protocol', async () => {
+  it('survives a guest that does not speak HTTP or switches protocols', async () => {
     for (const bytes of [
       'SSH-2.0-OpenSSH_9.2\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
@@ -165,7 +165,7 @@ describe('the client of a guest', () => {
     }
   });
 
-  it('is not harmed by a guest that says 102 for ever, and lets it go at the first', async () => {
+  it('drops a guest that sends 102 for ever at the first one', async () => {
     await withRawGuest(
       (socket) => {
         const timer = setInterval(() => socket.write('HTTP/1.1 102 Processing\r\n\r\n'), 5);
@@ -181,7 +181,7 @@ describe('the client of a guest', () => {
   });
 
   describe('running a command', () => {
-    it('passes the answer on as it comes', async () => {
+    it('forwards the response as it arrives', async () => {
       const go = Promise.withResolvers<void>();
       guest.handler = (_request, response) => {
         response.writeHead(200);
@@ -195,7 +195,7 @@ describe('the client of a guest', () => {
       assert.equal(String(Buffer.concat(await output.toArray())), '{"exitCode":0}');
     });
 
-    it('closes the connection of a caller who went away, before and during the answer', async () => {
+    it('closes the connection of a caller that left, before and during the response', async () => {
       for (const early of [false, true]) {
         const closed = Promise.withResolvers<void>();
         const asked = Promise.withResolvers<void>();
@@ -224,7 +224,7 @@ describe('the client of a guest', () => {
       }
     });
 
-    it('cuts off a guest that sends more than any answer can be', async () => {
+    it('cuts off a guest that sends more than the response limit', async () => {
       guest.handler = (_request, response) => {
         response.writeHead(200);
         const pour = (): void => {
@@ -246,7 +246,7 @@ describe('the client of a guest', () => {
       assert.ok(bytes <= 800_000, `${bytes} bytes came through`);
     });
 
-    it('fails what is under way when the client is closed', async () => {
+    it('fails in-flight calls when the client closes', async () => {
       const asked = Promise.withResolvers<void>();
       guest.handler = (_request, response) => {
         response.writeHead(200);

@@ -30,7 +30,7 @@ describe('file calls of a guest', () => {
   /** Path of the last request to the guest, as the guest parses it. */
   const asked = (): string | null => new URL(guest.requests.at(-1)?.url ?? '', 'http://guest').searchParams.get('path');
 
-  it('sends any path as it is, and passes bytes as they are', async () => {
+  it('sends any path and any bytes unchanged', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 0xc3]);
     guest.handler = (_request, response) => void response.end(bytes);
     assert.deepEqual(
@@ -59,7 +59,7 @@ describe('file calls of a guest', () => {
     assert.deepEqual([Buffer.concat(received), guest.requests.at(-1)?.method, asked()], [bytes, 'PUT', ODD]);
   });
 
-  it('says what the guest refused, in the words of the protocol alone', async () => {
+  it('reports a guest’s refusal, only in the words of the protocol', async () => {
     for (const [error, expected] of [
       [
         { message: '<b>trust me</b>', code: 'file_not_found' },
@@ -85,7 +85,7 @@ describe('file calls of a guest', () => {
     }
   });
 
-  it('takes a refusal that is not of the protocol for a guest out of order', async () => {
+  it('treats a refusal outside the protocol as a broken guest', async () => {
     for (const body of [
       { error: { message: 'x', code: 'sandbox_not_found' } },
       { error: { message: 'x', code: 'file_system_error', errno: 'a\nlie' } },
@@ -99,7 +99,7 @@ describe('file calls of a guest', () => {
     }
   });
 
-  it('cuts off a guest that sends more than a file or a listing can have', async () => {
+  it('cuts off a guest that sends more than a file or listing may have', async () => {
     guest.handler = (_request, response) => {
       const pour = (): void => {
         while (!response.destroyed && response.write('x'.repeat(65_536))) {
@@ -131,7 +131,7 @@ describe('file calls of a guest', () => {
     );
   });
 
-  it('does not believe a guest that says it wrote another size, or something else', async () => {
+  it('rejects a write response with another size or another shape', async () => {
     for (const answer of [{ size: 4 }, { size: -1 }, {}, 'ok']) {
       guest.handler = (request, response) => {
         request.resume();
@@ -146,7 +146,7 @@ describe('file calls of a guest', () => {
     }
   });
 
-  it('leaves the content to the caller when the guest goes away in the middle of it', async () => {
+  it('leaves the content to the caller when the guest disconnects in the middle of it', async () => {
     const content = new Readable({ read() {} });
     content.push('first');
     guest.handler = (request) => void request.once('data', () => request.socket.destroy());
@@ -157,7 +157,7 @@ describe('file calls of a guest', () => {
     assert.equal(content.destroyed, false);
   });
 
-  it('ends the call of a caller who goes away', async () => {
+  it('ends the call of a caller that leaves', async () => {
     const [begun, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     guest.handler = (_request, response) => {
       response.once('close', closed.resolve);

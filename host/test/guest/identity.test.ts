@@ -10,7 +10,7 @@ import { ScriptedGuest } from '../vm/scripted-guest.ts';
 const NEVER = new AbortController().signal;
 
 describe('the identity of a guest', () => {
-  it('is of the protocol, and shares nothing with another one of the same spec', () => {
+  it('follows the protocol and shares nothing with another identity of the same spec', () => {
     const [one, two] = [makeIdentity(SMALL, makeGuestSecret()), makeIdentity(SMALL, makeGuestSecret())];
     guestIdentity.parse({ ...one, clockUnixMs: Date.now() });
     for (const part of ['secret', 'machineId', 'entropy'] as const) assert.notEqual(one[part], two[part]);
@@ -18,7 +18,7 @@ describe('the identity of a guest', () => {
     assert.notEqual(one.sshHostKey.privateKey, two.sshHostKey.privateKey);
   });
 
-  it('is given with the time of sending, and its secret is used from then on', async () => {
+  it('is sent with the time of sending; its secret applies from then on', async () => {
     const guest = await ScriptedGuest.start();
     const client = new GuestClient(guest.endpoint);
     try {
@@ -39,7 +39,7 @@ describe('the identity of a guest', () => {
     }
   });
 
-  it('is given again while the guest reads back another time', async () => {
+  it('is sent again while the guest reads back another time', async () => {
     const guest = await ScriptedGuest.start();
     const client = new GuestClient(guest.endpoint);
     try {
@@ -110,7 +110,7 @@ describe('a guest that wakes', () => {
 
   for (const known of [former, fresh, null]) {
     const whose = known === null ? 'nobody' : known === former ? 'the former secret' : 'the fresh secret already';
-    it(`takes the fresh secret although it listens to ${whose}`, async () => {
+    it(`accepts the fresh secret although it listens to ${whose}`, async () => {
       guest.secret = known;
       await giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
       assert.equal(guest.secret, fresh);
@@ -118,7 +118,7 @@ describe('a guest that wakes', () => {
     });
   }
 
-  it('that knows neither secret is refused', async () => {
+  it('is refused when it knows neither secret', async () => {
     guest.secret = makeGuestSecret();
     await assert.rejects(giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000), { status: 401 });
   });
@@ -138,7 +138,7 @@ describe('a guest that wakes', () => {
     });
   }
 
-  it('whose clock was off is told the time again, until it is right', async () => {
+  it('gets the time again until its clock is right', async () => {
     let answers = 0;
     guest.sizeReadBack = (result) => {
       answers += 1;
@@ -151,7 +151,7 @@ describe('a guest that wakes', () => {
     assert.equal(new Set(guest.wakes.map(({ entropy }) => entropy)).size, 3);
   });
 
-  it('is refused at once when it is not its clock that is wrong', async () => {
+  it('is refused at once when something other than its clock is wrong', async () => {
     guest.sizeReadBack = () => {
       throw new Error('vCPU 1 did not come online');
     };
@@ -159,7 +159,7 @@ describe('a guest that wakes', () => {
     assert.equal(guest.wakes.length, 1);
   });
 
-  it('may have more memory and disk than it was told, not more vCPUs', async () => {
+  it('may have more memory and disk than requested, but not more vCPUs', async () => {
     guest.sizeReadBack = (result) => ({ ...result, memoryMib: 4_096, diskGib: 40 });
     assert.equal((await giveSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 })).memoryMib, 4_096);
     guest.sizeReadBack = (result) => ({ ...result, vcpu: 3 });

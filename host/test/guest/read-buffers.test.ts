@@ -49,7 +49,7 @@ for (const [how, pause] of [
   ['fast', false],
   ['slowly', true],
 ] as const) {
-  test(`what is taken ${how} arrives as it was sent, in memory that is used again`, async () => {
+  test(`bytes read ${how} arrive as sent, in reused memory`, async () => {
     serve = (socket) => socket.end(SENT);
     const visitor = visit();
     visitor.end();
@@ -65,7 +65,7 @@ for (const [how, pause] of [
   });
 }
 
-test('both directions come to their own ends', async () => {
+test('both directions end separately', async () => {
   serve = (socket) => {
     const parts: Buffer[] = [];
     socket.on('data', (part: Buffer) => parts.push(part)).once('end', () => socket.end(sha256(Buffer.concat(parts))));
@@ -76,7 +76,7 @@ test('both directions come to their own ends', async () => {
   assert.equal(await ended, 'ended');
 });
 
-test('a stream that is broken off ends the other, and the next gets none of its bytes', async () => {
+test('a broken stream ends its peer, and the next stream gets none of its bytes', async () => {
   serve = (socket) => void socket.write(SENT.subarray(0, 1_048_576), () => socket.resetAndDestroy());
   const broken = visit();
   broken.on('error', () => undefined);
@@ -91,7 +91,7 @@ test('a stream that is broken off ends the other, and the next gets none of its 
   assert.equal(sha256(await buffer(visitor)), sha256(others));
 });
 
-test('a few bytes that wait to be taken do not hold all that they were read into', async () => {
+test('a few unread bytes do not retain their whole read buffer', async () => {
   const word = Buffer.from('a few bytes');
   const held: Uint8Array[] = [];
   const sending = Promise.withResolvers<Socket>();

@@ -10,7 +10,7 @@ import { makeSshHostKey } from '../../src/guest/ssh-host-key.ts';
 const run = promisify(execFile);
 
 describe('an ssh host key', () => {
-  it('is one that OpenSSH reads, with the public key that belongs to it, for comments of any length', async () => {
+  it('is readable by OpenSSH with the matching public key, for comments of any length', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
     try {
       // The padding depends on the length of the comment: eight lengths cover every case.
@@ -28,7 +28,7 @@ describe('an ssh host key', () => {
     }
   });
 
-  it('is another one each time', () => {
+  it('differs each time', () => {
     assert.notEqual(makeSshHostKey('a').publicKey, makeSshHostKey('a').publicKey);
   });
 });

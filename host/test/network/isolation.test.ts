@@ -85,13 +85,13 @@ async function arrivedWith(server: NamespaceServer, payload: string): Promise<st
   }
 }
 
-test('a guest reaches the internet, which sees it as the machine', async () => {
+test('a guest reaches the internet with the address of the host', async () => {
   const results = await probeFrom(guest.namespacePath, uplink.internet, UP_MS);
   assertUp(results);
   for (const result of results) assert.equal(result.seenAs, uplink.machineAddress);
 });
 
-test('a guest reaches no blocked range and no host address, although all of them are reachable', async () => {
+test('a guest reaches no blocked range and no host address, though the host reaches all of them', async () => {
   const targets = [
     ...uplink.closed,
     ...at(80, slot.hostAddress, otherSlot.hostAddress),
@@ -107,7 +107,7 @@ test('a guest reaches no blocked range and no host address, although all of them
   }
 });
 
-test('datagrams of a guest reach the internet and nothing else', async () => {
+test('UDP datagrams of a guest reach the internet and nothing else', async () => {
   const closed = [
     ...new Set([
       ...uplink.closed.map((target) => target.address),
@@ -129,7 +129,7 @@ test('datagrams of a guest reach the internet and nothing else', async () => {
     assert.deepEqual((await server.counts()).datagrams, []);
 });
 
-test('only frames with the address and MAC a guest was given leave its TAP', async () => {
+test('only frames with the guest’s own address and MAC leave its TAP', async () => {
   const honest = { to: ZONE_ADDRESS, port: uplink.udpPort };
   const forged = [
     { fromMac: '52:54:00:b0:00:77' },
@@ -174,7 +174,7 @@ test('a guest cannot take over an address by ARP', async () => {
   assertUp(await probeFrom(guest.namespacePath, uplink.internet, UP_MS));
 });
 
-test('guests do not reach each other, and the machine reaches both on any port', async () => {
+test('guests do not reach each other, and the host reaches both on any port', async () => {
   const targets = [...at(GUEST_PORT, slot.address, otherSlot.address), ...at(80, slot.address, otherSlot.address)];
   const fromMachine = await probeHere(targets, UP_MS);
   assertUp(fromMachine);
@@ -190,7 +190,7 @@ test('guests do not reach each other, and the machine reaches both on any port',
   assertClosed(await probeFrom(guest.namespacePath, targets));
 });
 
-test('neither the internet nor an unprivileged process of the machine reaches a guest', async () => {
+test('neither the internet nor an unprivileged host process reaches a guest', async () => {
   assertUp(await probeFrom(uplink.namespacePath, at(80, uplink.machineAddress), UP_MS));
   assertClosed(await probeFrom(uplink.namespacePath, [...at(GUEST_PORT, slot.address), ...at(80, slot.address)]));
   const connectAs = (uid: number) =>
@@ -207,7 +207,7 @@ test('neither the internet nor an unprivileged process of the machine reaches a 
   await assert.rejects(connectAs(65_534));
 });
 
-test('a container of the machine is out of reach, also behind a port that the machine publishes', async () => {
+test('a guest reaches no container of the host, not even by a published port', async () => {
   const container = '172.20.0.2';
   ip([
     'netns add container',
@@ -238,7 +238,7 @@ test('a container of the machine is out of reach, also behind a port that the ma
   }
 });
 
-test('a guest has no IPv6: neither the internet nor the machine nor its own gateway', async () => {
+test('a guest has no IPv6 to the internet, the host or its own gateway', async () => {
   assertUp(await probeHere(uplink.closedIpv6, UP_MS));
   assertClosed(await probeFrom(guest.namespacePath, uplink.closedIpv6));
   for (const name of [slot.namespace, null]) {
@@ -255,7 +255,7 @@ test('a guest has no IPv6: neither the internet nor the machine nor its own gate
   }
 });
 
-test('a process that broke out of QEMU into the namespace reaches nothing from there', async () => {
+test('a process that escaped QEMU into the namespace reaches nothing', async () => {
   const targets = [
     ...uplink.internet,
     ...uplink.closed,
@@ -265,7 +265,7 @@ test('a process that broke out of QEMU into the namespace reaches nothing from t
   assertClosed(await probeFrom(slot.namespacePath, targets));
 });
 
-test('the TAP belongs to the uid of its slot and opens for no other', async () => {
+test('the TAP belongs to the uid of its slot, and no other uid can open it', async () => {
   const third = await network.claim('sbx_three', AbortSignal.timeout(DEADLINE_MS));
   await assert.rejects(startGuest(third, slot.uid), /attach tap0: Operation not permitted/);
   await (await startGuest(third)).stop();
@@ -287,13 +287,13 @@ async function resolveInGuest(server: string, name: string, type = 'A'): Promise
   return JSON.parse(stdout);
 }
 
-test('a guest resolves names at its gateway: by UDP, and by TCP what is too large for it', async () => {
+test('a guest resolves names at its gateway, by UDP and, for large responses, by TCP', async () => {
   assert.deepEqual(await resolveInGuest(GUEST_NETWORK.gateway, 'www.internet.test'), [ZONE_ADDRESS]);
   assert.equal(((await resolveInGuest(GUEST_NETWORK.gateway, LARGE_NAME, 'TXT')) as unknown[]).length, LARGE_RECORDS);
   assert.equal(await resolveInGuest(GUEST_NETWORK.gateway, 'www.nowhere.test'), 'ENOTFOUND');
 });
 
-test('the resolver is reached at the gateway only, and no other port of the gateway leads anywhere', async () => {
+test('the resolver is reachable only at the gateway, which has no other open port', async () => {
   for (const server of [
     `${slot.hostAddress}:${RESOLVER_PORT}`,
     `${otherSlot.hostAddress}:${RESOLVER_PORT}`,

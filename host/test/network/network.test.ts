@@ -84,7 +84,7 @@ function hasRootRules(): boolean {
   return execFileSync('nft', ['list', 'tables'], { encoding: 'utf8' }).includes('table inet berth');
 }
 
-test('prepare switches forwarding on once, says so, and keeps a record of it', async () => {
+test('prepare enables IP forwarding once, reports it and records it', async () => {
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '0');
   const network = networkOf(FIRST);
   const changes = await network.prepare();
@@ -97,7 +97,7 @@ test('prepare switches forwarding on once, says so, and keeps a record of it', a
   await again.close();
 });
 
-test('idle slots are ready before they are asked for, and the pool is filled again behind each claim', async () => {
+test('idle slots are ready in advance, and each claim refills the pool', async () => {
   const network = networkOf(FIRST, { idleSlots: 3 });
   await network.prepare();
   const ready = machineState();
@@ -111,7 +111,7 @@ test('idle slots are ready before they are asked for, and the pool is filled aga
   assert.deepEqual(machineState(), only());
 });
 
-test('more claims at once than slots are ready all get one of their own', async () => {
+test('concurrent claims above the ready slots each get their own slot', async () => {
   const network = networkOf(FIRST);
   await network.prepare();
   const slots = await Promise.all(Array.from({ length: 12 }, (_, index) => network.claim(`sbx_${index}`, soon())));
@@ -124,7 +124,7 @@ test('more claims at once than slots are ready all get one of their own', async 
   assert.deepEqual(machineState(), only());
 });
 
-test('a claim is in the registry when it resolves, and a released slot is gone when the release resolves', async () => {
+test('a claim is registered when it resolves, and a released slot is gone when the release resolves', async () => {
   const network = networkOf(FIRST, { idleSlots: 1 });
   await network.prepare();
   const slot = await network.claim('sbx_one', soon());
@@ -137,7 +137,7 @@ test('a claim is in the registry when it resolves, and a released slot is gone w
   await network.close();
 });
 
-test('a slot is cut off when its release resolves, though a process still holds its namespace', async () => {
+test('a released slot is cut off although a process still holds its namespace', async () => {
   const network = networkOf(FIRST, { idleSlots: 1 });
   await network.prepare();
   const slot = await network.claim('sbx_one', soon());
@@ -151,7 +151,7 @@ test('a slot is cut off when its release resolves, though a process still holds 
   await network.close();
 });
 
-test('a claim that cannot wait any longer rejects with the reason of its signal', async () => {
+test('an aborted claim rejects with the reason of its signal', async () => {
   const network = networkOf(FIRST, { idleSlots: 0 });
   await network.prepare();
   const controller = new AbortController();
@@ -163,7 +163,7 @@ test('a claim that cannot wait any longer rejects with the reason of its signal'
   assert.deepEqual(machineState(), only());
 });
 
-test('a full network refuses the next claim and has room again after a release', async () => {
+test('a full network refuses the next claim until a release', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28' });
   await network.prepare();
   const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
@@ -178,7 +178,7 @@ test('a full network refuses the next claim and has room again after a release',
   await network.close();
 });
 
-test('names that somebody else uses are left alone', async () => {
+test('names in use by others are left alone', async () => {
   ip(['netns add berth0', 'link add bv1 type veth peer name other1']);
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28' });
   await network.prepare();
@@ -219,7 +219,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests go
   assert.deepEqual(machineState(), only());
 });
 
-test('what was not claimed by this instance, or is not whole, cannot be adopted', async () => {
+test('a slot of another instance or an incomplete slot cannot be adopted', async () => {
   const first = networkOf(FIRST, { idleSlots: 1 });
   const second = networkOf(SECOND, { idleSlots: 1 });
   await first.prepare();
@@ -268,7 +268,7 @@ test('two instances on a host keep each other’s slots; the rules stay until th
   assert.deepEqual(machineState(), only());
 });
 
-test('whenever a daemon is killed, the next one keeps the named slots and leaves nothing of the others', async () => {
+test('after a kill at any step the next daemon keeps the named slots and removes the others', async () => {
   const options = optionsOf(FIRST, { idleSlots: 3 });
   const kills = 24;
   let midway = 0;
@@ -331,7 +331,7 @@ test('when one of several slots cannot listen, all their listeners close and the
   assert.deepEqual(machineState(), only());
 });
 
-test('when a number cannot be looked at, those that were entered before it are given back', async () => {
+test('a failed slot check releases the numbers entered before it', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
   symlinkSync('berth1', '/run/netns/berth1');
   // The second search begins after the number that failed the first: one of the two has registered

@@ -19,13 +19,13 @@ const CIDR = '10.200.0.0/16';
 const DEADLINE_MS = 30_000;
 const nft = (...words: string[]) => execFileSync('nft', [words.join(' ')]);
 
-test('the rights are there where slots can be made, and trying it leaves nothing', async () => {
+test('the rights check passes where slots can be made, and leaves nothing', async () => {
   assert.deepEqual(await checkNetworkRights(CIDR), []);
   assert.equal(execFileSync('ip', ['netns'], { encoding: 'utf8' }), '');
   assert.equal(execFileSync('nft', ['list', 'ruleset'], { encoding: 'utf8' }), '');
 });
 
-test('what is missing is said with the step that needs it', async () => {
+test('a missing right is reported with the step that needs it', async () => {
   execFileSync('mount', ['--bind', '/dev/null', '/dev/net/tun']);
   const faults = await checkNetworkRights(CIDR);
   execFileSync('umount', ['/dev/net/tun']);
@@ -34,7 +34,7 @@ test('what is missing is said with the step that needs it', async () => {
   assert.ok(faults[0]?.remedy);
 });
 
-test('addresses that the machine already uses are reported, slots of other instances are not', async () => {
+test('addresses in use on the host are reported, slots of other instances are not', async () => {
   assert.deepEqual(await checkGuestCidr(CIDR), []);
   const network = createNetwork({
     instanceId: 'first222',
@@ -61,7 +61,7 @@ test('addresses that the machine already uses are reported, slots of other insta
   ip(['link delete lan0']);
 });
 
-test('firewalls of others that drop by default are reported with the rule that lets guests through', async () => {
+test('foreign firewalls that drop by default are reported with a rule that admits guests', async () => {
   assert.deepEqual(await checkOtherFirewalls(), []);
   nft('table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; }');
   const [docker] = await checkOtherFirewalls();
@@ -75,7 +75,7 @@ test('firewalls of others that drop by default are reported with the rule that l
   nft('delete table inet site');
 });
 
-test('the remedy against a firewall that drops by default works as it is printed', async (context) => {
+test('the printed remedy against a dropping firewall works', async (context) => {
   const uplink = await startUplink();
   const upstreams = { servers: [{ address: uplink.nameServer, port: 53 }] };
   const network = createNetwork({
@@ -118,7 +118,7 @@ test('the remedy against a firewall that drops by default works as it is printed
   assert.deepEqual(works, [true, true]);
 });
 
-test('slots of an instance whose data folder is gone are found, and removed once nothing runs in them', async () => {
+test('slots of a deleted data folder are found, and removed once nothing runs in them', async () => {
   mkdirSync('/run/berth/data', { recursive: true });
   writeFileSync('/run/berth/data/instance-id', 'alive222\n');
   const claim = async (instanceId: string, dataFolder: string) => {
@@ -148,7 +148,7 @@ test('slots of an instance whose data folder is gone are found, and removed once
   assert.deepEqual(machineState(), only());
 });
 
-test('a guest network must be a private block of a size that slots fit in', () => {
+test('a guest network must be a private block with room for slots', () => {
   const cidr = parseGuestCidr(CIDR);
   assert.equal(cidr.slotCount, 16_383);
   assert.deepEqual(slotOf(cidr, 300), {

@@ -93,7 +93,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of MAKE_POINTS) {
-      it(`at ${point} has the half-made machine ended, and another made`, async () => {
+      it(`at ${point} ends the half-made VM and makes another`, async () => {
         assert.equal(await daemon.start({ crashAt: point }), true);
         assert.equal(await daemon.ended(), 'SIGKILL');
         await filled();
@@ -105,7 +105,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
 
     let epoch = 0;
     for (const point of [...CREATE_POINTS, ...CLAIM_POINTS]) {
-      it(`at ${point} of a create that takes a machine leaves it to one owner or to nobody`, async () => {
+      it(`at ${point} of a create with a pool VM leaves it to one owner or nobody`, async () => {
         epoch += 2;
         await filled(point);
         await assert.rejects(daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL }));
@@ -128,7 +128,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
     }
 
     for (const point of END_POINTS) {
-      it(`at ${point} of its own end has the rest ended by the next daemon`, async () => {
+      it(`at ${point} of closing lets the next daemon end the rest`, async () => {
         await filled(point);
         assert.equal(await daemon.end('SIGTERM'), 'SIGKILL');
         await filled();
@@ -137,7 +137,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    it('leaves a VM that came from the pool to the next one, files, control and all', async () => {
+    it('leaves a VM that came from the pool to the next daemon, files and connection included', async () => {
       epoch += 2;
       await filled();
       assert.equal((await daemon.call('PUT', `/vms/${A}`, { epoch, spec: SMALL })).status, 200);

@@ -65,7 +65,7 @@ describe('a create on a host with a warm pool', () => {
     return machine;
   }
 
-  it('takes the machine that waits, under its own secret and name, and restores none', async () => {
+  it('takes the waiting VM, under its own secret and name, and restores none', async () => {
     const { id, guest } = waiting();
     const before = { creates: fixture.driver.creates, secret: guest.identity?.secret };
     const over = fixture.pool.underWay();
@@ -83,7 +83,7 @@ describe('a create on a host with a warm pool', () => {
     over();
   });
 
-  it('restores a machine of its own when none waits', async () => {
+  it('restores a new VM when none waits', async () => {
     const over = fixture.pool.underWay();
     await lifecycle.create(A, { epoch: 1, spec: SMALL });
     const view = await lifecycle.create(B, { epoch: 1, spec: SMALL });
@@ -105,7 +105,7 @@ describe('a create on a host with a warm pool', () => {
     over();
   });
 
-  it('leaves a VM that the next daemon adopts, and ends with its destroy', async () => {
+  it('leaves a VM that the next daemon adopts and its destroy ends', async () => {
     const { id } = waiting();
     await lifecycle.create(A, { epoch: 1, spec: SMALL });
     await fixture.ready(1);
@@ -121,7 +121,7 @@ describe('a create on a host with a warm pool', () => {
     assert.deepEqual([fixture.running(), await readdir(join(fixture.root, 'vms'))], [[], []]);
   });
 
-  it('is overtaken by a destroy without leaving the machine behind', async () => {
+  it('is overtaken by a destroy without leaving the VM behind', async () => {
     const { id, guest } = waiting();
     const asked = Promise.withResolvers<void>();
     guest.handler = () => asked.resolve();
@@ -139,7 +139,7 @@ describe('a create on a host with a warm pool', () => {
     over();
   });
 
-  it('many at once get machines of their own, one of them the one that waited', async () => {
+  it('many at once get separate VMs, one of them the waiting one', async () => {
     const over = fixture.pool.underWay();
     const ids = Array.from('abcdefgh', vmIdOf);
     await Promise.all(ids.map((id) => lifecycle.create(id, { epoch: 1, spec: SMALL })));

@@ -17,14 +17,14 @@ describe('the folder of the pool', () => {
   });
   afterEach(async () => rm(root, { recursive: true }));
 
-  it('gives back what was written of a machine', async () => {
+  it('reads back the record of a VM', async () => {
     await directory.makeFolders(ID);
     await directory.write({ version: 1, id: ID, driverState: { slot: 3 } });
     assert.deepEqual(await directory.read(ID), { version: 1, id: ID, driverState: { slot: 3 } });
     assert.deepEqual(await directory.list(), [ID]);
   });
 
-  it('says of a record that is missing, cut short or of another form that there is none', async () => {
+  it('treats a missing, truncated or malformed record as absent', async () => {
     await directory.makeFolders(ID);
     assert.equal(await directory.read(ID), null);
     for (const text of ['', '{"version":', '{"version":2}']) {
@@ -33,13 +33,13 @@ describe('the folder of the pool', () => {
     }
   });
 
-  it('leaves alone what is not its own', async () => {
+  it('leaves foreign files alone', async () => {
     await mkdir(join(root, 'pool', 'lost+found'));
     await writeFile(join(root, 'pool', `pool_${'b'.repeat(20)}`), 'no folder');
     assert.deepEqual(await directory.list(), []);
   });
 
-  it("moves a machine's folder to a VM, in place of an empty one, and removes what is left", async () => {
+  it("moves a pool VM's folder to a VM, replacing an empty one, and removes the rest", async () => {
     await directory.makeFolders(ID);
     await writeFile(join(directory.driverFolder(ID), 'disk'), 'content');
     const to = join(root, 'vm');
@@ -50,7 +50,7 @@ describe('the folder of the pool', () => {
     assert.deepEqual(await readdir(join(root, 'pool')), []);
   });
 
-  it('replaces no folder that holds something', async () => {
+  it('replaces no folder with content', async () => {
     await directory.makeFolders(ID);
     const to = join(root, 'vm');
     await mkdir(to);

@@ -18,7 +18,7 @@ import { SIZE } from './pool-fixture.ts';
 const ID = 'pool_aaaaaaaaaaaaaaaaaaaa';
 const NEVER = new AbortController().signal;
 
-describe('a machine that waits in the pool', () => {
+describe('a VM that waits in the pool', () => {
   let root: string;
   let parts: MachineParts & { driver: ScriptedDriver };
   let made: PoolMachine | null;
@@ -40,7 +40,7 @@ describe('a machine that waits in the pool', () => {
     await rm(root, { recursive: true });
   });
 
-  it('hangs nothing on the end of its process with each exercise: that may be days away', async (context) => {
+  it('adds no listener to its process exit with an exercise', async (context) => {
     made = await makeMachine(parts, ID, NEVER);
     const { mock } = context.mock.method(made.gone, 'then');
     await exerciseMachine(parts, made, NEVER);
@@ -48,7 +48,7 @@ describe('a machine that waits in the pool', () => {
     assert.equal(mock.callCount(), 0);
   });
 
-  it('is waited for no longer when its process ends in the middle of an exercise, nor in the next', async () => {
+  it('is not awaited after its process exits during an exercise, nor in the next', async () => {
     made = await makeMachine(parts, ID, NEVER);
     const { machine } = parts.driver;
     for (const { guest } of machine.of(ID)) {

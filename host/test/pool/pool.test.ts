@@ -21,7 +21,7 @@ describe('the warm pool', () => {
     return fixture;
   }
 
-  it('fills itself to its minimum with machines that have done an identity and commands, under a secret', async () => {
+  it('fills to its minimum with VMs that took an identity and ran commands, under a secret', async () => {
     const guests: ScriptedGuest[] = [];
     fixture = await PoolFixture.make();
     fixture.driver.onGuest = (guest) => guests.push(guest);
@@ -37,7 +37,7 @@ describe('the warm pool', () => {
     assert.notEqual(guests[0]?.identity?.secret, guests[1]?.identity?.secret);
   });
 
-  it('hands a machine out with its folder, its state and an open connection, and is rid of it', async () => {
+  it('hands a VM out with its folder, state and open connection, and forgets it', async () => {
     await started();
     await fixture.ready(2);
     const saved: unknown[] = [];
@@ -56,7 +56,7 @@ describe('the warm pool', () => {
     assert.deepEqual(fixture.running(), [taken.machineId], 'what was handed out is none of its business any more');
   });
 
-  it('hands each machine out once, however many ask at the same time, and has none for the others', async () => {
+  it('hands each VM out once to concurrent callers, and none to the rest', async () => {
     await started({ limits: { min: 4, max: 4 } });
     await fixture.ready(4);
     const taken = await Promise.all(Array.from({ length: 12 }, (_, index) => fixture.take(`vm${index}`)));
@@ -66,7 +66,7 @@ describe('the warm pool', () => {
     given.forEach(({ guest }) => guest.close());
   });
 
-  it('has no machine for a VM of another size where machines cannot grow', async () => {
+  it('has no VM for another size where VMs cannot grow', async () => {
     await started();
     await fixture.ready(2);
     Object.assign(fixture.driver, { capabilities: { ...fixture.driver.capabilities, hotplug: false } });
@@ -80,7 +80,7 @@ describe('the warm pool', () => {
     assert.equal(fixture.pool.state().ready, 2);
   });
 
-  it('makes a machine as large as it is asked for before it hands it out, and none smaller', async () => {
+  it('grows a VM to the requested size before handing it out, and never shrinks one', async () => {
     await started();
     await fixture.ready(2);
     const sizes: unknown[] = [];
@@ -101,7 +101,7 @@ describe('the warm pool', () => {
     assert.equal(sizes.length, 3, 'one of the size that is asked for has nothing to be changed');
   });
 
-  it('leaves nothing of a machine that did not grow as it was told', async () => {
+  it('leaves nothing of a VM that failed to grow', async () => {
     await started({ limits: { min: 1, max: 1 } });
     await fixture.ready(1);
     const [id = ''] = fixture.running();
@@ -113,7 +113,7 @@ describe('the warm pool', () => {
     assert.ok(!fixture.running().includes(id));
   });
 
-  it('keeps as many as were just asked for', async () => {
+  it('keeps as many VMs as recent demand', async () => {
     await started();
     await fixture.ready(2);
     const taken = await Promise.all(['a', 'b', 'c'].map((name) => fixture.take(name)));
@@ -122,7 +122,7 @@ describe('the warm pool', () => {
     assert.deepEqual(fixture.pool.state(), { ready: 3, target: 3 });
   });
 
-  it('makes nothing while somebody waits for a machine, and goes on when nobody does', async () => {
+  it('makes nothing while a caller waits for a VM, and resumes afterwards', async () => {
     fixture = await PoolFixture.make();
     const over = [fixture.pool.underWay(), fixture.pool.underWay()];
     fixture.pool.start();
@@ -134,7 +134,7 @@ describe('the warm pool', () => {
     await fixture.ready(2);
   });
 
-  it('does not keep a machine whose process ended, nor one that does not do its exercise', async () => {
+  it('discards a VM whose process exited or that fails its exercise', async () => {
     await started({ pace: { atOnce: 2, quietMs: 0, exerciseAfterMs: 100 } });
     await fixture.ready(2);
     const [killed = ''] = fixture.running();
@@ -155,7 +155,7 @@ describe('the warm pool', () => {
     assert.deepEqual(await fixture.folders(), fixture.running());
   });
 
-  it('exercises those that wait', async () => {
+  it('exercises waiting VMs', async () => {
     await started({ limits: { min: 1, max: 1 }, pace: { atOnce: 1, quietMs: 0, exerciseAfterMs: 20 } });
     await fixture.ready(1);
     const guest = fixture.machine.of(fixture.running()[0] ?? '')[0]?.guest;
@@ -163,7 +163,7 @@ describe('the warm pool', () => {
     await fixture.until('it is exercised twice', () => (guest?.requests.length ?? 0) >= before + 6);
   });
 
-  it('gives machines up as memory gets short, one for each that is missing', async () => {
+  it('gives VMs up as memory gets short, one for each missing one', async () => {
     await started({ limits: { min: 4, max: 4 } });
     await fixture.ready(4);
     fixture.memory = { unpromisedMib: 100_000, spareMib: -WAITING_MACHINE_MIB };
@@ -179,14 +179,14 @@ describe('the warm pool', () => {
     assert.deepEqual(fixture.pool.state(), { ready: 0, target: 0 });
   });
 
-  it('counts what it has as memory that VMs can have', async () => {
+  it('counts its VMs as memory available to VMs', async () => {
     await started();
     await fixture.ready(2);
     const figures = { cores: 2, memTotalMib: 4_096, memAvailableMib: 1_000, diskTotalGib: 10, diskFreeGib: 10 };
     assert.deepEqual(fixture.pool.lend(figures), { ...figures, memAvailableMib: 1_000 + 2 * WAITING_MACHINE_MIB });
   });
 
-  it('leaves nothing of a machine that could not be made, and tries again', async () => {
+  it('leaves nothing of a VM that could not be made, and retries', async () => {
     fixture = await PoolFixture.make({ limits: { min: 1, max: 1 } });
     fixture.driver.onCreate = failing('no slot');
     fixture.pool.start();
@@ -195,7 +195,7 @@ describe('the warm pool', () => {
     await fixture.ready(1);
   });
 
-  it('leaves nothing of a machine that could not be handed out', async () => {
+  it('leaves nothing of a VM that could not be handed out', async () => {
     await started({ limits: { min: 1, max: 1 } });
     await fixture.ready(1);
     const [id = ''] = fixture.running();
@@ -210,7 +210,7 @@ describe('the warm pool', () => {
     assert.deepEqual(await fixture.folders(), []);
   });
 
-  it('ends all of it when it is closed, also what is being made', async () => {
+  it('ends all its VMs when it closes, unfinished ones included', async () => {
     fixture = await PoolFixture.make({ limits: { min: 4, max: 4 } });
     const held = Promise.withResolvers<void>();
     let creates = 0;
@@ -224,7 +224,7 @@ describe('the warm pool', () => {
     assert.equal(await fixture.take('a'), null);
   });
 
-  it('is no pool with a maximum of 0', async () => {
+  it('is disabled by a maximum of 0', async () => {
     await started({ limits: { min: 0, max: 0 } });
     assert.equal(await fixture.take('a'), null);
     await delay(20);
@@ -232,7 +232,7 @@ describe('the warm pool', () => {
     assert.deepEqual(fixture.pool.state(), { ready: 0, target: 0 });
   });
 
-  it('ends what a daemon that was killed left of its pool', async () => {
+  it('ends the pool of a killed daemon', async () => {
     await started();
     await fixture.ready(2);
     await fixture.pool.close();

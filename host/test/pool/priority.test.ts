@@ -43,7 +43,7 @@ describe(
       }
     });
 
-    it('of a process that is gone is nobody’s trouble', async () => {
+    it('can be set for a process that is gone', async () => {
       const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
       await standBack(gone);
       await standEqual(gone);

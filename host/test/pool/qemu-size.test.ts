@@ -20,7 +20,7 @@ const SPEC = { ...SMALL, vcpu: 3, memoryMib: 3_072, diskGib: 20 };
 const FILL_DEADLINE_MS = 60_000;
 const { cacheFolder } = readConfig([], process.env);
 
-describe('a larger VM that a machine of the pool became', () => {
+describe('a larger VM made from a pool VM', () => {
   let daemon: DaemonFixture;
   before(async () => {
     const pool = ['--pool-min', '1', '--pool-max', '1'];
@@ -45,7 +45,7 @@ describe('a larger VM that a machine of the pool became', () => {
     return (body as { stdout: string }).stdout.trim();
   }
 
-  it('has the size it was asked for, seen from inside, and is the machine that waited', async () => {
+  it('has the requested size from inside and is the VM that waited', async () => {
     const { status, body } = await daemon.call('PUT', `/vms/${A}`, { epoch: 1, spec: SPEC });
     assert.equal(status, 200, JSON.stringify(body));
     const record = JSON.parse(await readFile(join(daemon.root, 'host', 'vms', A, 'record.json'), 'utf8')) as {
@@ -60,7 +60,7 @@ describe('a larger VM that a machine of the pool became', () => {
     assert.ok(Number.parseInt(diskGib ?? '', 10) >= SPEC.diskGib * 0.9, diskGib);
   });
 
-  it('sleeps and wakes as that machine', async () => {
+  it('sleeps and wakes as the same VM', async () => {
     await outputOf('echo kept > /dev/shm/note');
     const asleep = await daemon.call('POST', `/vms/${A}/sleep`, { epoch: 2 });
     assert.equal(asleep.status, 200, JSON.stringify(asleep.body));

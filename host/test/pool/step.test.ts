@@ -95,7 +95,7 @@ describe('the next step of the pool', () => {
     makeFromMs: fc.integer({ min: -100, max: 100 }).map((ms) => NOW + ms),
   });
 
-  it('takes the processor only while nobody waits for a machine, and memory only where there is room', () => {
+  it('uses the CPU only while no caller waits for a VM, and memory only where there is room', () => {
     fc.assert(
       fc.property(views, (seen) => {
         const step = nextStep(seen, PACE);
@@ -113,7 +113,7 @@ describe('the next step of the pool', () => {
     );
   });
 
-  it('comes to rest at the target when nothing changes but what it does', () => {
+  it('settles at the target when nothing else changes', () => {
     fc.assert(
       fc.property(views, (start) => {
         let seen: PoolView = {
@@ -140,7 +140,7 @@ describe('the next step of the pool', () => {
 });
 
 describe('a claim', () => {
-  it('gets the machine that was exercised last, and none where there is none', () => {
+  it('gets the VM exercised last, or none from an empty pool', () => {
     assert.equal(machineToClaim(waiting(300, 20, 100))?.id, 'm1');
     assert.equal(machineToClaim([]), null);
   });

@@ -62,7 +62,7 @@ describe('the target of the pool', () => {
   const limits = fc.tuple(fc.nat(10), fc.nat(10)).map(([min, more]) => ({ min, max: min + more }));
   const refill = fc.integer({ min: 1, max: 20_000 });
 
-  it('stays within its limits, whatever is asked for', () => {
+  it('stays within its limits for any demand', () => {
     fc.assert(
       fc.property(creates, refill, limits, (createsAtMs, refillMs, bounds) => {
         const target = poolTarget({ createsAtMs, nowMs: NOW, refillMs }, bounds);
@@ -71,7 +71,7 @@ describe('the target of the pool', () => {
     );
   });
 
-  it('never falls because one more was asked for', () => {
+  it('never falls because of another request', () => {
     fc.assert(
       fc.property(creates, refill, limits, (createsAtMs, refillMs, bounds) => {
         const before = poolTarget({ createsAtMs, nowMs: NOW, refillMs }, bounds);
@@ -80,7 +80,7 @@ describe('the target of the pool', () => {
     );
   });
 
-  it('never rises while nothing is asked for', () => {
+  it('never rises without requests', () => {
     fc.assert(
       fc.property(creates, refill, limits, fc.nat(DEMAND_KEPT_MS), (createsAtMs, refillMs, bounds, laterMs) => {
         const before = poolTarget({ createsAtMs, nowMs: NOW, refillMs }, bounds);
@@ -89,7 +89,7 @@ describe('the target of the pool', () => {
     );
   });
 
-  it('would have had a machine for each create of a burst that comes again', () => {
+  it('would have had a VM for each create of a repeated burst', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), refill, (burst, refillMs) => {
         const createsAtMs = Array.from({ length: burst }, () => NOW - 1_000);
@@ -100,20 +100,20 @@ describe('the target of the pool', () => {
 });
 
 describe('the room for the pool', () => {
-  it('is what fits into memory that is promised to nobody', () => {
+  it('is limited by unpromised memory', () => {
     assert.equal(poolRoom(0, { unpromisedMib: 3 * WAITING_MACHINE_MIB + 1, spareMib: 100_000 }), 3);
   });
 
-  it('is what there is and what fits beside the reserve', () => {
+  it('is the current pool plus what fits beside the reserve', () => {
     assert.equal(poolRoom(2, { unpromisedMib: 100_000, spareMib: WAITING_MACHINE_MIB }), 3);
   });
 
-  it('is less than there is as soon as the reserve is touched', () => {
+  it('falls below the current pool as soon as the reserve is touched', () => {
     assert.equal(poolRoom(4, { unpromisedMib: 100_000, spareMib: -1 }), 3);
     assert.equal(poolRoom(4, { unpromisedMib: 100_000, spareMib: -3 * WAITING_MACHINE_MIB }), 1);
   });
 
-  it('is never less than nothing, and nothing once everything is promised', () => {
+  it('is never negative, and zero once everything is promised', () => {
     fc.assert(
       fc.property(
         fc.nat(20),

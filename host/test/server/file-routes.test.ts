@@ -82,7 +82,7 @@ describe('file calls through a host daemon', () => {
     return { status: response.statusCode ?? 0, code, ...(errno === undefined ? {} : { errno }) };
   }
 
-  it('passes a file, a listing and a write through, with the path as it is', async () => {
+  it('passes a file, a listing and a write through, with the path unchanged', async () => {
     const path = '/code/a b\n&é';
     const bytes = Buffer.from([0, 1, 255, 10]);
     guest().handler = (_request, response) => void response.end(bytes);
@@ -103,7 +103,7 @@ describe('file calls through a host daemon', () => {
     assert.ok(Buffer.concat(received).equals(Buffer.alloc(FILE_WRITE_BYTES, 'ä')));
   });
 
-  it('refuses what is not of the protocol before the guest hears of it', async () => {
+  it('refuses requests outside the protocol before the guest gets them', async () => {
     const before = guest().requests.length;
     for (const [method, path, code] of [
       ['GET', `/vms/${A}/file`, 'invalid_request'],
@@ -125,7 +125,7 @@ describe('file calls through a host daemon', () => {
     assert.equal(guest().requests.length, before);
   });
 
-  it('answers what the guest refused with its code, also when it did so before it had the content', async () => {
+  it('returns the guest’s refusal with its code, even one sent before the content arrived', async () => {
     guest().handler = (_request, response) =>
       json(response, 500, { error: { message: 'no', code: 'file_system_error', errno: 'ESTALE' } });
     const expected = { status: 500, code: 'file_system_error', errno: 'ESTALE' };
@@ -136,13 +136,13 @@ describe('file calls through a host daemon', () => {
     );
   });
 
-  it('says that the guest is out of order when it goes away in the middle of a write', async () => {
+  it('reports a broken guest that disconnects in the middle of a write', async () => {
     guest().handler = (request) => void request.once('data', () => request.socket.destroy());
     const response = await open('PUT', `/vms/${A}/file?path=/a`, Buffer.alloc(FILE_WRITE_BYTES));
     assert.deepEqual(await refusalOf(response), { status: 502, code: 'guest_unreachable' });
   });
 
-  it('cuts the caller off when the guest breaks off in the middle of a file', async () => {
+  it('disconnects the caller when the guest breaks off in the middle of a file', async () => {
     guest().handler = (request, response) => {
       response.writeHead(200, { 'content-length': 1_000 });
       response.write('half', () => request.socket.destroy());
@@ -151,7 +151,7 @@ describe('file calls through a host daemon', () => {
     await assert.rejects(response.toArray(), { code: 'ECONNRESET' });
   });
 
-  it('refuses calls of a VM that does not run', async () => {
+  it('refuses calls for a VM that is not running', async () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
     assert.deepEqual(await refusalOf(await open('GET', `/vms/${A}/file?path=/a`)), {
       status: 409,

@@ -95,12 +95,12 @@ describe('the HTTP of a host daemon', () => {
     return hostError.parse(body).error.code;
   }
 
-  it('keeps its socket to its owner', async () => {
+  it('restricts its socket to its owner', async () => {
     const { mode } = await stat(socketPath);
     assert.equal(mode & 0o777, 0o600);
   });
 
-  it('lets nobody in without the token, whatever the route', async () => {
+  it('rejects requests without the token on every route', async () => {
     for (const [method, path] of [
       ['GET', '/host'],
       ['GET', '/vms'],
@@ -126,7 +126,7 @@ describe('the HTTP of a host daemon', () => {
     }
   });
 
-  it('creates, shows, lists and destroys a VM, in the shapes of the protocol', async () => {
+  it('creates, shows, lists and destroys a VM, in the format of the protocol', async () => {
     const created = await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
     assert.equal(created.status, 200);
     assert.equal(vmView.parse(created.body).status, 'running');
@@ -145,7 +145,7 @@ describe('the HTTP of a host daemon', () => {
     assert.equal(codeOf(await call('GET', `/vms/${vmIdOf('b')}`)), 'vm_not_found');
   });
 
-  it('resizes, measures, puts to sleep and wakes a VM, in the shapes of the protocol', async () => {
+  it('resizes, measures, sleeps and wakes a VM, in the format of the protocol', async () => {
     await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
     const size = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
     const resized = await call('POST', `/vms/${A}/resize`, { epoch: 2, size });
@@ -161,7 +161,7 @@ describe('the HTTP of a host daemon', () => {
     assert.equal((await call('POST', `/vms/${vmIdOf('b')}/wake`, { epoch: 1, spec: SMALL })).status, 409);
   });
 
-  it('tells the host key of a VM from its create to its end, each VM its own', async () => {
+  it('returns each VM’s own host key from its create to its end', async () => {
     const keyOf = async (id: string): Promise<string> =>
       vmSshHostKey.parse((await call('GET', `/vms/${id}/ssh-host-key`)).body).publicKey;
     const B = vmIdOf('b');
@@ -177,7 +177,7 @@ describe('the HTTP of a host daemon', () => {
     assert.equal(codeOf(await call('GET', `/vms/${A}/ssh-host-key`)), 'vm_not_found');
   });
 
-  it('refuses by name what is not of the protocol', async () => {
+  it('refuses by name what the protocol does not allow', async () => {
     for (const [method, path, body, text] of [
       ['PUT', `/vms/${A}`, '{', /not JSON/],
       ['PUT', `/vms/${A}`, undefined, /not JSON/],
@@ -210,13 +210,13 @@ describe('the HTTP of a host daemon', () => {
     assert.equal(codeOf(await call('GET', '/vms/')), 'route_not_found');
   });
 
-  it('refuses a body that is too long, and still answers', async () => {
+  it('refuses a body that is too long, and still responds', async () => {
     const answer = await call('PUT', `/vms/${A}`, ' '.repeat(3 * 1_024 * 1_024));
     assert.deepEqual([answer.status, codeOf(answer)], [400, 'invalid_request']);
     assert.match(hostError.parse(answer.body).error.message, /longer than 2097152 bytes/);
   });
 
-  it('says what is short when a VM does not fit', async () => {
+  it('names the shortage when a VM does not fit', async () => {
     const answer = await call('PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, diskGib: 100_000 } });
     assert.equal(answer.status, 507);
     assert.deepEqual(hostError.parse(answer.body).error.shortage, {
@@ -226,7 +226,7 @@ describe('the HTTP of a host daemon', () => {
     });
   });
 
-  it('hides a bug behind a 500', async () => {
+  it('returns a bug as a bare 500', async () => {
     await call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
     host.driver.onDestroy = async () => {
       throw new Error('a path that nobody should see');
@@ -248,7 +248,7 @@ describe('the HTTP of a host daemon', () => {
       return vm.guest;
     }
 
-    it('passes the command in and the answer out', async () => {
+    it('forwards the command and its response', async () => {
       const answer = await call('POST', `/vms/${A}/exec`, { command: 'echo "é"', timeoutSeconds: 5 });
       assert.equal(answer.status, 200);
       assert.deepEqual(JSON.parse((answer.body as { stdout: string }).stdout), {
@@ -270,7 +270,7 @@ describe('the HTTP of a host daemon', () => {
       assert.equal(String(Buffer.concat(await response.toArray())), '{}');
     });
 
-    it('closes the guest’s connection when the caller goes away', async () => {
+    it('closes the guest’s connection when the caller leaves', async () => {
       const [asked, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       guest().handler = (_request, response) => {
         response.once('close', closed.resolve);
@@ -286,7 +286,7 @@ describe('the HTTP of a host daemon', () => {
       await closed.promise;
     });
 
-    it('cuts the caller off when the guest breaks off, so that half an answer is never taken for one', async () => {
+    it('disconnects the caller when the guest breaks off, so that no partial response looks complete', async () => {
       guest().handler = (request, response) => {
         response.writeHead(200);
         response.write('{"exitCode":0', () => request.socket.destroy());
@@ -310,7 +310,7 @@ describe('the HTTP of a host daemon', () => {
     });
   });
 
-  it('finishes calls under way when it closes, and takes no new ones', async () => {
+  it('finishes in-flight calls when it closes, and accepts no new ones', async () => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     host.driver.onCreate = async () => {

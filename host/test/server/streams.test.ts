@@ -173,7 +173,7 @@ describe('the streams of a host daemon', () => {
     assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), [409, 'vm_not_running']);
   });
 
-  it('says to a caller that asks without an upgrade how it is asked for', async () => {
+  it('tells a caller without an upgrade how to request one', async () => {
     const asked = request({
       socketPath,
       path: `/vms/${A}/ports/${port}`,
@@ -187,7 +187,7 @@ describe('the streams of a host daemon', () => {
     );
   });
 
-  it('never leads to the guest daemon, by its port or by the port it is reached at', async () => {
+  it('never leads to the guest daemon, by its port or its forwarded port', async () => {
     for (const own of [GUEST_PORT, machine().guest.endpoint.port])
       assert.deepEqual((await refusal(`/vms/${A}/ports/${own}`)).slice(0, 2), [403, 'port_forbidden']);
 
@@ -197,7 +197,7 @@ describe('the streams of a host daemon', () => {
     );
   });
 
-  it('asks the guest where nobody listens on its address, with its secret, and says what came of it', async () => {
+  it('asks the guest where its address does not listen, with its secret, and reports the outcome', async () => {
     program.close();
     const { guest } = machine();
     for (const [status, expected] of [
@@ -222,7 +222,7 @@ describe('the streams of a host daemon', () => {
     assert.equal(Buffer.concat((await stream.toArray()) as Buffer[]).toString(), 'from the loopback, and back');
   });
 
-  it('leads to a terminal of the guest, of the size that was asked for, and says when there are too many', async () => {
+  it('leads to a terminal of the requested size, and reports when there are too many', async () => {
     const { guest } = machine();
     const terminal = (query: string): string => `/vms/${A}/terminal${query}`;
     guest.upgrade = (request, socket) => {
@@ -273,7 +273,7 @@ describe('the streams of a host daemon', () => {
     assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');
   });
 
-  it('is not harmed by a guest that answers an upgrade with something else', async () => {
+  it('survives a guest that answers an upgrade with something else', async () => {
     program.close();
     const { guest } = machine();
     for (const answer of [
@@ -293,7 +293,7 @@ describe('the streams of a host daemon', () => {
     }
   });
 
-  it('lets in no more streams than a VM and the host may have, and others once some are closed', async () => {
+  it('admits streams up to the limits of VM and host, and more once some close', async () => {
     const ofOne = await Promise.all(Array.from({ length: host.streamLimits.perVm }, openAndUse));
     const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`);
     assert.deepEqual([status, code], [429, 'too_many_streams']);
@@ -324,7 +324,7 @@ describe('the streams of a host daemon', () => {
       () => Promise.all([server.close(AbortSignal.timeout(60_000)), host.lifecycle.close(AbortSignal.timeout(60_000))]),
     ],
   ] as const) {
-    it(`is closed by ${what}, at both ends`, async () => {
+    it(`closes at both ends by ${what}`, async () => {
       const stream = await openAndUse();
       const [inGuest] = connections;
       assert.ok(inGuest);
@@ -334,7 +334,7 @@ describe('the streams of a host daemon', () => {
     });
   }
 
-  it('is closed before a sleep captures anything, and before a destroy waits for what is under way', async () => {
+  it('closes before a sleep captures anything, and before a destroy waits for in-flight calls', async () => {
     const stream = await openAndUse();
     const gate = Promise.withResolvers<void>();
     host.driver.onSleep = async () => {
@@ -355,7 +355,7 @@ describe('the streams of a host daemon', () => {
     await assert.rejects(host.lifecycle.resize(A, { epoch: 4, size: { vcpu: 2, memoryMib: 2_048, diskGib: 10 } }));
   });
 
-  it('is not opened any more when its VM ends while it is being opened', async () => {
+  it('does not open when its VM ends during the opening', async () => {
     program.close();
     const asked = Promise.withResolvers<void>();
     machine().guest.upgrade = () => asked.resolve();
@@ -365,7 +365,7 @@ describe('the streams of a host daemon', () => {
     assert.deepEqual((await refused).slice(0, 2), [404, 'vm_not_found']);
   });
 
-  it('is cut when nothing goes over it for longer than the bound, and when it is older than the bound', async () => {
+  it('is cut after the idle limit and at the age limit', async () => {
     await server.close(AbortSignal.abort());
     await serve({ idleMs: 50, longestMs: 60_000 });
     await closed(await open());

@@ -41,7 +41,7 @@ describe('admission', () => {
     assert.deepEqual(capacityOf(MACHINE, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 200 });
   });
 
-  it('offers so much that nobody who keeps to it is refused', () => {
+  it('offers only what it then admits', () => {
     const sizes = fc.array(fc.integer({ min: 1_024, max: 4_096 }), { maxLength: 40 });
     fc.assert(
       fc.property(sizes, fc.integer({ min: 2_000, max: 60_000 }), (asked, memTotalMib) => {
@@ -66,11 +66,11 @@ describe('admission', () => {
     );
   });
 
-  it('lets in what fits', () => {
+  it('admits what fits', () => {
     assert.equal(shortageFor(VM, held(2), MACHINE, POLICY), null);
   });
 
-  it('names vCPUs that are short', () => {
+  it('names a shortage of vCPUs', () => {
     const wanted = { ...VM, vcpu: 3 };
     assert.deepEqual(shortageFor(wanted, held(2, 'using', { ...VM, memoryMib: 1 }), MACHINE, POLICY), {
       resource: 'vcpu',
@@ -79,7 +79,7 @@ describe('admission', () => {
     });
   });
 
-  it('names memory that is short, each VM costing its overhead too', () => {
+  it('names a shortage of memory, counting the overhead of each VM', () => {
     assert.deepEqual(shortageFor(VM, held(3), MACHINE, POLICY), {
       resource: 'memoryMib',
       requested: 1_000,
@@ -87,7 +87,7 @@ describe('admission', () => {
     });
   });
 
-  it('names memory that the kernel does not have, although less is promised', () => {
+  it('names memory that the kernel lacks although less is promised', () => {
     assert.deepEqual(shortageFor(VM, [], { ...MACHINE, memAvailableMib: 900 }, POLICY), {
       resource: 'memoryMib',
       requested: 1_000,
@@ -95,7 +95,7 @@ describe('admission', () => {
     });
   });
 
-  it('counts VMs let in a moment ago as using their memory already', () => {
+  it('counts the memory of just admitted VMs as used', () => {
     assert.equal(shortageFor(VM, held(1, 'using'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), null);
     assert.deepEqual(shortageFor(VM, held(1, 'growing'), { ...MACHINE, memAvailableMib: 1_200 }, POLICY), {
       resource: 'memoryMib',
@@ -104,14 +104,14 @@ describe('admission', () => {
     });
   });
 
-  it('promises memory as often as it is told, and never more than the kernel has', () => {
+  it('overcommits memory as configured, and never beyond what the kernel has', () => {
     const twice = { ...POLICY, cpuOvercommit: 8, memoryOvercommit: 2 };
     assert.equal(capacityOf(MACHINE, twice).memoryMib, 8_000);
     assert.equal(shortageFor(VM, held(6), MACHINE, twice), null);
     assert.equal(shortageFor(VM, held(6), { ...MACHINE, memAvailableMib: 1_000 }, twice)?.resource, 'memoryMib');
   });
 
-  it('lets one that runs grow by what is left, without another overhead, and counts it until it has it', () => {
+  it('lets a running VM grow into the rest without a second overhead, and counts it while growing', () => {
     const more = { vcpu: 1, memoryMib: 700, diskGib: 0 };
     assert.equal(shortageFor(more, held(3), MACHINE, POLICY, 'added'), null);
     const growing: HeldVm[] = [...held(3), { holds: 'added', size: more }];
@@ -123,20 +123,20 @@ describe('admission', () => {
     assert.equal(shortageFor(more, held(1), { ...MACHINE, memAvailableMib: 600 }, POLICY, 'added')?.available, 600);
   });
 
-  it('finds nothing short where nothing is wanted', () => {
+  it('finds no shortage for an empty request', () => {
     assert.equal(
       shortageFor({ vcpu: 0, memoryMib: 0, diskGib: 0 }, held(30), { ...MACHINE, diskFreeGib: 0 }, POLICY, 'added'),
       null,
     );
   });
 
-  it('says the most that one VM can have, by the machine and by its driver', () => {
+  it('reports the largest possible VM, by host and by driver', () => {
     const driver = { vcpu: 8, memoryMib: 3_000, diskGib: 500 };
     assert.deepEqual(largestOf(MACHINE, POLICY, driver), { vcpu: 4, memoryMib: 3_000, diskGib: 200 });
     assert.equal(largestOf(MACHINE, POLICY, { ...driver, memoryMib: 65_536 }).memoryMib, 3_900);
   });
 
-  it('names disk that is short, promised or really', () => {
+  it('names a shortage of disk, promised or real', () => {
     const wanted = { ...VM, diskGib: 150 };
     assert.deepEqual(shortageFor(wanted, held(6, 'disk'), MACHINE, POLICY), {
       resource: 'diskGib',
@@ -150,11 +150,11 @@ describe('admission', () => {
     });
   });
 
-  it('counts only the disk of a VM that died', () => {
+  it('counts only the disk of a dead VM', () => {
     assert.deepEqual(promisedTo(held(2, 'disk'), POLICY), { vcpu: 0, memoryMib: 0, diskGib: 20 });
   });
 
-  it('never promises more than there is, whatever is asked for in whatever order', () => {
+  it('never promises more than there is, in any order of requests', () => {
     const size = fc.record({
       vcpu: fc.integer({ min: 1, max: 8 }),
       memoryMib: fc.integer({ min: 1, max: 4_000 }),
@@ -188,7 +188,7 @@ describe('admission', () => {
     );
   });
 
-  it('reads the figures of this machine, and refuses to guess missing ones', () => {
+  it('reads the figures of this host, and refuses to guess missing ones', () => {
     const machine = readMachine(tmpdir());
     assert.ok(machine.cores >= 1 && machine.memTotalMib >= machine.memAvailableMib && machine.memAvailableMib > 0);
     assert.ok(machine.diskTotalGib >= machine.diskFreeGib && machine.diskTotalGib > 0);

@@ -43,7 +43,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
 
     if (capabilities.network) networkConforms(current, options);
 
-    it('leaves nothing on the machine once its VMs are destroyed and it is closed', async () => {
+    it('leaves nothing on the host once its VMs are destroyed and it is closed', async () => {
       await subject.driver.close();
       assert.deepEqual(await options.leftovers(), []);
       await subject.replaceDriver();

@@ -15,7 +15,7 @@ const NEVER = new AbortController().signal;
 
 export function filesConform(current: () => Subject, { spec }: ConformanceOptions): void {
   describe('files of a VM', () => {
-    it('come back byte for byte, belong to the user of commands, and are seen by commands', async () => {
+    it('read back byte for byte, belong to the user of commands and are visible to commands', async () => {
       const vm = await current().create(spec);
       const { client } = vm;
       const content = randomBytes(FILE_WRITE_BYTES);
@@ -51,7 +51,7 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       await current().destroy(vm);
     });
 
-    it('are refused where a command would be, and where they are no files', async () => {
+    it('are refused for missing paths, non-files, files over the limit and forbidden folders', async () => {
       const vm = await current().create(spec);
       const { client } = vm;
       await outputOf(client, `mkfifo fifo; truncate -s ${FILE_READ_BYTES + 1} long; ln -s ring ring`);
@@ -74,7 +74,7 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       await current().destroy(vm);
     });
 
-    it('that were written are there after a sleep', async () => {
+    it('written before a sleep are there after the wake', async () => {
       const vm = await current().create(spec);
       const content = randomBytes(1_000);
       await write(vm.client, '/code/kept', content);

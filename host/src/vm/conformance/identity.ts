@@ -41,7 +41,7 @@ export function identityConforms(
       assert.deepEqual([one.readBack.vcpu, two.readBack.vcpu], [spec.vcpu, spec.vcpu]);
     });
 
-    it('opens its guest to its own secret and to no other', async () => {
+    it('lets in calls with the guest’s own secret and no other', async () => {
       const signal = new AbortController().signal;
       assert.equal((await one.client.call(health, {}, { signal, deadlineMs: 20_000 })).ok, true);
       for (const secret of [null, two.identity.secret, '', 'x'.repeat(43)]) {
@@ -57,7 +57,7 @@ export function identityConforms(
       }
     });
 
-    it('has the right time', async () => {
+    it('sets the right time', async () => {
       for (const { client } of [one, two]) {
         const beforeUnixMs = Date.now();
         const guestUnixMs = Number(await outputOf(client, 'date +%s%3N'));

@@ -34,7 +34,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
 
-    it('runs as a user and group that no other VM has, and no group beside', () => {
+    it('runs as a user and group that no other VM has, without supplementary groups', () => {
       const [first, second] = [one, two].map(({ running }) => statusOf(String(running.process.pid)));
       for (const status of [first, second]) {
         const uids = status?.get('Uid')?.split(/\s+/) ?? [];
@@ -48,7 +48,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       assert.notEqual(first?.get('Uid'), second?.get('Uid'));
     });
 
-    it('has network, mounts, processes and IPC of its own', () => {
+    it('has its own network, mount, process and IPC namespaces', () => {
       const spaces = ['net', 'mnt', 'pid', 'ipc', 'uts'];
       const [first, second] = [one, two].map(({ running }) =>
         spaces.map((space) => readlinkSync(`/proc/${running.process.pid}/ns/${space}`)),
@@ -58,7 +58,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         assert.equal(new Set([own[at], first?.[at], second?.[at]]).size, 3, space);
     });
 
-    it('can write to no file but those in its own folder: not by an open file, not by a mapping, not by a path', () => {
+    it('can write only to files in its folder, through descriptors, mappings and paths', () => {
       for (const { running, folder } of [one, two]) {
         const { pid } = running.process;
         const own = readdirSync(folder).map((name) => identityOf(join(folder, name)));
@@ -84,7 +84,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
 
-    it('leaves no core file, has a largest file not much larger than its disk, and ends first when memory runs out', () => {
+    it('leaves no core file, is limited in file size by its disk, and is the first OOM victim', () => {
       for (const { running } of [one, two]) {
         const limits = readFileSync(`/proc/${running.process.pid}/limits`, 'latin1');
         const limit = (name: string, kind: 'soft' | 'hard'): number =>
@@ -97,7 +97,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
 
-    it('sees none of the machine’s own files', () => {
+    it('sees none of the host’s own files', () => {
       for (const { running } of [one, two]) {
         const names = readdirSync(`/proc/${running.process.pid}/root`);
         for (const name of ['etc', 'root', 'home', 'var', 'run', 'proc', 'sys', 'boot', 'srv', 'opt'])

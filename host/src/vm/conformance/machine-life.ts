@@ -15,7 +15,7 @@ class Stopped extends Error {}
 
 export function machineLifeConforms(current: () => Subject, { spec }: ConformanceOptions): void {
   describe('the life of a VM', () => {
-    it('creates, runs a command, destroys, and destroys again without a word', async () => {
+    it('creates, runs a command, destroys, and destroys again without an error', async () => {
       const subject = current();
       const vm = await subject.create(spec);
       assert.ok(vm.saved.length > 0, 'its state was saved');
@@ -27,7 +27,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       await subject.driver.destroy(vm.folder, null);
     });
 
-    it('finds a VM again by what it saved, after another instance took over', async () => {
+    it('finds a VM again by its saved state after another instance took over', async () => {
       const subject = current();
       const vm = await subject.create(spec);
       await outputOf(vm.client, 'echo kept > /code/note');
@@ -40,7 +40,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}), null);
     });
 
-    it('says when the process of a VM has ended, and gives back what it held', async () => {
+    it('reports when the process of a VM exits and frees its resources', async () => {
       const subject = current();
       const vm = await subject.create(spec);
       const watch = new AbortController();
@@ -59,7 +59,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       await subject.destroy(vm);
     });
 
-    it('stops watching a process when it is told to, and the process goes on', async () => {
+    it('stops watching a process on request, and the process goes on', async () => {
       const subject = current();
       const vm = await subject.create(spec);
       const watch = new AbortController();
@@ -73,7 +73,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       await subject.destroy(vm);
     });
 
-    it('ends what no record names, and nothing else', async () => {
+    it('ends only VMs without a record', async () => {
       const subject = current();
       const [known, orphan] = [await subject.create(spec), await subject.create(spec)];
       await subject.replaceDriver();
@@ -87,7 +87,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       await subject.destroy(known);
     });
 
-    it('frees all of a create that stopped at any of its steps, by what was saved up to there', async () => {
+    it('frees everything of a create that stopped at any step, by the state saved so far', async () => {
       const subject = current();
       let step = 0;
       for (let finished = false; !finished;) {
@@ -112,7 +112,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       assert.ok(step > 1, 'it saves its state before it makes anything');
     });
 
-    it('gives up a create when it is told to, before it begins and in the middle', async () => {
+    it('aborts a create on request, before it begins and in the middle', async () => {
       const subject = current();
       const early = await subject.makeFolder();
       const stopped = AbortSignal.abort(new Stopped());

@@ -98,7 +98,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
       });
     };
 
-    describe('of a guest that was restored a moment ago', () => rules(() => one));
+    describe('of a guest restored a moment ago', () => rules(() => one));
 
     describe('of a guest that changed its own addresses and routes, as root inside', () => {
       before(async () => {
@@ -117,7 +117,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
       });
     });
 
-    describe('of a guest that another instance of the driver took over', () => {
+    describe('of a guest taken over by another driver instance', () => {
       before(async () => {
         const subject = current();
         await subject.replaceDriver();

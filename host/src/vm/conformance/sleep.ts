@@ -39,7 +39,7 @@ export function sleepConforms(
       return vm;
     };
 
-    it(`goes on with its processes and its memory, ${ROUNDS} times, also under another instance of the driver`, async () => {
+    it(`keeps its processes and memory over ${ROUNDS} sleeps, also under another driver instance`, async () => {
       const vm = await makeBusy();
       for (let round = 0; round < ROUNDS; round += 1) {
         const { process } = vm.running;
@@ -55,7 +55,7 @@ export function sleepConforms(
       await current().destroy(vm);
     });
 
-    it('is asleep already when it is told to sleep again, by what was saved before or after', async () => {
+    it('can be put to sleep again, by state saved before or after the first sleep', async () => {
       const vm = await makeBusy();
       const before = Number(await outputOf(vm.client, COUNT));
       const awake = current().existing(vm);
@@ -69,7 +69,7 @@ export function sleepConforms(
       await current().destroy(vm);
     });
 
-    it('runs on when it could not be captured, and leaves nothing where its snapshot would be', async () => {
+    it('runs on after a failed capture and leaves no snapshot files', async () => {
       const vm = await makeBusy();
       const { driver } = current();
       const snapshotFolder = join(snapshotFolderOf(vm), 'that-is-not-there');
@@ -85,7 +85,7 @@ export function sleepConforms(
       await current().destroy(vm);
     });
 
-    it('sleeps on when its wake was stopped before it ran', async () => {
+    it('stays asleep when its wake stops before it ran', async () => {
       const vm = await makeBusy();
       const before = Number(await outputOf(vm.client, COUNT));
       await current().sleep(vm, spec);
@@ -138,7 +138,7 @@ export function sleepConforms(
       });
     }
 
-    it('is destroyed without a word', async () => {
+    it('can be destroyed', async () => {
       const vm = await makeBusy();
       await current().sleep(vm, spec);
       await current().destroy(vm);
@@ -155,7 +155,7 @@ export function sleepConforms(
     });
 
     if (capabilities.snapshots) {
-      it('whose snapshot was changed, in any of its files, boots its disk', async () => {
+      it('boots its disk when any file of its snapshot was changed', async () => {
         const vm = await makeBusy();
         await outputOf(vm.client, 'echo kept >/code/note && sync');
         await current().sleep(vm, spec);
@@ -195,7 +195,7 @@ export function sleepConforms(
     }
 
     if (capabilities.hotplug) {
-      it('was given more while it ran, keeps it, and gives memory and vCPUs back after it woke', async () => {
+      it('keeps a size it got while running, and gives memory and vCPUs back after its wake', async () => {
         const vm = await makeBusy();
         const { driver } = current();
         const before = Number(await outputOf(vm.client, COUNT));
@@ -219,7 +219,7 @@ export function sleepConforms(
         await current().destroy(vm);
       });
 
-      it('was refused a size that no machine can have, and runs on as it was', async () => {
+      it('runs on unchanged when an impossible size is refused', async () => {
         const vm = await current().create(spec);
         const { driver } = current();
         for (const wrong of [
@@ -235,7 +235,7 @@ export function sleepConforms(
       });
     }
 
-    it('has figures of what it takes while it runs', async () => {
+    it('reports its resource use while it runs', async () => {
       const vm = await makeBusy();
       const { driver } = current();
       const figures = await driver.figures(vm.folder, vm.saved.at(-1) ?? {});

@@ -98,7 +98,7 @@ export function streamsConform(
     });
 
     if (capabilities.network) {
-      it('never leads to a port of the machine that the VM runs on', async () => {
+      it('never leads to a port of the host', async () => {
         const server = createServer(() => assert.fail('nobody may come here'));
         server.listen(0, '0.0.0.0');
         await once(server, 'listening');
@@ -110,7 +110,7 @@ export function streamsConform(
       });
     }
 
-    it('leads to a terminal: a shell of the tenant’s user with its size, whose exit code is the last that it says', async () => {
+    it('leads to a terminal: the tenant’s shell with its size; the exit code comes last', async () => {
       const stream = await terminal({ tty: true, cols: 101, rows: 33, command: null });
       let shown = '';
       const controls: unknown[] = [];
@@ -133,7 +133,7 @@ export function streamsConform(
       assert.deepEqual(controls, [{ exit: 230 }], shown);
     });
 
-    it('leads to a command with pipes: its input to its end, its outputs apart and whole, and how it ended last', async () => {
+    it('leads to a command: full input, separate and complete outputs; the exit comes last', async () => {
       const command = 'id -un; pwd; sha256sum; head -c 300000 /dev/zero; echo of the other >&2; exit 9';
       const stream = await terminal({ tty: false, command });
       const outputs: Record<number, Buffer[]> = { [COMMAND_STREAM.stdout]: [], [COMMAND_STREAM.stderr]: [] };
@@ -156,7 +156,7 @@ export function streamsConform(
       assert.deepEqual([stderr, controls], ['of the other\n', [{ exit: 9 }]]);
     });
 
-    it('that is closed ends its command with all of its session, whatever that ignores', async () => {
+    it('ends its command and the whole session when it is closed', async () => {
       // Identified by a unique sleep duration.
       const command = `trap '' HUP; sleep 71717 & exec sleep 71717`;
       const running = async (): Promise<string> => outputOf(vm.client, 'pgrep -cx -f "sleep 71717" || true');
@@ -172,7 +172,7 @@ export function streamsConform(
       }
     });
 
-    it('is closed when its VM is let go of', async () => {
+    it('closes when its VM is released', async () => {
       const stream = await open(await listen('0.0.0.0'));
       stream.resume();
       owned.closeStreams(new HostError('vm_not_running', 'it is over'));

@@ -35,7 +35,7 @@ function withEdns(query: Buffer, bytes: number): Buffer {
   return message;
 }
 
-test('a question is relayed as it came, its size limit read', () => {
+test('a query is relayed unchanged, and its size limit is read', () => {
   const plain = question(0x1234, 'www.internet.test');
   assert.deepEqual(relayed(plain), { bytes: plain, id: 0x1234, questionEnd: plain.length, udpAnswerBytes: 512 });
   assert.equal(relayed(withEdns(plain, 1_232)).udpAnswerBytes, 1_232);
@@ -43,13 +43,13 @@ test('a question is relayed as it came, its size limit read', () => {
   assert.equal(relayed(withEdns(plain, 65_535)).udpAnswerBytes, 4_096, 'never above what is passed on by UDP');
 });
 
-test('what is not a question is dropped', () => {
+test('a message that is no query is dropped', () => {
   const answer = answerOf(question(1, 'www.internet.test'), 'udp');
   for (const bytes of [answer, Buffer.alloc(0), Buffer.alloc(11), Buffer.alloc(4_097)])
     assert.equal(readQuery(bytes), 'drop');
 });
 
-test('a question that is not relayed is answered with the code that says why', () => {
+test('a refused query gets a response with the code of the reason', () => {
   const good = question(7, 'www.internet.test');
   const changed = (offset: number, value: number) => {
     const bytes = Buffer.from(good);
@@ -66,7 +66,7 @@ test('a question that is not relayed is answered with the code that says why', (
   assert.equal(refusal(question(7, 'version.bind', 16, 3)), RCODE.refused, 'a question about the name server itself');
 });
 
-test('an answer is one only when its id, its kind and its question are those asked for', () => {
+test('a response counts only when its id, kind and question match the query', () => {
   const query = relayed(question(1, 'www.internet.test'));
   const good = answerOf(withId(query.bytes, 99), 'udp');
   assert.ok(answers(good, query, 99));
@@ -84,7 +84,7 @@ test('an answer is one only when its id, its kind and its question are those ask
   assert.ok(answers(empty, query, 99), 'a format error without its question');
 });
 
-test('an answer larger than the guest takes by UDP becomes one that sends it to TCP', () => {
+test("a response above the guest's UDP limit is replaced by a truncated one", () => {
   const query = relayed(question(0x0102, 'www.internet.test'));
   const small = answerOf(withId(query.bytes, 99), 'udp');
   assert.deepEqual(udpAnswer(small, query), withId(small, 0x0102));
@@ -114,7 +114,7 @@ const nearQuestions = fc
     return bytes.subarray(0, bytes.length - Math.min(cut, bytes.length));
   });
 
-test('whatever a guest sends, it is dropped, answered within bounds or relayed unchanged', () => {
+test('any guest message is dropped, answered within bounds or relayed unchanged', () => {
   const sent = fc.oneof(anyBytes, nearQuestions);
   fc.assert(
     fc.property(sent, (bytes) => {
@@ -136,7 +136,7 @@ test('whatever a guest sends, it is dropped, answered within bounds or relayed u
   );
 });
 
-test('whatever a name server sends, only the asked question with the asked id passes, and what passes fits', () => {
+test('of any name server message only a matching response passes, within the size limit', () => {
   const query = relayed(question(1, 'www.internet.test'));
   const real = answerOf(withId(query.bytes, 99), 'udp');
   const changed = fc.array(fc.tuple(fc.nat(real.length - 1), fc.nat(255)), { maxLength: 3 }).map((changes) => {

@@ -81,7 +81,7 @@ async function ask(t: TestContext, servers: NameServer[], name = 'www.internet.t
   return answerTo(await guestSocket(t, await serve(t, servers)), question(0x4242, name));
 }
 
-test('the answer of the name server reaches the guest under its own id', async (t) => {
+test('the response of the name server reaches the guest under its own id', async (t) => {
   const answer = await ask(t, [await nameServer(t, '127.0.1.1', answering)]);
   assert.deepEqual(answer, answerOf(question(0x4242, 'www.internet.test'), 'udp'));
 });
@@ -101,7 +101,7 @@ test('a query to a name server has a random id and port and is otherwise as the 
   assert.deepEqual([...new Set(seen.map((query) => query.rest))], [edns.subarray(2).toString('hex')]);
 });
 
-test('when a name server is silent, absent or unhelpful the next one is asked', async (t) => {
+test('a silent, absent or failing name server is replaced by the next one', async (t) => {
   const good = await nameServer(t, '127.0.1.2', answering);
   const absent = { address: '127.0.1.9', port: 9 };
   for (const bad of [
@@ -119,7 +119,7 @@ test('no response returns a failure to the guest; a refusal is passed on if it i
   assert.equal(rcodeOf(await ask(t, [await nameServer(t, '127.0.1.1', withCode(RCODE.refused))])), RCODE.refused);
 });
 
-test('answers that do not match the question are ignored, and the right one still counts', async (t) => {
+test('responses that do not match the query are ignored, and the right one still counts', async (t) => {
   const forger = createSocket('udp4');
   t.after(() => forger.close());
   const server = await nameServer(t, '127.0.1.1', (query, reply, from) => {
@@ -180,7 +180,7 @@ async function overTcp(address: string, bytes: Buffer): Promise<Buffer[]> {
   return messages;
 }
 
-test('by TCP all questions of a connection are answered in turn, a large answer whole', async (t) => {
+test('all TCP queries of a connection are answered in turn, large responses whole', async (t) => {
   const address = await serve(t, [{ address: '127.0.1.9', port: 9 }, await tcpNameServer(t)]);
   const asked = [question(1, 'a.internet.test'), question(2, LARGE_NAME, 16), question(3, 'version.bind', 16, 3)];
   const answers = await overTcp(address, Buffer.concat(asked.map(frame)));
@@ -192,7 +192,7 @@ test('by TCP all questions of a connection are answered in turn, a large answer 
   assert.equal(rcodeOf(answers[2] ?? Buffer.alloc(12)), RCODE.refused);
 });
 
-test('a connection that announces more than a question can be is closed without reading it', async (t) => {
+test('a connection that announces an oversized query is closed unread', async (t) => {
   const address = await serve(t, [await tcpNameServer(t)]);
   const answers = await overTcp(address, Buffer.concat([Buffer.from([0xff, 0xff]), Buffer.alloc(70_000)])).catch(
     (error: NodeJS.ErrnoException) => {
@@ -205,7 +205,7 @@ test('a connection that announces more than a question can be is closed without 
   assert.equal((await overTcp(address, frame(question(1, 'a.internet.test')))).length, 1, 'the next one is served');
 });
 
-test('a guest has so many connections and no more, and gives each back when it closes it', async (t) => {
+test('a guest is limited in connections and gets each back on close', async (t) => {
   const address = await serve(t, [await tcpNameServer(t)]);
   const held = await Promise.all(
     Array.from({ length: RESOLVER_LIMITS.connectionsPerGuest }, async () => {
@@ -251,7 +251,7 @@ test('a guest over its query limit gets no more than its share, other guests get
   );
 });
 
-test('questions under way are bounded for each guest, and end with it', async (t) => {
+test('in-flight queries are limited per guest and end with it', async (t) => {
   let asked = 0;
   const server = await nameServer(t, '127.0.1.1', () => (asked += 1));
   const address = freshAddress();
@@ -275,7 +275,7 @@ test('questions under way are bounded for each guest, and end with it', async (t
   again.close();
 });
 
-test('however many guests fill their share with questions nobody answers, the next guest is answered', async (t) => {
+test('guests with full shares of unanswered queries do not block the next guest', async (t) => {
   const wanted = question(7, 'www.internet.test');
   const server = await nameServer(t, '127.0.1.1', (query, reply, from) => {
     if (query.subarray(12).equals(wanted.subarray(12))) answering(query, reply, from);
@@ -299,12 +299,12 @@ test('however many guests fill their share with questions nobody answers, the ne
   assert.equal(rcodeOf(await answerTo(await guestSocket(t, modest), wanted)), 0);
 });
 
-test('an address that cannot be listened on is said, and leaves nothing open', async (t) => {
+test('a failed listen on an address is reported and leaves nothing open', async (t) => {
   const address = await serve(t, []);
   await assert.rejects(resolverOf([]).serve(address), /EADDRINUSE/);
 });
 
-test('a question from port 0, which no answer can go to, is dropped, and the next guest is answered', async (t) => {
+test('a query from port 0 is dropped, and the next guest gets a response', async (t) => {
   const server = await nameServer(t, '127.0.1.1', answering);
   const socket = await guestSocket(t, await serve(t, [server]));
   const rule = `udp dport ${RESOLVER_PORT} udp sport ${socket.address().port} counter udp sport set 0`;
@@ -324,7 +324,7 @@ test('a question from port 0, which no answer can go to, is dropped, and the nex
   assert.equal(rcodeOf(await answerTo(socket, question(3, 'www.internet.test'))), 0);
 });
 
-test('no bytes of a guest, by UDP or TCP, keep the next question from being answered', async (t) => {
+test('no guest bytes, by UDP or TCP, prevent a response to the next query', async (t) => {
   const server = await nameServer(t, '127.0.1.1', answering);
   const address = await serve(t, [server]);
   const socket = await guestSocket(t, address);

@@ -8,7 +8,7 @@ import { Upstreams, nameServersOf } from '../../../src/network/dns/upstreams.ts'
 
 const addresses = (text: string) => nameServersOf(text).map((server) => server.address);
 
-test('name servers are read as the C library reads them', () => {
+test('name servers are parsed as the C library does', () => {
   assert.deepEqual(addresses('# nameserver 1.1.1.1\nsearch example\nnameserver 10.0.0.2\nnameserver\t2001:db8::1\n'), [
     '10.0.0.2',
     '2001:db8::1',
@@ -22,7 +22,7 @@ test('name servers are read as the C library reads them', () => {
   assert.deepEqual(addresses(''), ['127.0.0.1']);
 });
 
-test('the file is read again when it changes, and its last servers are kept while it is away', async (t) => {
+test('a changed file is read again, and the last servers are kept while it is missing', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'berth-upstreams-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'resolv.conf');

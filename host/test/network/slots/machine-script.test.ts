@@ -10,7 +10,7 @@ test('a listing of many routes comes back whole', async () => {
   assert.ok(listing.endsWith('end'));
 });
 
-test('one that is too long is refused and not cut', async () => {
+test('a listing that is too long is refused, not cut', async () => {
   await assert.rejects(
     runTool('Listing', ['sh', '-c', 'head -c 17000000 /dev/zero | tr "\\0" x']),
     (error) => error instanceof NetworkError && /more than \d+ characters/.test(error.message),

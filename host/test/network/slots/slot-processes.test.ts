@@ -27,7 +27,7 @@ async function start(command: readonly [string, ...string[]]): Promise<ChildProc
   return child;
 }
 
-test('who is in the slot’s namespace or has its uid is ended, and nobody else', async (context) => {
+test('only processes in the slot’s namespace or with its uid are ended', async (context) => {
   await run('ip', ['netns', 'add', 'berth0']);
   context.after(() => run('ip', ['netns', 'delete', 'berth0']));
   const inside = await start(['nsenter', '--net=/run/netns/berth0']);

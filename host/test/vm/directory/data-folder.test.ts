@@ -14,7 +14,7 @@ describe('the data folder', () => {
     await rm(root, { recursive: true });
   });
 
-  it('keeps its ids for life, and leaves nothing beside them', async () => {
+  it('keeps its ids for life and leaves no other files', async () => {
     const first = await openDataFolder(root);
     await first.unlock();
     const second = await openDataFolder(root);
@@ -26,14 +26,14 @@ describe('the data folder', () => {
     assert.equal((await readFile(join(root, 'instance-id'), 'utf8')).trim(), first.instanceId);
   });
 
-  it('lets one daemon in at a time', async () => {
+  it('admits one daemon at a time', async () => {
     const first = await openDataFolder(root);
     await assert.rejects(openDataFolder(root), /another host daemon uses this data folder/);
     await first.unlock();
     await (await openDataFolder(root)).unlock();
   });
 
-  it('refuses an id that is none rather than making up another', async () => {
+  it('refuses an invalid id rather than making another', async () => {
     await writeFile(join(root, 'instance-id'), 'x\n');
     await assert.rejects(openDataFolder(root), /instance-id holds 'x'/);
   });

@@ -25,7 +25,7 @@ describe('the fences of destroyed VMs', () => {
     return fences;
   }
 
-  it('are known to the next daemon, and only ever rise', async () => {
+  it('are visible to the next daemon and only rise', async () => {
     const fences = await open();
     assert.equal(fences.epochOf(A), null);
     await fences.raise(A, 5);
@@ -34,14 +34,14 @@ describe('the fences of destroyed VMs', () => {
     assert.equal((await open()).epochOf(A), 5);
   });
 
-  it('only ever rise when several raise one at once, in whatever order', async () => {
+  it('only rise when raised concurrently, in any order', async () => {
     const fences = await open();
     await Promise.all([5, 7, 6].map((epoch) => fences.raise(A, epoch)));
     assert.equal(fences.epochOf(A), 7);
     assert.equal((await open()).epochOf(A), 7);
   });
 
-  it('stay when they are raised anew while what is left of their old ones is forgotten', async () => {
+  it('survive a raise during the removal of expired ones', async () => {
     const ids = 'abcdefghjkmnpqrs'.split('').map(vmIdOf);
     const fences = await open();
     await Promise.all(ids.map((id) => fences.raise(id, 1)));
@@ -54,7 +54,7 @@ describe('the fences of destroyed VMs', () => {
     );
   });
 
-  it('are forgotten after their time', async () => {
+  it('expire after their time', async () => {
     await (await open()).raise(A, 5);
     nowUnixMs += FENCE_KEPT_MS;
     assert.equal((await open()).epochOf(A), 5);
@@ -65,7 +65,7 @@ describe('the fences of destroyed VMs', () => {
     assert.deepEqual(await readdir(root), [`${vmIdOf('b')}.json`]);
   });
 
-  it('report and remove a file that is none, and drop without a word a write that was cut short', async () => {
+  it('report and remove an invalid file, and silently drop a truncated write', async () => {
     await writeFile(join(root, `${A}.json`), '{"epoch":');
     await writeFile(join(root, `.${A}.json.tmp`), '{"ep');
     const fences = new FenceDirectory(root);

@@ -22,7 +22,7 @@ describe('the record of a VM on disk', () => {
     await rm(root, { recursive: true });
   });
 
-  it('reads back what was written last', async () => {
+  it('reads back the last write', async () => {
     const record = newRecord(A, 1, SMALL);
     await directory.write(record);
     await directory.write({ ...record, epoch: 2, driverState: { slot: 3, nested: { uid: 200_003 } } });
@@ -32,7 +32,7 @@ describe('the record of a VM on disk', () => {
     });
   });
 
-  it('leaves no second file beside the record, and replaces one that a crash left', async () => {
+  it('leaves no temporary file, and replaces one that a crash left', async () => {
     await writeFile(join(root, 'vms', A, '.record.json.tmp'), 'half a rec');
     await directory.write(newRecord(A, 1, SMALL));
     assert.deepEqual((await readdir(join(root, 'vms', A))).sort(), ['record.json', 'vm']);
@@ -56,20 +56,20 @@ describe('the record of a VM on disk', () => {
     ['a record of another VM', JSON.stringify(newRecord(vmIdOf('b'), 1, SMALL))],
     ['a record of a later version', JSON.stringify({ ...newRecord(A, 1, SMALL), version: 2 })],
   ] as const) {
-    it(`tells ${what} from a record`, async () => {
+    it(`distinguishes ${what} from a record`, async () => {
       await writeFile(join(root, 'vms', A, 'record.json'), text);
       assert.equal((await directory.read(A)).kind, 'corrupt');
     });
   }
 
-  it('understands a record of a daemon that knew no sleep', async () => {
+  it('reads a record of a daemon that knew no sleep', async () => {
     const { version, id, epoch, spec, status, reason, everRan, freed, driverState } = newRecord(A, 1, SMALL);
     const early = { version, id, epoch, spec, status, reason, everRan, freed, driverState };
     await writeFile(join(root, 'vms', A, 'record.json'), JSON.stringify(early));
     assert.deepEqual(await directory.read(A), { kind: 'record', record: newRecord(A, 1, SMALL) });
   });
 
-  it('makes the folder of a snapshot empty, whatever was there, and keeps it private', async () => {
+  it('empties and keeps private the folder of a snapshot', async () => {
     await directory.makeSnapshotFolder(A);
     await writeFile(join(directory.snapshotFolder(A), 'manifest.json'), '{}');
     await directory.makeSnapshotFolder(A);
@@ -80,7 +80,7 @@ describe('the record of a VM on disk', () => {
     assert.deepEqual(await readdir(join(root, 'vms', A)), ['vm']);
   });
 
-  it('puts the next secret in the place of the one in force, once', async () => {
+  it('replaces the secret in force by the next one, once', async () => {
     await directory.writeSecret(A, 'former');
     await directory.writeNextSecret(A, 'next');
     assert.deepEqual([await directory.readSecret(A), await directory.readNextSecret(A)], ['former', 'next']);
@@ -89,11 +89,11 @@ describe('the record of a VM on disk', () => {
     assert.deepEqual([await directory.readSecret(A), await directory.readNextSecret(A)], ['next', null]);
   });
 
-  it('tells a folder without a record', async () => {
+  it('detects a folder without a record', async () => {
     assert.deepEqual(await directory.read(A), { kind: 'none' });
   });
 
-  it('lists folders with a name of a VM only, and removes all of one, twice if asked', async () => {
+  it('lists only folders named like a VM, and removes one completely, even twice', async () => {
     await mkdir(join(root, 'vms', 'lost+found'));
     await writeFile(join(root, 'vms', vmIdOf('b')), 'a file is no VM');
     await directory.write(newRecord(A, 1, SMALL));

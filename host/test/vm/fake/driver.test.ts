@@ -74,7 +74,7 @@ test('a command runs as the unprivileged user berth with its own code folder and
   assert.equal(await readFile(join(folder, 'code', 'file'), 'utf8'), 'hi\n');
 });
 
-test('state is on disk before anything runs, and is enough for another driver to take the VM over', async (t) => {
+test('state is on disk before anything runs, and lets another driver take the VM over', async (t) => {
   const { create, saved, folder } = await prepared(t);
   let running: unknown[] = [];
   const vm = await create({
@@ -98,7 +98,7 @@ test('state is on disk before anything runs, and is enough for another driver to
   assert.equal(await other.recover(folder, saved[0] ?? {}), null);
 });
 
-test('destroy ends everything that ran inside, from any state, as often as it is called', async (t) => {
+test('destroy ends everything inside, from any state, any number of times', async (t) => {
   const { create, driver, folder } = await prepared(t);
   await driver.destroy(folder);
   const vm = await create();
@@ -110,7 +110,7 @@ test('destroy ends everything that ran inside, from any state, as often as it is
   await driver.destroy(folder);
 });
 
-test('a create that is given up on its way is cleaned up by destroy', async (t) => {
+test('destroy cleans up an aborted create', async (t) => {
   const { create, driver, folder } = await prepared(t);
   for (const saves of [1, 2]) {
     let count = 0;
@@ -133,7 +133,7 @@ test('a create that is given up on its way is cleaned up by destroy', async (t) 
   }
 });
 
-test('only what no record names is reaped, and only of the same installation', async (t) => {
+test('only unrecorded VMs of the same installation are reaped', async (t) => {
   const [kept, lost] = [`sbx_${'b'.repeat(24)}`, `sbx_${'c'.repeat(24)}`];
   const one = await prepared(t, kept);
   const two = await prepared(t, lost);
@@ -146,7 +146,7 @@ test('only what no record names is reaped, and only of the same installation', a
   assert.deepEqual(await one.driver.reapOrphans(new Set([kept])), []);
 });
 
-test('a guest daemon that does not start is said with what it wrote', async (t) => {
+test('a guest daemon that does not start is reported with its output', async (t) => {
   const { create, folder } = await prepared(t);
   await mkdir(join(folder, 'run', 'berth', 'secret'), { recursive: true });
   await assert.rejects(

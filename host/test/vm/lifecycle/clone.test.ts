@@ -63,7 +63,7 @@ describe('cloning in a VM', () => {
 
   const clone = (epoch: number) => host.lifecycle.clone(A, { epoch, ...CLONE }, NEVER);
 
-  it('passes what is to be cloned to the guest, without the epoch, and its answer out', async () => {
+  it('forwards the clone request without the epoch, and returns the response', async () => {
     let asked = '';
     guest().handler = (request, response) => {
       if (request.url === '/clone/key') {
@@ -80,7 +80,7 @@ describe('cloning in a VM', () => {
     assert.deepEqual({ ...rest, credentials: secret.open(credentials) }, CLONE);
   });
 
-  it('asks for no key where there are no credentials, and gives none to a guest whose key is none', async () => {
+  it('requests no key without credentials, and sends none to a guest with an invalid key', async () => {
     holdClones();
     (await host.lifecycle.clone(A, { epoch: 2, ...CLONE, credentials: null }, NEVER)).destroy();
     assert.deepEqual(calls, ['POST /clone']);
@@ -94,7 +94,7 @@ describe('cloning in a VM', () => {
     assert.deepEqual(calls.slice(1), ['POST /clone/key', 'POST /clone/key']);
   });
 
-  it('refuses a caller that is late, and takes one that is ahead of what the host has heard', async () => {
+  it('refuses a late epoch, and accepts one ahead of the host’s', async () => {
     holdClones();
     await assert.rejects(clone(1), { code: 'stale_epoch' });
     assert.deepEqual(calls, []);
@@ -105,14 +105,14 @@ describe('cloning in a VM', () => {
     await assert.rejects(clone(3), { code: 'stale_epoch' });
   });
 
-  it('refuses a VM that does not run, and one that is not there', async () => {
+  it('refuses a stopped VM and a missing one', async () => {
     await host.lifecycle.sleep(A, { epoch: 3 });
     await assert.rejects(clone(3), { code: 'vm_not_running' });
     await host.lifecycle.destroy(A, 4);
     await assert.rejects(clone(4), { code: 'vm_not_found' });
   });
 
-  it('cuts off a guest that answers more than any clone can be', async () => {
+  it('cuts off a guest whose clone response is over the limit', async () => {
     guest().handler = (request, response) => {
       if (request.url === '/clone/key') {
         json(response, 200, { key: secret.key });
@@ -125,7 +125,7 @@ describe('cloning in a VM', () => {
     await assert.rejects(answer.toArray(), { code: 'guest_unreachable', message: /longer than/ });
   });
 
-  it('is over in the guest before a sleep captures its memory', async () => {
+  it('ends in the guest before a sleep captures its memory', async () => {
     holdClones();
     const answer = (await clone(2)).toArray();
     const broken = assert.rejects(answer);
@@ -135,7 +135,7 @@ describe('cloning in a VM', () => {
     await broken;
   });
 
-  it('is over before a sleep also when the guest had not accepted it yet', async () => {
+  it('ends before a sleep even if the guest had not accepted it yet', async () => {
     const arrived = Promise.withResolvers<ServerResponse>();
     guest().handler = (request, response) => {
       calls.push(`${request.method} ${request.url}`);
@@ -155,13 +155,13 @@ describe('cloning in a VM', () => {
     await assert.rejects((await answer).toArray());
   });
 
-  it('keeps no VM awake whose guest will not end it', async () => {
+  it('does not keep a VM awake whose guest refuses to end it', async () => {
     holdClones((response) => json(response, 500, { error: { message: 'never' } }));
     (await clone(2)).destroy();
     assert.equal((await host.lifecycle.sleep(A, { epoch: 3 })).status, 'asleep');
   });
 
-  it('is asked for the end of by a daemon that does not know whether there is one, and not otherwise', async () => {
+  it('is ended by a new daemon that cannot know of it, and otherwise only when it runs', async () => {
     holdClones();
     await host.lifecycle.sleep(A, { epoch: 3 });
     assert.deepEqual(calls, []);
@@ -181,7 +181,7 @@ describe('cloning in a VM', () => {
     assert.deepEqual(seen, ['POST /clone/end']);
   });
 
-  it('ends with a destroy', async () => {
+  it('ends at a destroy', async () => {
     holdClones();
     const answer = (await clone(2)).toArray();
     const broken = assert.rejects(answer);

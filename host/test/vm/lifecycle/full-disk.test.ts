@@ -4,7 +4,7 @@ import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 
-describe('a full disk, on which no record can be written', () => {
+describe('a full disk without room for records', () => {
   let host: LifecycleFixture;
   let full = false;
   beforeEach(async () => {
@@ -30,7 +30,7 @@ describe('a full disk, on which no record can be written', () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
   }
 
-  it('fails a create, of which nothing runs, and lets it be tried again', async () => {
+  it('fails a create, of which nothing runs, and allows a retry', async () => {
     full = true;
     await assert.rejects(running(), { code: 'create_failed', message: /ENOSPC/ });
     assert.deepEqual([host.lifecycle.get(A).keeps, host.machine.running.size], ['nothing', 0]);
@@ -45,7 +45,7 @@ describe('a full disk, on which no record can be written', () => {
     assert.deepEqual([host.lifecycle.get(A).status, host.driver.sleeps], ['running', 0]);
   });
 
-  it('leaves asleep what was captured when it filled up, for the next daemon too', async () => {
+  it('leaves a captured VM asleep, for the next daemon too', async () => {
     await running();
     host.driver.onSlept = async () => {
       full = true;
@@ -56,7 +56,7 @@ describe('a full disk, on which no record can be written', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
   });
 
-  it('fails a wake, and the snapshot is there for the next one', async () => {
+  it('fails a wake and keeps the snapshot for the next one', async () => {
     await asleep();
     full = true;
     await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'wake_failed', message: /ENOSPC/ });
@@ -71,7 +71,7 @@ describe('a full disk, on which no record can be written', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
   });
 
-  it('leaves nothing running of a wake whose guest does not answer', async () => {
+  it('leaves nothing running of a wake with a silent guest', async () => {
     await asleep();
     host.driver.onGuest = (guest) => {
       guest.handler = (_request, response) => {
@@ -84,7 +84,7 @@ describe('a full disk, on which no record can be written', () => {
     assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
   });
 
-  it('leaves a resized VM at the size that its machine has', async () => {
+  it('leaves a resized VM at its real size', async () => {
     await running();
     const larger = { vcpu: 2, memoryMib: 2_048, diskGib: 10 };
     host.driver.onResize = async (_from, to) => {
@@ -95,7 +95,7 @@ describe('a full disk, on which no record can be written', () => {
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, larger.memoryMib);
   });
 
-  it('frees what a VM had whose process ended', async () => {
+  it('frees the resources of a VM whose process exited', async () => {
     await running();
     full = true;
     await host.machine.kill(A);
@@ -109,7 +109,7 @@ describe('a full disk, on which no record can be written', () => {
     ['runs', running],
     ['sleeps', asleep],
   ] as const) {
-    it(`is no hindrance to the destroy of a VM that ${what}, which makes room`, async () => {
+    it(`does not block the destroy of a VM that ${what}, which makes room`, async () => {
       await begin();
       full = true;
       await host.lifecycle.destroy(A, 3);
