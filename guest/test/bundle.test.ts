@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 import { until } from './daemon.ts';
 
-test('the same sources give the same bytes, without a path of the machine that made them', async () => {
+test('the same sources give the same bytes, without a path of the build host', async () => {
   const [one, two] = await Promise.all([bundleGuestDaemon(), bundleGuestDaemon()]);
   assert.deepEqual(one, two);
   assert.equal(one.sha256, createHash('sha256').update(one.code).digest('hex'));
@@ -16,7 +16,7 @@ test('the same sources give the same bytes, without a path of the machine that m
   assert.equal(text.includes(fileURLToPath(new URL('../..', import.meta.url))), false);
 });
 
-test('the bundle imports nothing but what Node brings, and no zod', async () => {
+test('the bundle imports only Node modules, and no zod', async () => {
   const text = Buffer.from((await bundleGuestDaemon()).code).toString('utf8');
   const imports = [...text.matchAll(/from"([^"]+)"/g)].map(([, name = '']) => name);
   assert.ok(imports.includes('node:http'));
@@ -37,7 +37,7 @@ test('making a bundle leaves no process behind', async () => {
   assert.ok((await bundleGuestDaemon()).code.length > 0, 'it can be asked again');
 });
 
-test('the service of the image runs the bundle with the flags that it is tested with', async () => {
+test('the service of the image runs the bundle with the tested flags', async () => {
   const service = await readFile(new URL('../../image/recipe/root/etc/sv/guestd/run', import.meta.url), 'utf8');
   assert.ok(service.includes(`/node ${GUEST_NODE_FLAGS.join(' ')} /opt/berth/guestd.mjs\n`), service);
 });

@@ -80,7 +80,7 @@ function changed(valid: Record<string, unknown>): fc.Arbitrary<unknown> {
   );
 }
 
-test('a body of exec is judged as the schema judges it', () => {
+test('the exec body check agrees with the schema', () => {
   fc.assert(
     fc.property(changed({ command: 'true', timeoutSeconds: 5 }), (value) => {
       assert.deepEqual(outcome(checkExecRequest, value), schemaOutcome(guestExecRequest, value));
@@ -89,7 +89,7 @@ test('a body of exec is judged as the schema judges it', () => {
   );
 });
 
-test('a body of clone is judged as the schema judges it, and no refusal has a value of it', () => {
+test('the clone body check agrees with the schema, and no refusal quotes a value', () => {
   const valid: Record<string, unknown> = aClone('https://git.example.test/a/b', {
     branch: 'main',
     credentials: sealSecret(newSecretKey().key, { username: 'u', token: 't' }),
@@ -117,7 +117,7 @@ test('a body of clone is judged as the schema judges it, and no refusal has a va
   );
 });
 
-test('a body of identity is judged as the schema judges it', () => {
+test('the identity body check agrees with the schema', () => {
   const valid: Record<string, unknown> = anIdentity();
   const key = changed({ privateKey: 'a', publicKey: 'b' }).map((sshHostKey) => ({ ...valid, sshHostKey }));
   fc.assert(
@@ -132,7 +132,7 @@ for (const [name, check, schema, valid] of [
   ['wake', checkWake, guestWake, aWake()],
   ['size', checkSize, guestSize, { vcpu: 2, memoryMib: 4_096, diskGib: 20 }],
 ] as const) {
-  test(`a body of ${name} is judged as the schema judges it`, () => {
+  test(`the ${name} body check agrees with the schema`, () => {
     fc.assert(
       fc.property(changed(valid), (value) => {
         assert.deepEqual(outcome(check, value), schemaOutcome(schema, value));

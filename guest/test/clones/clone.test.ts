@@ -42,7 +42,7 @@ test('the code folder holds the repository with all branches and history, owned 
   assert.doesNotMatch(config, /credential|hooksPath|lowSpeed|maintenance/);
 });
 
-test('a branch that is asked for is the one that is checked out, with the others beside it', async (t) => {
+test('the requested branch is checked out, with the others beside it', async (t) => {
   const daemon = await startDaemon(t);
   assert.deepEqual(await clone(daemon, `${git.url}/acme/web.git`, { branch: 'dev' }), { outcome: 'cloned' });
   assert.equal(gitIn(daemon, 'symbolic-ref', 'HEAD'), 'refs/heads/dev');
@@ -57,7 +57,7 @@ test('a repository without a commit is cloned', async (t) => {
   assert.deepEqual(await readdir(daemon.codeFolder), ['.git']);
 });
 
-test('a clone is done once: whoever asks again is told so, whatever became of the folder since', async (t) => {
+test('a clone runs once: a repeated request reports so, whatever became of the folder', async (t) => {
   const daemon = await startDaemon(t);
   const url = `${git.url}/acme/web.git`;
   await clone(daemon, url);
@@ -109,7 +109,7 @@ for (const [title, path, branch, code, message] of [
     /upload-pack=x not found/,
   ],
 ] as const) {
-  test(`${title} is told as that, and leaves the folder empty`, async (t) => {
+  test(`${title} is reported as that, and leaves the folder empty`, async (t) => {
     const daemon = await startDaemon(t);
     const result = await clone(daemon, git.url + path, { branch });
     assert.ok(result.outcome === 'failed');
@@ -140,7 +140,7 @@ test('a host that is unreachable, unresolvable or has an untrusted certificate i
   }
 });
 
-test('more than may be fetched is a failure', async (t) => {
+test('fetching more than the limit is a failure', async (t) => {
   git.add('acme/large', {
     'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }),
   });
@@ -151,7 +151,7 @@ test('more than may be fetched is a failure', async (t) => {
   assert.deepEqual(await clone(daemon, `${git.url}/acme/large.git`, { maxMib: 4 }), { outcome: 'cloned' });
 });
 
-test('a disk without room is told as that, and what was fetched goes', { skip: testUid !== 199_998 }, async (t) => {
+test('a full disk is reported as that, and fetched files are removed', { skip: testUid !== 199_998 }, async (t) => {
   git.add('acme/wide', {
     'noise.bin': execFileSync('head', ['-c', '3000000', '/dev/urandom'], { maxBuffer: 4_000_000 }),
   });
@@ -168,7 +168,7 @@ test('a disk without room is told as that, and what was fetched goes', { skip: t
   }
 });
 
-test('neither settings of the user nor hooks are used, and no submodule is fetched', async (t) => {
+test('user settings and hooks are ignored, and no submodule is fetched', async (t) => {
   git.add('acme/part');
   git.add('acme/whole', { '.gitmodules': `[submodule "part"]\n\tpath = part\n\turl = ${git.url}/acme/part.git\n` });
   const daemon = await startDaemon(t);
@@ -189,7 +189,7 @@ test('neither settings of the user nor hooks are used, and no submodule is fetch
   );
 });
 
-test('what a host says in its own words is bounded, and decides nothing', async (t) => {
+test('the host’s own messages are bounded and decide nothing', async (t) => {
   const words = `${'\u001b[2J'.repeat(3)}No space left${'x'.repeat(60_000)}`;
   const line = Buffer.from(`ERR ${words}`);
   const packet = Buffer.concat([Buffer.from((line.length + 4).toString(16).padStart(4, '0')), line]);
@@ -209,7 +209,7 @@ test('what a host says in its own words is bounded, and decides nothing', async 
   assert.equal(result.code, 'failed', result.message.slice(0, 200));
 });
 
-test('a code folder that is gone, or that the user may not write to, is a failure in words', async (t) => {
+test('a missing or unwritable code folder is a failure with a message', async (t) => {
   const daemon = await startDaemon(t);
   execFileSync('rmdir', [daemon.codeFolder]);
   const gone = await clone(daemon, `${git.url}/acme/web.git`);

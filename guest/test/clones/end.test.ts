@@ -40,7 +40,7 @@ async function hold(t: TestContext, env: Record<string, string> = {}): Promise<T
 }
 const isHeld = (): Promise<void> => until('the host holds it back', () => git.waiting === 1);
 
-test('calls at the same time are one clone, and all are told how it came out', async (t) => {
+test('concurrent calls share one clone and its outcome', async (t) => {
   const daemon = await hold(t);
   const all = [1, 2, 3].map(() => clone(daemon, url(), { credentials: CREDENTIALS }));
   await isHeld();
@@ -52,7 +52,7 @@ test('calls at the same time are one clone, and all are told how it came out', a
   assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
 });
 
-test('a clone whose caller left goes on for who asks again', async (t) => {
+test('a clone whose caller left goes on for the next caller', async (t) => {
   const daemon = await hold(t);
   const left = daemon.open(
     'POST',
@@ -69,7 +69,7 @@ test('a clone whose caller left goes on for who asks again', async (t) => {
   assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
 });
 
-test('a clone that nobody waits for any more is ended, with its secret', async (t) => {
+test('a clone without callers is ended, with its secret', async (t) => {
   const daemon = await hold(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
   const left = daemon.open(
     'POST',
@@ -99,7 +99,7 @@ test('an external end aborts calls and removes git and secret before it returns;
   assert.equal((await daemon.call('POST', '/clone/end')).status, 200);
 });
 
-test('a wake ends what was under way when the machine fell asleep', async (t) => {
+test('a wake ends the clone in flight when the VM fell asleep', async (t) => {
   const daemon = await hold(t);
   const { secret } = anIdentity();
   await daemon.call('POST', '/identity', anIdentity());
@@ -116,14 +116,14 @@ test('a wake ends what was under way when the machine fell asleep', async (t) =>
   assert.deepEqual(await processesWith('git'), []);
 });
 
-test('nobody clones without the secret of the machine, nor before its identity is complete', async (t) => {
+test('cloning needs the secret of the VM and a complete identity', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity());
   for (const path of ['/clone', '/clone/end'])
     assert.equal((await daemon.call('POST', path, aClone(url()))).status, 401);
 });
 
-test('a clone that takes too long is told as that, and git is gone', async (t) => {
+test('a clone over its time limit is reported as that, and git is gone', async (t) => {
   const daemon = await hold(t);
   const result = await clone(daemon, url(), { credentials: CREDENTIALS, timeoutSeconds: 1 });
   assert.deepEqual(result, { outcome: 'failed', code: 'timed_out', message: 'it took longer than 1 s' });
@@ -131,7 +131,7 @@ test('a clone that takes too long is told as that, and git is gone', async (t) =
 });
 
 for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-  test(`with a daemon that ends by ${signal} git ends too; the next daemon begins anew`, async (t) => {
+  test(`git ends with a daemon that gets ${signal}; the next daemon starts anew`, async (t) => {
     const daemon = await hold(t);
     const broken = clone(daemon, url(), { credentials: CREDENTIALS });
     const rejected = assert.rejects(broken);
@@ -163,7 +163,7 @@ function interrupt(daemon: TestDaemon, moved: number): void {
 }
 
 for (const moved of [0, 1, 3, 4]) {
-  test(`a move into place that was interrupted after ${moved} of 4 entries is gone on with, without the host`, async (t) => {
+  test(`a move into place interrupted after ${moved} of 4 entries resumes without the host`, async (t) => {
     const daemon = await startDaemon(t);
     await clone(daemon, url(), { credentials: CREDENTIALS });
     await daemon.stop('SIGKILL');
@@ -178,7 +178,7 @@ for (const moved of [0, 1, 3, 4]) {
   });
 }
 
-test('a repository that wants no credentials is not sent any', async (t) => {
+test('a repository that requires no credentials gets none', async (t) => {
   git.credentials = null;
   t.after(() => (git.credentials = CREDENTIALS));
   const daemon = await startDaemon(t);

@@ -37,7 +37,7 @@ const TABLE: readonly (readonly [CloneFailureCode, string])[] = [
 ];
 
 for (const [code, words] of TABLE) {
-  test(`git's words ${JSON.stringify(words.slice(0, 60))} mean ${code}`, () => {
+  test(`git's message ${JSON.stringify(words.slice(0, 60))} means ${code}`, () => {
     assert.equal(readFailure(`Cloning into 'work'...\n${words}\n`).code, code);
   });
 }

@@ -26,14 +26,14 @@ const bytesIn = (folder: string): string[] =>
     .map((name) => name.toString('latin1'))
     .sort();
 
-test('names that are no UTF-8 come into place as they are', (t) => {
+test('names that are not UTF-8 are moved into place unchanged', (t) => {
   const { code, place } = finished(t, [Buffer.from('caf\xe9.txt', 'latin1'), Buffer.from('plain'), Buffer.from('é')]);
   place.take(FOLDER);
   assert.deepEqual(bytesIn(code), ['.berth-clone-0123456789abcdef', '.git', 'caf\xe9.txt', 'plain', 'Ã©']);
   assert.deepEqual(place.read(), { state: 'done' });
 });
 
-test('a name that is no UTF-8 is taken when the folder has it, and nothing is moved then', (t) => {
+test('an existing name that is not UTF-8 is detected, and nothing is moved', (t) => {
   const { code, work, place } = finished(t, [Buffer.from('\xe9', 'latin1'), Buffer.from('a')]);
   writeFileSync(Buffer.concat([Buffer.from(`${code}/`), Buffer.from([0xe9])]), "the user's own");
   assert.throws(() => place.take(FOLDER), NameTaken);
@@ -41,7 +41,7 @@ test('a name that is no UTF-8 is taken when the folder has it, and nothing is mo
   assert.deepEqual(place.read(), { state: 'none' });
 });
 
-test('a move that finds a name taken since it was begun is given up, and is not said to be done later', (t) => {
+test('a move that finds a name newly taken is given up, and not reported as done later', (t) => {
   const { code, work, place } = finished(t, [Buffer.from('a')]);
   place.take(FOLDER);
   // Leaves the state of a daemon killed before it had moved everything.
@@ -52,7 +52,7 @@ test('a move that finds a name taken since it was begun is given up, and is not 
   assert.ok(existsSync(join(work, '.git')));
 });
 
-test("git's own folder comes last: where it is, all else is", (t) => {
+test('the .git folder is moved last: where it is, all else is', (t) => {
   const names = Array.from({ length: 3_000 }, (_, at) => `file-${at}`);
   const { code, place } = finished(
     t,

@@ -7,7 +7,7 @@ import { CLONE_BOX_LENGTH, CLONE_KEY, CLONE_SECRET_LENGTH } from '@berth/protoco
 
 const SECRET = { username: 'watched-for-user', token: 'WatchedForEverywhere' };
 
-test('what is sealed to a key is opened as it was, and shows nothing of itself', () => {
+test('a sealed text opens unchanged with its key, and reveals nothing', () => {
   const { key, open } = newSecretKey();
   assert.match(key, CLONE_KEY);
   const text = fc.string({ minLength: 1, unit: 'grapheme' });
@@ -23,12 +23,12 @@ test('what is sealed to a key is opened as it was, and shows nothing of itself',
   assert.doesNotMatch(Buffer.from(sealSecret(key, SECRET).box, 'base64').toString('latin1'), /WatchedFor|watched/);
 });
 
-test('the longest credentials of the protocol fit into its longest box, however they are written', () => {
+test('the longest credentials fit into the longest box, in any encoding', () => {
   const longest = '\u0001'.repeat(CLONE_SECRET_LENGTH);
   assert.ok(sealSecret(newSecretKey().key, { username: longest, token: longest }).box.length <= CLONE_BOX_LENGTH);
 });
 
-test('a box of another key, another sender or with a changed byte is not opened', () => {
+test('a box of another key or sender, or with a changed byte, does not open', () => {
   const { key, open } = newSecretKey();
   const sealed = sealSecret(key, SECRET);
   const bytes = Buffer.from(sealed.box, 'base64');

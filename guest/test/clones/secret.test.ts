@@ -71,7 +71,7 @@ async function ask(socket: string, question: string): Promise<string> {
   });
 }
 
-test('a repository that wants credentials is cloned with those of the call, and told them once it asks', async (t) => {
+test('a repository that requires credentials gets those of the call once it asks', async (t) => {
   const daemon = await startDaemon(t);
   assert.deepEqual(await clone(daemon, closed(), { credentials: CREDENTIALS }), { outcome: 'cloned' });
   assert.deepEqual(
@@ -121,7 +121,7 @@ test('daemon memory never holds the secret, and its keeper exits after the clone
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), [CREDENTIALS.username]);
 });
 
-test('a keeper of no clone ends by itself, and with its daemon', async (t) => {
+test('a keeper without a clone exits by itself, and with its daemon', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '100' });
   await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
   await until('the keeper has ended', async () => (await keepersOf(daemon)).length === 0);
@@ -133,7 +133,7 @@ test('a keeper of no clone ends by itself, and with its daemon', async (t) => {
   await until('the keeper has ended', () => !existsSync(`/proc/${keeper}`));
 });
 
-test('credentials of a key that is forgotten, or of none, make no clone; the next call does', async (t) => {
+test('credentials for an expired or unknown key make no clone; the next call does', async (t) => {
   const daemon = await startDaemon(t);
   const sealed = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
   await daemon.call('POST', '/clone/end');
@@ -209,7 +209,7 @@ for (const [title, credentials] of [
   ['wrong ones', { ...CREDENTIALS, token: 'wrong' }],
   ['none', null],
 ] as const) {
-  test(`with ${title} a repository that wants credentials is access_denied, and nobody is asked for others`, async (t) => {
+  test(`with ${title} a repository that requires credentials is access_denied, without a prompt`, async (t) => {
     const daemon = await startDaemon(t);
     const result = await clone(daemon, closed(), { credentials });
     assert.ok(result.outcome === 'failed');
@@ -219,7 +219,7 @@ for (const [title, credentials] of [
   });
 }
 
-test("a credential helper of the user's own neither hears of the secret nor answers instead of it", async (t) => {
+test('a credential helper of the user neither gets the secret nor replaces it', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.exec('git config --global credential.helper store');
   await daemon.exec('git config --global credential.http://127.0.0.1.helper store');
@@ -228,7 +228,7 @@ test("a credential helper of the user's own neither hears of the secret nor answ
   assert.deepEqual(filesHolding(daemon.folder, FORMS), []);
 });
 
-test('a body that is no clone is refused without a word of its secret', async (t) => {
+test('an invalid clone body is refused without quoting its secret', async (t) => {
   const daemon = await startDaemon(t);
   const body = JSON.stringify(await aSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
   for (const wrong of [

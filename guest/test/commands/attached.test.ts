@@ -10,7 +10,7 @@ import { Attached, openStream, refusalOf, secured } from '../terminals/connectio
 
 const MIB = 2 ** 20;
 
-test('a command gets its input to its end, and what it writes comes back, each output apart', async (t) => {
+test('a command gets its whole input, and its outputs come back separately', async (t) => {
   const daemon = await secured(t);
   const cat = await Attached.start(daemon, 'cat; echo then this >&2; echo last; exit 3');
   cat.write('grüße\n');
@@ -36,7 +36,7 @@ test('an attached command gets the shell, user, folder and session of exec, and 
   assert.deepEqual([await again.exit(), again.stdout, again.stderr], [{ exit: 0 }, 'out\nin', 'err\n']);
 });
 
-test('every exit code is told, and the signal that ended a command by its name', async (t) => {
+test('every exit code is reported, and the signal that ended a command by its name', async (t) => {
   const daemon = await secured(t);
   for (let from = 0; from < 256; from += 32) {
     const codes = Array.from({ length: 32 }, (_, index) => from + index);
@@ -89,7 +89,7 @@ test('signals go to the whole process group, SIGWINCH among them', async (t) => 
   assert.deepEqual(await trapping.exit(), { exit: 0 });
 });
 
-test('one that is stopped goes on with SIGCONT', async (t) => {
+test('a stopped command resumes with SIGCONT', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'echo $$ > shell; kill -STOP $$; echo went on');
   const shell = await daemon.number('shell');
@@ -136,7 +136,7 @@ test('an idle command ends too when its connection breaks with much data in flig
   await until('it is gone', async () => !(await runs(shell)));
 });
 
-test('tens of megabytes go through each way, whole, at once and with every byte there is', async (t) => {
+test('tens of megabytes go through each way at once, complete', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'tee /dev/stderr');
   const sums = [createHash('sha256'), createHash('sha256')] as const;
@@ -163,7 +163,7 @@ test('tens of megabytes go through each way, whole, at once and with every byte 
   );
 });
 
-test('frames of one byte each go through in their order', async (t) => {
+test('one-byte frames go through in order', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'cat');
   const bytes = randomBytes(50_000).toString('hex');
@@ -189,7 +189,7 @@ test('unread output blocks the command with bounded memory, and all of it arrive
   assert.deepEqual([await attached.exit(), bytes], [{ exit: 0 }, 200_000_000]);
 });
 
-test('input that the command does not read is held back, and memory stays bounded', async (t) => {
+test('unread input is held back, with bounded memory', async (t) => {
   const daemon = await secured(t);
   const before = await residentMib(daemon.pid);
   const attached = await Attached.start(daemon, 'while [ ! -e go ]; do sleep 0.02; done; wc -c');
@@ -203,7 +203,7 @@ test('input that the command does not read is held back, and memory stays bounde
   assert.deepEqual([await attached.exit(), attached.stdout], [{ exit: 0 }, `${sent * MIB}\n`]);
 });
 
-test('a command that ends while its input still flows, or that closes it, ends as it ends', async (t) => {
+test('a command that exits or closes its input early keeps its exit code', async (t) => {
   const daemon = await secured(t);
   for (const [command, exit, output] of [
     ['head -c 5; exit 4', 4, '00000'],
@@ -249,7 +249,7 @@ test('a hundred concurrent commands stay separate; one above the limit is refuse
   assert.deepEqual(next.controls, []);
 });
 
-test('what is no command is refused before anything runs, and what is no frame ends it', async (t) => {
+test('an invalid command is refused before a start, and an invalid frame ends it', async (t) => {
   const daemon = await secured(t);
   for (const query of [
     '?tty=false',

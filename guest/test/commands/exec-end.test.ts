@@ -12,7 +12,7 @@ async function openFiles(pid: number): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length;
 }
 
-test('a background child that holds the pipes neither holds back the answer nor ends with it', async (t) => {
+test('a background child that holds the pipes neither delays the response nor ends with it', async (t) => {
   const daemon = await startDaemon(t);
   const before = await openFiles(daemon.pid);
   const result = await daemon.exec('sleep 1000 & echo $! > child; echo hi');
@@ -24,7 +24,7 @@ test('a background child that holds the pipes neither holds back the answer nor 
   await until('its pipes are closed', async () => (await openFiles(daemon.pid)) <= before + 2);
 });
 
-test('what is left running can go on writing: its output is thrown away', async (t) => {
+test('a leftover process can go on writing: its output is discarded', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
     '(head -c 3000000 /dev/zero; echo $? > written; exec sleep 1000) & echo $! > child; echo hi >&2',
@@ -39,14 +39,14 @@ test('what is left running can go on writing: its output is thrown away', async 
   await daemon.exec(`kill ${child}`);
 });
 
-test('a child that floods the pipe when the shell ends does not hold back the answer', async (t) => {
+test('a child that floods the pipe when the shell exits does not delay the response', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec('yes & echo $! > child; exit 4');
   assert.equal(result.exitCode, 4);
   await daemon.exec(`kill ${await daemon.number('child')}`);
 });
 
-test('the outputs that background processes hold are bounded: the oldest is closed', async (t) => {
+test('outputs held by background processes are limited: the oldest is closed', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_MAX_LEFT_OPEN: '4' });
   await daemon.exec('(while echo x; do sleep 0.01; done; sleep 1000) & echo $! > first');
   const first = await daemon.number('first');
@@ -75,7 +75,7 @@ test('a timeout kills the whole process group, whatever it ignores, and keeps th
   }
 });
 
-test('a child in a session of its own outlives the time of its command', async (t) => {
+test('a child in its own session outlives the timeout of its command', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec("setsid sh -c 'echo $$ > child; exec sleep 1000' & sleep 1000", SECONDS);
   assert.equal(result.timedOut, true);
@@ -84,7 +84,7 @@ test('a child in a session of its own outlives the time of its command', async (
   await daemon.exec(`kill ${child}`);
 });
 
-test('50 commands at once are all ended at their time', async (t) => {
+test('50 concurrent commands all end at their timeout', async (t) => {
   const daemon = await startDaemon(t);
   const results = await Promise.all(
     Array.from({ length: 50 }, (_, index) =>
@@ -100,7 +100,7 @@ for (const [how, leave] of [
   ['breaks the connection off', 'destroy'],
   ['ends its side of the connection', 'end'],
 ] as const) {
-  test(`a caller who ${how} ends the process group`, async (t) => {
+  test(`a caller that ${how} ends the process group`, async (t) => {
     const daemon = await startDaemon(t);
     const body = JSON.stringify({
       command: 'echo $$ > shell; sleep 1000 & echo $! > child; sleep 1000',
@@ -117,7 +117,7 @@ for (const [how, leave] of [
   });
 }
 
-test('a caller who goes away after the answer ends nothing', async (t) => {
+test('a caller that leaves after the response ends nothing', async (t) => {
   const daemon = await startDaemon(t);
   const { request, answer } = daemon.open(
     'POST',
@@ -132,7 +132,7 @@ test('a caller who goes away after the answer ends nothing', async (t) => {
   await daemon.exec(`kill ${child}`);
 });
 
-test('the headers of an answer come at once, and spaces until the result', async (t) => {
+test('response headers come at once, and spaces until the result', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_SPACE_EVERY_MS: '20' });
   const { request, answer } = daemon.open(
     'POST',
@@ -175,7 +175,7 @@ test('commands above the limit are refused until one exits, and a stopping daemo
   for (const pid of pids) await until('the command is gone', async () => !(await runs(pid)));
 });
 
-test('200 commands at once, more than there are pipes ahead, all answer and leave nothing open', async (t) => {
+test('200 concurrent commands, more than prepared pipes, all finish and leave nothing open', async (t) => {
   const daemon = await startDaemon(t);
   const before = await openFiles(daemon.pid);
   const results = await Promise.all(Array.from({ length: 200 }, (_, index) => daemon.exec(`echo ${index}`)));

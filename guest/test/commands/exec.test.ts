@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES } from '@berth/protocol/guest.ts';
 import { startDaemon, testUid } from '../daemon.ts';
 
-test('a command runs in the code folder as the user, with a clean environment and a session of its own', async (t) => {
+test('a command runs as the user in the code folder, with a clean environment and its own session', async (t) => {
   const daemon = await startDaemon(t);
   const identity = await daemon.exec('pwd; id -u; id -g; id -G; ps -o pid=,pgid=,sid=,tty= -p $$; umask');
   const [folder, uid, gid, groups, ps = '', umask] = identity.stdout.trim().split('\n');
@@ -29,7 +29,7 @@ test('a command runs in the code folder as the user, with a clean environment an
   ]);
 });
 
-test('stdin is empty, and both outputs are pipes of the user that can be opened again', async (t) => {
+test('stdin is empty, and both outputs are reopenable pipes of the user', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
     'wc -c; stat -Lc %F:%u /dev/stdout /dev/stderr; echo out > /dev/stdout; echo err > /dev/stderr; echo fd >> /proc/self/fd/2',
@@ -38,7 +38,7 @@ test('stdin is empty, and both outputs are pipes of the user that can be opened 
   assert.equal(result.stderr, 'err\nfd\n');
 });
 
-test('a command holds no descriptor but its own three', async (t) => {
+test('a command holds only its own three descriptors', async (t) => {
   const daemon = await startDaemon(t);
   const others = Array.from({ length: 5 }, () => daemon.exec('sleep 0.2; echo'));
   const result = await daemon.exec('for fd in /proc/$$/fd/*; do readlink $fd; done');
@@ -50,7 +50,7 @@ test('a command holds no descriptor but its own three', async (t) => {
   );
 });
 
-test("the exit code is the shell's, and 128 + n when signal n ended it", async (t) => {
+test('the exit code is that of the shell, or 128 + n for signal n', async (t) => {
   const daemon = await startDaemon(t);
   for (const [command, exitCode] of [
     ['true', 0],
@@ -66,7 +66,7 @@ test("the exit code is the shell's, and 128 + n when signal n ended it", async (
   }
 });
 
-test('of each output the last 64 KiB are kept, and truncated says so', async (t) => {
+test('the last 64 KiB of each output are kept, and truncated reports it', async (t) => {
   const daemon = await startDaemon(t);
   const whole = await daemon.exec(`head -c ${EXEC_OUTPUT_BYTES} /dev/zero | tr '\\0' a`);
   assert.deepEqual([whole.stdout, whole.truncated], ['a'.repeat(EXEC_OUTPUT_BYTES), false]);
@@ -81,7 +81,7 @@ test('of each output the last 64 KiB are kept, and truncated says so', async (t)
   assert.deepEqual([million.stdout, million.truncated, million.exitCode], ['', true, 0]);
 });
 
-test('a cut never leaves half a character at the front, and bytes that are no text become U+FFFD', async (t) => {
+test('truncation leaves no half character at the front, and invalid bytes become U+FFFD', async (t) => {
   const daemon = await startDaemon(t);
   const euro = await daemon.exec(`yes € | tr -d '\\n' | head -c 300000`);
   assert.equal(euro.stdout, '€'.repeat(Math.floor(EXEC_OUTPUT_BYTES / 3)));
@@ -94,7 +94,7 @@ test('a cut never leaves half a character at the front, and bytes that are no te
   assert.equal(worst.stderr, '\u{FFFD}'.repeat(EXEC_OUTPUT_BYTES));
 });
 
-test('what was written just before the end is in the answer', async (t) => {
+test('output written just before the exit is in the response', async (t) => {
   const daemon = await startDaemon(t);
   for (let round = 0; round < 30; round += 1) {
     const result = await daemon.exec(`printf %s ${round}; printf %60000s e >&2`);
@@ -103,7 +103,7 @@ test('what was written just before the end is in the answer', async (t) => {
   }
 });
 
-test('a command of a megabyte runs, however little of it fits an argument', async (t) => {
+test('a command of a megabyte runs, although it does not fit an argument', async (t) => {
   const daemon = await startDaemon(t);
   const script = (bytes: number): string => `cat <<'END' | wc -c\n${'x'.repeat(bytes - 31)}\nEND\nexit 7`;
   for (const length of [131_000, 131_071, 131_072, EXEC_COMMAND_LENGTH]) {
@@ -116,7 +116,7 @@ test('a command of a megabyte runs, however little of it fits an argument', asyn
   }
 });
 
-test('50 commands at once all answer, each with its own output', async (t) => {
+test('50 concurrent commands each return their own output', async (t) => {
   const daemon = await startDaemon(t);
   const results = await Promise.all(
     Array.from({ length: 50 }, (_, index) => daemon.exec(`sleep 0.1; echo ${index}; echo e${index} >&2`)),
@@ -126,7 +126,7 @@ test('50 commands at once all answer, each with its own output', async (t) => {
   );
 });
 
-test('a missing code folder is said', async (t) => {
+test('a missing code folder is reported', async (t) => {
   const daemon = await startDaemon(t);
   await rm(daemon.codeFolder, { recursive: true });
   const missing = await daemon.call('POST', '/exec', { command: 'true', timeoutSeconds: 5 });

@@ -12,7 +12,7 @@ function tailOf(bytes: Buffer, kept: number, cuts: readonly number[]): Tail {
   return tail;
 }
 
-test('text that fits is kept whole, however it arrives', () => {
+test('text that fits is kept whole, in any pieces', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), fc.array(fc.nat(), { maxLength: 8 }), (text, cuts) => {
       const bytes = Buffer.from(text, 'utf8');
@@ -23,7 +23,7 @@ test('text that fits is kept whole, however it arrives', () => {
   );
 });
 
-test('of text that does not fit, whole characters are left: as many as fit, and a part of none', () => {
+test('text that does not fit keeps as many whole characters as fit', () => {
   const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
   fc.assert(
     fc.property(text, fc.integer({ min: 4, max: 64 }), fc.array(fc.nat(), { maxLength: 8 }), (text, kept, cuts) => {
@@ -41,7 +41,7 @@ test('of text that does not fit, whole characters are left: as many as fit, and 
   );
 });
 
-test('any bytes give the text of their last part, less at most three bytes, in bounded memory', () => {
+test('any bytes give the text of their end, less at most three bytes, in bounded memory', () => {
   const bytes = fc.uint8Array({ maxLength: 300 });
   fc.assert(
     fc.property(bytes, fc.integer({ min: 1, max: 64 }), fc.array(fc.nat(), { maxLength: 20 }), (array, kept, cuts) => {
@@ -56,7 +56,7 @@ test('any bytes give the text of their last part, less at most three bytes, in b
   );
 });
 
-test('exactly as much as is kept is not truncated, one byte more is', () => {
+test('text of exactly the limit is not truncated, one byte more is', () => {
   const tail = new Tail(8);
   tail.push(Buffer.from('12345678'));
   assert.deepEqual([tail.text(), tail.truncated], ['12345678', false]);

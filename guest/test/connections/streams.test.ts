@@ -87,7 +87,7 @@ test('a stream carries bytes both ways, and the end of one direction leaves the 
   assert.equal(answered, createHash('sha256').update(sent).digest('hex'));
 });
 
-test('a program that ends its side first still reads what comes', async (t) => {
+test('a program that closes its side first still reads input', async (t) => {
   const daemon = await secured(t);
   const heard = Promise.withResolvers<string>();
   const port = await program(t, '127.0.0.1', (socket) => {
@@ -100,14 +100,14 @@ test('a program that ends its side first still reads what comes', async (t) => {
   assert.equal(await heard.promise, 'understood');
 });
 
-test('a program that listens on ::1 alone is reached', async (t) => {
+test('a program that listens only on ::1 is reached', async (t) => {
   const daemon = await secured(t);
   const port = await program(t, '::1', (socket) => void socket.end('over IPv6'));
   const { stream, head } = await open(daemon, port);
   assert.equal(Buffer.concat([head, ...((await stream.toArray()) as Buffer[])]).toString(), 'over IPv6');
 });
 
-test('a caller that breaks off takes its connection to the program with it', async (t) => {
+test('a caller that disconnects closes its connection to the program', async (t) => {
   const daemon = await secured(t);
   const broke = Promise.withResolvers<void>();
   const port = await program(t, '127.0.0.1', (socket) => {
@@ -119,7 +119,7 @@ test('a caller that breaks off takes its connection to the program with it', asy
   await broke.promise;
 });
 
-test('a caller that reads nothing holds the program back', async (t) => {
+test('a caller that reads nothing blocks the program', async (t) => {
   const daemon = await secured(t);
   const full = Promise.withResolvers<Socket>();
   const chunk = Buffer.alloc(1_048_576);
@@ -140,7 +140,7 @@ test('a caller that reads nothing holds the program back', async (t) => {
   assert.ok(written < 512, 'it could not write half a gigabyte that nobody reads');
 });
 
-test('a port where nothing listens is 502, the daemon’s own is 403, what is no port is 400', async (t) => {
+test('a closed port is 502, the daemon’s own port 403 and an invalid port 400', async (t) => {
   const daemon = await secured(t);
   const port = await program(t, '127.0.0.1', () => undefined);
   const free = await new Promise<number>((resolve) => {
@@ -176,7 +176,7 @@ test('a port where nothing listens is 502, the daemon’s own is 403, what is no
   assert.equal((await refusal(daemon, String(port), { protocol: 'websocket' }))[0], 400);
 });
 
-test('nobody gets a stream without the secret', async (t) => {
+test('a stream requires the secret', async (t) => {
   const daemon = await secured(t);
   const port = await program(t, '127.0.0.1', () => assert.fail('nobody may come this far'));
   for (const secret of ['', 'x'.repeat(43), SECRET.slice(1)])

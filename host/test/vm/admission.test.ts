@@ -41,7 +41,7 @@ describe('admission', () => {
     assert.deepEqual(capacityOf(MACHINE, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 200 });
   });
 
-  it('offers only what it then admits', () => {
+  it('admits every VM within its offer', () => {
     const sizes = fc.array(fc.integer({ min: 1_024, max: 4_096 }), { maxLength: 40 });
     fc.assert(
       fc.property(sizes, fc.integer({ min: 2_000, max: 60_000 }), (asked, memTotalMib) => {

@@ -161,7 +161,7 @@ describe('cloning in a VM', () => {
     assert.equal((await host.lifecycle.sleep(A, { epoch: 3 })).status, 'asleep');
   });
 
-  it('is ended by a new daemon that cannot know of it, and otherwise only when it runs', async () => {
+  it('is ended at a sleep by a restarted daemon; a daemon that saw no clone sends nothing', async () => {
     holdClones();
     await host.lifecycle.sleep(A, { epoch: 3 });
     assert.deepEqual(calls, []);

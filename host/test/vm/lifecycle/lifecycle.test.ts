@@ -28,7 +28,7 @@ describe('the lifecycle of VMs', () => {
     return { begun: begun.promise, go: () => gate.resolve() };
   }
 
-  it('brings a VM up with an identity of its own and says running only then', async () => {
+  it('starts a VM with its own identity and reports running only then', async () => {
     const view = await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     assert.deepEqual(view, { id: A, epoch: 1, status: 'running', spec: SMALL, cpuMs: 43 });
     const guest = host.machine.of(A)[0]?.guest;
@@ -36,14 +36,14 @@ describe('the lifecycle of VMs', () => {
     assert.equal(guest?.identity?.secret, await host.directory.readSecret(A));
   });
 
-  it('answers a repeated create with the VM that runs, without making a second', async () => {
+  it('returns the running VM to a repeated create, without making a second', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const again = await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     assert.equal(again.status, 'running');
     assert.equal(host.driver.creates, 1);
   });
 
-  it('joins a create that is under way', async () => {
+  it('joins a create in flight', async () => {
     const { begun, go } = heldCreate();
     const first = host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await begun;
@@ -73,7 +73,7 @@ describe('the lifecycle of VMs', () => {
     assert.notEqual(await host.directory.readSecret(A), secret);
   });
 
-  it('leaves nothing of a destroyed VM but its epoch, which refuses a late create', async () => {
+  it('leaves only the epoch of a destroyed VM, which refuses a late create', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     assert.deepEqual(await host.lifecycle.destroy(A, 2), { id: A, epoch: 2, status: 'destroyed' });
     assert.deepEqual(await host.folders(), []);
@@ -86,7 +86,7 @@ describe('the lifecycle of VMs', () => {
     await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: SMALL }), { code: 'stale_epoch' });
   });
 
-  it('answers a second destroy like the first, and one of a VM it never saw', async () => {
+  it('accepts a second destroy, and one of an unknown VM', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const both = await Promise.all([host.lifecycle.destroy(A, 2), host.lifecycle.destroy(A, 2)]);
     assert.deepEqual(both[0], both[1]);
@@ -95,7 +95,7 @@ describe('the lifecycle of VMs', () => {
     await assert.rejects(host.lifecycle.create(B, { epoch: 7, spec: SMALL }), { code: 'stale_epoch' });
   });
 
-  it('lets a destroy overtake a create that is under way', async () => {
+  it('lets a destroy overtake a create in flight', async () => {
     const { begun } = heldCreate();
     const creates = Promise.allSettled([
       host.lifecycle.create(A, { epoch: 1, spec: SMALL }),
@@ -124,7 +124,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.machine.running.size, 0);
   });
 
-  it('says why a VM did not come up, leaves nothing of it running, and lets the same epoch try again', async () => {
+  it('reports why a VM did not start, leaves nothing running and lets the same epoch retry', async () => {
     host.driver.onCreate = failing('no slot is free');
     await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
       code: 'create_failed',
@@ -138,7 +138,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.driver.creates, 2);
   });
 
-  it('fails closed when the guest does not read its identity back', async () => {
+  it('fails a create when the guest does not read its identity back', async () => {
     host.driver.onGuest = (guest) => {
       guest.readBack = (result) => ({ ...result, machineId: '0'.repeat(32) });
     };
@@ -149,7 +149,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.machine.running.size, 0);
   });
 
-  it('gives up on a guest that does not answer within the deadline', async () => {
+  it('gives up on a guest that does not respond within the deadline', async () => {
     await host.stop();
     host = await LifecycleFixture.start({ createMs: 300 });
     host.driver.onGuest = (guest) => {
@@ -162,7 +162,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.machine.running.size, 0);
   });
 
-  it('fails a create at once when the process ends before its guest answered', async () => {
+  it('fails a create at once when the process exits before its guest responded', async () => {
     host.driver.onGuest = (guest) => {
       guest.handler = () => void host.machine.kill(A, 'qemu exited with 1');
     };
@@ -173,7 +173,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.lifecycle.get(A).status, 'dead');
   });
 
-  it('says why and when a VM died, and that its disk is there', async () => {
+  it('reports when and why a VM died, and that its disk remains', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const beforeUnixMs = Date.now();
     await host.machine.kill(A, 'the kernel took its memory', 'out_of_memory');
@@ -193,7 +193,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal(host.lifecycle.get(A).lastAliveUnixMs, lastAliveUnixMs);
   });
 
-  it('tells a VM whose process ended from one that never came up, and never makes it anew under its epoch', async () => {
+  it('distinguishes a dead VM from one that never started, and never remakes it under its epoch', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await host.machine.kill(A);
     await host.becomes(A, 'dead');
@@ -211,7 +211,7 @@ describe('the lifecycle of VMs', () => {
     assert.deepEqual(await host.folders(), []);
   });
 
-  it('keeps the record of a destroy that failed and finishes it when asked again', async () => {
+  it('keeps the record of a failed destroy and finishes it at the retry', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     host.driver.onDestroy = async () => {
       throw new Error('the namespace is busy');
@@ -224,7 +224,7 @@ describe('the lifecycle of VMs', () => {
     assert.deepEqual(await host.folders(), []);
   });
 
-  it('goes on counting a VM whose resources could not be freed, and frees them before the next attempt', async () => {
+  it('counts a VM with resources that could not be freed, and frees them before the next attempt', async () => {
     host.driver.onCreate = failing('no device');
     host.driver.onDestroy = async () => {
       throw new Error('busy');
@@ -241,7 +241,7 @@ describe('the lifecycle of VMs', () => {
     assert.deepEqual(freed, [1_000]);
   });
 
-  it('lets in no more than fits, counting those that are being made, and says what is short', async () => {
+  it('admits only VMs that fit, counting those in creation, and names the shortage', async () => {
     host.figures = { ...host.figures, memTotalMib: 1_024 + 2_500 };
     const { begun, go } = heldCreate();
     const first = host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, memoryMib: 2_048 } });
@@ -259,7 +259,7 @@ describe('the lifecycle of VMs', () => {
     assert.equal((await host.lifecycle.create(B, { epoch: 1, spec: SMALL })).status, 'running');
   });
 
-  it('undoes a create that is under way when it closes, and lets VMs that run go on', async () => {
+  it('undoes a create in flight when it closes, and leaves running VMs alone', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const { begun } = heldCreate();
     const create = assert.rejects(host.lifecycle.create(B, { epoch: 1, spec: SMALL }), { code: 'internal' });

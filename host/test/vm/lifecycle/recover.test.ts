@@ -10,7 +10,7 @@ import { failing, MANIFEST } from '../scripted-driver.ts';
 const A = vmIdOf('a');
 const B = vmIdOf('b');
 
-describe('what a new daemon does with what an earlier one left', () => {
+describe('recovery of the VMs of an earlier daemon', () => {
   let host: LifecycleFixture;
   beforeEach(async () => {
     host = await LifecycleFixture.start();
@@ -31,7 +31,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.match(String(await output.toArray()), /"exitCode":0/);
   }
 
-  it('adopts a VM that runs, with its secret, and goes on watching it', async () => {
+  it('adopts a running VM with its secret, and keeps watching it', async () => {
     await host.lifecycle.create(A, { epoch: 3, spec: SMALL });
     await host.restart();
     assert.deepEqual(host.lifecycle.get(A), { id: A, epoch: 3, status: 'running', spec: SMALL, cpuMs: 43 });
@@ -44,7 +44,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     await host.becomes(A, 'dead');
   });
 
-  it('marks dead a VM whose process ended meanwhile, and keeps its disk until it is destroyed', async () => {
+  it('marks a VM dead whose process exited meanwhile, and keeps its disk until its destroy', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     host.driver.killed = true;
     await host.machine.kill(A);
@@ -57,7 +57,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual(await host.folders(), []);
   });
 
-  it('marks dead a VM whose guest does not know the recorded secret', async () => {
+  it('marks a VM dead whose guest does not know the recorded secret', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await host.directory.writeSecret(A, 'x'.repeat(43));
     await host.restart();
@@ -65,7 +65,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.equal(host.machine.running.size, 0);
   });
 
-  it('ends a VM that cannot be taken over, and says why, rather than call it running for ever', async () => {
+  it('ends a VM that cannot be taken over and reports why, rather than call it running for ever', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await host.restart({ onRecover: failing('its network slot is not whole') });
     assert.equal(host.lifecycle.get(A).status, 'dead');
@@ -76,7 +76,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.deepEqual(await host.folders(), []);
   });
 
-  it('adopts a VM whose guest is too busy to answer in time', async () => {
+  it('adopts a VM whose guest is too busy to respond in time', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const guest = host.machine.of(A)[0]?.guest;
     assert.ok(guest);
@@ -86,7 +86,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.equal(host.machine.running.size, 1);
   });
 
-  it('ends a half-made VM and lets the same epoch make it again', async () => {
+  it('ends a half-made VM and lets the same epoch remake it', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await rewind({ status: 'creating', everRan: false });
     await host.restart();
@@ -97,7 +97,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.equal(host.machine.running.size, 1);
   });
 
-  it('finishes a destroy that was begun, and one whose fence was written', async () => {
+  it('finishes a destroy that had begun, and one whose fence was written', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await rewind({ status: 'destroying', epoch: 2 });
     await host.restart();
@@ -165,12 +165,12 @@ describe('what a new daemon does with what an earlier one left', () => {
       await rename(join(host.root, 'vms', A, 'kept'), record);
     }
 
-    it('starts, and leaves it alone', async () => {
+    it('starts and leaves it alone', async () => {
       assert.deepEqual(host.driver.reapedWith, [], 'what it runs may go by another name than its own');
       assert.deepEqual([await host.folders(), host.machine.running.size], [[A], 1]);
     });
 
-    it('does not call it destroyed until it is, nor makes it anew', async () => {
+    it('rejects destroy, create and wake until the record can be read', async () => {
       const unread = { code: 'internal', message: /record of the VM .* could not be read .* EISDIR/ };
       await assert.rejects(host.lifecycle.destroy(A, 2), unread);
       await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: SMALL }), unread);
@@ -184,7 +184,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.deepEqual([host.fences.epochOf(A), await host.folders(), host.machine.running.size], [2, [], 0]);
     });
 
-    it('takes it over once, with the first verbs after it can be read', async () => {
+    it('takes it over once, with the first calls after it becomes readable', async () => {
       await canBeRead();
       const views = await Promise.all([1, 1, 1].map((epoch) => host.lifecycle.create(A, { epoch, spec: SMALL })));
       assert.deepEqual(
@@ -197,7 +197,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     });
   });
 
-  it('tells the driver which VMs may stay, and leaves alone what has no name of a VM', async () => {
+  it('tells the driver which VMs may stay, and leaves entries without a VM name alone', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
     await host.machine.kill(B);
@@ -207,19 +207,19 @@ describe('what a new daemon does with what an earlier one left', () => {
     assert.ok((await stat(join(host.root, 'vms', 'lost+found'))).isDirectory());
   });
 
-  it('knows a machine by the name that its record gives', async () => {
+  it('identifies a VM by the name in its record', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await rewind({ machineId: 'pool_x' });
     await host.restart();
     assert.deepEqual(host.driver.reapedWith, [['pool_x']]);
   });
 
-  describe('of a sleep that was cut short', () => {
+  describe('with a sleep that was interrupted', () => {
     beforeEach(async () => {
       await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     });
 
-    it('lets the machine go on when its snapshot is not complete', async () => {
+    it('resumes the VM when its snapshot is incomplete', async () => {
       await host.directory.makeSnapshotFolder(A);
       await rewind({ status: 'sleeping', epoch: 2 });
       await host.restart();
@@ -232,7 +232,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       await assert.rejects(stat(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
     });
 
-    it('finds it dead with its disk when its process is gone and the snapshot is not complete', async () => {
+    it('marks the VM dead with its disk when its process is gone and its snapshot incomplete', async () => {
       await rewind({ status: 'sleeping', epoch: 2 });
       host.driver.killed = true;
       await host.machine.kill(A);
@@ -241,7 +241,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.deepEqual([status, deathCode, keeps], ['dead', 'process_ended', 'disk']);
     });
 
-    it('finishes it when the snapshot is complete, whether or not the process still runs', async () => {
+    it('finishes the sleep when the snapshot is complete, even if the process still runs', async () => {
       const { driverState } = await host.recordOf(A);
       await host.lifecycle.sleep(A, { epoch: 2 });
       await rewind({ status: 'sleeping', snapshot: false, freed: false, driverState });
@@ -251,7 +251,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
     });
 
-    it('never takes the spent snapshot of an earlier sleep for this one’s', async () => {
+    it('never uses the spent snapshot of an earlier sleep', async () => {
       await host.lifecycle.sleep(A, { epoch: 2 });
       const manifest = join(host.directory.snapshotFolder(A), MANIFEST);
       const text = await readFile(manifest, 'utf8');
@@ -274,13 +274,13 @@ describe('what a new daemon does with what an earlier one left', () => {
     });
   });
 
-  describe('of a wake that was cut short', () => {
+  describe('with a wake that was interrupted', () => {
     beforeEach(async () => {
       await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
       await host.lifecycle.sleep(A, { epoch: 2 });
     });
 
-    it('undoes it when nothing had been made, its snapshot untouched', async () => {
+    it('undoes the wake and keeps its snapshot when nothing had been made', async () => {
       await rewind({ status: 'waking', epoch: 3, sizeAsked: sizeOf(SMALL) });
       await host.restart();
       const { status, keeps, epoch } = host.lifecycle.get(A);
@@ -288,7 +288,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
     });
 
-    it('ends a machine that did not run yet, and wakes from the snapshot again', async () => {
+    it('ends a VM that did not run yet, and wakes from the snapshot again', async () => {
       const sleptState = (await host.recordOf(A)).driverState;
       await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
       const { driverState } = await host.recordOf(B);
@@ -305,7 +305,7 @@ describe('what a new daemon does with what an earlier one left', () => {
     });
 
     for (const knows of ['former', 'next'] as const) {
-      it(`finishes it when the machine runs, whose guest knows the ${knows} secret, and callers join`, async () => {
+      it(`finishes the wake of a running VM whose guest knows the ${knows} secret; callers join`, async () => {
         await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
         const inForce = await host.directory.readSecret(A);
         assert.ok(inForce);
@@ -326,7 +326,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       });
     }
 
-    it('finishes it at the new size when the guest had that already', async () => {
+    it('finishes the wake at the new size when the guest already had that', async () => {
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
       const asked = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
       await rewind({ status: 'waking', continued: true, sizeAsked: asked });
@@ -341,7 +341,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).spec?.vcpu, 2);
     });
 
-    it('finds it dead with its disk when the machine ran and is gone', async () => {
+    it('marks the VM dead with its disk when it ran and is gone', async () => {
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
       await rewind({ status: 'waking', continued: true });
       host.driver.killed = true;
@@ -352,7 +352,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 4, spec: SMALL })).woke?.from, 'disk');
     });
 
-    it('finds it dead with its disk when that was being booted', async () => {
+    it('marks the VM dead with its disk when the disk was being booted', async () => {
       await rewind({ status: 'waking', epoch: 3, snapshot: false, reason: 'its snapshot is of no use', freed: false });
       await host.restart();
       const { status, deathCode, keeps } = host.lifecycle.get(A);
@@ -360,7 +360,7 @@ describe('what a new daemon does with what an earlier one left', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
     });
 
-    it('leaves one that sleeps alone, and destroys it with its snapshot when that had begun', async () => {
+    it('leaves a sleeping VM alone, and destroys it with its snapshot when a destroy had begun', async () => {
       await host.restart();
       assert.deepEqual(
         [host.lifecycle.get(A).status, host.driver.destroys, host.driver.reapedWith],

@@ -43,7 +43,7 @@ describe('resizing a VM', () => {
     return { begun: begun.promise, go: () => gate.resolve() };
   }
 
-  it('grows it, has the guest confirm that, and only then says so', async () => {
+  it('grows it, has the guest confirm the size, and only then reports it', async () => {
     let before: unknown;
     guest().sizeReadBack = (result) => {
       before = host.lifecycle.get(A).spec;
@@ -58,7 +58,7 @@ describe('resizing a VM', () => {
     assert.deepEqual(host.driver.resizes, []);
   });
 
-  it('joins one that is under way; a sleep waits for it, and sleeps at the new size', async () => {
+  it('joins a resize in flight; a sleep waits for it and sleeps at the new size', async () => {
     const { begun, go } = heldResize();
     const first = host.lifecycle.resize(A, { epoch: 2, size: LARGE });
     await begun;
@@ -72,7 +72,7 @@ describe('resizing a VM', () => {
     assert.equal(host.driver.resizes.length, 1);
   });
 
-  it('is refused by name when it shrinks, and when the VM does not run', async () => {
+  it('is refused by name for a smaller size and for a stopped VM', async () => {
     const less = { ...LARGE, diskGib: 5 };
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: less }), {
       code: 'invalid_request',
@@ -83,7 +83,7 @@ describe('resizing a VM', () => {
     await assert.rejects(host.lifecycle.resize(vmIdOf('b'), { epoch: 3, size: LARGE }), { code: 'vm_not_running' });
   });
 
-  it('is let in only when what is more fits, and is counted while it is under way', async () => {
+  it('is admitted only when the increase fits, and counted while in flight', async () => {
     host.figures = { ...host.figures, memTotalMib: 1_024 + 3_072 };
     await assert.rejects(
       host.lifecycle.resize(A, { epoch: 2, size: { ...LARGE, memoryMib: 4_096 } }),
@@ -104,7 +104,7 @@ describe('resizing a VM', () => {
     await resize;
   });
 
-  it('leaves it as it was, under the new epoch, when the driver cannot', async () => {
+  it('leaves the VM unchanged under the new epoch when the driver fails', async () => {
     host.driver.onResize = failing('no free memory slot');
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), {
       code: 'resize_failed',
@@ -116,7 +116,7 @@ describe('resizing a VM', () => {
     assert.equal((await host.lifecycle.resize(A, { epoch: 2, size: LARGE })).spec?.vcpu, 2);
   });
 
-  it('counts and records what stays plugged in when the driver cannot', async () => {
+  it('counts and records what stays plugged in when the driver fails', async () => {
     const has = { vcpu: 1, memoryMib: 3_072, diskGib: 10 };
     host.driver.onResize = async () => {
       throw new ResizeFailed('the disk does not grow', has, null);
@@ -135,7 +135,7 @@ describe('resizing a VM', () => {
     assert.deepEqual(host.lifecycle.capacity().reserved, has);
   });
 
-  it('takes back what the guest does not confirm, and records what cannot be taken back', async () => {
+  it('undoes what the guest does not confirm, and records what cannot be undone', async () => {
     guest().sizeReadBack = (result) => ({ ...result, memoryMib: 1_024 });
     host.driver.onResize = async (from, to) => ({ ...to, diskGib: Math.max(from.diskGib, to.diskGib) });
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), {
@@ -150,7 +150,7 @@ describe('resizing a VM', () => {
     assert.equal((await host.recordOf(A)).spec.diskGib, 20);
   });
 
-  it('records what is left when the driver can take back a part alone of what the guest does not confirm', async () => {
+  it('records the rest when the driver can only partly undo an unconfirmed resize', async () => {
     const left = { vcpu: 1, memoryMib: 3_072, diskGib: 20 };
     guest().handler = (_request, response) => void response.writeHead(500).end('{}');
     host.driver.onResize = async (from, to) => {
@@ -171,7 +171,7 @@ describe('resizing a VM', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('fails when the process ends meanwhile, and the VM is dead', async () => {
+  it('fails when the process exits meanwhile, and the VM is dead', async () => {
     guest().handler = () => void host.machine.kill(A, 'qemu exited with 1');
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), { code: 'resize_failed' });
     await host.becomes(A, 'dead');
@@ -180,7 +180,7 @@ describe('resizing a VM', () => {
 });
 
 describe('the metrics of a VM', () => {
-  it('are what its guest and its host say of it, while it runs', async () => {
+  it('combine figures of its guest and its host, while it runs', async () => {
     const host = await LifecycleFixture.start();
     try {
       await host.lifecycle.create(A, { epoch: 1, spec: SMALL });

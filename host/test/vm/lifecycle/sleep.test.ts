@@ -33,7 +33,7 @@ describe('putting a VM to sleep', () => {
     return { begun: begun.promise, go: () => gate.resolve() };
   }
 
-  it('leaves its snapshot and disk, and nothing of it on the machine', async () => {
+  it('leaves its snapshot and disk, and nothing else on the host', async () => {
     const view = await host.lifecycle.sleep(A, { epoch: 2 });
     assert.deepEqual(view, { id: A, epoch: 2, status: 'asleep', spec: SMALL, keeps: 'snapshot' });
     assert.equal(host.machine.running.size, 0);
@@ -53,7 +53,7 @@ describe('putting a VM to sleep', () => {
     await assert.rejects(host.lifecycle.sleep(A, { epoch: 3 }), { code: 'stale_epoch' });
   });
 
-  it('joins one that is under way, and says so meanwhile', async () => {
+  it('joins a sleep in flight, which is reported meanwhile', async () => {
     const { begun, go } = heldSleep();
     const first = host.lifecycle.sleep(A, { epoch: 2 });
     await begun;
@@ -65,7 +65,7 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.driver.sleeps, 1);
   });
 
-  it('waits for a create that is under way', async () => {
+  it('waits for a create in flight', async () => {
     const b = vmIdOf('b');
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -109,7 +109,7 @@ describe('putting a VM to sleep', () => {
     assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).status, 'asleep');
   });
 
-  it('has the VM run on when it takes longer than it may', async () => {
+  it('keeps the VM running when the sleep exceeds its time limit', async () => {
     await host.stop();
     host = await LifecycleFixture.start({ sleepMs: 50 });
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
@@ -118,7 +118,7 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.lifecycle.get(A).status, 'running');
   });
 
-  it('ends the commands that are under way, and says that it does not run any more', async () => {
+  it('ends commands in flight, and reports that the VM is not running any more', async () => {
     const guest = host.machine.of(A)[0]?.guest;
     assert.ok(guest);
     guest.handler = (_request, response) => {
@@ -143,7 +143,7 @@ describe('putting a VM to sleep', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('is undone when the daemon closes, and the VM runs on', async () => {
+  it('is undone when the daemon closes, and the VM stays running', async () => {
     const { begun } = heldSleep();
     const sleep = assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'internal' });
     await begun;
@@ -153,7 +153,7 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.machine.of(A).length, 1);
   });
 
-  it('finds a VM dead whose process ended while it was captured', async () => {
+  it('marks a VM dead whose process exits during the capture', async () => {
     host.driver.onSleep = async () => {
       await host.machine.kill(A, 'qemu aborted');
       throw new Error('the control socket closed');
@@ -163,7 +163,7 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.lifecycle.get(A).reason, 'qemu aborted');
   });
 
-  it('is refused for one whose death is being recorded when it is asked for, and does not bring it back', async () => {
+  it('is refused while the VM’s death is being recorded, and does not revive it', async () => {
     const gate = Promise.withResolvers<void>();
     const recording = Promise.withResolvers<void>();
     const write = host.directory.write.bind(host.directory);
@@ -183,8 +183,8 @@ describe('putting a VM to sleep', () => {
     assert.equal((await host.recordOf(A)).status, 'dead');
   });
 
-  describe('whose machine cannot be released once its snapshot is complete', () => {
-    it('keeps the snapshot, and tries again', async () => {
+  describe('when the VM’s resources cannot be released after a complete snapshot', () => {
+    it('keeps the snapshot and retries', async () => {
       host.driver.onSlept = async () => {
         host.driver.onSlept = async () => {};
         throw new Error('the process does not end');
@@ -194,7 +194,7 @@ describe('putting a VM to sleep', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
     });
 
-    it('is asleep all the same, and its next wake releases it first', async () => {
+    it('leaves the VM asleep, and its next wake releases them first', async () => {
       host.driver.onSlept = failing('the process does not end');
       const { status, keeps } = await host.lifecycle.sleep(A, { epoch: 2 });
       assert.deepEqual([status, keeps, host.machine.running.size], ['asleep', 'snapshot', 1]);
@@ -208,7 +208,7 @@ describe('putting a VM to sleep', () => {
       assert.equal(host.machine.running.size, 1);
     });
 
-    it('is released by the next daemon, or by the one after that', async () => {
+    it('releases them by the next daemon, or by the one after that', async () => {
       host.driver.onSlept = failing('the process does not end');
       await host.lifecycle.sleep(A, { epoch: 2 });
       await host.restart({ onSlept: failing('it still does not end') });
@@ -226,14 +226,14 @@ describe('putting a VM to sleep', () => {
     });
   });
 
-  it('is refused for one that is dead or was never here', async () => {
+  it('is refused for a dead VM and an unknown one', async () => {
     await host.machine.kill(A);
     await host.becomes(A, 'dead');
     await assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'vm_not_running' });
     await assert.rejects(host.lifecycle.sleep(vmIdOf('c'), { epoch: 2 }), { code: 'vm_not_running' });
   });
 
-  it('leaves nothing when it is destroyed asleep', async () => {
+  it('leaves nothing after a destroy of the asleep VM', async () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
     await host.lifecycle.destroy(A, 3);
     assert.deepEqual(await host.folders(), []);

@@ -95,7 +95,7 @@ describe('waking a VM', () => {
     assert.deepEqual([snapshot, continued, sleptState, sizeAsked], [false, false, null, null]);
   });
 
-  it('works again and again, each time with another secret', async () => {
+  it('works repeatedly, each time with another secret', async () => {
     const secrets = new Set([await host.directory.readSecret(A)]);
     for (const epoch of [3, 5, 7]) {
       await host.lifecycle.wake(A, { epoch, spec: SMALL });
@@ -121,7 +121,7 @@ describe('waking a VM', () => {
     assert.deepEqual(seen, [['waking', false, true], 43, ['waking', true, false]]);
   });
 
-  it('of one that runs already answers it as it is, under the newer epoch from then on', async () => {
+  it('returns a running VM unchanged and raises its epoch', async () => {
     await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
     const view = await host.lifecycle.wake(A, { epoch: 6, spec: LARGE });
     assert.deepEqual([view.epoch, view.status, view.spec], [6, 'running', SMALL]);
@@ -130,7 +130,7 @@ describe('waking a VM', () => {
     assert.equal(host.driver.wakes, 1);
   });
 
-  it('joins one that is under way', async () => {
+  it('joins a wake in flight', async () => {
     const { begun, go } = heldWake();
     const first = host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
     await begun;
@@ -141,7 +141,7 @@ describe('waking a VM', () => {
     assert.equal(host.driver.wakes, 1);
   });
 
-  it('waits for a sleep that is under way', async () => {
+  it('waits for a sleep in flight', async () => {
     await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
@@ -157,7 +157,7 @@ describe('waking a VM', () => {
     assert.deepEqual([(await wake).status, (await wake).epoch], ['running', 5]);
   });
 
-  it('grows it to the size asked for, and says what it has', async () => {
+  it('grows the VM to the requested size, and reports its size', async () => {
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
     assert.deepEqual(view.spec, LARGE);
     assert.deepEqual(host.driver.resizes, [[sizeOf(SMALL), sizeOf(LARGE)]]);
@@ -165,7 +165,7 @@ describe('waking a VM', () => {
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, LARGE.memoryMib);
   });
 
-  it('leaves it at its size when it cannot grow, and takes back what was plugged in', async () => {
+  it('keeps the old size when growing fails, and undoes what was plugged in', async () => {
     host.driver.onGuest = (woken) => {
       woken.sizeReadBack = (result) => {
         if (result.vcpu !== SMALL.vcpu) throw new Error('vCPU 1 did not come online');
@@ -179,7 +179,7 @@ describe('waking a VM', () => {
     await answersExec();
   });
 
-  it('shrinks it as far as the guest lets go', async () => {
+  it('shrinks the VM as far as the guest frees memory and vCPUs', async () => {
     await host.lifecycle.destroy(A, 3);
     await host.lifecycle.create(A, { epoch: 4, spec: LARGE });
     await host.lifecycle.sleep(A, { epoch: 5 });
@@ -188,7 +188,7 @@ describe('waking a VM', () => {
     assert.deepEqual(view.spec && sizeOf(view.spec), { vcpu: 1, memoryMib: 3_072, diskGib: 20 });
   });
 
-  it('is refused when it does not fit, and changes nothing; its own disk is there already', async () => {
+  it('is refused without a change when the VM does not fit; its own disk counts as present', async () => {
     host.figures = { ...host.figures, memTotalMib: 1_024 + 1_500, diskFreeGib: 0 };
     await assert.rejects(
       host.lifecycle.wake(A, { epoch: 3, spec: { ...SMALL, memoryMib: 2_048 } }),
@@ -202,7 +202,7 @@ describe('waking a VM', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).status, 'running');
   });
 
-  it('to a smaller size is let in at the size that its snapshot has', async () => {
+  it('to a smaller size is admitted at the size of its snapshot', async () => {
     await host.lifecycle.destroy(A, 3);
     await host.lifecycle.create(A, { epoch: 4, spec: LARGE });
     await host.lifecycle.sleep(A, { epoch: 5 });
@@ -213,8 +213,8 @@ describe('waking a VM', () => {
     });
   });
 
-  describe('whose snapshot is of no use', () => {
-    it('boots its disk at the size asked for, and says so and why', async () => {
+  describe('whose snapshot is unusable', () => {
+    it('boots its disk at the requested size, and reports that and the reason', async () => {
       await corrupt();
       const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
       assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'disk']);
@@ -258,7 +258,7 @@ describe('waking a VM', () => {
       await answersExec();
     });
 
-    it('is dead with its disk when that does not boot either, and can be tried again', async () => {
+    it('is dead with its disk when the boot fails too, and can be retried', async () => {
       await corrupt();
       host.driver.onBoot = failing('no bootable disk');
       await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
@@ -273,7 +273,7 @@ describe('waking a VM', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
     });
 
-    it('is dead with its disk, of which nothing runs, when the boot takes longer than a wake may', async () => {
+    it('is dead with its disk and not running when the boot exceeds the time limit of a wake', async () => {
       await corrupt();
       const { wakeMs } = host.deadlines;
       host.deadlines.wakeMs = LATE_MS;
@@ -294,7 +294,7 @@ describe('waking a VM', () => {
       assert.equal(host.machine.running.size, 1);
     });
 
-    it('is said beforehand when it is gone', async () => {
+    it('is reported in advance when the snapshot is missing', async () => {
       await rm(join(host.directory.snapshotFolder(A), MANIFEST));
       await host.restart();
       assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['asleep', 'disk']);
@@ -303,7 +303,7 @@ describe('waking a VM', () => {
     });
   });
 
-  it('leaves it asleep with its snapshot when the machine could not be restored, and works the next time', async () => {
+  it('stays asleep with its snapshot when the restore fails, and works the next time', async () => {
     host.driver.onWake = failing('no slot is free');
     await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
       code: 'wake_failed',
@@ -315,7 +315,7 @@ describe('waking a VM', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
   });
 
-  it('frees what a failed attempt left before the next one begins, and still knows the snapshot’s state', async () => {
+  it('frees what a failed attempt left before the next one, and keeps the snapshot’s state', async () => {
     host.driver.onWake = failing('no device');
     host.driver.onDestroy = async () => {
       throw new Error('busy');
@@ -328,12 +328,12 @@ describe('waking a VM', () => {
     assert.equal(host.machine.running.size, 1);
   });
 
-  describe('whose snapshot is spent for a machine that never ran', () => {
+  describe('whose snapshot is spent although the VM never ran', () => {
     const neverRan = async (): Promise<never> => {
       throw new NeverContinued('QEMU ended');
     };
 
-    it('leaves it asleep with that snapshot, on disk before the machine is ended, and works the next time', async () => {
+    it('stays asleep with that snapshot, recorded before the VM is ended, and works the next time', async () => {
       const asleep = await host.recordOf(A);
       const seen: unknown[] = [];
       host.driver.onContinue = neverRan;
@@ -370,7 +370,7 @@ describe('waking a VM', () => {
       assert.equal(host.machine.running.size, 1);
     });
 
-    it('leaves the machine to the next daemon, which lets it run, when this one closes', async () => {
+    it('leaves the VM to the next daemon, which resumes it, when this one closes', async () => {
       host.driver.onContinue = async () => {
         // Not awaited: the close waits for the verb that contains this call.
         void host.lifecycle.close(AbortSignal.abort());
@@ -383,7 +383,7 @@ describe('waking a VM', () => {
       assert.equal(host.machine.running.size, 1);
     });
 
-    it('is dead with its disk when it may have run', async () => {
+    it('is dead with its disk when the VM may have run', async () => {
       host.driver.onContinue = failing('cont: no answer');
       await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
         code: 'wake_failed',
@@ -397,7 +397,7 @@ describe('waking a VM', () => {
     });
   });
 
-  it('leaves it dead with its disk when the machine ran and its guest did not answer', async () => {
+  it('marks the VM dead with its disk when it ran and its guest did not respond', async () => {
     const { wakeMs } = host.deadlines;
     host.deadlines.wakeMs = LATE_MS;
     void silentGuest();
@@ -415,7 +415,7 @@ describe('waking a VM', () => {
     assert.equal(view.reason, undefined);
   });
 
-  it('fails at once when the process ends before its guest answered', async () => {
+  it('fails at once when the process exits before its guest responded', async () => {
     host.driver.onGuest = (woken) => {
       woken.handler = () => void host.machine.kill(A, 'qemu exited with 1');
     };
@@ -426,7 +426,7 @@ describe('waking a VM', () => {
     assert.equal(host.lifecycle.get(A).status, 'dead');
   });
 
-  it('brings back one that died from its disk, and says why it had died', async () => {
+  it('wakes a dead VM from its disk, and reports why it had died', async () => {
     await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
     await host.machine.kill(A, 'the guest panicked', 'guest_panic');
     await host.becomes(A, 'dead');
@@ -447,7 +447,7 @@ describe('waking a VM', () => {
       };
     }
 
-    it('gives it the names and keys that it was made with, when the disk has others', async () => {
+    it('restores the VM’s names and keys when the disk has others', async () => {
       const identity = identityGiven();
       await corrupt();
       bootedWith('0'.repeat(32));
@@ -459,28 +459,28 @@ describe('waking a VM', () => {
       await answersExec();
     });
 
-    it('gives it them when the disk has its machine-id, but not its host key', async () => {
+    it('restores them when the disk has the machine-id, but not the host key', async () => {
       await corrupt();
       bootedWith(identityGiven().machineId, 1);
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
       assert.deepEqual(guest().identity?.sshHostKey, identityGiven().sshHostKey);
     });
 
-    it('leaves alone what has both', async () => {
+    it('changes nothing when the disk has both', async () => {
       await corrupt();
       bootedWith(identityGiven().machineId);
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
       assert.equal(guest().identity, null);
     });
 
-    it('leaves alone what cannot say', async () => {
+    it('changes nothing when the guest cannot report them', async () => {
       await corrupt();
       bootedWith(null);
       await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
       assert.equal(guest().identity, null);
     });
 
-    it('does not use it when it does not take them', async () => {
+    it('rejects the disk when it does not take them', async () => {
       await corrupt();
       host.driver.onGuest = (booted) => {
         booted.readBack = (result) => ({ ...result, hostname: 'template' });
@@ -493,7 +493,7 @@ describe('waking a VM', () => {
     });
   });
 
-  it('finds nothing to wake of one that never came up, or was never here', async () => {
+  it('fails for a VM that never started and for an unknown one', async () => {
     const b = vmIdOf('b');
     host.driver.onCreate = failing('no slot');
     await assert.rejects(host.lifecycle.create(b, { epoch: 1, spec: SMALL }));
@@ -501,7 +501,7 @@ describe('waking a VM', () => {
     await assert.rejects(host.lifecycle.wake(vmIdOf('c'), { epoch: 2, spec: SMALL }), { code: 'nothing_to_wake' });
   });
 
-  it('is overtaken by a destroy before its machine runs', async () => {
+  it('is overtaken by a destroy before the VM runs', async () => {
     const { begun } = heldWake();
     const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'superseded' });
     await begun;
@@ -519,7 +519,7 @@ describe('waking a VM', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('is undone when the daemon closes before the machine ran', async () => {
+  it('is undone when the daemon closes before the VM ran', async () => {
     const { begun } = heldWake();
     const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), { code: 'internal' });
     await begun;
@@ -529,7 +529,7 @@ describe('waking a VM', () => {
     assert.deepEqual([status, snapshot, host.machine.running.size], ['asleep', true, 0]);
   });
 
-  it('is left to the next daemon when this one closes after the machine ran', async () => {
+  it('is left to the next daemon when this one closes after the VM ran', async () => {
     const asked = silentGuest();
     const wake = assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: LARGE }), { code: 'internal' });
     await asked;

@@ -115,9 +115,9 @@ const TABLES: Record<
 };
 
 for (const [verb, { judge, none, rows }] of Object.entries(TABLES)) {
-  describe(`what a ${verb} means`, () => {
+  describe(`outcome of a ${verb}`, () => {
     for (const of of CASES) {
-      it(`of a VM that is ${of}, under an older, the same and a newer epoch: ${rows[of].join(', ')}`, () => {
+      it(`of a ${of} VM, under an older, the same and a newer epoch: ${rows[of].join(', ')}`, () => {
         assert.deepEqual(
           [4, 5, 6].map((epoch) => said(judge(known(of), epoch))),
           rows[of],
@@ -125,16 +125,16 @@ for (const [verb, { judge, none, rows }] of Object.entries(TABLES)) {
       });
     }
 
-    it(`of a VM nobody saw, or that was destroyed under an older epoch: ${none}`, () => {
+    it(`of an unknown VM, or one destroyed under an older epoch: ${none}`, () => {
       assert.deepEqual([said(judge(known(null), 1)), said(judge(known(null, 4), 5))], [none, none]);
     });
 
-    it('of a VM that was destroyed under a newer epoch: stale_epoch', () => {
+    it('of a VM destroyed under a newer epoch: stale_epoch', () => {
       assert.equal(said(judge(known(null, 6), 5)), 'stale_epoch');
     });
 
     if (verb !== 'destroy') {
-      it('of a VM that was destroyed under the same epoch: stale_epoch', () => {
+      it('of a VM destroyed under the same epoch: stale_epoch', () => {
         assert.equal(said(judge(known(null, 5), 5)), 'stale_epoch');
       });
     }
@@ -150,15 +150,15 @@ describe('a create with the epoch of a VM', () => {
       { hostname: 'other' },
       { sshAuthorizedKeys: ['ssh-ed25519 A'] },
     ]) {
-      it(`that is ${status} and another ${Object.keys(change)[0]} is a conflict`, () => {
+      it(`in status ${status} with another ${Object.keys(change)[0]} is a conflict`, () => {
         assert.equal(said(judgeCreate(known(status), 5, { ...SMALL, ...change })), 'epoch_conflict');
       });
     }
   }
 });
 
-describe('a resize of a VM that runs', () => {
-  it('to what it has is answered', () => {
+describe('a resize of a running VM', () => {
+  it('to its current size succeeds', () => {
     assert.deepEqual(
       [5, 6].map((epoch) => said(judgeResize(known('running'), epoch, SIZE))),
       ['answer', 'answer'],
@@ -186,7 +186,7 @@ describe('fencing', () => {
   const status = fc.constantFrom<Case | null>(...CASES, null);
   const epoch = fc.integer({ min: 1, max: 9 });
 
-  it('never lets an epoch older than the newest it saw change anything, whatever the verb', () => {
+  it('never lets a stale epoch change anything, for any call', () => {
     fc.assert(
       fc.property(status, fc.option(epoch), epoch, (of, destroyedEpoch, asked) => {
         const vm = known(of, destroyedEpoch);

@@ -20,7 +20,7 @@ const BOOT_MS = 170_000;
 const A = vmIdOf('a');
 const SPEC = { ...SMALL, hostname: 'named', sshAuthorizedKeys: ['ssh-ed25519 AAAA someone'] };
 
-describe('a machine that dies the moment it was made', () => {
+describe('a VM that dies just after its creation', () => {
   let daemon: DaemonFixture;
   before(async () => {
     daemon = await DaemonFixture.make([

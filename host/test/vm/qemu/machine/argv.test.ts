@@ -64,25 +64,25 @@ test('a restore writes to its overlay only, and every layer below is read-only w
   );
 });
 
-test('a restore waits for the state of the devices, whose stream has no configuration section', () => {
+test('a restore waits for the device state, whose stream has no configuration section', () => {
   const argv = qemuArgv(RESTORE);
   assert.deepEqual(valuesOf(argv, '-incoming'), ['defer']);
   assert.deepEqual(valuesOf(argv, '-global'), ['migration.send-configuration=off']);
   assert.deepEqual(valuesOf(argv, '-kernel'), []);
 });
 
-test('boot and restore have the same machine', () => {
+test('boot and restore use the same machine type and devices', () => {
   const machineOf = (argv: readonly string[]): unknown =>
     ['-cpu', '-M', '-smp', '-m', '-device', '-netdev'].map((option) => valuesOf(argv, option));
   assert.deepEqual(machineOf(qemuArgv(RESTORE)), machineOf(qemuArgv(BOOT)));
 });
 
-test('every PCI device comes without firmware of its own', () => {
+test('every PCI device has no option ROM', () => {
   for (const device of valuesOf(qemuArgv(RESTORE), '-device').filter((text) => text.includes('-pci')))
     assert.match(device, /,romfile=,/);
 });
 
-test('QEMU filters its system calls and becomes the user of its slot, by the option its version has', () => {
+test('QEMU filters its system calls and runs as the user of its slot, by its version’s option', () => {
   const sandbox = 'on,obsolete=deny,elevateprivileges=allow,spawn=deny,resourcecontrol=deny';
   const argv = qemuArgv(RESTORE);
   assert.deepEqual([valuesOf(argv, '-sandbox'), valuesOf(argv, '-run-with')], [[sandbox], ['user=200007:200007']]);
@@ -90,7 +90,7 @@ test('QEMU filters its system calls and becomes the user of its slot, by the opt
   assert.deepEqual([valuesOf(older, '-runas'), valuesOf(older, '-run-with')], [['200007:200007'], []]);
 });
 
-test('each vCPU is emulated in a thread of its own, with a translation buffer that grows with their number', () => {
+test('each vCPU has its own thread; the translation buffer grows with their number', () => {
   assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=64']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=88']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, accelerator: 'kvm' }), '-accel'), ['kvm']);
@@ -115,7 +115,7 @@ test('a VM that had devices starts paused with the same devices at the same addr
   assert.match(valuesOf(kvm, '-device').at(-1) ?? '', /"EPYC-v2-x86_64-cpu"/);
 });
 
-test('a disk is booted on a private copy of the template’s memory, with the machine of every other start', () => {
+test('a disk boots on a private copy of the template’s memory, with the usual machine', () => {
   const argv = qemuArgv(REBOOT);
   assert.deepEqual(disksOf(argv), disksOf(qemuArgv(RESTORE)));
   assert.equal(
@@ -125,7 +125,7 @@ test('a disk is booted on a private copy of the template’s memory, with the ma
   assert.deepEqual([valuesOf(argv, '-incoming'), valuesOf(argv, '-append')], [[], ['quiet panic=-1']]);
 });
 
-test('a VM that ends by itself stands still until its daemon has read why', () => {
+test('a VM that shuts down stays paused until its daemon has read the reason', () => {
   assert.deepEqual(
     [RESTORE, REBOOT, BOOT].map((start) => valuesOf(qemuArgv(start), '-action')),
     [['shutdown=pause'], ['shutdown=pause'], []],

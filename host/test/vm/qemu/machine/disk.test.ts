@@ -33,7 +33,7 @@ for (const sizeGib of [1, 10, 80, DISK_MAX_GIB]) {
   });
 }
 
-test('an overlay takes writes at both ends and is whole after them', async (context) => {
+test('an overlay is intact after writes at both ends', async (context) => {
   const path = await pathFor(context);
   await writeOverlay(path, 10);
   await run('qemu-io', [
@@ -72,7 +72,7 @@ for (const sizeGib of [0, 1.5, DISK_MAX_GIB + 1]) {
   });
 }
 
-test('an overlay that a machine wrote to is plain, also one that was not closed', async (context) => {
+test('an overlay written by a VM is valid, even if it was not closed', async (context) => {
   const path = await pathFor(context);
   await writeOverlay(path, 10);
   await assertPlainOverlay(path);

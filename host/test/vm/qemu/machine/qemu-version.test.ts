@@ -4,7 +4,7 @@ import { parseQemuVersion } from '../../../../src/vm/qemu/machine/qemu-version.t
 
 const COPYRIGHT = '\nCopyright (c) 2003-2025 Fabrice Bellard and the QEMU Project developers\n';
 
-test('the version is told with the distribution’s revision', () => {
+test('the version includes the distribution’s revision', () => {
   const version = parseQemuVersion(`QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)${COPYRIGHT}`);
   assert.deepEqual(version, { text: '10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)', runWithUser: true });
 });
@@ -27,6 +27,6 @@ test('a QEMU that can map a template only read-write is refused', () => {
   );
 });
 
-test('what is no QEMU is refused', () => {
+test('a program that is not QEMU is refused', () => {
   assert.throws(() => parseQemuVersion('qemu: command not found'), /unknown version/);
 });

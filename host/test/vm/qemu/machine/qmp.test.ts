@@ -56,7 +56,7 @@ test('a command resolves with what QEMU returns, parsed', async (context) => {
   session.close();
 });
 
-test('answers find their commands when they come in another order and in pieces', async (context) => {
+test('responses match their commands when out of order and in pieces', async (context) => {
   const held: number[] = [];
   const path = await serve(context, (command, socket) => {
     held.push(command.id);
@@ -78,7 +78,7 @@ test('answers find their commands when they come in another order and in pieces'
   session.close();
 });
 
-test('a refusal names the command and says what QEMU said', async (context) => {
+test('a refusal names the command and quotes QEMU', async (context) => {
   const path = await serve(context, (command, socket) =>
     socket.write(`{"error": {"class": "GenericError", "desc": "no such device"}, "id": ${command.id}}\r\n`),
   );
@@ -90,7 +90,7 @@ test('a refusal names the command and says what QEMU said', async (context) => {
   session.close();
 });
 
-test('events are told apart from answers', async (context) => {
+test('events are distinguished from responses', async (context) => {
   const path = await serve(context, (command, socket) =>
     socket.write(`{"event": "SHUTDOWN", "data": {"reason": "guest-reset"}}\r\n{"return": {}, "id": ${command.id}}\r\n`),
   );
@@ -101,7 +101,7 @@ test('events are told apart from answers', async (context) => {
   session.close();
 });
 
-test('an answer of another shape than expected is an error, not a value', async (context) => {
+test('a response of an unexpected shape is an error, not a value', async (context) => {
   const path = await serve(context, (command, socket) =>
     socket.write(`{"return": {"status": 7}, "id": ${command.id}}\r\n`),
   );
@@ -110,7 +110,7 @@ test('an answer of another shape than expected is an error, not a value', async 
   session.close();
 });
 
-test('a command without an answer ends at its deadline, or at once when it is aborted', async (context) => {
+test('a command without a response ends at its deadline, or at once when aborted', async (context) => {
   const path = await serve(context, ignore);
   const session = await openQmp(path, ignore, CALL);
   await assert.rejects(
@@ -124,7 +124,7 @@ test('a command without an answer ends at its deadline, or at once when it is ab
   session.close();
 });
 
-test('a QEMU that sends a line without end is let go of, and who waits is told', async (context) => {
+test('a QEMU that sends an endless line is disconnected, and waiting callers get the error', async (context) => {
   const path = await serve(context, (_command, socket) => socket.write('x'.repeat(600_000)));
   const session = await openQmp(path, ignore, CALL);
   await assert.rejects(
@@ -134,7 +134,7 @@ test('a QEMU that sends a line without end is let go of, and who waits is told',
   assert.match(await session.closed, /a line of more than/);
 });
 
-test('a QEMU that floods with events is let go of; a burst of them is taken', async (context) => {
+test('a QEMU that floods with events is disconnected; a burst is accepted', async (context) => {
   const event = '{"event": "ACPI_DEVICE_OST", "data": {}}\r\n';
   const path = await serve(context, (command, socket) => {
     socket.write(event.repeat(command.execute === 'a-burst' ? 1_000 : 50_000));
@@ -152,12 +152,12 @@ test('a QEMU that floods with events is let go of; a burst of them is taken', as
   assert.ok(events < 51_000, `${events} events came through`);
 });
 
-test('a QEMU that does not speak QMP is let go of', async (context) => {
+test('a QEMU that does not speak QMP is disconnected', async (context) => {
   const path = await serve(context, ignore, 'HTTP/1.1 200 OK\r\n');
   await assert.rejects(openQmp(path, ignore, CALL), /not QMP/);
 });
 
-test('a command is said to be sent when QEMU may have it, and not before', async (context) => {
+test('a command counts as sent when QEMU may have it, and not before', async (context) => {
   const session = await openQmp(await serve(context, ignore), ignore, CALL);
   const sent: string[] = [];
   const attempt = (what: string, call: Partial<QmpCall>): Promise<unknown> =>

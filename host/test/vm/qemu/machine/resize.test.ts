@@ -24,7 +24,7 @@ for (const [wrong, said] of [
   [{ ...SMALL, memoryMib: 131_072 }, /not 131072/],
   [{ ...SMALL, diskGib: 5 }, /a disk of 10 to 4096 GiB, not 5/],
 ] as const) {
-  test(`a VM of ${JSON.stringify(wrong)} is refused with what is allowed`, () => {
+  test(`a VM of ${JSON.stringify(wrong)} is refused with the allowed values`, () => {
     assert.match(faultInSize(wrong) ?? '', said);
   });
 }
@@ -93,7 +93,7 @@ for (const [keeps, has] of [
   });
 }
 
-test('a device that is plugged in after nobody waits for the answer any more is taken back too, or told', async () => {
+test('a device plugged in after its caller gave up is removed too, or reported', async () => {
   for (const kept of [false, true]) {
     const qemu = new PretendedQemu();
     const abort = new AbortController();

@@ -37,19 +37,19 @@ for (const [what, seen, code, reason] of [
   ['a polite signal', exit(143), 'process_ended', /143/],
   ['an end nobody could see', NOTHING, 'process_ended', /process 7 has ended/],
 ] as const) {
-  test(`${what} is called ${code}`, () => {
+  test(`${what} is reported as ${code}`, () => {
     const end = nameEnd(seen);
     assert.equal(end.code, code);
     assert.match(end.reason, reason);
   });
 }
 
-test('why QEMU ends is a sentence, bounded, whatever it calls it', () => {
+test('the exit reason of QEMU is one bounded sentence for any message', () => {
   for (const name of ['__proto__', 'constructor', 'x'.repeat(1_000)])
     assert.deepEqual(nameEnd(guest(name)), { code: 'process_ended', reason: `QEMU ended: ${name.slice(0, 64)}` });
 });
 
-test('what a kernel says when it panics is found on the console, bounded and printable', () => {
+test('a kernel panic message is found on the console, bounded and printable', () => {
   assert.equal(
     panicIn('[ 1.0] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.1] more'),
     'sysrq triggered crash',
@@ -58,6 +58,6 @@ test('what a kernel says when it panics is found on the console, bounded and pri
   assert.equal(panicIn(`Kernel panic - not syncing: \u001b[31m${'y'.repeat(1_000)}`)?.length, 200);
 });
 
-test('the kernel’s count of processes it ended for want of memory can be read', async () => {
+test('the kernel’s count of OOM kills can be read', async () => {
   assert.ok(Number.isSafeInteger(await oomKills()));
 });

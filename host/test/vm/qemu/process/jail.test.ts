@@ -24,7 +24,7 @@ function bindsOf(argv: readonly string[], kind: string): [string, string][] {
   );
 }
 
-test('a VM sees its own folder, and image, template and programs read-only', () => {
+test('a VM sees its own folder, and the image, template and programs read-only', () => {
   const argv = jailArgv(JAIL, '/usr/bin/true', []);
   assert.deepEqual(bindsOf(argv, '--bind'), [['/data/vms/c', '/vm']]);
   assert.deepEqual(bindsOf(argv, '--ro-bind'), [
@@ -42,7 +42,7 @@ test('/dev/kvm is in the jail under KVM only', () => {
   ]);
 });
 
-test('a VM outlives who started it; the machine that makes a template does not', () => {
+test('a VM outlives its parent process; the VM that makes a template does not', () => {
   assert.equal(jailArgv(JAIL, '/usr/bin/true', []).includes('--die-with-parent'), false);
   const building = jailArgv(
     { ...JAIL, template: { folder: '/cache/x', writable: true }, diesWithParent: true },
@@ -53,7 +53,7 @@ test('a VM outlives who started it; the machine that makes a template does not',
   assert.deepEqual(bindsOf(building, '--bind')[0], ['/cache/x', '/template']);
 });
 
-test('limits are set first, then the slot’s namespace is entered, and the program comes last', () => {
+test('limits are set first, then the slot’s namespace is entered, and the program starts last', () => {
   const argv = jailArgv(JAIL, '/usr/bin/program', ['-a', 'b']);
   const entering = argv.indexOf('nsenter');
   assert.deepEqual(argv.slice(0, entering), ['prlimit', '--core=0', `--fsize=${11 * 2 ** 30}:`, '--nproc=4096', '--']);
@@ -83,6 +83,6 @@ test('a process in the jail cannot change its file size limit, but can read it a
   );
 });
 
-test('a processor whose system calls are not known is said', () => {
+test('a CPU with unknown system call numbers is reported', () => {
   assert.throws(() => fileSizeFilter('mips'), /no system call filter is known for mips/);
 });

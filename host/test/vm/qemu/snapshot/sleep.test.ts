@@ -76,7 +76,7 @@ async function vmFor(context: TestContext): Promise<SubjectVm> {
   return vm;
 }
 
-test('a machine whose snapshot finds no room on the disk runs on, and sleeps once there is', async (context) => {
+test('a VM whose snapshot does not fit on the disk runs on, and sleeps once there is room', async (context) => {
   const vm = await vmFor(context);
   await outputOf(
     vm.client,
@@ -105,7 +105,7 @@ test('a machine whose snapshot finds no room on the disk runs on, and sleeps onc
   assert.equal(await outputOf((await subject.wake(vm), vm.client), check, FILL_SECONDS), 'same');
 });
 
-test('a QEMU that falls over while it boots a disk is started again, at most three times in all', async (context) => {
+test('a QEMU that crashes while booting a disk is restarted, at most three times', async (context) => {
   const vm = await vmFor(context);
   await outputOf(vm.client, 'echo kept >/code/note; sync');
   await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
@@ -126,7 +126,7 @@ test('a QEMU that falls over while it boots a disk is started again, at most thr
   assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
 });
 
-test('a QEMU that is killed while it is captured leaves no snapshot, and its disk boots', async (context) => {
+test('a QEMU killed during a capture leaves no snapshot, and its disk boots', async (context) => {
   const vm = await vmFor(context);
   await outputOf(vm.client, 'echo kept >/code/note; sync; yes | head -c 300000000 >/dev/shm/large', FILL_SECONDS);
   const sleeping = subject.sleep(vm, SPEC);
@@ -144,7 +144,7 @@ test('a QEMU that is killed while it is captured leaves no snapshot, and its dis
   assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
 });
 
-test('a machine that an earlier daemon left standing in the middle of its sleep goes on under the next', async (context) => {
+test('a VM left paused in the middle of its sleep resumes under the next daemon', async (context) => {
   const vm = await vmFor(context);
   await subject.driver.close();
   const qmp = await openQmp(join(vm.folder, 'qmp'), () => {}, { signal: AbortSignal.timeout(DEADLINE_MS) });
@@ -155,7 +155,7 @@ test('a machine that an earlier daemon left standing in the middle of its sleep 
   assert.equal(await outputOf(vm.client, 'echo alive'), 'alive');
 });
 
-describe('a machine that is woken from its snapshot', () => {
+describe('a VM woken from its snapshot', () => {
   const NUMBER = 'pgrep -x sleep >/dev/null && cat /dev/shm/number';
 
   interface Sleeper {
@@ -220,7 +220,7 @@ describe('a machine that is woken from its snapshot', () => {
     });
   }
 
-  it('never ran when its QEMU is killed while its snapshot is called spent, and goes on at the next wake', async (context) => {
+  it('never ran when QEMU is killed while the snapshot is being spent, and resumes at the next wake', async (context) => {
     const machine = await sleeper(context);
     const beforeContinue = async (): Promise<void> => {
       const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
@@ -237,7 +237,7 @@ describe('a machine that is woken from its snapshot', () => {
     await goesOnAtTheNext(machine);
   });
 
-  it('never ran when its wake is given up while its snapshot is called spent, and goes on at the next', async (context) => {
+  it('never ran when its wake is aborted while the snapshot is being spent, and resumes at the next', async (context) => {
     const machine = await sleeper(context);
     const late = new AbortController();
     const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
@@ -246,7 +246,7 @@ describe('a machine that is woken from its snapshot', () => {
     await goesOnAtTheNext(machine);
   });
 
-  it('has a snapshot of no use when its QEMU falls over while its devices are loaded', async (context) => {
+  it('has an unusable snapshot when QEMU crashes during the device load', async (context) => {
     const { vm } = await sleeper(context);
     whileDevicesLoad(context, async (process) => {
       await fallOver(process.pid);
@@ -258,7 +258,7 @@ describe('a machine that is woken from its snapshot', () => {
     );
   });
 
-  it('has a snapshot of no use when QEMU refuses its devices', async (context) => {
+  it('has an unusable snapshot when QEMU refuses its devices', async (context) => {
     const { vm } = await sleeper(context);
     const folder = snapshotFolderOf(vm);
     const path = join(folder, SNAPSHOT_FILES.devices);
@@ -282,7 +282,7 @@ for (const [what, key, code, reason] of [
   ['shuts itself down', 'o', 'guest_shutdown', /shut itself down/],
   ['reboots itself', 'b', 'guest_reboot', /rebooted itself/],
 ] as const) {
-  test(`a guest that ${what} ends its machine, which is called ${code}`, async (context) => {
+  test(`a guest that ${what} ends its VM, reported as ${code}`, async (context) => {
     const vm = await vmFor(context);
     const end = await endOf(vm, `sudo sh -c 'echo ${key} >/proc/sysrq-trigger'`);
     assert.equal(end.code, code);
@@ -291,7 +291,7 @@ for (const [what, key, code, reason] of [
   });
 }
 
-test('a disk that grows while its machine runs may be filled to its new size, and its file no further', async (context) => {
+test('a disk that grows while its VM runs can be filled to its new size, and its file no further', async (context) => {
   const vm = await vmFor(context);
   const to = { vcpu: 1, memoryMib: 1_024, diskGib: 14 };
   assert.deepEqual(await subject.driver.resize(subject.existing(vm), SPEC, to), to);

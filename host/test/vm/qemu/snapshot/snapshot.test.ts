@@ -25,7 +25,7 @@ async function folderFor(context: TestContext): Promise<string> {
   return folder;
 }
 
-test('pages of a process’s own are those present or swapped out that are no file’s', () => {
+test('private pages of a process are those present or swapped out without a file', () => {
   const upper = { absent: 0, own: 0x8000_0000, swapped: 0x4000_0000, file: 0xa000_0000, softDirty: 0x8080_0000 };
   const kinds = ['file', 'own', 'own', 'absent', 'swapped', 'softDirty', 'file', 'own'] as const;
   const halves = Uint32Array.from(kinds.flatMap((kind) => [0xffff_ffff, upper[kind]]));
@@ -36,7 +36,7 @@ test('pages of a process’s own are those present or swapped out that are no fi
   ]);
 });
 
-test('a table of runs is read back as it was written, and one that names what is not there is refused', () => {
+test('a run table is read back as written, and one with invalid entries is refused', () => {
   const runs = [
     { block: 0, firstPage: 3, pages: 2 },
     { block: 1, firstPage: 0, pages: 1 },
@@ -59,7 +59,7 @@ const MAPS = [
   '7ff100000000-7ff100100000 rw-p 00000000 00:00 0',
 ].join('\n');
 
-test('guest memory is where QEMU says and the kernel agrees', () => {
+test('guest memory is located by QEMU and confirmed by the kernel', () => {
   assert.deepEqual(blockOf(RAMBLOCK, MAPS, 'mem', MIB, 'template'), {
     address: 0x7ff0_0000_0000,
     sizeBytes: MIB,
@@ -89,7 +89,7 @@ const MANIFEST: Manifest = {
   disk: { sizeBytes: 196_616, modifiedNs: '1795229403531945724' },
 };
 
-test('a manifest is read back as it was written, and one that was changed is of no use', async (context) => {
+test('a manifest is read back as written, and a changed one is unusable', async (context) => {
   const folder = await folderFor(context);
   assert.equal(await hasManifest(folder), false);
   await assert.rejects(readManifest(folder), SnapshotUnusable);
@@ -101,7 +101,7 @@ test('a manifest is read back as it was written, and one that was changed is of 
   await assert.rejects(readManifest(folder), SnapshotUnusable);
 });
 
-test('a manifest can name no device that is not a vCPU or a memory module of ours', async (context) => {
+test('a manifest can name only vCPUs and memory modules of this driver', async (context) => {
   const folder = await folderFor(context);
   const [module] = MANIFEST.devices.modules;
   for (const wrong of [{ id: 'x,driver=vfio-pci' }, { slot: 64 }, { address: 4_096 }, { sizeMib: 100 }]) {
@@ -114,7 +114,7 @@ test('a manifest can name no device that is not a vCPU or a memory module of our
   assert.equal(await hasManifest(folder), false);
 });
 
-test('pages of a process that is not the recorded one are not read', async (context) => {
+test('pages of a process other than the recorded one are not read', async (context) => {
   const folder = await folderFor(context);
   const pages = new Pages();
   context.after(() => pages.close());
@@ -129,7 +129,7 @@ test('pages of a process that is not the recorded one are not read', async (cont
   await assert.rejects(pages.capture(job, NEVER), /has ended/);
 });
 
-test('a memory file that is not what was captured is found out before anything is written', async (context) => {
+test('a changed memory file is detected before anything is written', async (context) => {
   const folder = await folderFor(context);
   const pages = new Pages();
   context.after(() => pages.close());
@@ -151,7 +151,7 @@ test('a memory file that is not what was captured is found out before anything i
   await assert.rejects(patch(digest(content)), /pages that the machine does not have/);
 });
 
-test('a memory file is read before there is a machine, and let go of when there will be none', async (context) => {
+test('a memory file is read before the VM exists, and released when there will be none', async (context) => {
   const folder = await folderFor(context);
   const pages = new Pages();
   context.after(() => pages.close());

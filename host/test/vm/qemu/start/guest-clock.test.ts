@@ -4,7 +4,7 @@ import { clockFault, tscKhzIn, type ClockReading } from '../../../../src/vm/qemu
 
 const FIRST: ClockReading = { sentMs: 1_000, answeredMs: 1_020, uptimeMs: 500 };
 
-test('a clock that keeps time is told from one that does not, as far as the readings can tell', () => {
+test('a steady clock is distinguished from an unsteady one, within the precision of the readings', () => {
   const after = (uptimeMs: number): string | null =>
     clockFault(FIRST, { sentMs: 11_000, answeredMs: 11_030, uptimeMs });
   assert.equal(after(500 + 10_000), null);
@@ -16,7 +16,7 @@ test('a clock that keeps time is told from one that does not, as far as the read
   assert.match(after(500 + 20_000) ?? '', /does not keep time/);
 });
 
-test("the counter's rate is read from the kernel's messages, when they say it", () => {
+test("the counter's rate is read from kernel messages that have it", () => {
   const messages = `[    0.032000] tsc: Detected 2596.240 MHz processor
 [    4.131310] tsc: Refined TSC clocksource calibration: 2596.105 MHz
 [    4.169648] clocksource: Switched to clocksource tsc`;

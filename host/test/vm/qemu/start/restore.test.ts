@@ -26,7 +26,7 @@ test('a device load that reaches the deadline is not reported as refused devices
   });
 });
 
-test('devices are refused when QEMU says so', async (context) => {
+test('devices count as refused when QEMU reports so', async (context) => {
   const seen = { status: 'failed', 'error-desc': 'Unknown savevm section' };
   await assert.rejects(loadDevices(machine(context, seen), Buffer.alloc(1)), (error) => {
     assert.ok(error instanceof DevicesRefused);

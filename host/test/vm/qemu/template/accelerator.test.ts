@@ -19,12 +19,12 @@ async function cacheFolder(context: TestContext): Promise<string> {
   return cache;
 }
 
-test('before a probe nothing is known of a machine with /dev/kvm; without it there is nothing to probe', async (context) => {
+test('before a probe a host with /dev/kvm is undecided; without it there is nothing to probe', async (context) => {
   const probe = await readProbeFor(await cacheFolder(context), VERSION, HOST);
   assert.equal(probe?.accelerator, hasKvm ? undefined : 'tcg');
 });
 
-test('a failed boot under KVM is remembered as TCG with its reason', async (context) => {
+test('a failed boot under KVM is cached as TCG with its reason', async (context) => {
   const cache = await cacheFolder(context);
   const written = await writeProbe(cache, VERSION, HOST, 'the guest daemon did not answer');
   assert.equal(written.accelerator, 'tcg');
@@ -34,13 +34,13 @@ test('a failed boot under KVM is remembered as TCG with its reason', async (cont
   assert.equal(hasKvm ? read?.reason : written.reason, written.reason);
 });
 
-test('a boot that went well is remembered as KVM, as long as the device is there', async (context) => {
+test('a successful boot is cached as KVM while the device exists', async (context) => {
   const cache = await cacheFolder(context);
   await writeProbe(cache, VERSION, HOST, null);
   assert.equal((await readProbeFor(cache, VERSION, HOST))?.accelerator, hasKvm ? 'kvm' : 'tcg');
 });
 
-test('an outcome holds for its QEMU, kernel and processor only', async (context) => {
+test('a cached probe applies only to its QEMU, kernel and processor', async (context) => {
   const cache = await cacheFolder(context);
   await writeProbe(cache, VERSION, HOST, null);
   const others = [
@@ -54,7 +54,7 @@ test('an outcome holds for its QEMU, kernel and processor only', async (context)
   );
 });
 
-test('an outcome that cannot be read is none', async (context) => {
+test('an unreadable cached probe is ignored', async (context) => {
   const cache = await cacheFolder(context);
   await writeProbe(cache, VERSION, HOST, null);
   const [name = ''] = await readdir(join(cache, 'template'));

@@ -74,7 +74,7 @@ function leftBehind(): unknown {
 const NOTHING = { namespaces: [], devices: [], entries: [], drafts: [], building: [] };
 
 test(
-  'a killed builder leaves nothing that the next does not clear away, and two at once make one template',
+  'the next build cleans up after a killed one, and two at once make one template',
   { timeout: DEADLINE_MS },
   async () => {
     const killed = startBuild();
@@ -108,7 +108,7 @@ test(
   },
 );
 
-test('a builder that is told to stop in the middle unmakes what it made', { timeout: DEADLINE_MS }, async () => {
+test('an aborted build removes what it made', { timeout: DEADLINE_MS }, async () => {
   const [templateId = ''] = readdirSync(join(cache, 'template')).filter((name) => /^[0-9a-f]{24}$/.test(name));
   await rm(join(cache, 'template', templateId), { recursive: true });
   const stopped = startBuild();

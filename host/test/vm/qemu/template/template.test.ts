@@ -32,7 +32,7 @@ async function cacheWith(
   return { cache, folder };
 }
 
-test('a template that is what was built opens, with the state of its devices', async (context) => {
+test('an unchanged template opens, with its device state', async (context) => {
   const { cache, folder } = await cacheWith(context);
   assert.deepEqual(await openTemplate(cache, ID), {
     templateId: ID,
@@ -43,13 +43,13 @@ test('a template that is what was built opens, with the state of its devices', a
   });
 });
 
-test('a template that is not there is null, not an error', async (context) => {
+test('a missing template is null, not an error', async (context) => {
   const { cache } = await cacheWith(context);
   assert.equal(await openTemplate(cache, 'f'.repeat(24)), null);
 });
 
 for (const name of Object.values(TEMPLATE_FILES)) {
-  test(`a template whose file ${name} was changed is refused, also when its time was put back`, async (context) => {
+  test(`a template with a changed file ${name} is refused, even with its old time`, async (context) => {
     const { cache, folder } = await cacheWith(context);
     await openTemplate(cache, ID);
     const path = join(folder, name);
@@ -69,7 +69,7 @@ for (const name of Object.values(TEMPLATE_FILES)) {
   });
 }
 
-test('files that were verified are not read again until something about them changed', async (context) => {
+test('verified files are read again only after a change', async (context) => {
   const { cache, folder } = await cacheWith(context);
   const note = join(folder, 'verified.json');
   const first = await readFile(note, 'utf8');
@@ -80,7 +80,7 @@ test('files that were verified are not read again until something about them cha
   assert.notEqual(await readFile(note, 'utf8'), first);
 });
 
-test('several that open it at once, the first time, do not meet in the note they leave', async (context) => {
+test('concurrent first opens do not conflict over the verification note', async (context) => {
   const { cache, folder } = await cacheWith(context);
   await rm(join(folder, 'verified.json'));
   // Left by another writer, running or killed.
@@ -90,7 +90,7 @@ test('several that open it at once, the first time, do not meet in the note they
   assert.notEqual(await readFile(join(folder, 'verified.json'), 'utf8'), '');
 });
 
-test('a record that is cut short is refused', async (context) => {
+test('a truncated record is refused', async (context) => {
   const { cache, folder } = await cacheWith(context);
   await chmod(join(folder, 'template.json'), 0o600);
   await writeFile(join(folder, 'template.json'), '{"format": 1');
