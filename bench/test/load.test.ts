@@ -60,7 +60,7 @@ for (const [what, answer] of [
   ['has no length', (_request, response) => response.writeHead(200, { 'transfer-encoding': 'chunked' }).end('x')],
   ['breaks off', (request) => request.socket.destroy()],
 ] as [string, RequestListener][]) {
-  test(`an answer that ${what} ends the measurement with its reason, and the next order is carried out`, async () => {
+  test(`a response that ${what} ends the measurement with its reason; the next order still runs`, async () => {
     await withLoad(async (load) => {
       await withServer(answer, async (port) => {
         await assert.rejects(

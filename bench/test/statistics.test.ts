@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { figureOf, renderTable } from '../world/statistics.ts';
 
-test('a figure of one value is that value throughout', () => {
+test('statistics of one value are that value throughout', () => {
   assert.deepEqual(figureOf([7]), { min: 7, median: 7, p95: 7, max: 7 });
 });
 
@@ -13,7 +13,7 @@ test('the median of an even count lies between the middle two and p95 is a measu
   assert.deepEqual(figureOf(hundred), { min: 1, median: 50.5, p95: 95, max: 100 });
 });
 
-test('figures are in order whatever was measured', () => {
+test('figures are ordered for any measurement', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ noNaN: true, min: 0, max: 1e6 }), { minLength: 1 }), (values) => {
       const { min, median, p95, max } = figureOf(values);
@@ -22,7 +22,7 @@ test('figures are in order whatever was measured', () => {
   );
 });
 
-test('nothing measured is an error rather than a zero', () => {
+test('an empty measurement is an error rather than a zero', () => {
   assert.throws(() => figureOf([]), /no values/);
 });
 

@@ -40,6 +40,6 @@ test('the bundle holds the text of every Perl program', async () => {
   }
 });
 
-test('git runs its credential helper between single quotes, so that it contains none', () => {
+test('the credential helper contains no single quote, since git runs it between single quotes', () => {
   assert.equal(readFileSync(join(SOURCES, 'clones/git-credential.pl'), 'utf8').includes("'"), false);
 });

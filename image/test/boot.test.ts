@@ -8,7 +8,7 @@ import { ensureImage } from '../src/ensure-image.ts';
 import type { BootedMachine } from './booted-machine.ts';
 import { bootImage } from './booted-machine.ts';
 
-describe('a machine booted from the image', { concurrency: false, timeout: 600_000 }, () => {
+describe('a VM booted from the image', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);
   let folder: string;
   let machine: BootedMachine;
@@ -45,7 +45,7 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     assert.deepEqual(stdout.trim().split('\n'), ['berth', '1000', 'berth:berth', 'root', '/home/berth']);
   });
 
-  it('has what coding agents need', async () => {
+  it('has the tools that coding agents need', async () => {
     const programs =
       'git curl python3 gcc g++ make rg jq ssh sshd tmux bwrap sudo node npm npx ip ps nano vi less unzip';
     const { stdout } = await machine.run(
@@ -60,7 +60,7 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     assert.equal(compiled.stdout, '7\n', compiled.stderr);
   });
 
-  it('has packages that are all configured and trusted certificates', async () => {
+  it('has fully configured packages and trusted certificates', async () => {
     const { stdout } = await machine.run(
       `dpkg-query -W -f '\${db:Status-Abbrev}\\n' | sort -u; sudo dpkg --audit; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`,
     );
@@ -76,7 +76,7 @@ describe('a machine booted from the image', { concurrency: false, timeout: 600_0
     assert.match(stdout, /^(0{32}\n)?$/);
   });
 
-  it('starts the guest daemon again when it is killed, and keeps the ssh server off', async () => {
+  it('restarts a killed guest daemon, and keeps the ssh server off', async () => {
     const before = await machine.run('pgrep -o -f guestd.mjs');
     const killed = await machine.run('sudo kill -9 $(pgrep -o -f guestd.mjs); sleep 600');
     assert.equal(killed.exitCode, -1, 'the connection ends with the daemon');

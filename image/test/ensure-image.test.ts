@@ -48,7 +48,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   }
 
-  it('that is killed midway leaves nothing that is taken for an image or a stage, and no process', async () => {
+  it('that is killed midway leaves no process and nothing that passes for an image or stage', async () => {
     const build = startBuild();
     const { stderr } = build;
     assert.ok(stderr);
@@ -101,7 +101,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     assert.deepEqual((await readdir(folder)).sort(), ['debs', 'image', 'image.lock', 'stages']);
   });
 
-  it('again after a byte of the disk changed repairs it from its own manifest, to the same bytes', async () => {
+  it('again after a changed disk byte repairs it from its own manifest, to the same bytes', async () => {
     const image = await ensureImage({ cacheFolder: folder, manifestFile, signal });
     const disk = await open(image.rootPath, 'r+');
     await disk.write('changed', 5 * 2 ** 30);
@@ -120,7 +120,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     await openImage(repaired.folder, { verify: 'full', signal });
   });
 
-  it('is refused when its files changed and its manifest cannot be trusted, and says what to do', async () => {
+  it('is refused with a remedy when its files changed and its manifest is untrusted', async () => {
     const image = await ensureImage({ cacheFolder: folder, manifestFile, signal });
     await writeFile(
       image.manifestPath,

@@ -37,7 +37,7 @@ describe('an image folder', () => {
     await handle.close();
   }
 
-  it('opens with the paths and facts of the image when every file is what was built', async () => {
+  it('opens with the paths and facts of the image when every file is unchanged', async () => {
     const image = await openImage(folder, { verify: 'full' });
     assert.equal(image.imageId, ID);
     assert.equal(image.rootPath, join(folder, 'root.ext4'));
@@ -57,12 +57,12 @@ describe('an image folder', () => {
     });
   }
 
-  it('is refused when something was written where the disk was a hole', async () => {
+  it('is refused when a hole of the disk was written to', async () => {
     await overwrite('root.ext4', 2 ** 29, 'X');
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /root\.ext4 is not what was built/);
   });
 
-  it('is refused when a change was hidden by setting the file back to its old time', async () => {
+  it("is refused when a change was hidden by restoring the file's time", async () => {
     await openImage(folder, { verify: 'remembered' });
     const times = new Date('2026-01-01T00:00:00Z');
     await utimes(join(folder, 'vmlinuz'), times, times);
@@ -72,7 +72,7 @@ describe('an image folder', () => {
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);
   });
 
-  it('is refused when a file has another size, before anything is read', async () => {
+  it('is refused before any read when a file has another size', async () => {
     await openImage(folder, { verify: 'remembered' });
     await truncate(join(folder, 'root.ext4'), 2 ** 30 + 4096);
     await assert.rejects(
@@ -81,12 +81,12 @@ describe('an image folder', () => {
     );
   });
 
-  it('is refused when a file is missing, by name', async () => {
+  it('is refused by name when a file is missing', async () => {
     await unlink(join(folder, 'initramfs'));
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /lacks initramfs/);
   });
 
-  it('is refused when its record is missing or is none', async () => {
+  it('is refused when its record is missing or invalid', async () => {
     const text = await readFile(join(folder, 'image.json'), 'utf8');
     await writeFile(join(folder, 'image.json'), text.slice(0, -5));
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /is not JSON/);
@@ -96,14 +96,14 @@ describe('an image folder', () => {
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /There is no image/);
   });
 
-  it('reads a file again when the note of an earlier verification is damaged', async () => {
+  it('rereads a file when the verification note is damaged', async () => {
     await openImage(folder, { verify: 'remembered' });
     await overwrite('vmlinuz', 0, 'X');
     await writeFile(join(folder, 'verified.json'), '{"files":');
     await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);
   });
 
-  it('does not trust the note when the record was replaced', async () => {
+  it('ignores the note when the record was replaced', async () => {
     await openImage(folder, { verify: 'remembered' });
     const record = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8')) as {
       files: { vmlinuz: { sha256: string } };

@@ -21,7 +21,7 @@ const MACHINE_ID = '0123456789abcdef0123456789abcdef';
 const NAMES =
   'hostname; cat /etc/hostname /etc/machine-id; sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
 
-describe('a machine whose disk is booted again', { concurrency: false, timeout: 600_000 }, () => {
+describe('a VM whose disk is booted again', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);
   let folder: string;
   let image: Image;
@@ -52,7 +52,7 @@ describe('a machine whose disk is booted again', { concurrency: false, timeout: 
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('keeps its names and keys, has no secret in force, and is woken', async () => {
+  it('keeps its names and keys, has no secret in force and accepts a wake', async () => {
     let booted = await boot();
     const identity: GuestIdentity = {
       ...wake(first),
@@ -86,7 +86,7 @@ describe('a machine whose disk is booted again', { concurrency: false, timeout: 
     assert.deepEqual(await booted.run(NAMES), names);
   });
 
-  it('tells its metrics, without the threads of its kernel', async () => {
+  it('reports its metrics, without kernel threads', async () => {
     assert.ok(machine !== null);
     const answer = await machine.call('GET', '/metrics');
     assert.equal(answer.status, 200, answer.text);
@@ -99,7 +99,7 @@ describe('a machine whose disk is booted again', { concurrency: false, timeout: 
     assert.ok(Math.abs(Number(stdout) - metrics.processes) <= 6, `${stdout} and ${answer.text}`);
   });
 
-  it('is a template again once its identity was taken away: the next boot rehearses one', async () => {
+  it('is a template again after its identity was removed: the next boot rehearses one', async () => {
     assert.ok(machine !== null);
     assert.equal((await machine.call('POST', '/template')).status, 200);
     await machine.run('sync');

@@ -41,7 +41,7 @@ describe('the digest of a sparse file', () => {
     assert.ok((await stat(path)).blocks * 512 < 1e6);
   });
 
-  it('does not depend on which zeros are holes', async () => {
+  it('does not depend on which zeros are holes of the file', async () => {
     const holes = await sparse('holes', 5_000_000, [[1_000_000, Buffer.from('x')]]);
     const dense = await sparse('dense', 5_000_000, [
       [0, Buffer.alloc(5_000_000)],
@@ -64,12 +64,12 @@ describe('the digest of a sparse file', () => {
     assert.equal(new Set(digests).size, digests.length);
   });
 
-  it('takes a file that is one hole and an empty one', async () => {
+  it('accepts a file that is one hole and an empty one', async () => {
     const hole = await sparseSha256(await sparse('hole', GIB, []), signal);
     assert.notEqual(hole, await sparseSha256(await sparse('empty', 0, []), signal));
   });
 
-  it('takes a file of many ranges', async () => {
+  it('accepts a file of many ranges', async () => {
     const many = Array.from({ length: 500 }, (_, index): [number, Buffer] => [
       index * 65_536 + (index % 4096),
       Buffer.from(`part ${index}`),
@@ -79,7 +79,7 @@ describe('the digest of a sparse file', () => {
     assert.notEqual(await sparseSha256(await sparse('fewer', GIB, many.slice(0, 499)), signal), one);
   });
 
-  it('fails when the file is not there', async () => {
+  it('fails for a missing file', async () => {
     await assert.rejects(sparseSha256(join(folder, 'missing'), signal), { code: 'ENOENT' });
   });
 });

@@ -76,7 +76,7 @@ async function freshCheckout(name: string): Promise<string> {
   return join(checkout, 'berth');
 }
 
-test('a machine without Node.js is told what to install', async () => {
+test('a host without Node.js is told what to install', async () => {
   const { code, stderr } = await run(await freshCheckout('no-node'), ['up'], {
     path: await pathWith('path-no-node', {}),
   });
@@ -84,7 +84,7 @@ test('a machine without Node.js is told what to install', async () => {
   assert.match(stderr, /^berth: Node\.js is missing\. Install Node\.js 20 or newer/);
 });
 
-test('a Node.js that is too old is named with its version and place', async () => {
+test('an old Node.js is named with its version and path', async () => {
   const path = await pathWith('path-old-node', { node: 'case $1 in -p) echo 18;; *) echo v18.20.4;; esac' });
   const { code, stderr } = await run(await freshCheckout('old-node'), ['up'], { path });
   assert.equal(code, 1);
@@ -94,7 +94,7 @@ test('a Node.js that is too old is named with its version and place', async () =
   );
 });
 
-test('a machine without npm is told so', async () => {
+test('a host without npm is told so', async () => {
   const { code, stderr } = await run(await freshCheckout('no-npm'), ['up'], {
     path: await pathWith('path-no-npm', { node: 'echo 20' }),
   });
@@ -102,7 +102,7 @@ test('a machine without npm is told so', async () => {
   assert.match(stderr, /^berth: npm is missing/);
 });
 
-test('a failed npm ci shows what npm said', async () => {
+test('a failed npm ci shows the output of npm', async () => {
   const path = await pathWith('path-bad-npm', { node: 'echo 20', npm: 'echo "npm ERR! no such host" >&2; exit 1' });
   for (const tool of ['sleep', 'du', 'rm']) await symlink(`/usr/bin/${tool}`, join(path, tool));
 
@@ -111,7 +111,7 @@ test('a failed npm ci shows what npm said', async () => {
   assert.match(stderr, /^• npm packages: installing.*\nnpm ERR! no such host\nberth: npm ci failed in /s);
 });
 
-test('a key of completion installs nothing and says nothing', async () => {
+test('a completion request installs nothing and prints nothing', async () => {
   const path = await pathWith('path-complete', { node: 'echo 20', npm: 'echo "npm was called" >&2; exit 1' });
   assert.deepEqual(await run(await freshCheckout('complete'), ['__complete', 'bash', 'up'], { path }), {
     code: 0,
@@ -120,7 +120,7 @@ test('a key of completion installs nothing and says nothing', async () => {
   });
 });
 
-test('what Node compiled of a client command is kept in the cache folder of the user', async () => {
+test('the compile cache of client commands is kept in the cache folder of the user', async () => {
   const cache = join(folder, 'cache-of-ada');
   const environment = { XDG_CACHE_HOME: cache };
   const { code } = await run(join(CHECKOUT, 'berth'), ['help'], { path: '/usr/bin:/bin', environment });
@@ -128,7 +128,7 @@ test('what Node compiled of a client command is kept in the cache folder of the 
   assert.ok((await stat(join(cache, 'berth/node-compile'))).isDirectory());
 });
 
-test('it finds its own folder through a link, from any working folder', async () => {
+test('the launcher finds its own folder through a link, from any working folder', async () => {
   const link = join(folder, 'linked');
   await symlink(join(CHECKOUT, 'berth'), link);
   const { code, stdout } = await run(link, ['help'], { path: '/usr/sbin:/usr/bin:/sbin:/bin' });
@@ -136,7 +136,7 @@ test('it finds its own folder through a link, from any working folder', async ()
   assert.match(stdout, /^Usage: berth /);
 });
 
-test('a user without sudo is told that rights are missing, but gets help', async () => {
+test('a user without sudo is told which rights are missing, but gets help', async () => {
   const path = await pathWith('path-no-sudo', AS_ADA);
   const refused = await run(join(CHECKOUT, 'berth'), ['up'], { path });
   assert.equal(refused.code, 1);

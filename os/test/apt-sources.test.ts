@@ -35,7 +35,7 @@ deb-src https://mirror.example/debian/ bookworm main
 deb https://mirror.example/debian-security/ bookworm-security main
 `;
 
-test('the backports of a release come from the archive of the release, with its key', () => {
+test('backports come from the archive of the release, with its key', () => {
   const text = deriveBackports(parseDeb822Sources(CONTAINER), 'bookworm', 'why');
   assert.ok(text !== null);
   assert.deepEqual(parseDeb822Sources(text), [
@@ -48,7 +48,7 @@ test('the backports of a release come from the archive of the release, with its 
   ]);
 });
 
-test('an archive named by a mirror list is taken over as it stands', () => {
+test('an archive named by a mirror list is copied unchanged', () => {
   const text = deriveBackports(parseDeb822Sources(CLOUD_IMAGE), 'bookworm', 'why');
   assert.match(text ?? '', /^URIs: mirror\+file:\/\/\/etc\/apt\/mirrors\/debian\.list$/m);
   assert.doesNotMatch(text ?? '', /Signed-By/);
@@ -68,14 +68,14 @@ test('one-line sources keep their options; comments, deb-src lines and other sui
   assert.match(deriveBackports(sources, 'bookworm', 'why') ?? '', /^Signed-By: \/etc\/apt\/keyrings\/own\.asc$/m);
 });
 
-test('a key that stands in the file itself is carried over whole', () => {
+test('an inline key is copied whole', () => {
   const block = ' -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEY\n -----END PGP PUBLIC KEY BLOCK-----';
   const own = `Types: deb\nURIs: https://mirror.example/debian\nSuites: bookworm\nComponents: main\nSigned-By:\n${block}\n`;
   const text = deriveBackports(parseDeb822Sources(own), 'bookworm', 'why');
   assert.ok(text?.includes(`Signed-By:\n${block}\n`), text ?? 'nothing');
 });
 
-test('disabled sources do not count, neither as the archive nor as backports', () => {
+test('disabled sources are ignored, both as archive and as backports', () => {
   const disabled = CONTAINER.replace('Types: deb\n', 'Enabled: no\nTypes: deb\n');
   assert.equal(deriveBackports(parseDeb822Sources(disabled), 'bookworm', 'why'), null);
   const withBackports = `${CONTAINER}\nTypes: deb\nURIs: http://archive.example/debian\nSuites: bookworm-backports\nComponents: main\n`;
@@ -89,7 +89,7 @@ test('disabled sources do not count, neither as the archive nor as backports', (
   );
 });
 
-test('a machine without the release itself gives no backports to derive', () => {
+test('a host without the release itself has no backports to derive', () => {
   assert.equal(deriveBackports(parseDeb822Sources(CONTAINER), 'trixie', 'why'), null);
   assert.equal(
     deriveBackports(parseOneLineSources('deb https://mirror.example/debian bookworm contrib'), 'bookworm', 'why'),

@@ -17,7 +17,7 @@ beforeEach(async () => {
   await mkdir(join(apt, 'sources.list.d'), { recursive: true });
 });
 
-test('sources are read from both formats; files apt itself would not read are left alone', async () => {
+test('sources are read in both formats; files that apt ignores are left alone', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm main\n');
   await writeFile(join(apt, 'sources.list.d', 'two.list'), 'deb http://two.example/debian bookworm main\n');
   await writeFile(
@@ -29,7 +29,7 @@ test('sources are read from both formats; files apt itself would not read are le
   assert.deepEqual(uris, ['http://one.example/debian', 'http://three.example/debian', 'http://two.example/debian']);
 });
 
-test('backports are added once, in a file of our own, and not where they already are', async () => {
+test('backports are added once, in a separate file, and only if missing', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm main\n');
   assert.equal(await ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt), 'added');
   assert.deepEqual(await readdir(join(apt, 'sources.list.d')), ['our-backports.sources']);
@@ -40,7 +40,7 @@ test('backports are added once, in a file of our own, and not where they already
   assert.equal(await ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt), 'there');
 });
 
-test('a machine without a source to derive from is told what to do', async () => {
+test('a host without a source to derive from is told what to do', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm-updates main\n');
   await assert.rejects(
     ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt),
@@ -48,7 +48,7 @@ test('a machine without a source to derive from is told what to do', async () =>
   );
 });
 
-test("apt's status lines become a percentage and what is done", () => {
+test("apt's status lines become a percentage and the current action", () => {
   assert.equal(
     describeStatus('dlstatus:7:36.5128:Retrieving file 7 of 39 (2s remaining)'),
     '37 % download: Retrieving file 7 of 39 (2s remaining)',

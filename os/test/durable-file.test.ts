@@ -14,7 +14,7 @@ describe('a small file that is written durably', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('has what the last of many callers wrote, whole, and nothing is left beside it', async () => {
+  it('has the whole content of the last of many callers, and no file beside it', async () => {
     const path = join(folder, 'record.json');
     const contents = Array.from({ length: 50 }, (_, index) => `${index} `.repeat(10_000 - index * 100));
     await Promise.all(contents.map((content) => writeDurably(path, content)));
@@ -22,7 +22,7 @@ describe('a small file that is written durably', () => {
     assert.deepEqual(await readdir(folder), ['record.json']);
   });
 
-  it('is written although those before it failed', async () => {
+  it('is written even after failed writes', async () => {
     const path = join(folder, 'sub', 'record.json');
     const failed = await Promise.allSettled([writeDurably(path, 'first'), writeDurably(path, 'second')]);
     assert.deepEqual(

@@ -43,7 +43,7 @@ test('a lock is free again when its holder is killed', async () => {
   await lock.release();
 });
 
-test('who waits gets the lock when it is released, and is told that it waits', async () => {
+test('a waiter gets the lock on release, and is told that it waits', async () => {
   const path = join(folder, 'waiting');
   const first = await tryLock(path);
   assert.ok(first !== null);
@@ -64,7 +64,7 @@ test('who waits gets the lock when it is released, and is told that it waits', a
   await lock.release();
 });
 
-test('waiting ends when it is no longer wanted', async () => {
+test('a cancelled wait ends', async () => {
   const path = join(folder, 'aborted');
   const first = await tryLock(path);
   const wanted = new AbortController();
@@ -75,7 +75,7 @@ test('waiting ends when it is no longer wanted', async () => {
   await first?.release();
 });
 
-test('a lock is held by one at a time and passes to the waiter on release', async () => {
+test('a lock has one holder at a time and passes to the waiter on release', async () => {
   const path = join(folder, 'passed-on');
   const signal = AbortSignal.timeout(30_000);
   const order: string[] = [];

@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-test('a full file makes room and only so many predecessors are kept, the newest as number 1', async () => {
+test('a full file is rotated with a limited number of predecessors, the newest as number 1', async () => {
   const path = join(folder, 'service.log');
   const log = new LogFile(path, { maxBytes: 100, keptFiles: 2 });
   for (let line = 0; line < 50; line += 1) log.write(Buffer.from(`line ${String(line).padStart(4, '0')}\n`));
@@ -27,7 +27,7 @@ test('a full file makes room and only so many predecessors are kept, the newest 
   assert.equal(Number(newer?.slice(5)) - Number(older?.slice(5)), 1);
 });
 
-test('a file that was there is continued, and its size counts', async () => {
+test('an existing file is continued, and its size counts', async () => {
   const path = join(folder, 'continued.log');
   const first = new LogFile(path, { maxBytes: 20 });
   first.write(Buffer.from('0123456789'));
@@ -41,7 +41,7 @@ test('a file that was there is continued, and its size counts', async () => {
   assert.equal(await readFile(`${path}.1`, 'utf8'), '0123456789abcde');
 });
 
-test('a disk without room loses lines and nothing else, and says how much once there is room', async (context) => {
+test('a full disk only loses lines, and their number is logged once there is room', async (context) => {
   const small = join(folder, 'small');
   await mkdir(small);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', small]);

@@ -15,7 +15,7 @@ async function start(...argv: [string, ...string[]]): Promise<{ child: ChildProc
   return { child, identity };
 }
 
-test('a living process is itself, and one with another start time or boot is not', async () => {
+test('a living process is identified; another start time or boot is another process', async () => {
   const { identity } = await start('sleep', '60');
   assert.equal(await isSame(identity), true);
   assert.equal(await isSame({ ...identity, startTicks: '1' }), false);
@@ -32,7 +32,7 @@ test('init, nonsense and unused pids are no processes', async () => {
   for (const pid of [0, 1, -5, 1.5, 4_194_305]) assert.equal(await readProcess(pid), null);
 });
 
-test('the end of a process is seen, and waiting stops when its signal aborts', async () => {
+test('a process exit is noticed, and waiting stops when its signal aborts', async () => {
   const { identity } = await start('sleep', '60');
   const controller = new AbortController();
   const given = processExited(identity, controller.signal);
@@ -45,7 +45,7 @@ test('the end of a process is seen, and waiting stops when its signal aborts', a
   assert.equal(await isSame(identity), false);
 });
 
-test('a process that is no child of ours is seen to end', async () => {
+test('the exit of a process that is no child is noticed', async () => {
   const child = spawn('sh', ['-c', 'setsid sleep 60 >/dev/null 2>&1 & echo $!'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -58,7 +58,7 @@ test('a process that is no child of ours is seen to end', async () => {
   assert.equal(await isSame(orphan), false);
 });
 
-test('a process that ignores SIGTERM is killed after its grace', async () => {
+test('a process that ignores SIGTERM is killed after its grace period', async () => {
   const { child, identity } = await start('sh', '-c', 'trap "" TERM; echo set; while :; do sleep 60; done');
   assert.ok(child.stdout);
   await once(child.stdout, 'data');
@@ -68,7 +68,7 @@ test('a process that ignores SIGTERM is killed after its grace', async () => {
   process.kill(-identity.pid, 'SIGKILL');
 });
 
-test('a process that leaves at SIGTERM is not killed', async () => {
+test('a process that exits at SIGTERM is not killed', async () => {
   const { child, identity } = await start('sh', '-c', 'trap "exit 7" TERM; echo set; while :; do sleep 0.01; done');
   assert.ok(child.stdout);
   await once(child.stdout, 'data');

@@ -5,7 +5,7 @@ import { RateLimit } from '../src/rate-limit.ts';
 const taken = (limit: RateLimit, tries: number) =>
   Array.from({ length: tries }, () => limit.take()).filter(Boolean).length;
 
-test('a burst passes after silence, then so many a second, and never more than the burst at once', () => {
+test('a burst passes after idle time, then the rate, and never more than the burst at once', () => {
   let now = 0;
   const limit = new RateLimit(10, 20, () => now);
   assert.equal(taken(limit, 100), 20);
@@ -19,7 +19,7 @@ test('a burst passes after silence, then so many a second, and never more than t
   assert.equal(taken(limit, 100), 20);
 });
 
-test('many at once are taken together or not at all', () => {
+test('several tokens are taken together or not at all', () => {
   let now = 0;
   const limit = new RateLimit(10, 20, () => now);
   assert.equal(limit.take(21), false);

@@ -29,7 +29,7 @@ describe('tar archives', () => {
     { path: deep, type: 'file', mode: 0o755, content: Buffer.from('deep') },
   ];
 
-  it('are read by GNU tar with the modes, owners, times, links and contents that were given', async () => {
+  it('are read by GNU tar with the given modes, owners, times, links and contents', async () => {
     const path = join(folder, 'given.tar');
     await writeFile(path, Buffer.concat([await buffer(tarEntries(entries, 1_700_000_000)), TAR_END]));
     const { stdout } = await run('tar', ['--list', '--verbose', '--numeric-owner', '--utc', '--file', path]);
@@ -42,7 +42,7 @@ describe('tar archives', () => {
     assert.equal(content, 'deep');
   });
 
-  it('are the same bytes for the same entries, from memory or from a file', async () => {
+  it('have the same bytes for the same entries, from memory or from a file', async () => {
     const file = join(folder, 'content');
     await writeFile(file, Buffer.alloc(3_000_000, 'q'));
     const one = await buffer(tarEntries([{ path: 'a', type: 'file', mode: 0o644, content: await readFile(file) }], 5));
@@ -50,7 +50,7 @@ describe('tar archives', () => {
     assert.ok(one.equals(two));
   });
 
-  it('tell where their entries end and which folders they hold, when GNU tar wrote them', async () => {
+  it('report entry ends and folders of archives that GNU tar wrote', async () => {
     const path = join(folder, 'gnu.tar');
     await mkdir(join(folder, 'sub/folder'), { recursive: true });
     await writeFile(join(folder, 'zeros'), Buffer.alloc(10_000));
@@ -77,7 +77,7 @@ describe('tar archives', () => {
     assert.ok((await stat(path)).size > contentBytes);
   });
 
-  it('are refused when they are cut off', async () => {
+  it('are refused when truncated', async () => {
     const path = join(folder, 'cut.tar');
     await writeFile(path, await buffer(tarEntries(entries, 5)));
     await assert.rejects(scanTar(path), /no end mark/);

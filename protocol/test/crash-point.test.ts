@@ -16,13 +16,13 @@ function endOf(armed: string): NodeJS.Signals | null {
   return spawnSync(process.execPath, ['--input-type=module', '--eval', code], { timeout: 30_000 }).signal;
 }
 
-test('a program ends by SIGKILL at the armed point, on the pass that was asked for, and nowhere else', () => {
+test('a program gets SIGKILL only at the armed point, on the requested pass', () => {
   assert.equal(endOf('b'), 'SIGKILL');
   assert.equal(endOf('a#2'), 'SIGKILL');
   assert.equal(endOf('b#2'), null);
 });
 
-test('a point that is not in the list is refused with the list', () => {
+test('an unknown point is refused with the list', () => {
   const points = new CrashPoints(['a', 'b']);
   for (const text of ['c', '', 'a#0', 'a#x']) assert.throws(() => points.arm(text), /is none of a, b/);
 });

@@ -28,7 +28,7 @@ function readAll(chunks: readonly Buffer[]): Read {
   return read;
 }
 
-test('what was written is read again, in whatever pieces it comes', () => {
+test('written frames are read back, in any pieces', () => {
   const message = fc.oneof(
     fc.uint8Array({ maxLength: 300 }),
     fc.record({ exit: fc.nat(255) }),
@@ -61,7 +61,7 @@ test('what was written is read again, in whatever pieces it comes', () => {
   );
 });
 
-test('long content becomes several frames, each within the limit, and empty content one', () => {
+test('long content becomes several frames within the limit, empty content one', () => {
   const content = Buffer.alloc(3 * TERMINAL_FRAME_BYTES + 1, 'x');
   const { bytes, longest } = readAll([Buffer.from(bytesFrames(content))]);
   assert.ok(bytes.equals(content));
@@ -69,7 +69,7 @@ test('long content becomes several frames, each within the limit, and empty cont
   assert.equal(bytesFrames(new Uint8Array(0)).length, 5);
 });
 
-test('whatever comes is frames or a fault: nothing else is thrown, and no more than one frame is kept', () => {
+test('any input gives frames or a fault, throws nothing else and buffers one frame at most', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), (chunks) => {
       const reader = new FrameReader(() => undefined);

@@ -71,7 +71,7 @@ test('an existing file is replaced in one step and keeps its owner and mode; no 
   assert.deepEqual(await readdir(daemon.codeFolder), ['run.sh']);
 });
 
-test('who reads while others write sees one content or the other, never a mixture', async (t) => {
+test('a concurrent reader sees the old or the new content, never a mixture', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   const contents = ['a', 'b'].map((letter) => letter.repeat(200_000));
@@ -84,7 +84,7 @@ test('who reads while others write sees one content or the other, never a mixtur
     assert.ok(contents.includes(await files.text('f')));
 });
 
-test('a link is written through and stays, also where it leads to nothing yet; links in a ring are refused', async (t) => {
+test('a write follows a link and keeps it, even a dangling one; link loops are refused', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await files.write('target', 'old');
@@ -108,7 +108,7 @@ test('a link is written through and stays, also where it leads to nothing yet; l
   assert.equal(await files.write('ring-a', ''), '400 file_path_invalid');
 });
 
-test('what is no regular file is refused without being opened', async (t) => {
+test('a path that is no regular file is refused without being opened', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec(
@@ -129,7 +129,7 @@ test('what is no regular file is refused without being opened', async (t) => {
   assert.ok(!(await readdir(daemon.codeFolder)).includes('opened'), 'the writer of the FIFO still waits for a reader');
 });
 
-test('calls may do what the tenant may, and no more', { skip: !root && 'needs another user' }, async (t) => {
+test('file calls have exactly the permissions of the tenant', { skip: !root && 'needs another user' }, async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await writeFile(files.at('secret'), 's', { mode: 0o600 });
@@ -147,7 +147,7 @@ test('calls may do what the tenant may, and no more', { skip: !root && 'needs an
 });
 
 test(
-  'where a file cannot be replaced it is written in place, and is still its owner’s',
+  'a file that cannot be replaced is written in place and keeps its owner',
   { skip: !root && 'needs another user' },
   async (t) => {
     const daemon = await startDaemon(t);
@@ -175,7 +175,7 @@ test(
   },
 );
 
-test('a program that runs can be replaced', async (t) => {
+test('a running program can be replaced', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec('cp /bin/sleep sleeper; ./sleeper 60 > /dev/null 2>&1 & while ! pgrep -f ./sleeper; do :; done');
@@ -202,7 +202,7 @@ test('reads stop at 8 MiB, holes included, and writes at 2 MiB; one byte more is
   assert.equal((await lstat(files.at('most'))).size, size);
 });
 
-test('a file that the kernel makes up is read to its end; what it refuses is named', async (t) => {
+test('a kernel-generated file is read to its end; its read errors are named', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   assert.match(await files.text('/proc/version'), /^Linux version/);
@@ -213,7 +213,7 @@ test('a file that the kernel makes up is read to its end; what it refuses is nam
   assert.deepEqual([answer.status, refused.code, refused.errno], [500, 'file_system_error', 'EIO']);
 });
 
-test('a file that grows is read up to the size it had, one that shrinks to its end', async (t) => {
+test('a growing file is read up to its initial size, a shrinking one to its end', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec('(i=0; while [ $i -lt 20000 ]; do echo 0123456; i=$((i+1)); done >> log) > /dev/null 2>&1 &');
@@ -234,7 +234,7 @@ test('a file that grows is read up to the size it had, one that shrinks to its e
   }
 });
 
-test('a write that does not say how long it is is refused', async (t) => {
+test('a write without a length is refused', async (t) => {
   const daemon = await startDaemon(t);
   const socket = connect(daemon.port, '127.0.0.1');
   socket.write(
@@ -243,7 +243,7 @@ test('a write that does not say how long it is is refused', async (t) => {
   assert.match(Buffer.concat(await socket.toArray()).toString(), /^HTTP\/1.1 400 [^]*needs a Content-Length/);
 });
 
-test('a call that is not of the protocol is refused with the rule', async (t) => {
+test('an invalid call is refused with the broken rule', async (t) => {
   const daemon = await startDaemon(t);
   for (const [method, path, body, message] of [
     ['GET', '/file', undefined, /absolute path/],

@@ -9,7 +9,7 @@ import { TestFiles } from './files-daemon.ts';
 
 const root = process.getuid?.() === 0;
 
-test('a listing names what is in a folder, folders as such and all else as files, links too', async (t) => {
+test('a listing marks folders as such and everything else, links included, as files', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec(
@@ -26,7 +26,7 @@ test('a listing names what is in a folder, folders as such and all else as files
   assert.ok((await files.names('/'))['']?.includes('proc/'));
 });
 
-test('a listing goes as deep as asked, level by level', async (t) => {
+test('a listing goes to the requested depth, level by level', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec('mkdir -p 1/2/3/4/5/6 b/c; touch 1/x 1/2/3/4/5/y; ln -s ../.. 1/2/up');
@@ -51,7 +51,7 @@ test('a listing goes as deep as asked, level by level', async (t) => {
   }
 });
 
-test('names may be anything but a slash and NUL, bytes that are no UTF-8 too', async (t) => {
+test('names may have any bytes but slash and NUL, invalid UTF-8 included', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   const odd = [
@@ -85,7 +85,7 @@ test('names may be anything but a slash and NUL, bytes that are no UTF-8 too', a
 });
 
 test(
-  'a folder that cannot be looked into makes a listing incomplete, and is refused when it is asked for',
+  'an unreadable folder makes a listing incomplete, and is refused as its root',
   { skip: !root && 'needs another user' },
   async (t) => {
     const daemon = await startDaemon(t);
@@ -110,7 +110,7 @@ test(
   },
 );
 
-test('a listing is cut off after 10,000 entries, however they are spread, and before 2 MiB of text', async (t) => {
+test('a listing ends at 10,000 entries, in any layout, and before 2 MiB of text', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   const count = async (name: string, depth: number): Promise<[number, boolean]> => {
@@ -132,7 +132,7 @@ test('a listing is cut off after 10,000 entries, however they are spread, and be
   assert.ok(truncated && entries < 9_000 && entries > 3_000, String(entries));
 });
 
-test('what is no listing of what was asked for is none', () => {
+test('an invalid listing of a request is rejected', () => {
   const parse = (text: string, depth = 2): unknown => parseListing(Buffer.from(text, 'latin1'), { root: '/', depth });
   assert.deepEqual(parse('D\0EC'), { folders: [{ path: '', entries: [] }], truncated: false });
   assert.deepEqual(parse('D\0da\0fb\0D/a\0fc\0ET'), {

@@ -37,7 +37,7 @@ function ask(at: string, ...fields: (string | number)[]): Socket {
   return socket;
 }
 
-test('what is opened is what was looked at: a FIFO that takes the place of a file is never read', async (t) => {
+test('the opened file is the checked one: a FIFO that replaces a file is never read', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec('printf content > file; mkfifo fifo; ln file there');
@@ -79,7 +79,7 @@ test('a folder replaced by a link during a listing is not followed and marks it 
 });
 
 test(
-  'groups that the daemon has are not those of a call',
+  'a file call does not get the groups of the daemon',
   { skip: process.getuid?.() !== 0 && 'needs another user' },
   async (t) => {
     const root = await mkdtemp(join(tmpdir(), 'berth-files-groups-'));

@@ -42,7 +42,7 @@ async function helpersOf(daemon: TestDaemon): Promise<number[]> {
 }
 
 test(
-  'on a full disk a write is refused and leaves the old file whole, replaced or in place',
+  'a full disk refuses a write and leaves the old file whole, replaced or in place',
   { skip: !root && 'needs a mount' },
   async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'berth-small-disk-'));
@@ -67,7 +67,7 @@ test(
   },
 );
 
-test('a caller that leaves in the middle of a write has written nothing, and its process is gone', async (t) => {
+test('a caller that leaves during a write changes nothing, and its process is gone', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await files.write('f', 'old');
@@ -79,7 +79,7 @@ test('a caller that leaves in the middle of a write has written nothing, and its
   assert.deepEqual(await readdir(daemon.codeFolder), ['f']);
 });
 
-test('so many calls are worked on at once, more wait for their turn, and beyond that they are refused', async (t) => {
+test('calls run up to a limit, then queue, and are refused beyond the queue', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await files.write('f', 'x');
@@ -97,7 +97,7 @@ test('so many calls are worked on at once, more wait for their turn, and beyond 
   assert.equal(await files.text('f'), 'x');
 });
 
-test('a helper that was ended is started again, and ends with the daemon', async (t) => {
+test('a killed helper is restarted, and exits with the daemon', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await files.write('f', 'x');

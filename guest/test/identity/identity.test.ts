@@ -11,7 +11,7 @@ import { anIdentity, startDaemon } from '../daemon.ts';
 const [first, second] = ['a'.repeat(43), 'b'.repeat(43)] as const;
 const run = { command: 'echo hi', timeoutSeconds: 5 };
 
-test('a template takes the first identity and gives back what it is now', async (t) => {
+test('a template accepts the first identity and returns its state', async (t) => {
   const daemon = await startDaemon(t);
   assert.equal((await daemon.call('POST', '/exec', run)).status, 200);
   const identity = anIdentity({ secret: first });
@@ -21,7 +21,7 @@ test('a template takes the first identity and gives back what it is now', async 
   assert.deepEqual({ ...identity, hostname, machineId, vcpu, memoryMib, diskGib }, identity);
 });
 
-test('once there is a secret, every call needs it, and the next identity replaces it', async (t) => {
+test('once a secret exists every call needs it, and the next identity replaces it', async (t) => {
   const daemon = await startDaemon(t);
   assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: first }))).status, 200);
   const calls = [
@@ -58,7 +58,7 @@ test('a restarted daemon still has its secret and leaves no usable copy of it', 
   assert.equal((await stat(join(daemon.folder, 'run'))).mode & 0o777, 0o700);
 });
 
-test('a daemon whose secret is damaged does not start', async (t) => {
+test('a daemon with a damaged secret does not start', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   await daemon.stop('SIGKILL');
@@ -66,7 +66,7 @@ test('a daemon whose secret is damaged does not start', async (t) => {
   await assert.rejects(daemon.start(), /secret is damaged/);
 });
 
-test('a machine whose identity was begun and not completed is used by nobody, and takes the identity again', async (t) => {
+test('a VM with an incomplete identity rejects all calls, and takes the identity again', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.stop('SIGKILL');
   new Secret(join(daemon.folder, 'run', 'secret')).begin(first);
@@ -84,7 +84,7 @@ test('a machine whose identity was begun and not completed is used by nobody, an
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
-test('the state of a secret survives only whole', async () => {
+test("a secret's state is read back only if whole", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-secret-'));
   try {
     const path = join(folder, 'secret');

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { IdentityMarker } from '../../src/identity/marker.ts';
 
-test('a marker is there once it was put, however often, until it is removed', async (t) => {
+test('a marker exists from its first put, repeated or not, until it is removed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-marker-'));
   t.after(() => rm(folder, { recursive: true }));
   const marker = new IdentityMarker(join(folder, 'lib', 'complete'));

@@ -12,7 +12,7 @@ const [first, second, third] = ['a'.repeat(43), 'b'.repeat(43), 'c'.repeat(43)] 
 const run = { command: 'echo hi', timeoutSeconds: 5 };
 const size = { vcpu: 2, memoryMib: 2_048, diskGib: 20 };
 
-test('a wake needs the secret in force, puts its own in force, and gives back the size', async (t) => {
+test('a wake needs the current secret, replaces it and returns the size', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   for (const wrong of [undefined, second, third])
@@ -41,14 +41,14 @@ test('a repeated wake is accepted with the old or the new secret if its content 
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
-test('a machine without a secret, as after a boot of its disk, takes the first wake', async (t) => {
+test('a VM without a secret, as after a disk boot, accepts the first wake', async (t) => {
   const daemon = await startDaemon(t);
   assert.equal((await daemon.call('POST', '/wake', aWake({ secret: first }))).status, 200);
   assert.equal((await daemon.call('POST', '/exec', run)).status, 401);
   assert.equal((await daemon.call('POST', '/exec', run, first)).status, 200);
 });
 
-test('a machine whose wake was begun and not completed is used by nobody until it is woken', async (t) => {
+test('a VM with an incomplete wake rejects all calls until it is woken', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   await daemon.stop('SIGKILL');
@@ -66,7 +66,7 @@ test('a machine whose wake was begun and not completed is used by nobody until i
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
-test('a stranger may not send a long body to find out', async (t) => {
+test('a caller without the secret cannot send a long body', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   const answer = await daemon.open('POST', '/wake', JSON.stringify({ secret: 'x'.repeat(100_000) })).answer;
@@ -74,7 +74,7 @@ test('a stranger may not send a long body to find out', async (t) => {
   assert.equal((await daemon.call('GET', '/wake')).status, 401);
 });
 
-test('a size is given back, with the secret only', async (t) => {
+test('the size is returned only with the secret', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   assert.equal((await daemon.call('POST', '/size', size)).status, 401);
@@ -83,7 +83,7 @@ test('a size is given back, with the secret only', async (t) => {
   assert.deepEqual(reached, size);
 });
 
-test('metrics count what runs, and need the secret', async (t) => {
+test('metrics count running processes and need the secret', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.call('POST', '/identity', anIdentity({ secret: first }));
   assert.equal((await daemon.call('GET', '/metrics')).status, 401);

@@ -33,7 +33,7 @@ async function sceneOutput(): Promise<Record<string, string>> {
 const isRoot = process.getuid?.() === 0;
 
 test(
-  'connections that leave the machine fail at once, those within it and the caller stay',
+  "connections that leave the VM fail at once; those within it and the caller's stay",
   { skip: !isRoot },
   async () => {
     assert.deepEqual(await sceneOutput(), {
@@ -55,7 +55,7 @@ test(
   },
 );
 
-test('the helper answers what it does not know with a sentence', async () => {
+test('the helper answers unknown requests with a sentence', async () => {
   const child = spawn('perl', [HELPER, '0', '0'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));

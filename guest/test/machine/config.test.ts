@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { readConfig } from '../../src/machine/config.ts';
 
-test('an empty environment gives the settings of a machine', () => {
+test('an empty environment gives the settings of a VM', () => {
   assert.deepEqual(readConfig({}), {
     address: '0.0.0.0',
     port: GUEST_PORT,
@@ -24,7 +24,7 @@ test('an empty environment gives the settings of a machine', () => {
   });
 });
 
-test('a value that cannot be meant is refused by name', () => {
+test('an implausible value is refused by name', () => {
   for (const [name, value] of [
     ['BERTH_GUEST_PORT', '70000'],
     ['BERTH_GUEST_PORT', ''],

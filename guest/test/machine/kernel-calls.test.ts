@@ -29,7 +29,7 @@ async function standIn(t: TestContext, script: string): Promise<{ lines: () => P
   return { lines: async () => (await readFile(notes, 'utf8')).trim().split('\n') };
 }
 
-test('the helper is given seconds, nanoseconds and the bytes, the time being asked for last', async (t) => {
+test('the helper gets seconds, nanoseconds and the bytes, with the time read last', async (t) => {
   const { lines } = await standIn(t, 'echo ok');
   const kernel = kernelCalls(t);
   kernel.start();
@@ -42,7 +42,7 @@ test('the helper is given seconds, nanoseconds and the bytes, the time being ask
   ]);
 });
 
-test('a call that fails is named, and the next one gets a helper of its own', async (t) => {
+test('a failed call is named, and the next one gets a new helper', async (t) => {
   const { lines } = await standIn(
     t,
     'case $line in clock\\ 1\\ *) echo "clock_settime: Operation not permitted"; sleep 0.1; echo late;; *) echo ok;; esac',
@@ -57,7 +57,7 @@ test('a call that fails is named, and the next one gets a helper of its own', as
   assert.equal((await lines()).length, 2);
 });
 
-test('a helper that ends without an answer fails the call', async (t) => {
+test('a helper that exits without a response fails the call', async (t) => {
   await standIn(t, 'exit 3');
   const kernel = kernelCalls(t);
   await assert.rejects(

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { guestError } from '@berth/protocol/guest.ts';
 import { startDaemon } from '../daemon.ts';
 
-test('a body that is not of the protocol is refused with the field and the rule', async (t) => {
+test('an invalid body is refused with the field and the rule', async (t) => {
   const daemon = await startDaemon(t);
   for (const [path, body, message] of [
     ['/exec', '', /not JSON/],
@@ -31,7 +31,7 @@ test('a body that is not of the protocol is refused with the field and the rule'
   assert.equal((await daemon.exec('echo alive')).stdout, 'alive\n');
 });
 
-test('a body beyond all bounds is refused while it is sent', async (t) => {
+test('a body over every limit is refused while it is sent', async (t) => {
   const daemon = await startDaemon(t);
   // Keep-alive, like the host daemon: with `connection: close`, the response would reset the
   // connection while the body is still being sent.
@@ -43,7 +43,7 @@ test('a body beyond all bounds is refused while it is sent', async (t) => {
   assert.equal((await daemon.exec('echo alive')).stdout, 'alive\n');
 });
 
-test('routes and methods that it has not are named, with those it has', async (t) => {
+test('unknown routes and methods are named in the refusal, with the known ones', async (t) => {
   const daemon = await startDaemon(t);
   for (const [method, path] of [
     ['GET', '/'],
@@ -59,7 +59,7 @@ test('routes and methods that it has not are named, with those it has', async (t
   }
 });
 
-test('callers that break off, or speak something else, leave it as it was', async (t) => {
+test('callers that disconnect or speak another protocol leave the server unharmed', async (t) => {
   const daemon = await startDaemon(t);
   for (const bytes of [
     '',

@@ -70,7 +70,7 @@ async function open(daemon: TestDaemon, size?: { cols?: number; rows?: number })
   return screen;
 }
 
-test('a terminal is one, of the size that was asked for, and follows when that changes', async (t) => {
+test('a shell gets a TTY of the requested size, which follows a resize', async (t) => {
   const screen = await open(await secured(t), { cols: 101, rows: 33 });
   assert.equal(await screen.run('stty size'), '33 101\n<end-0>');
   assert.match(await screen.run('tty; echo $TERM'), /^\/dev\/pts\/\d+\nxterm-256color\n/);
@@ -83,7 +83,7 @@ test('a terminal is one, of the size that was asked for, and follows when that c
   screen.type('\x03');
 });
 
-test('Ctrl-C ends the program in the foreground and not the shell, which sees 130', async (t) => {
+test('Ctrl-C ends the foreground program and not the shell, which sees 130', async (t) => {
   const screen = await open(await secured(t));
   // Printed by the program, which is in the foreground by then.
   screen.type("sh -c 'echo ready to sleep; exec sleep 1000'\n");
@@ -92,7 +92,7 @@ test('Ctrl-C ends the program in the foreground and not the shell, which sees 13
   assert.match(await screen.run('echo code $?'), /code 130\n/);
 });
 
-test('a shell has job control: a program is stopped with Ctrl-Z, listed and taken up again', async (t) => {
+test('a shell has job control: Ctrl-Z stops a program, which is listed and resumed', async (t) => {
   const screen = await open(await secured(t));
   screen.type('cat\n');
   screen.type('in the cat\n');
@@ -106,7 +106,7 @@ test('a shell has job control: a program is stopped with Ctrl-Z, listed and take
   assert.match(await screen.run('echo gone'), /gone/);
 });
 
-test('characters of several bytes go through, also when one is cut in two, and one key erases a whole one', async (t) => {
+test('multibyte characters go through, even split ones, and one key erases a whole one', async (t) => {
   const screen = await open(await secured(t));
   assert.equal(await screen.run("printf '%s\\n' 'grüße, 日本語, 💡'"), 'grüße, 日本語, 💡\n<end-0>');
   const bytes = Buffer.from("echo 'zü💡rich'\n");
@@ -119,7 +119,7 @@ test('characters of several bytes go through, also when one is cut in two, and o
   await screen.shows('got[ab]');
 });
 
-test('the exit code of the shell is the last that is said, and then the connection ends', async (t) => {
+test('the exit code of the shell is sent last, then the connection closes', async (t) => {
   const daemon = await secured(t);
   for (const [line, code, signal] of [
     ['exit 7', 7],
@@ -137,7 +137,7 @@ test('the exit code of the shell is the last that is said, and then the connecti
   }
 });
 
-test('all that a program wrote arrives before the end, however much it is', async (t) => {
+test('all output of a program arrives before the end, in any amount', async (t) => {
   const screen = await open(await secured(t));
   screen.type('seq 1 100000; exit 0\n');
   await until('the connection ends', () => screen.ended);
@@ -146,7 +146,7 @@ test('all that a program wrote arrives before the end, however much it is', asyn
   assert.equal(lines.at(-1), '100000');
 });
 
-test('a screen that nobody reads holds the program back, and goes on where it was', async (t) => {
+test('unread output blocks the program, which resumes where it was', async (t) => {
   const daemon = await secured(t);
   const screen = await open(daemon);
   await screen.run('true');
@@ -166,7 +166,7 @@ test('a screen that nobody reads holds the program back, and goes on where it wa
   await until('it goes on', async () => (await daemon.number('count')) > last);
 });
 
-test('a terminal whose connection ends is hung up: shell and programs get SIGHUP, who ignores that goes on', async (t) => {
+test('a closed connection hangs up its terminal: shell and programs get SIGHUP, nohup ones go on', async (t) => {
   for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
     const daemon = await secured(t);
     const screen = await openBare(daemon);
@@ -184,7 +184,7 @@ test('a terminal whose connection ends is hung up: shell and programs get SIGHUP
   }
 });
 
-test('signals go to the program in the foreground', async (t) => {
+test('signals go to the foreground program', async (t) => {
   const daemon = await secured(t);
   const screen = await open(daemon);
   for (const [name, code] of [
@@ -202,7 +202,7 @@ test('signals go to the program in the foreground', async (t) => {
   }
 });
 
-test('the shell is the user’s own, a login shell in the code folder, and holds nothing of the daemon', async (t) => {
+test('the shell is the user’s login shell in the code folder, without descriptors of the daemon', async (t) => {
   const daemon = await secured(t);
   const bare = await openBare(daemon);
   bare.type('shopt -q login_shell && echo a login\'\'-shell "$0"\n');
@@ -249,7 +249,7 @@ test('an invalid size, protocol or secret is refused before a start; later nonse
   }
 });
 
-test('no more terminals than may be are opened, and others once some are closed', async (t) => {
+test('terminals are limited, and new ones open once some close', async (t) => {
   const daemon = await secured(t, { BERTH_GUEST_MAX_TERMINALS: '2' });
   const first = await open(daemon);
   await open(daemon);
@@ -291,7 +291,7 @@ test('a command in a terminal runs like exec and reports its exit code last', as
   }
 });
 
-test('keys, sizes and signals go to a command in a terminal', async (t) => {
+test('keys, sizes and signals reach a command in a terminal', async (t) => {
   const daemon = await secured(t);
   const asking = await inTerminal(
     daemon,
@@ -327,7 +327,7 @@ test('a terminal command ends with its whole session when its connection or help
   }
 });
 
-test('much that a command in a terminal writes arrives whole before its end', async (t) => {
+test('large output of a terminal command arrives whole before its end', async (t) => {
   const screen = await inTerminal(await secured(t), 'stty raw -echo; head -c 10000000 /dev/zero; printf end');
   await until('the connection ends', () => screen.ended);
   assert.ok(screen.text === `${'\0'.repeat(10_000_000)}end`, `${screen.text.length} came`);

@@ -52,14 +52,14 @@ describe('the package files of a manifest', () => {
     assert.equal((await readFile(pathOf(one))).length, one.sizeBytes);
   });
 
-  it('are had from the pool when the index moved on to a newer version', async () => {
+  it('are fetched from the pool when the index has a newer version', async () => {
     const old = await archive.add('one', '1.0', { listed: false });
     await archive.add('one', '2.0');
     await ensure(old);
     assert.deepEqual(await readdir(join(folder, 'debs')), ['one_1.0_amd64.deb']);
   });
 
-  it('are not asked for again, and a damaged one is', async () => {
+  it('are fetched only once, unless damaged', async () => {
     const one = await archive.add('one', '1.0');
     const two = await archive.add('two', '1.0');
     const pathOf = await ensure(one, two);
@@ -74,7 +74,7 @@ describe('the package files of a manifest', () => {
     assert.notDeepEqual(await readFile(pathOf(two)), damaged);
   });
 
-  it('that vanished from the archive are all reported, by name and version, with what is there now', async () => {
+  it('that vanished from the archive are all reported by name and version, with the current one', async () => {
     const one = await archive.add('one', '1.0');
     const two = await archive.add('two', '1.0');
     const gone = await archive.add('gone', '3.1-2');
@@ -106,14 +106,14 @@ describe('the package files of a manifest', () => {
     assert.deepEqual(await readdir(join(folder, 'debs')), []);
   });
 
-  it('that the archive lists and does not deliver are a failed download, not a vanished version', async () => {
+  it('that the archive lists but does not deliver are a failed download, not a vanished version', async () => {
     const one = await archive.add('one', '1.0');
     const listed = await archive.add('two', '1.0');
     await rm(join(folder, 'archive/served/debian', listed.poolPath));
     await assert.rejects(ensure(one, listed), /1 package files could not be downloaded \(two\):[^]*404/);
   });
 
-  it('leave a plain failure when the archive cannot be reached', async () => {
+  it('fail with a clear message when the archive cannot be reached', async () => {
     const one = await archive.add('one', '1.0');
     await archive.close();
     await assert.rejects(ensure(one), (error: Error) => {

@@ -13,7 +13,7 @@ describe('the order in which modules load', () => {
   ].join('\n');
   const builtin = 'kernel/fs/ext4/ext4.ko\nkernel/drivers/virtio/virtio_pci.ko\n';
 
-  it('puts each module after everything it needs, and each once', () => {
+  it('puts each module once, after everything it needs', () => {
     assert.deepEqual(moduleLoadOrder(['virtio_net', 'failover'], dep, builtin), [
       'kernel/net/core/failover.ko.xz',
       'kernel/drivers/net/net_failover.ko.xz',
@@ -21,15 +21,15 @@ describe('the order in which modules load', () => {
     ]);
   });
 
-  it('leaves out what the kernel has built in', () => {
+  it('leaves out modules built into the kernel', () => {
     assert.deepEqual(moduleLoadOrder(['ext4', 'virtio_pci'], dep, builtin), []);
   });
 
-  it('takes dashes and underscores in names for the same', () => {
+  it('treats dashes and underscores in names alike', () => {
     assert.deepEqual(moduleLoadOrder(['virtio_rng'], dep, builtin), ['kernel/drivers/char/hw_random/virtio-rng.ko.xz']);
   });
 
-  it('refuses a module that the kernel does not have, by name', () => {
+  it('refuses by name a module that the kernel lacks', () => {
     assert.throws(() => moduleLoadOrder(['virtio_blk'], dep, builtin), /no module virtio_blk/);
   });
 });
@@ -59,7 +59,7 @@ describe('the initramfs archive', () => {
     assert.equal(content.stdout, 'abcde');
   });
 
-  it('is the same bytes for the same entries', () => {
+  it('has the same bytes for the same entries', () => {
     assert.ok(cpioArchive(entries, 7).equals(cpioArchive(entries, 7)));
   });
 });

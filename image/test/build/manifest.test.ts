@@ -25,7 +25,7 @@ function manifestOf(...packages: ManifestPackage[]): Manifest {
 }
 
 describe('a manifest', () => {
-  it('reads back as it was written', () => {
+  it('is read back as written', () => {
     const value = manifestOf(packageNamed('aa'), packageNamed('bb', { uses: ['essential', 'root'] }));
     assert.deepEqual(parseManifest(formatManifest(value), 'test'), value);
   });
@@ -54,7 +54,7 @@ describe('a manifest', () => {
     assert.equal(debFileName(packageNamed('aa')), 'aa_1%3a2.0-1+b1_amd64.deb');
   });
 
-  it('is refused with its source and the place of the fault', () => {
+  it('is refused with its source and the position of the error', () => {
     const text = formatManifest(manifestOf(packageNamed('aa')));
     assert.throws(() => parseManifest('{', 'the file'), /the file is not JSON/);
     assert.throws(

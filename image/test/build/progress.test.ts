@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { renderProgress } from '../../src/build/progress.ts';
 
 describe('progress shown as text', () => {
-  it('in a log names each step when it begins and again with its seconds when it ends', async () => {
+  it('logs the name of each step at its start and its seconds at its end', async () => {
     const output = new PassThrough();
     const progress = renderProgress(output);
     progress.report({ step: 'one', message: 'First', done: 0, total: 2 });
@@ -17,7 +17,7 @@ describe('progress shown as text', () => {
     assert.equal(lines, '  First ...\n  First (N s)\n  Second ...\n  Second (N s)\n');
   });
 
-  it('on a terminal overwrites one line with the count and never wraps it', async () => {
+  it('overwrites one line of a terminal with the count and never wraps it', async () => {
     const output = Object.assign(new PassThrough(), { isTTY: true, columns: 20 });
     const progress = renderProgress(output);
     progress.report({ step: 'one', message: 'A message that is too long', done: 1, total: 9 });

@@ -35,7 +35,7 @@ describe('the hash of the recipe', () => {
     }
   }
 
-  it('is the same for the same recipe, whenever and from wherever it is read', async () => {
+  it('is the same for the same recipe, at any time and from any path', async () => {
     await utimes(join(folder, 'recipe/packages.json'), new Date(0), new Date(0));
     await chmod(join(folder, 'recipe/dpkg.cfg'), 0o600);
     assert.equal(await hash(), first);
@@ -66,7 +66,7 @@ describe('the hash of the recipe', () => {
     assert.equal(await hash(), first);
   });
 
-  it('does not change with a comment or a type of the guest daemon, which its bundle does not hold', async () => {
+  it('does not change with a comment or type of the guest daemon, which its bundle lacks', async () => {
     assert.equal(await hashWith('part.ts', (text) => `// a comment\n${text.replace(': string', '')}`), first);
   });
 
@@ -77,7 +77,7 @@ describe('the hash of the recipe', () => {
     assert.match(recipe.node.sha256, /^[0-9a-f]{64}$/);
   });
 
-  it('is refused with the place of the fault when the package list has an unknown field', async () => {
+  it('is refused with the position of the error when the package list has an unknown field', async () => {
     await assert.rejects(
       hashWith('recipe/packages.json', (text) => text.replace('"suite"', '"suit"')),
       /suit/,

@@ -7,7 +7,7 @@ import { OperatorFailure } from '../../src/output/failure.ts';
 const ROOT = { BERTH_CALLER_UID: '0', BERTH_CALLER_HOME: '/root' };
 const USER = { BERTH_CALLER_UID: '1000', BERTH_CALLER_HOME: '/home/ada' };
 
-test('without flags and variables, root gets the folders of the system and a user those below the home', () => {
+test('without flags and variables root gets system folders, a user gets folders below the home', () => {
   const root = readConfig({}, ROOT);
   assert.equal(root.dataFolder, '/var/lib/berth');
   assert.equal(root.cacheFolder, '/var/cache/berth');
@@ -28,7 +28,7 @@ test('without flags and variables, root gets the folders of the system and a use
   });
 });
 
-test('a flag wins over its variable, a variable over the default, an empty variable counts as none', () => {
+test('a flag wins over its variable, a variable over the default; an empty variable is unset', () => {
   const environment = {
     ...ROOT,
     BERTH_PORT: '5000',

@@ -37,18 +37,18 @@ async function runStep(isTTY: boolean, seconds: number, note: string): Promise<s
   }
 }
 
-test('a step of less than a second says nothing', async () => {
+test('a step of less than a second prints nothing', async () => {
   assert.equal(await runStep(false, 0, 'x'), '');
 });
 
-test('in a log, a long step says that it runs, how far it is now and then, and how long it took', async () => {
+test('a long step logs that it runs, its progress now and then, and its duration', async () => {
   assert.equal(
     await runStep(false, 11, 'unpacking\n 3 of 7'),
     '• image: 1 s, unpacking 3 of 7\n• image: 5 s, unpacking 3 of 7\n• image: 10 s, unpacking 3 of 7\n✓ image (11.0 s)\n',
   );
 });
 
-test('on a terminal, the line is rewritten in place and never wider than the terminal', async () => {
+test('a terminal line is rewritten in place and never wider than the terminal', async () => {
   const text = await runStep(true, 3, 'a very long note that does not fit into the width of this terminal at all');
   assert.ok(!text.slice(0, -1).includes('\n'));
   for (const line of text.split('\r\u001B[2K')) assert.ok(line.trimEnd().length < 60, line);
@@ -56,7 +56,7 @@ test('on a terminal, the line is rewritten in place and never wider than the ter
   assert.match(text, /✓ image \(3\.0 s\)\n$/);
 });
 
-test('a step that fails is marked and its error passes through', async () => {
+test('a failed step is marked and its error passes through', async () => {
   const output = recorder(false);
   await assert.rejects(
     new Progress(output).step('image', async () => {

@@ -19,7 +19,7 @@ test('Debian 12 and 13 count as tested, others do not', () => {
   assert.equal(isTested({ ...debian, id: 'ubuntu', versionId: '13' }), false);
 });
 
-test('on a machine that was set up, no required package is missing or too old', async () => {
+test('on a set-up host no required package is missing or too old', async () => {
   const packages = await readPackages();
   assert.ok(packages.length > 5);
   assert.deepEqual(
@@ -28,7 +28,7 @@ test('on a machine that was set up, no required package is missing or too old', 
   );
 });
 
-test('only a host needs QEMU and the tools of its network', async () => {
+test('only the host role needs QEMU and its network tools', async () => {
   const names = async (roles: readonly RoleName[]): Promise<string[]> =>
     (await readPackages({ roles })).map((state) => state.name);
   const controlPlane = await names(['control-plane', 'database']);

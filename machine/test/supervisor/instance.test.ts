@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true, force: true }));
 
-test('secrets are closed, and the shared token is made once, readable by root and the services alone', async () => {
+test('the shared token is made once, readable only by root and the services', async () => {
   const paths = instancePaths(join(root, 'secrets'));
   await Promise.all([prepareInstance(paths, USER), prepareInstance(paths, USER)]);
   const token = await readFile(paths.hostToken, 'utf8');
@@ -36,7 +36,7 @@ test('secrets are closed, and the shared token is made once, readable by root an
     assert.equal((await stat(folder)).mode & 0o777, 0o700, folder);
 });
 
-test('a data folder has one supervisor at a time; one that never was has none', async () => {
+test('a data folder has one supervisor at a time, or none if never started', async () => {
   const paths = instancePaths(join(root, 'lock'));
   assert.equal(await isSupervised(paths), false);
   const lock = await lockInstance(paths);
@@ -47,7 +47,7 @@ test('a data folder has one supervisor at a time; one that never was has none', 
   assert.equal(await isSupervised(paths), false);
 });
 
-test('services of a supervisor that is gone are ended, and only they: a reused pid is someone else', async () => {
+test('only services of a dead supervisor are ended: a reused pid is left alone', async () => {
   const paths = instancePaths(join(root, 'record'));
   await prepareInstance(paths, USER);
   assert.equal(await readInstanceRecord(paths), null);

@@ -79,7 +79,7 @@ function processOf(event: SupervisorEvent | undefined): ProcessIdentity {
   return event.process;
 }
 
-test('services start one after the other and stop the other way round', async () => {
+test('services start in order and stop in reverse', async () => {
   const { supervisor, events } = supervise([program('first', WAITING), program('second', WAITING)]);
   await supervisor.start();
   await supervisor.stop();
@@ -90,7 +90,7 @@ test('services start one after the other and stop the other way round', async ()
   for (const event of events.slice(0, 2)) assert.equal(await isSame(processOf(event)), false);
 });
 
-test('a service killed by kill -9 is started again as a new process, the others stay as they are', async () => {
+test('a service killed by kill -9 is restarted as a new process, the others are unchanged', async () => {
   const { supervisor, events, next } = supervise([program('steady', WAITING), program('victim', WAITING)]);
   await supervisor.start();
   const [steady, victim] = events.map(processOf) as [ProcessIdentity, ProcessIdentity];
@@ -107,7 +107,7 @@ test('a service killed by kill -9 is started again as a new process, the others 
   assert.equal(await isSame(steady), true);
 });
 
-test('the pauses between attempts grow to a bound while a service keeps ending', async () => {
+test('pauses between restarts grow to a limit while a service keeps exiting', async () => {
   // It comes up at the first start, which makes the folder, and never again.
   const folder = await mkdtemp(join(tmpdir(), 'berth-supervisor-'));
   try {
@@ -165,14 +165,14 @@ test('a service that exits before it is observed fails the start with its last o
   );
 });
 
-test('a service that ignores SIGTERM is killed when its grace is over', async () => {
+test('a service that ignores SIGTERM is killed after its grace period', async () => {
   const { supervisor, events } = supervise([program('stubborn', `trap '' TERM; ${WAITING}`, 200)]);
   await supervisor.start();
   await supervisor.stop();
   assert.equal(await isSame(processOf(events[0])), false);
 });
 
-test('stopping in the middle of a start leaves nothing running', async () => {
+test('a stop during the start leaves nothing running', async () => {
   let output = '';
   const said = Promise.withResolvers<void>();
   const { supervisor } = supervise([program('slow', 'echo pid $$; while :; do sleep 0.1; done')], (chunk) => {

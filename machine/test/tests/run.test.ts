@@ -34,7 +34,7 @@ function run(...args: string[]): Promise<{ exitCode: number; stdout: string; std
   });
 }
 
-test('a run of passing files exits with 0 and closes with the slowest files, then the counts', async () => {
+test('a run of passing files exits with 0 and ends with the slowest files, then the counts', async () => {
   const { exitCode, stdout, stderr } = await run('passes.test.ts');
   assert.equal(exitCode, 0, stdout);
   assert.match(
@@ -45,7 +45,7 @@ test('a run of passing files exits with 0 and closes with the slowest files, the
   assert.match(stderr, /^» 1\/1 passes\.test\.ts: ok, [\d.]+ s$/m);
 });
 
-test('a run with a failing test or a file that crashes exits with 1 and quotes the failure', async () => {
+test('a run with a failing test or a crashing file exits with 1 and quotes the failure', async () => {
   const { exitCode, stdout, stderr } = await run('passes.test.ts', 'fails.test.ts', 'ends.test.ts');
   assert.equal(exitCode, 1, stdout);
   assert.match(stdout, /failing tests:[^]*on purpose[^]*Slowest files:/);
@@ -54,13 +54,13 @@ test('a run with a failing test or a file that crashes exits with 1 and quotes t
   assert.match(stderr, /ends\.test\.ts: FAILED/);
 });
 
-test('a pattern of titles selects tests', async () => {
+test('a title pattern selects tests', async () => {
   const { stdout } = await run('--name=another', 'passes.test.ts');
   assert.match(stdout, /^✔ another passes/);
   assert.match(stdout, /ℹ tests 1\n/);
 });
 
-test('a program that all files share serves from before the first until after the last', async () => {
+test('a shared program serves from before the first file until after the last', async () => {
   const { exitCode, stdout, stderr } = await run('--serve=serves.ts', 'served.test.ts');
   assert.equal(exitCode, 0, stdout);
   assert.match(stderr, /served\.test\.ts: ok[^]*\nstopped\n/);

@@ -6,7 +6,7 @@ import { hasRoom, longestFirst, runOnIdleCores } from '../../src/tests/schedule.
 
 const cost = (seconds: number) => ({ seconds, cpuSeconds: null });
 
-test('the longest file starts first, and a file without a measurement counts as half a minute', () => {
+test('the longest file starts first; an unmeasured file counts as half a minute', () => {
   const costs = new Map([
     ['short', cost(1)],
     ['long', cost(90)],
@@ -40,14 +40,14 @@ test('each file runs once, in order, beside at least one other', async () => {
   await runOnIdleCores([], () => Promise.reject(new Error('there is nothing to run')));
 });
 
-test('a run rejects when the work on a file rejects', async () => {
+test('a run rejects when a file rejects', async () => {
   await assert.rejects(
     runOnIdleCores(['a', 'b'], () => Promise.reject(new Error('on purpose'))),
     /on purpose/,
   );
 });
 
-test('the table of costs is read as it was written', () => {
+test('the table of costs is read back as written', () => {
   const costs = new Map([
     ['api/test/a.test.ts', { seconds: 12.3, cpuSeconds: 10.1 }],
     ['e2e/b.test.ts', { seconds: 3, cpuSeconds: null }],

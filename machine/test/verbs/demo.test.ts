@@ -22,7 +22,7 @@ const STEPS = [
   'destroy the sandbox',
 ];
 
-test('the demo does its job on real virtual machines: every step with its milliseconds, exit code 0', async () => {
+test('the demo runs on real VMs, prints milliseconds for every step and exits with 0', async () => {
   const { code, stdout, stderr } = await runVerb('demo', '--data-dir', folder);
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   for (const step of ['set-up', 'start', ...STEPS]) assert.match(stdout, new RegExp(`^${step} +\\d+ {2}\\S`, 'm'));
@@ -31,7 +31,7 @@ test('the demo does its job on real virtual machines: every step with its millis
   assert.match(stdout, /accelerator (kvm|tcg), QEMU \d/);
 });
 
-test('a demo beside a running service uses that service; what is wrong ends with exit code 1 and is named', async () => {
+test('a demo uses a running service; a fault is named and exits with 1', async () => {
   const instance = await TestInstance.make();
   try {
     await instance.up();
@@ -47,7 +47,7 @@ test('a demo beside a running service uses that service; what is wrong ends with
   }
 });
 
-test('the doctor finds nothing that keeps this machine from its work, and names a taken port as a fault', async () => {
+test('the doctor finds no fault on this host, and reports a taken port as one', async () => {
   const healthy = await runVerb('doctor', '--data-dir', folder);
   assert.equal(healthy.code, 0, healthy.stdout);
   for (const subject of [

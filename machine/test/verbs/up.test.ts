@@ -48,7 +48,7 @@ async function exec(command: string): Promise<Record<string, unknown>> {
   return body;
 }
 
-test('the first start prints a line for the shell that makes a sandbox and runs a command in it', async () => {
+test('the first start prints a shell line that creates a sandbox and runs a command in it', async () => {
   const line = one.output.split('\n').find((text) => text.includes('SANDBOX='));
   assert.ok(line !== undefined, one.output);
   const { stdout } = await run('sh', ['-c', `${line}; echo; echo $SANDBOX`], { timeout: DEADLINE_MS });
@@ -57,7 +57,7 @@ test('the first start prints a line for the shell that makes a sandbox and runs 
   sandboxId = id;
 });
 
-test('services run without rights: database and API as the unprivileged user, the secrets are closed', async () => {
+test('services run unprivileged: database and API as their user, and secrets are closed', async () => {
   const { database, api } = await one.services();
   for (const service of [database, api]) {
     const { stdout } = await run('grep', ['-E', '^(Uid|CapEff|CapBnd|NoNewPrivs):', `/proc/${service?.pid}/status`]);
@@ -68,7 +68,7 @@ test('services run without rights: database and API as the unprivileged user, th
   assert.equal(stdout.trim(), '700 0');
 });
 
-test('up on a data folder that is in use says so, and refuses another port for it', async () => {
+test('up on a data folder in use says so, and refuses another port for it', async () => {
   const same = await runVerb('up', ...one.flags);
   assert.equal(same.code, 0, same.stderr);
   assert.match(same.stderr, new RegExp(`already runs with ${one.folder} \\(pid \\d+\\): ${one.url}`));
@@ -77,7 +77,7 @@ test('up on a data folder that is in use says so, and refuses another port for i
   assert.match(other.stderr, /already runs .*, not http.*\n.*another --data-dir/);
 });
 
-test('a taken port is named, with who has it and the flag for another', async () => {
+test('a taken port is named with its process and the flag for another', async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(two.port, '127.0.0.1', resolve));
   try {
@@ -92,7 +92,7 @@ test('a taken port is named, with who has it and the flag for another', async ()
   }
 });
 
-test('two instances with folders and ports of their own run side by side and know nothing of each other', async () => {
+test('two instances with separate folders and ports run side by side without interference', async () => {
   await two.up();
   const secondKey = two.greeted('API key');
   assert.equal((await one.call('GET', '/v1/me', key)).status, 200);
@@ -107,7 +107,7 @@ test('two instances with folders and ports of their own run side by side and kno
 });
 
 for (const service of ['database', 'host', 'api']) {
-  test(`kill -9 of the ${service} loses nothing: it is started again and the sandbox answers`, async () => {
+  test(`kill -9 of the ${service} loses nothing: it restarts and the sandbox responds`, async () => {
     await exec(`echo ${service} > /code/before`);
     const victim = (await one.services())[service];
     assert.ok(victim !== undefined);
@@ -126,7 +126,7 @@ for (const service of ['database', 'host', 'api']) {
   });
 }
 
-test('a key made on the machine while the service runs is accepted, and the activity feed has it', async () => {
+test('a key made on the host while the service runs is accepted and is in the activity feed', async () => {
   const made = await runVerb('keys', 'create', '--name', 'second', '--data-dir', one.folder);
   assert.equal(made.code, 0, made.stderr);
   assert.match(made.stdout, /^brt_[0-9A-Za-z]{38}\n$/);
@@ -152,7 +152,7 @@ async function post(path: string, fields: Record<string, string>): Promise<Respo
   });
 }
 
-test('up prints where previews are, and links lead there', async () => {
+test('up prints the preview host, and preview links use it', async () => {
   const pattern = /^ {2}previews +(\S.*)$/m.exec(one.output)?.[1] ?? '';
   const { status, body } = await one.call('POST', `/v1/sandboxes/${sandboxId}/previews`, key, { port: 3000 });
   assert.equal(status, 201, JSON.stringify(body));
@@ -226,7 +226,7 @@ test('without a mail server mail goes to a private file in the data folder that 
   );
 });
 
-test('kill -9 of the supervisor takes the services with it but no sandbox; the next up takes over', async () => {
+test('kill -9 of the supervisor ends the services but no sandbox; the next up takes over', async () => {
   await exec('echo kept > /code/before');
   const services = await one.services();
   one.kill('SIGKILL');

@@ -13,7 +13,7 @@ const served = (side: Side): string[] =>
     .map((call) => `${call.method} ${pathOf(call, side)}`)
     .toSorted();
 
-test('the wire of the guest daemon is the one that a sleeping guest speaks', () => {
+test('the wire format of the guest daemon is the one that a sleeping guest speaks', () => {
   assert.deepEqual(served('guest'), [
     'GET /file',
     'GET /files',
@@ -33,7 +33,7 @@ test('the wire of the guest daemon is the one that a sleeping guest speaks', () 
   ]);
 });
 
-test('the wire of the host daemon is the one that a running API speaks', () => {
+test('the wire format of the host daemon is the one that a running API speaks', () => {
   assert.deepEqual(served('host'), [
     'DELETE /vms/{vmId}',
     'GET /host',

@@ -94,7 +94,7 @@ describe('a pass-through call that is added', () => {
     assert.deepEqual([url, authorization], ['/greetings/fr', `Bearer ${scripted().secret}`]);
   });
 
-  it('is held to its schema, its length and its epoch before the guest hears of it', async () => {
+  it('is checked for schema, length and epoch before the guest gets it', async () => {
     const before = scripted().requests.length;
     await assert.rejects(use('de' as 'en', 'Ada'), { code: 'invalid_request', message: /the language in the path/ });
     await assert.rejects(use('en', ''), { code: 'invalid_request', message: /name/ });
@@ -115,7 +115,7 @@ describe('a pass-through call that is added', () => {
     await assert.rejects(use('en', 'Ada', 2), { code: 'vm_not_running' });
   });
 
-  it('makes nothing of a response that is not of the protocol, or too long', async () => {
+  it('rejects a response that is invalid or too long', async () => {
     for (const body of [{ greeting: 5 }, { greeting: 'x'.repeat(300) }, 'hello']) {
       scripted().handler = (_request, response) => json(response, 200, body);
       await assert.rejects(use('en', 'Ada'), { code: 'guest_unreachable' });

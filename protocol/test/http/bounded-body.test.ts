@@ -7,8 +7,8 @@ import { atMost, TooLong } from '../../src/http/bounded-body.ts';
 
 const same = (error: unknown): Error => error as Error;
 
-describe('a body that is passed on up to a number of bytes', () => {
-  it('costs no more for being cut into single bytes: what has come is passed on at once', async () => {
+describe('a body forwarded up to a byte limit', () => {
+  it('is forwarded at once, at no extra cost for single bytes', async () => {
     const body = new Readable({ read() {} });
     for (let at = 0; at < 50_000; at += 1) body.push(Buffer.from([at & 255]));
     body.push(null);
@@ -19,7 +19,7 @@ describe('a body that is passed on up to a number of bytes', () => {
     assert.ok(Buffer.concat(passed).equals(Buffer.from(Array.from({ length: 50_000 }, (_, at) => at & 255))));
   });
 
-  it('is held back by who reads it', async () => {
+  it('is slowed down by its reader', async () => {
     let asked = 0;
     const body = new Readable({
       read() {
@@ -37,7 +37,7 @@ describe('a body that is passed on up to a number of bytes', () => {
     if (!body.closed) await once(body, 'close');
   });
 
-  it('ends as the body does, and fails with what its failure is called', async () => {
+  it('ends with its source, and fails with the mapped error', async () => {
     assert.equal(Buffer.concat((await atMost(Readable.from([]), 1, same).toArray()) as Buffer[]).length, 0);
     const called = new Error('as it is called');
     for (const body of [
@@ -47,13 +47,13 @@ describe('a body that is passed on up to a number of bytes', () => {
       await assert.rejects(atMost(body, 10, () => called).toArray(), called);
   });
 
-  it('tells its failure to who begins to read after it, and harms nobody before', async () => {
+  it('reports its failure to a later reader, and throws nothing before', async () => {
     const bounded = atMost(new Readable({ read() {} }).destroy(new Error('broken')), 10, same);
     await new Promise<void>((resolve) => bounded.once('close', resolve));
     await assert.rejects(bounded.toArray(), /broken/);
   });
 
-  it('fails at the first byte too many, and is read no further', async () => {
+  it('fails at the first byte over the limit, and is read no further', async () => {
     const taken = Readable.from([Buffer.from('12345'), Buffer.from('67')], { objectMode: false });
     assert.equal(Buffer.concat((await atMost(taken, 7, same).toArray()) as Buffer[]).toString(), '1234567');
     const body = new Readable({ read() {} });

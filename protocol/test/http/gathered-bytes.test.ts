@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { GatheredBytes } from '../../src/http/gathered-bytes.ts';
 
-test('the bytes are those that were added, however they were cut', () => {
+test('the bytes are those added, in any pieces', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40_000, size: 'max' }), { maxLength: 12 }), (pieces) => {
       const gathered = new GatheredBytes();
@@ -18,7 +18,7 @@ test('the bytes are those that were added, however they were cut', () => {
   );
 });
 
-test('a million pieces of a byte take the room of a million bytes', () => {
+test('a million one-byte pieces use the memory of a million bytes', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const used = (): number => {

@@ -32,7 +32,7 @@ test('a secret readable only by root is copied for the API and removed once it i
   await assert.rejects(access(copy), { code: 'ENOENT' });
 });
 
-test('the API sees the copies in their own places, and nothing of files that are not named', () => {
+test('the API sees the copies at their paths, and nothing of unnamed files', () => {
   const api = { user: USER, binds: [], command: ['node'] as [string], environment: { A: 'b' }, workingFolder: '/app' };
   assert.deepEqual(withOperatorSecrets({}, paths, api), api);
   const seen = withOperatorSecrets(
@@ -51,7 +51,7 @@ test('the API sees the copies in their own places, and nothing of files that are
   });
 });
 
-test("the payment provider's secrets are among them", () => {
+test("the payment provider's secrets are copied too", () => {
   const api = { user: USER, binds: [], command: ['node'] as [string], environment: {}, workingFolder: '/app' };
   const seen = withOperatorSecrets(
     { BERTH_STRIPE_SECRET_KEY_FILE: '/root/k', BERTH_STRIPE_WEBHOOK_SECRET_FILE: '/root/w' },
@@ -64,7 +64,7 @@ test("the payment provider's secrets are among them", () => {
   });
 });
 
-test('a file that is not there or is empty is refused with its variable', async () => {
+test('a missing or empty file is refused with its variable', async () => {
   await writeFile(file, '\n');
   for (const wrong of [file, join(folder, 'none')]) {
     await assert.rejects(copyOperatorSecrets({ BERTH_SMTP_URL_FILE: wrong }, paths, USER), (error: Error) => {

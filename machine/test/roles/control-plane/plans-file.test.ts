@@ -46,7 +46,7 @@ for (const [what, content, message] of [
   ['has an unknown size', JSON.stringify({ plans: [{ ...PLAN, largestSize: 'huge' }] }), /plans\.0\.largestSize/],
   ['has an unknown field', JSON.stringify({ plans: [PLAN], price: 1 }), /the whole: .*price/],
 ] as const) {
-  test(`a plan catalogue that ${what} is refused with its name and the place, and nothing is copied`, async () => {
+  test(`a plan catalogue that ${what} is refused with its name and position, and not copied`, async () => {
     await writeFile(file, content);
     const refused = (error: unknown): boolean => error instanceof OperatorFailure && message.test(error.message);
     await assert.rejects(copyPlansFile(file, paths, USER), refused);
@@ -54,6 +54,6 @@ for (const [what, content, message] of [
   });
 }
 
-test('a plan catalogue that is not there is refused by name', async () => {
+test('a missing plan catalogue is refused by name', async () => {
   await assert.rejects(copyPlansFile(join(folder, 'none.json'), paths, USER), /none\.json is not usable: ENOENT/);
 });

@@ -6,7 +6,7 @@ import { apiUrl, databaseAsSeen, previewUrl, publicUrl, withPlans } from '../../
 
 const PATHS = instancePaths('/data');
 
-test('the API sees the embedded database by its socket folder, mounted in its own place', () => {
+test('the API reaches the embedded database by its mounted socket folder', () => {
   assert.deepEqual(databaseAsSeen(null, PATHS), {
     databaseUrl: 'postgresql://berth@localhost:5432/berth?host=%2Fdatabase',
     socketFolder: '/data/postgres/socket',
@@ -22,13 +22,13 @@ test('an external database server is reached over TCP as given or by its mounted
   });
 });
 
-test('a client on the machine reaches an API that listens on every address', () => {
+test('a local client reaches an API that listens on every address', () => {
   assert.equal(apiUrl({ listen: '0.0.0.0', port: 4800 }), 'http://127.0.0.1:4800');
   assert.equal(apiUrl({ listen: '::', port: 4800 }), 'http://[::1]:4800');
   assert.equal(apiUrl({ listen: '10.0.0.5', port: 80 }), 'http://10.0.0.5:80');
 });
 
-test('people reach the service where the operator says, else as a client on the machine does', () => {
+test('the public URL is the configured one, else that of a local client', () => {
   const config = { listen: '0.0.0.0', port: 4800 };
   assert.equal(publicUrl(config, { BERTH_PUBLIC_URL: 'https://Berth.example.test/' }), 'https://berth.example.test');
   for (const environment of [{}, { BERTH_PUBLIC_URL: '' }])
@@ -45,7 +45,7 @@ test('previews use the configured host, else one below localhost with the public
   assert.equal(previewUrl({ listen: '127.0.0.1', port: 80 }, {}), 'http://localhost');
 });
 
-test('the API sees the copy of the plan catalogue in its own place, when there is one', () => {
+test('the API sees the copy of the plan catalogue at its path, if there is one', () => {
   const api = {
     user: { name: 'u', uid: 1, gid: 1 },
     binds: [],

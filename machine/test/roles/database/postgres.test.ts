@@ -57,7 +57,7 @@ test('a new cluster has checksums, UTF8 and C collation, a socket only and the u
   assert.equal(await server.exited, 'exit code 0');
 });
 
-test('a server killed in the middle comes back with every committed row and without an uncommitted one', async () => {
+test('a killed server comes back with every committed row and no uncommitted one', async () => {
   const folder = newFolder();
   const first = await startPostgres({ folder, user });
   await query(first.databaseUrl, 'create table kept (n int)');
@@ -92,7 +92,7 @@ test('a running server is adopted rather than started twice, and can be stopped'
   assert.equal(await isSame(first.process), false);
 });
 
-test('a server ends with whoever started it, and the next start finds its rows', async () => {
+test('a server exits with its parent process, and the next start finds its rows', async () => {
   const folder = newFolder();
   const script = `
     import { startPostgres } from ${JSON.stringify(new URL('../../../src/roles/database/postgres.ts', import.meta.url).href)};
@@ -116,11 +116,11 @@ test('a server ends with whoever started it, and the next start finds its rows',
   await next.stop();
 });
 
-test('a folder whose path is too long for a unix socket is refused with the reason', async () => {
+test('a folder path too long for a unix socket is refused with the reason', async () => {
   await assert.rejects(startPostgres({ folder: join(root, 'x'.repeat(100)), user }), /too long for a unix socket/);
 });
 
-test('a cluster of another user is refused by name', async () => {
+test("a cluster of another user is refused with the user's name", async () => {
   const folder = newFolder();
   await (await startPostgres({ folder, user })).stop();
   await assert.rejects(
