@@ -91,7 +91,7 @@ for (const [which, nodeOf] of [
   ['the Node of the tests', () => process.execPath],
   ['the Node of the machine', nodeOfTheMachine],
 ] as const) {
-  test(`with ${which} it helps, from a project and from a prefix`, async (t) => {
+  test(`with ${which} help works, from a project and from a prefix`, async (t) => {
     const node = nodeOf();
     t.diagnostic(spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim());
     for (const program of Object.values(programs)) {
@@ -107,7 +107,7 @@ for (const [which, nodeOf] of [
     assert.equal((await berthWith(node, programs.prefix, ['sandbox', 'sl'])).code, 2);
   });
 
-  test(`with ${which} it calls the service and tells of refusals`, async () => {
+  test(`with ${which} requests work and refusals are reported`, async () => {
     const env = { BERTH_URL: world.url, BERTH_API_KEY: world.apiKey };
     const sandbox = await world.client().sandboxes.create({ agent: 'agent_one', name: 'packed' });
     const listed = await berthWith(nodeOf(), programs.prefix, ['sandbox', 'ls', '--json'], env);
@@ -128,7 +128,7 @@ for (const [which, nodeOf] of [
     await sandbox.destroy();
   });
 
-  test(`with ${which} its WebSockets work`, async (t) => {
+  test(`with ${which} WebSockets work`, async (t) => {
     const api = await ApiServer.start();
     t.after(() => api.close());
     api.answer = (socket) => {
@@ -169,7 +169,7 @@ for (const [which, nodeOf] of [
   });
 }
 
-test('it keeps what Node compiled in a folder of the user, where Node can do that', async () => {
+test('the compile cache is in a folder of the user, if Node supports it', async () => {
   const home = join(folder, 'home');
   await berthWith(process.execPath, programs.prefix, ['--help'], { HOME: home });
   assert.ok((await readdir(join(home, '.cache/berth/node-compile'))).length > 0);

@@ -108,7 +108,7 @@ async function parsed(call: readonly string[]): Promise<string> {
   return found;
 }
 
-test('every command has a summary in one line, and examples', () => {
+test('every command has a one-line summary and examples', () => {
   assert.ok(commands.length > 15);
   for (const { words, spec } of commands) {
     assert.match(spec.summary, /^\S.*[^.\s]$/, words);
@@ -121,7 +121,7 @@ test('every command has a summary in one line, and examples', () => {
 });
 
 for (const { words, spec } of commands) {
-  test(`the examples of berth ${words} are taken by the shell and by the parser, and are of it`, async () => {
+  test(`the examples of berth ${words} parse in the shell and in berth, and belong to it`, async () => {
     for (const line of spec.examples) {
       const calls = await callsIn(line);
       assert.ok(calls.length > 0, `no berth in: ${line}`);
@@ -147,7 +147,7 @@ test('an example with an unknown option, missing argument, wrong value or unknow
   }
 });
 
-test('help of every command shows its summary, its examples and the options that all have', async () => {
+test('help of every command shows its summary, its examples and the common options', async () => {
   for (const { words, spec } of commands.filter(({ spec }) => spec.local !== true).slice(0, 4)) {
     const { code, stdout } = await berth([...words.split(' '), '--help']);
     assert.equal(code, 0);
@@ -161,6 +161,6 @@ test('help of every command shows its summary, its examples and the options that
   }
 });
 
-test('docs/cli.md is what the specs say (npm run docs:cli makes it)', async () => {
+test('docs/cli.md matches the command specs (npm run docs:cli makes it)', async () => {
   assert.equal(await readFile(join(import.meta.dirname, '../../docs/cli.md'), 'utf8'), reference());
 });

@@ -36,7 +36,7 @@ class Feed {
 const number = ({ id }: ActivityEntry): number => Number(id.slice(4));
 const ids = (entries: readonly ActivityEntry[]): string[] => entries.map(({ id }) => id);
 
-test('it begins with the latest, the oldest of them first, and what was there before does not come again', async () => {
+test('follow begins with the latest entries, oldest first, and does not repeat earlier ones', async () => {
   const feed = new Feed();
   for (let at = 0; at < 40; at += 1) feed.add(at * 10);
   const follower = new ActivityFollower(feed.read, OVERLAP_MS);
@@ -47,7 +47,7 @@ test('it begins with the latest, the oldest of them first, and what was there be
   assert.deepEqual(await follower.next(), []);
 });
 
-test('an entry that comes late stands behind the newest and is shown all the same, once', async () => {
+test('a late entry is printed after the newest, once', async () => {
   const feed = new Feed();
   feed.add(10_000);
   const follower = new ActivityFollower(feed.read, OVERLAP_MS);
@@ -69,7 +69,7 @@ test('follow reads all pages of a burst, follows an empty feed and retries a fai
   assert.deepEqual(ids(await follower.next()), added);
 });
 
-test('a quiet feed costs one page a look, however long it is', async () => {
+test('a quiet feed costs one page per poll, of any length', async () => {
   const feed = new Feed();
   for (let at = 0; at < 500; at += 1) feed.add(at * 1_000);
   const follower = new ActivityFollower(feed.read, OVERLAP_MS);
@@ -79,7 +79,7 @@ test('a quiet feed costs one page a look, however long it is', async () => {
   assert.equal(feed.pages, 10);
 });
 
-test('in any order of coming, each that comes within the overlap is shown once', async () => {
+test('entries within the overlap are shown once, in any order of arrival', async () => {
   let seed = 7;
   const random = (most: number): number => (seed = (seed * 48_271) % 2_147_483_647) % most;
   const feed = new Feed();

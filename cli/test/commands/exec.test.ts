@@ -54,7 +54,7 @@ function shellWord(text: string): string {
 }
 const program = (): string => `${shellWord(process.execPath)} ${shellWord(MAIN)}`;
 
-test('stdout and stderr come on their own streams as they are, and the exit code is passed on', async () => {
+test('stdout and stderr come unchanged on their own streams, and the exit code is returned', async () => {
   assert.deepEqual(await exec(['sbx_abc', '--', 'printf "a\\tü\\033[1m"; printf err >&2; exit 7']), {
     code: 7,
     stdout: 'a\tü\u001b[1m',
@@ -70,7 +70,7 @@ test('stdout and stderr come on their own streams as they are, and the exit code
   });
 });
 
-test('one word is text for the shell; several arrive as exactly these arguments', async () => {
+test('one word is shell text; several are passed as exactly these arguments', async () => {
   assert.equal((await exec(['sbx_abc', '--', 'echo a  b | tr a-z A-Z'])).stdout, 'A B\n');
   const words = ['', 'a  b', "it's", '$HOME', '*', 'line\nend', 'ü"\\', '-n', '--json', '~', 'a=b', '`x`', '!', '#'];
   for (const flags of [[], ['-i']]) {
@@ -80,7 +80,7 @@ test('one word is text for the shell; several arrive as exactly these arguments'
   assert.equal((await exec(['sbx_abc', '--', 'A=b', 'env'])).code, 127, 'no assignment');
 });
 
-test('--timeout-seconds is passed on; what ran out of time and what was cut off is said on stderr', async () => {
+test('--timeout-seconds is passed on; a timeout and truncated output are reported on stderr', async () => {
   const result = { exitCode: 124, stdout: 'the end\n', stderr: '', truncated: true, timedOut: true };
   api.json = (_request, body) => {
     guest.asked.push(body as { command: string });
@@ -98,7 +98,7 @@ test('--timeout-seconds is passed on; what ran out of time and what was cut off 
   assert.deepEqual([json.code, JSON.parse(json.stdout)], [124, result]);
 });
 
-test('what is typed wrongly is told, with exit code 2', async () => {
+test('a usage error is reported with exit code 2', async () => {
   for (const [args, expected] of [
     [['sbx_abc'], /missing required argument 'command'/],
     [['sbx_abc', '--'], /which command\?/],
@@ -121,7 +121,7 @@ test('what is typed wrongly is told, with exit code 2', async () => {
   assert.deepEqual(guest.asked, []);
 });
 
-test('whatever fails in Berth is 125, with and without streams', async () => {
+test('a failure of Berth is exit code 125, with and without streams', async () => {
   api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is stopped');
   for (const flags of [[], ['-i'], ['--json']]) {
     assert.deepEqual(await exec([...flags, 'sbx_abc', 'true']), {
@@ -150,7 +150,7 @@ test('whatever fails in Berth is 125, with and without streams', async () => {
   assert.equal((await berth(['exec', 'sbx_abc', 'true'], { env: { ...env(), BERTH_API_KEY: '' } })).code, 125);
 });
 
-test('-i passes stdin on to its end, binary both ways, and gives both streams', async () => {
+test('-i passes binary stdin to its end, and both output streams', async () => {
   assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'cat; echo there >&2; exit 3'], 'hi\n'), {
     code: 3,
     stdout: 'hi\n',
@@ -170,7 +170,7 @@ test('-i passes stdin on to its end, binary both ways, and gives both streams', 
   assert.deepEqual([bytes, sum.digest('hex')], [sent.length, createHash('sha256').update(sent).digest('hex')]);
 });
 
-test('-i ends with the command though stdin is still open, and the command may leave its input unread', async () => {
+test('-i exits with the command although stdin is open, and the command may ignore its input', async () => {
   const { ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo done'], { env: env() });
   assert.deepEqual(await ended, { code: 0, stdout: 'done\n', stderr: '' });
   assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'head -c 3'], randomBytes(5_000_000).fill('x')), {
@@ -180,11 +180,11 @@ test('-i ends with the command though stdin is still open, and the command may l
   });
 });
 
-test('without -i the command finds nothing to read', async () => {
+test('without -i the command has empty stdin', async () => {
   assert.deepEqual(await shell(`echo lost | ${program()} exec sbx_abc -- cat`), { stdout: '', stderr: '' });
 });
 
-test('signals to berth reach the command, and its exit code comes back', async () => {
+test('signals to berth reach the command, and its exit code is returned', async () => {
   for (const [name, code] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
@@ -203,7 +203,7 @@ test('signals to berth reach the command, and its exit code comes back', async (
   }
 });
 
-test('a command that does not end when it is asked to is left at the second time, and ended by that', async () => {
+test('a second signal leaves a command that ignores the first, and ends it', async () => {
   const { child, seen, ended } = startBerth(
     ['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
     {
@@ -231,7 +231,7 @@ for (const flags of [[], ['-i']]) {
   });
 }
 
-test('a reader of the output that goes away ends berth without a word, and the command', async () => {
+test('a closed output pipe ends berth silently, and the command', async () => {
   for (const command of ['exec -i sbx_abc -- yes', "exec sbx_abc -- 'yes | head -c 500000'"]) {
     const { stdout, stderr } = await shell(`{ ${program()} ${command}; echo "code $?" >&2; } | head -n 1`);
     assert.deepEqual([stdout, stderr], ['y\n', 'code 141\n']);
@@ -248,7 +248,7 @@ function shell(line: string): Promise<{ stdout: string; stderr: string }> {
   });
 }
 
-test('a slow reader holds the command back', async () => {
+test('a slow reader blocks the command', async () => {
   const child = spawn(
     process.execPath,
     [MAIN, 'exec', '-i', 'sbx_abc', '--', 'head -c 60000000 /dev/zero; echo written >&2'],
@@ -266,7 +266,7 @@ test('a slow reader holds the command back', async () => {
   assert.deepEqual([bytes, stderr], [60_000_000, 'written\n']);
 });
 
-test('in a terminal without -t, Ctrl-C is a signal to the command', async () => {
+test('in a terminal without -t Ctrl-C sends a signal to the command', async () => {
   const screen = new PseudoTerminal(
     process.execPath,
     [MAIN, 'exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'],
@@ -278,7 +278,7 @@ test('in a terminal without -t, Ctrl-C is a signal to the command', async () => 
   assert.deepEqual(guest.orders.at(-1), { signal: 'SIGINT' });
 });
 
-test('-it joins the terminals: size, keys as bytes, signals as orders, the exit code', async () => {
+test('-it connects the terminals: size, keys as bytes, signals, exit code', async () => {
   const opened = Promise.withResolvers<{
     url: string | undefined;
     typed: () => string;

@@ -65,7 +65,7 @@ test('completion offers commands with summaries and group commands by either nam
   assert.deepEqual(await offered('bash', ['keys', 'create', '']), { values: [], rest: ':' });
 });
 
-test('options are offered where they may stand, and words that may follow them', async () => {
+test('completion offers options where they are allowed, and their values', async () => {
   assert.deepEqual(await offered('zsh', ['sandbox', 'ls', '--j']), { values: ['--json'], rest: ':' });
   assert.deepEqual((await offered('zsh', ['tunnel', 'sbx_a', '--p'])).values.sort(), [
     '--port',
@@ -80,13 +80,13 @@ test('options are offered where they may stand, and words that may follow them',
   assert.deepEqual(await offered('zsh', ['nothing', 'of', 'this', '']), { values: [], rest: ':' });
 });
 
-test('where a file or a folder is wanted, the shell is left to it', async () => {
+test('completion leaves files and folders to the shell', async () => {
   assert.deepEqual(await offered('zsh', ['up', '--plans-file', 'p']), { values: [], rest: ':file' });
   assert.deepEqual(await offered('zsh', ['up', '--plans-file=p']), { values: [], rest: ':file' });
   assert.deepEqual(await offered('bash', ['up', '--data-dir', '=', 'p']), { values: [], rest: ':folder' });
 });
 
-test('ids of sandboxes, orgs and projects come from the service, their names without what moves a terminal', async () => {
+test('completion gets ids of sandboxes, orgs and projects from the service, with escaped names', async () => {
   const { stdout } = await berth(['__complete', 'zsh', 'shell', 'sbx_'], { env: environment });
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\n:\n`);
   assert.deepEqual(await offered('zsh', ['shell', 'other']), { values: [], rest: ':' });
@@ -107,14 +107,14 @@ test('ids of sandboxes, orgs and projects come from the service, their names wit
   });
 });
 
-test('a value behind an equals sign is offered as each shell replaces it', async () => {
+test('completion offers a value after an equals sign as each shell replaces it', async () => {
   assert.deepEqual((await offered('zsh', ['sandbox', 'ls', '--org='])).values, [world.orgId]);
   assert.deepEqual((await offered('fish', ['sandbox', 'ls', '--org=org'])).values, [`--org=${world.orgId}`]);
   assert.deepEqual((await offered('bash', ['sandbox', 'ls', '--org', '=', 'org'])).values, [world.orgId]);
   assert.deepEqual((await offered('bash', ['sandbox', 'ls', '--org', '='])).values, [world.orgId]);
 });
 
-test('names of profiles come from their file', async () => {
+test('completion reads profile names from their file', async () => {
   assert.deepEqual((await offered('zsh', ['whoami', '--profile', ''])).values, ['default']);
   const folder = join(newHome(), 'berth');
   await mkdir(folder);
@@ -130,7 +130,7 @@ test('names of profiles come from their file', async () => {
   assert.equal(stdout, 'work\thttps://berth.example.com (current)\nplay\thttp://127.0.0.1:4800\n:\n');
 });
 
-test('what fails is silence: no credential, a service that is gone or refuses, a broken file of profiles', async () => {
+test('completion prints nothing without credentials, on a service failure or for a broken profile file', async () => {
   const folder = newHome();
   await mkdir(join(folder, 'berth'));
   await writeFile(join(folder, 'berth/config.json'), '{', { mode: 0o600 });
@@ -164,7 +164,7 @@ const SHELLS = {
 } as const;
 
 for (const [name, { program, args, start }] of Object.entries(SHELLS)) {
-  test(`in ${name} the tabulator completes commands, options, ids and files`, async (t) => {
+  test(`in ${name} the Tab key completes commands, options, ids and files`, async (t) => {
     const terminal = new PseudoTerminal(program, args, { ...environment, TERM: 'dumb', fish_greeting: '' });
     t.after(() => terminal.hangUp());
     // Home is where the files are.
@@ -188,7 +188,7 @@ for (const [name, { program, args, start }] of Object.entries(SHELLS)) {
   });
 }
 
-test("fish's own question for completions has the values with what they are", async () => {
+test('completion for fish has values with descriptions', async () => {
   const script = `berth completion fish | source; complete -C 'berth shell sbx_'; complete -C 'berth completion '`;
   const { stdout } = await run('fish', ['--no-config', '-c', script], { env: environment, cwd: home });
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\nbash\nzsh\nfish\n`);

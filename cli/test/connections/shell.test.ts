@@ -80,7 +80,7 @@ test('shell sends keys, Ctrl-C and split characters unchanged, shows output and 
   assert.equal(await screen.ended(), 42);
 });
 
-test('the size of the window is told at the start and whenever it changes, and is never more than may be', async () => {
+test('the window size is sent at the start and on each change, within its limit', async () => {
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   const last = (): string => JSON.stringify(remote.orders.at(-1));
   await screen.resize(33, 101);
@@ -116,7 +116,7 @@ for (const [what, end, code, said] of [
   ],
   ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
 ] as const) {
-  test(`when ${what} it says so, and the terminal is as it was before`, async () => {
+  test(`when ${what} shell reports it and restores the terminal`, async () => {
     const remote = await startShell('/bin/sh', [
       '-c',
       `stty -a > /dev/stderr; echo before; '${process.execPath}' '${MAIN}' shell sbx_abc; echo it gave $?; stty -a`,
@@ -134,20 +134,20 @@ for (const [what, end, code, said] of [
   });
 }
 
-test('a terminal that is taken away hangs the other one up', async () => {
+test('a closed local terminal hangs up the remote one', async () => {
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   screen.hangUp();
   await until('it is closed', () => remote.closed);
 });
 
-test('a refusal is told in the words of the API, with exit code 1', async () => {
+test("a refusal is printed with the API's message and exit code 1", async () => {
   api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abc');
   screen = new PseudoTerminal(process.execPath, [MAIN, 'shell', 'sbx_abc'], api.environment);
   assert.equal(await screen.ended(), 1);
   assert.equal(screen.text, 'berth: there is no sandbox sbx_abc (sandbox_not_found)\r\n');
 });
 
-test('without a terminal it says what to use instead', () => {
+test('without a terminal shell names the command to use instead', () => {
   const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], {
     env: api.environment,
     encoding: 'utf8',

@@ -99,12 +99,12 @@ for (const [end, code] of [
   ['exit 255', 255],
   ['kill -TERM $$', 143],
 ] as const) {
-  test(`an ssh that ends by '${end}' gives exit code ${code}`, async () => {
+  test(`an ssh exit by '${end}' gives exit code ${code}`, async () => {
     assert.equal((await run(['ssh', 'sbx_abc'], { end })).code, code);
   });
 }
 
-test('without an ssh client it says what to install', async () => {
+test('without an ssh client berth says what to install', async () => {
   const { code, stderr } = await run(['ssh', 'sbx_abc'], { env: { PATH: join(folder, 'empty') } });
   assert.deepEqual(
     [code, stderr],
@@ -115,7 +115,7 @@ test('without an ssh client it says what to install', async () => {
   );
 });
 
-test('a sandbox that was created without a key says so, and ssh is not called', async () => {
+test('a sandbox created without a key is reported, and ssh does not run', async () => {
   const { code, stdout, stderr } = await run(['ssh', 'sbx_abc'], { key: null });
   assert.deepEqual([code, stdout], [255, '']);
   assert.match(
@@ -124,7 +124,7 @@ test('a sandbox that was created without a key says so, and ssh is not called', 
   );
 });
 
-test('the line of known_hosts is printed and nothing else', async () => {
+test('only the known_hosts line is printed', async () => {
   const { code, stdout, stderr } = await run(['known-host', 'sbx_abc']);
   assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
 });
@@ -137,7 +137,7 @@ for (const [verb, failed, signIn] of [
   ['ssh', 255, 255],
   ['known-host', 1, 4],
 ] as const) {
-  test(`${verb}: a refusal is told in the words of the API, with what to do`, async () => {
+  test(`${verb}: a refusal is printed with the API's message and a remedy`, async () => {
     for (const [status, errorCode, message, expected, remedy] of [
       [404, 'sandbox_not_found', 'there is no sandbox sbx_abc', failed, ''],
       [
@@ -187,7 +187,7 @@ for (const [verb, failed, signIn] of [
     ['a name that is no id', 'sbx;id', {}, 2, /'sbx;id' is no id of a sandbox/],
     ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
   ] as const) {
-    test(`${verb}: ${what} is told, with exit code ${expected}`, async () => {
+    test(`${verb}: ${what} is reported with exit code ${expected}`, async () => {
       const { code, stdout, stderr } = await run([verb, id], { env });
       assert.deepEqual([code, stdout], [expected, '']);
       assert.match(stderr, words);

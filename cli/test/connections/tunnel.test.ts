@@ -66,7 +66,7 @@ function afterAll(say: (sent: Buffer) => Buffer): ApiServer['answer'] {
   };
 }
 
-test('stdin goes to the port and what comes back to stdout, nothing else; its end is passed on', async () => {
+test('stdin goes to the port and its data to stdout only; half-close is forwarded', async () => {
   let seen: unknown;
   const sent = randomBytes(8_000_000);
   const echo = afterAll((bytes) => bytes);
@@ -83,7 +83,7 @@ test('stdin goes to the port and what comes back to stdout, nothing else; its en
   assert.deepEqual(seen, ['/v1/sandboxes/sbx_abc/tunnel?port=8080', `Bearer ${TOKEN}`, 'berth.v1']);
 });
 
-test('the port is 22 unless it is said, and a path of the URL is kept', async () => {
+test('the port defaults to 22, and a path of the URL is kept', async () => {
   let asked: string | undefined;
   const nothing = afterAll(() => Buffer.alloc(0));
   api.answer = (socket, request) => {
@@ -96,7 +96,7 @@ test('the port is 22 unless it is said, and a path of the URL is kept', async ()
   assert.equal(asked, '/behind/v1/sandboxes/sbx_abc/tunnel?port=22');
 });
 
-test('it ends when the sandbox ends its side, though stdin is still open', async () => {
+test('tunnel exits when the sandbox closes its side, even with open stdin', async () => {
   api.answer = (socket) => {
     socket.send(Buffer.from('bye'));
     socket.send(JSON.stringify({ end: true }));
@@ -108,7 +108,7 @@ test('it ends when the sandbox ends its side, though stdin is still open', async
   assert.deepEqual([code, stdout.toString()], [0, 'bye']);
 });
 
-test('a tunnel that is closed for a reason fails with the reason', async () => {
+test('a tunnel closed for a reason fails with the reason', async () => {
   api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
   const { code, stderr } = await start(['sbx_abc']).ended;
   assert.deepEqual(
@@ -117,7 +117,7 @@ test('a tunnel that is closed for a reason fails with the reason', async () => {
   );
 });
 
-test('a refusal is told in the words of the API', async () => {
+test("a refusal is printed with the API's message", async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal(
     (await start(['sbx_abc']).ended).stderr,
@@ -143,7 +143,7 @@ for (const [what, args, env, expected, words] of [
   ],
   ['no sandbox', [], {}, 2, /missing required argument 'sandbox'/],
 ] as const) {
-  test(`${what} is told, with exit code ${expected}`, async () => {
+  test(`${what} is reported with exit code ${expected}`, async () => {
     const { code, stderr, stdout } = await start(args, env).ended;
     assert.deepEqual([code, stdout.toString()], [expected, '']);
     assert.match(stderr, words);
@@ -151,7 +151,7 @@ for (const [what, args, env, expected, words] of [
   });
 }
 
-test('it is interrupted by SIGINT', async () => {
+test('SIGINT interrupts the tunnel', async () => {
   const opened = Promise.withResolvers<void>();
   api.answer = () => opened.resolve();
   const { child, ended } = start(['sbx_abc']);

@@ -130,7 +130,7 @@ test('copying a folder both ways keeps names of any bytes, modes, times, symlink
   assert.deepEqual((await readdir(here)).sort(), ['back', 'tree']);
 });
 
-test('where a file comes to stand is as with cp, either way', async () => {
+test('a copied file has the target path of cp, both ways', async () => {
   const file = join(here, 'file');
   await writeFile(file, 'one');
   await mkdir(join(there, 'folder'));
@@ -176,7 +176,7 @@ test('where a file comes to stand is as with cp, either way', async () => {
   await refused('sbx_abc:file', '/dev/null', /is neither a file nor a folder/);
 });
 
-test('where a folder comes to stand is as with cp, and one that is there gets what came, either way', async () => {
+test('a copied folder has the target path of cp and merges into an existing one, both ways', async () => {
   for (const [source, target, from, to] of [
     [here, there, here, 'sbx_abc:'],
     [there, here, 'sbx_abc:', here],
@@ -203,7 +203,7 @@ test('where a folder comes to stand is as with cp, and one that is there gets wh
   }
 });
 
-test('a symlink as the source: sent as it is, not taken; -L and a slash follow it', async () => {
+test('a source symlink is uploaded as a link, not downloaded; -L and a slash follow it', async () => {
   await writeFile(join(here, 'real'), 'content');
   await mkdir(join(here, 'folder'));
   await writeFile(join(here, 'folder/in'), 'in');
@@ -226,7 +226,7 @@ test('a symlink as the source: sent as it is, not taken; -L and a slash follow i
   assert.equal(await readFile(join(here, 'got'), 'utf8'), 'content');
 });
 
-test('symlinks that lead out of what is copied stay behind, each is told, and the rest comes', async () => {
+test('symlinks that leave the source are skipped and reported, the rest is copied', async () => {
   await mkdir(join(there, 'tree/a/b'), { recursive: true });
   await writeFile(join(there, 'tree/file'), 'x');
   for (const [name, target] of [
@@ -274,7 +274,7 @@ function entry(name: string, kind: ArchiveEntry['kind'], { content = '', target 
   return Buffer.concat([head, Buffer.from(content), padding(content.length)]);
 }
 
-test('an archive of a hostile sandbox gets nothing out of its folder, and leaves nothing behind', async () => {
+test('a hostile archive writes nothing outside its folder, and leaves nothing behind', async () => {
   const root = entry('tree', 'folder', { mode: 0o755 });
   const brokenSum = Buffer.from(root);
   brokenSum[0] = 1;
@@ -333,13 +333,13 @@ test('an archive of a hostile sandbox gets nothing out of its folder, and leaves
   assert.equal((await stat(join(here, 'tree/program'))).mode & 0o7777, 0o755);
 });
 
-test('names from a sandbox that move the cursor are shown as codes', async () => {
+test('names from a sandbox with control characters are escaped', async () => {
   answerWith(entry('t\u001b[2J\n', 'folder', { mode: 0o755 }), entry('../\u001b[2J', 'file'), ARCHIVE_END);
   const { stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
   assert.ok(!stderr.includes('\u001b') && stderr.includes(String.raw`\u001b[2J`), JSON.stringify(stderr));
 });
 
-test('a large file goes both ways', async () => {
+test('a large file is copied both ways', async () => {
   const file = createWriteStream(join(here, 'large'));
   const sums = createHash('sha256');
   for (let piece = 0; piece < 40; piece += 1) {
@@ -355,7 +355,7 @@ test('a large file goes both ways', async () => {
   assert.equal(sum(await readFile(join(here, 'back'))), expected);
 });
 
-test('sizes and times beyond what octal has room for are kept', async () => {
+test('sizes and times beyond octal fields are kept', async () => {
   const large: ArchiveEntry = {
     name: Buffer.from('x'),
     kind: 'file',
@@ -399,7 +399,7 @@ test('an interrupted or disconnected copy leaves no file behind', async () => {
   api.answer = answer;
 });
 
-test('what cannot be read, here or there, is told; a full disk there as what it is', async () => {
+test('an unreadable file, local or remote, is reported; so is a full remote disk', async () => {
   await mkdir(join(there, 'bin'));
   guest.path = `${join(there, 'bin')}:${process.env['PATH']}`;
   const tar = async (script: string): Promise<void> => {
@@ -438,7 +438,7 @@ test('what cannot be read, here or there, is told; a full disk there as what it 
   assert.deepEqual(skipped, [], 'a symlink is not followed');
 });
 
-test('what is typed wrongly is told, with exit code 2, and a refusal in the words of the API', async () => {
+test("a usage error has exit code 2, and a refusal the API's message", async () => {
   await refused(
     'sbx_abc:a',
     'sbx_def:b',
@@ -455,7 +455,7 @@ test('what is typed wrongly is told, with exit code 2, and a refusal in the word
   await refused(join(here, 'file'), 'sbx_abc:x', /^berth: there is no sandbox sbx_abc \(sandbox_not_found\)\n$/);
 });
 
-test('in a terminal the bytes are shown while it takes its time', async () => {
+test('a terminal shows the bytes during a copy', async () => {
   const goOn = Promise.withResolvers<void>();
   api.answer = (socket) => {
     const whole = entry('f', 'file', { content: 'x'.repeat(3_000_000) });

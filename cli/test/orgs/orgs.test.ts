@@ -38,7 +38,7 @@ const columns = (width: number, ...words: string[]): PseudoTerminal => {
   return new PseudoTerminal('/bin/sh', ['-c', command], cleanEnvironment({ HOME: home, NO_COLOR: '1' }));
 };
 
-test('projects are listed as a table, cut to a narrow terminal but for their ids, and as the API has them', async () => {
+test('projects are listed as a table that fits the terminal but keeps ids, and as JSON', async () => {
   await api.db
     .updateTable('project')
     .set({ created_at: daysAgo(3), name: 'First project' })
@@ -63,7 +63,7 @@ test('projects are listed as a table, cut to a narrow terminal but for their ids
   );
 });
 
-test('a project is made, shown, changed, used and removed', async () => {
+test('a project is created, shown, changed, used and deleted', async () => {
   const made = await run([
     'project',
     'create',
@@ -140,7 +140,7 @@ test('a project is made, shown, changed, used and removed', async () => {
   assert.match(gone.stderr, /^berth: .* \([a-z_]+\)\n/);
 });
 
-test('the token of a git host comes from a file or stdin, and is shown nowhere', async () => {
+test('the token of a git host comes from a file or stdin, and is never shown', async () => {
   const token = api.secret('ghp_token_of_the_test_0123456789', 'a token of a git host');
   const file = join(home, 'token.txt');
   writeFileSync(file, `${token}\n`);
@@ -167,7 +167,7 @@ test('the token of a git host comes from a file or stdin, and is shown nowhere',
   }
 });
 
-test('a key is printed alone and once, works with its scopes, and is refused once revoked', async () => {
+test('an API key is printed alone and once, works with its scopes, and is refused once revoked', async () => {
   const { code, stdout, stderr } = await run([
     'key',
     'create',
@@ -206,7 +206,7 @@ test('a key is printed alone and once, works with its scopes, and is refused onc
   assert.deepEqual(Object.keys(asJson), ['apiKey', 'token']);
 });
 
-test('an unknown scope is refused before anything is sent, with what was meant and what there is', async () => {
+test('an unknown scope is refused before the request, with a suggestion and the valid ones', async () => {
   for (const [typed, meant] of [
     ['sandbox.exce', /^berth: there is no scope 'sandbox\.exce'; did you mean sandbox\.exec/],
     ['share', /did you mean sandbox\.preview\.share\?/],
@@ -219,7 +219,7 @@ test('an unknown scope is refused before anything is sent, with what was meant a
   }
 });
 
-test('a personal agent token is made, listed and revoked', async () => {
+test('a personal agent token is created, listed and revoked', async () => {
   const { code, stdout, stderr } = await run([
     'token',
     'create',
@@ -243,7 +243,7 @@ test('a personal agent token is made, listed and revoked', async () => {
   assert.deepEqual([refused.code, refused.stdout], [2, '']);
 });
 
-test('orgs are listed, made and used; what is not seen cannot be used', async () => {
+test('orgs are listed, created and used; an invisible org cannot be used', async () => {
   const id = (await ok('org', 'create', 'Second org')).trim();
   assert.match(id, /^org_[a-z2-7]{24}$/);
   assert.deepEqual(JSON.parse(await ok('org', 'ls', '--json')), await asApi('/v1/me/orgs'));
@@ -315,7 +315,7 @@ test('caps of an org and of a project are shown and set', async () => {
   assert.equal((await run(['org', 'caps', '--machine-hours', '-1'])).code, 2);
 });
 
-test('ids that would lead elsewhere are refused before anything is sent', async () => {
+test('ids that would change the URL path are refused before the request', async () => {
   for (const args of [
     ['project', 'get', '..'],
     ['project', 'get', '--project', '../x'],

@@ -47,7 +47,7 @@ for (const width of [20, 40, 60, 80, 120, undefined]) {
   });
 }
 
-test('what one can do without is left out before what is needed is cut, and colours take no room', () => {
+test('optional columns are dropped before required ones are cut, and colours take no width', () => {
   const line = { id: ID, name: 'a name of some length' };
   const titles = (width: number): string => tableLines(COLUMNS, [line], { width })[0] ?? '';
   assert.match(titles(120), /AGAIN$/);
@@ -63,7 +63,7 @@ test('what one can do without is left out before what is needed is cut, and colo
   assert.deepEqual(painted, ['NAME                    N', '<a name of some length>  21']);
 });
 
-test('fields without a value are left out, and their values are shown plainly', () => {
+test('fields without a value are omitted, and values are shown plainly', () => {
   const lines = fieldLines([
     ['a', 'x\u001B[2J'],
     ['nothing', null],
@@ -73,7 +73,7 @@ test('fields without a value are left out, and their values are shown plainly', 
   assert.deepEqual(lines, [String.raw`a       x\u001b[2J`, 'number  0']);
 });
 
-test('amounts are rounded to what one can read, shares never up', () => {
+test('amounts are rounded to readable figures, shares never up', () => {
   assert.deepEqual([0, 999, 1_023.6, 1_536, 10_240, 5 * 1_024 ** 3].map(bytes), [
     '0 B',
     '999 B',

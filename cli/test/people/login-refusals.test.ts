@@ -51,7 +51,7 @@ const login = async (args: readonly string[] = [], env: Record<string, string> =
   await berth(['login', '--url', api.url, ...args], { env: { HOME: home, ...env } });
 const polls = (): SeenRequest[] => api.seen.filter(({ path }) => path === '/auth/token');
 
-test('it asks as berth-cli, and goes on asking through what passes by itself', async () => {
+test('login polls as berth-cli and retries temporary failures', async () => {
   answering([
     refusedWith('authorization_pending'),
     refusedWith('temporarily_unavailable', 503),
@@ -71,7 +71,7 @@ test('it asks as berth-cli, and goes on asking through what passes by itself', a
   assert.ok(!stderr.includes(DEVICE.device_code));
 });
 
-test('told to slow down it waits five seconds more between polls', async () => {
+test('login adds five seconds between polls on slow_down', async () => {
   const at: number[] = [];
   answering([refusedWith('slow_down'), 'tokens']);
   const { answer } = api;
@@ -85,7 +85,7 @@ test('told to slow down it waits five seconds more between polls', async () => {
   assert.ok(second - first >= 6_000, `${second - first} ms`);
 });
 
-test('a code that is good for no longer than the service said is not asked for any more', async () => {
+test('login stops polling a code once it expired', async () => {
   answering([refusedWith('authorization_pending')], { ...DEVICE, expires_in: 2 });
   const { code, stderr } = await login();
   assert.equal(code, 4);
@@ -97,7 +97,7 @@ for (const [what, device] of [
   ['a page that is an option', { ...DEVICE, verification_uri: '--help' }],
   ['no code', { ...DEVICE, user_code: undefined }],
 ] as const) {
-  test(`${what}, from the service, is taken for no answer of it`, async () => {
+  test(`${what} from the service is an invalid response`, async () => {
     answering(['tokens'], device);
     const { code, stderr } = await login();
     assert.equal(code, 1);
@@ -106,13 +106,13 @@ for (const [what, device] of [
   });
 }
 
-test('what a service puts into its code does not reach the terminal as it is', async () => {
+test("control characters in the service's code do not reach the terminal", async () => {
   answering(['tokens'], { ...DEVICE, user_code: '\u001B[2JABCD' });
   const { stderr } = await login();
   assert.ok(!stderr.includes('\u001B'), JSON.stringify(stderr));
 });
 
-test('a service that is not there, and one that is none, are told', async () => {
+test('login reports an unreachable service and a server that is not Berth', async () => {
   const closed = await berth(['login', '--url', 'http://127.0.0.1:9'], { env: { HOME: home } });
   assert.deepEqual([closed.code, closed.stdout], [1, '']);
   assert.match(
@@ -171,7 +171,7 @@ test('only the first sign-in over plain http to another host warns that the toke
   assert.doesNotMatch((await login(['--profile', 'here'])).stderr, /warning/);
 });
 
-test('logging out of a service that cannot be reached forgets the sign-in here, and says so', async () => {
+test('logout from an unreachable service forgets the sign-in locally, and says so', async () => {
   writeProfiles(home, { default: { url: 'http://127.0.0.1:9', session: sessionOf('token-0', 'refresh-0', 3_600) } });
   const { code, stdout, stderr } = await berth(['logout'], { env: { HOME: home } });
   assert.deepEqual([code, stdout], [0, 'signed out of http://127.0.0.1:9\n']);
@@ -182,7 +182,7 @@ test('logging out of a service that cannot be reached forgets the sign-in here, 
   assert.deepEqual(readProfiles(home).profiles, { default: { url: 'http://127.0.0.1:9' } });
 });
 
-test('logging out sends the refresh token to its own service alone, whatever BERTH_URL says', async () => {
+test('logout sends the refresh token only to its own service, despite BERTH_URL', async () => {
   const other = await AuthServer.start();
   try {
     writeProfiles(home, { default: { url: api.url, session: sessionOf('token-0', 'refresh-0', 3_600) } });
@@ -201,7 +201,7 @@ for (const [what, content, expected] of [
   ['something else', '{"profiles":[]}', /is no file of profiles: profiles: /],
   ['a profile without a service', '{"profiles":{"default":{}}}', /is no file of profiles: profiles\.default\.url: /],
 ] as const) {
-  test(`a file of profiles that is ${what} is told with what to do, and left as it is`, async () => {
+  test(`a profile file that is ${what} is reported with a remedy, and left unchanged`, async () => {
     writeProfiles(home, {});
     writeFileSync(profilePath(home), content);
     for (const args of [['login', '--url', api.url], ['whoami'], ['profile', 'ls'], ['profile', 'use', 'x']]) {
@@ -214,7 +214,7 @@ for (const [what, content, expected] of [
   });
 }
 
-test('where nothing can be written, nobody is asked to approve anything', async () => {
+test('login asks for no approval if nothing can be written', async () => {
   writeFileSync(join(home, '.config'), '');
   const { code, stderr } = await login();
   assert.equal(code, 1);
@@ -222,7 +222,7 @@ test('where nothing can be written, nobody is asked to approve anything', async 
   assert.deepEqual(api.seen, []);
 });
 
-test('a file and a folder that others can read are closed to them', async () => {
+test('a file and folder readable by others are made private', async () => {
   writeProfiles(home, { default: { url: api.url, session: sessionOf('token-0', 'refresh-0', -1) } });
   chmodSync(profilePath(home), 0o644);
   chmodSync(dirname(profilePath(home)), 0o755);
@@ -233,7 +233,7 @@ test('a file and a folder that others can read are closed to them', async () => 
   );
 });
 
-test('the file lies in XDG_CONFIG_HOME where that is an absolute folder', async () => {
+test('the profile file is in XDG_CONFIG_HOME if that is an absolute folder', async () => {
   answering(['tokens']);
   const xdg = join(home, 'elsewhere');
   mkdirSync(xdg);
@@ -243,7 +243,7 @@ test('the file lies in XDG_CONFIG_HOME where that is an absolute folder', async 
   assert.deepEqual(Object.keys(readProfiles(home).profiles), ['b']);
 });
 
-test('BERTH_API_KEY in the environment is said to be used instead of what was signed in', async () => {
+test('login warns that BERTH_API_KEY in the environment overrides the sign-in', async () => {
   answering(['tokens']);
   assert.match(
     (await login([], { BERTH_API_KEY: 'brt_x' })).stderr,
@@ -251,7 +251,7 @@ test('BERTH_API_KEY in the environment is said to be used instead of what was si
   );
 });
 
-test('a key that is handed in on the command line is refused: it is read from stdin alone', async () => {
+test('a key on the command line is refused: it is read only from stdin', async () => {
   const run = startBerth(['login', '--url', api.url, '--with-key', 'brt_secret'], { env: { HOME: home } });
   run.child.stdin.end('brt_other');
   const { code } = await run.ended;

@@ -73,7 +73,7 @@ async function keptSession({ email }: Person): Promise<NonNullable<Profile['sess
   return sessionOf(token, login.credential, 3_600);
 }
 
-test('a person who approves on the page is signed in; logging out ends it at the service and here', async () => {
+test('an approved login signs in; logout ends it at the service and locally', async () => {
   const home = newHome();
   const ada = await person(1);
   const { code, stdout, stderr } = await signedIn(ada, home);
@@ -123,7 +123,7 @@ test('a person who approves on the page is signed in; logging out ends it at the
   });
 });
 
-test('a person who denies, and a code whose time is up: exit code 4, and nothing is kept', async () => {
+test('a denied or expired login has exit code 4 and stores nothing', async () => {
   const ada = await person();
   for (const [decided, expected] of [
     [async (userCode: string) => await decide(ada, userCode, 'deny'), /^berth: the sign-in was denied$/m],
@@ -147,7 +147,7 @@ test('a person who denies, and a code whose time is up: exit code 4, and nothing
   }
 });
 
-test('Ctrl-C while it waits ends it with 130', async () => {
+test('Ctrl-C during the wait exits with 130', async () => {
   const { child, ended } = await startLogin(newHome());
   child.kill('SIGINT');
   const { code, stdout, stderr } = await ended;
@@ -176,7 +176,7 @@ test('without a terminal, login with several orgs asks for --org, which accepts 
   );
 });
 
-test('on a terminal it asks which org, and Enter opens the page in the browser', async () => {
+test('on a terminal login asks for the org, and Enter opens the page in the browser', async () => {
   const home = newHome();
   const ada = await person(2);
   const bin = join(home, 'bin');
@@ -204,7 +204,7 @@ test('on a terminal it asks which org, and Enter opens the page in the browser',
   assert.match(screen.text, new RegExp(`signed in to ${site.url} as ${ada.email}, org ${chosen} `));
 });
 
-test('a key from stdin is tried, then kept; one that is refused is not', async () => {
+test('a key from stdin is stored after a test request; a refused one is not', async () => {
   const home = newHome();
   const key = site.api.secret(await site.api.makeKey({}), 'the key');
   const { code, stdout, stderr } = await berth(['login', '--url', site.url, '--with-key'], {
@@ -237,7 +237,7 @@ test('a key from stdin is tried, then kept; one that is refused is not', async (
   assert.equal(await statusOfMe(site.url, key), 200);
 });
 
-test('a key that is typed at a terminal is not shown', async () => {
+test('a key typed at a terminal is not echoed', async () => {
   const home = newHome();
   const key = site.api.secret(await site.api.makeKey({}), 'the key');
   const screen = new PseudoTerminal(
@@ -254,7 +254,7 @@ test('a key that is typed at a terminal is not shown', async () => {
   assert.equal(readProfiles(home).profiles['default']?.apiKey, key);
 });
 
-test('profiles are listed without credentials, chosen and removed; removing one signs it out', async () => {
+test('profiles are listed without credentials, chosen and removed; removal signs out', async () => {
   const home = newHome();
   const env = { HOME: home };
   assert.deepEqual(await berth(['profile', 'ls'], { env }), {
@@ -332,7 +332,7 @@ test('profiles are listed without credentials, chosen and removed; removing one 
   assert.deepEqual(Object.keys(readProfiles(home).profiles), ['default']);
 });
 
-test('a real sign-in whose token has ended is refreshed, and one that was ended elsewhere is told', async () => {
+test('an expired token of a real sign-in is refreshed, and a revoked sign-in is reported', async () => {
   const home = newHome();
   const ada = await person(1);
   const login = await site.signIn.withPassword(

@@ -31,7 +31,7 @@ after(async () => {
 const list = async (): Promise<Preview[]> =>
   ((await service.body(`/v1/sandboxes/${id}/previews`)) as { previews: Preview[] }).previews;
 
-test('create prints the URL alone on stdout, of the audience, label, end user and time that were asked for', async () => {
+test('create prints only the URL on stdout, with the requested audience, label, user and lifetime', async () => {
   const options = ['--audience', 'public', '--expires-in', '7d', '--label', 'demo', '--end-user', 'u 1'];
   const { code, stdout, stderr } = await service.run(['preview', 'create', id, '3000', ...options]);
   assert.equal(code, 0, stderr);
@@ -52,7 +52,7 @@ test('create prints the URL alone on stdout, of the audience, label, end user an
   assert.equal((await list()).length, 1, 'a team link is not stored');
 });
 
-test('ls fits its terminal and leaves URLs out that would be cut; a pipe and --json have them', async () => {
+test('ls fits its terminal and drops URLs that do not fit; a pipe and --json have them', async () => {
   const [narrow, piped, json, none] = await Promise.all([
     service.show(['preview', 'ls', id], { columns: 60, env: { NO_COLOR: '1' } }),
     service.run(['preview', 'ls', id]),
@@ -76,7 +76,7 @@ test('ls fits its terminal and leaves URLs out that would be cut; a pipe and --j
   );
 });
 
-test('rm revokes all that are named, again too, and names those that are not there', async () => {
+test('rm revokes all named links, repeatedly, and names missing ones', async () => {
   await service.run(['preview', 'create', id, '3001', '--audience', 'public']);
   const [newer = '', older = ''] = (await list()).map((link) => link.id ?? '');
   const { code, stdout, stderr } = await service.run(['preview', 'rm', id, older, 'prv_nope', newer]);
@@ -87,7 +87,7 @@ test('rm revokes all that are named, again too, and names those that are not the
   assert.deepEqual([again.code, again.stdout], [0, `${newer} revoked\n`]);
 });
 
-test('open hands a link to the browser where there is one, and prints it where there is none', async () => {
+test('open passes a link to the browser, or prints it without one', async () => {
   const screen = { DISPLAY: ':99', PATH: `${folder}:${process.env['PATH']}` };
   const opened = async (): Promise<string> => {
     return await until('it is opened', () => {
@@ -116,7 +116,7 @@ test('open hands a link to the browser where there is one, and prints it where t
   assert.match(gone.stderr, /there is no link prv_nope to sbx_\w+ that still opens/);
 });
 
-test('what is no web page is never handed to a program', async (t) => {
+test('a URL that is not a web page is never passed to a program', async (t) => {
   const api = await ApiServer.start();
   t.after(() => api.close());
   for (const url of ['file:///etc/passwd', '-x', 'javascript:alert(1)']) {
@@ -129,7 +129,7 @@ test('what is no web page is never handed to a program', async (t) => {
   }
 });
 
-test('wrong words are refused with exit code 2 and what is allowed', async () => {
+test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['create', id], /missing required argument 'port'/],
     [['create', id, '0'], /'0' is no port: It must be a whole number from 1 to 65535/],

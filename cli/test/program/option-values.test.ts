@@ -11,7 +11,7 @@ import { sandboxOptions } from '../../src/sandboxes/options.ts';
 import { durationSeconds, textOf } from '../../src/program/option-values.ts';
 import { statusStyle } from '../../src/sandboxes/view.ts';
 
-test('a time is seconds, or numbers with units, within its bounds', () => {
+test('a duration is seconds or numbers with units, within its bounds', () => {
   const parse = durationSeconds(60, 2_592_000);
   for (const [typed, seconds] of [
     ['60', 60],
@@ -35,12 +35,12 @@ test('a time is seconds, or numbers with units, within its bounds', () => {
   }
 });
 
-test('a text has its bounds', () => {
+test('a text is limited in length', () => {
   assert.equal(textOf(1, 3)('abc'), 'abc');
   for (const typed of ['', 'abcd']) assert.throws(() => textOf(1, 3)(typed), /It must have 1 to 3 characters/);
 });
 
-test('the words that commands offer are those of the contract', () => {
+test('the values that commands offer are those of the contract', () => {
   const choices = (flags: string): readonly string[] | undefined =>
     sandboxOptions.find((option) => option.flags.startsWith(flags))?.choices;
   assert.deepEqual(choices('--agent'), agent.options);
@@ -69,7 +69,7 @@ test('every field of a create has its option', () => {
   }
 });
 
-test('every status has its colour but those that are not known', () => {
+test('every status has its colour, except unknown ones', () => {
   const plain = sandboxStatus.options.filter((status) => statusStyle(status) === undefined);
   assert.deepEqual(plain, []);
   assert.equal(statusStyle('failed'), 'red');

@@ -31,7 +31,7 @@ after(async () => {
 const sandboxOf = async (id: string): Promise<Sandbox> =>
   ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
 
-test('in a pipe the id stands alone on stdout; in a terminal a few fields do', async () => {
+test('create prints only the id in a pipe, and a few fields in a terminal', async () => {
   const piped = await service.run(['sandbox', 'create', '--name', 'one']);
   assert.equal(piped.code, 0, piped.stderr);
   assert.match(piped.stdout, /^sbx_[a-z2-7]{24}\n$/);
@@ -45,7 +45,7 @@ test('in a pipe the id stands alone on stdout; in a terminal a few fields do', a
   assert.equal(fields, `id      sbx_${'x'.repeat(24)}\nname    two\nstatus  ready\nsize    4 vCPU, 8 GB, 40 GB disk\n`);
 });
 
-test('every field of the API is made of its option', async () => {
+test('every API field is set by its option', async () => {
   const options = [
     '--name',
     'all',
@@ -108,7 +108,7 @@ test('every field of the API is made of its option', async () => {
   assert.equal(ssh.authorizedKeyFingerprint, fingerprint);
 });
 
-test('a time to live alone makes it ephemeral; without a repository it has none though its project has one', async () => {
+test("a time to live makes a sandbox ephemeral; no repository overrides the project's default", async () => {
   const { projectId, db } = service.api;
   const of = { default_repository: 'acme/app', default_branch: 'dev' };
   await db.updateTable('project').set(of).where('id', '=', projectId).execute();
@@ -137,7 +137,7 @@ test('a time to live alone makes it ephemeral; without a repository it has none 
   );
 });
 
-test('the same command with the same idempotency key gives the same sandbox, also when it sleeps by then', async () => {
+test('the same command with the same idempotency key returns the same sandbox, even asleep', async () => {
   const words = ['sandbox', 'create', '--name', 'once', '--idempotency-key', 'order 7'];
   const first = await service.run(words);
   const id = first.stdout.trim();
@@ -165,7 +165,7 @@ test('--no-wait returns during creation; a repository that cannot be cloned is r
   assert.match(stderr, /^berth: its repository was not cloned: .+ \(\w+\)\n$/m);
 });
 
-test('one that cannot be made is a failure that names it, its reason and what to do; stdout stays empty', async () => {
+test('a failed creation names the sandbox, its reason and a remedy; stdout stays empty', async () => {
   service.api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
   const { code, stdout, stderr } = await service.run(['sandbox', 'create']);
   assert.deepEqual([code, stdout], [1, '']);
@@ -175,7 +175,7 @@ test('one that cannot be made is a failure that names it, its reason and what to
   );
 });
 
-test('Ctrl-C while it waits says which sandbox is left', async () => {
+test('Ctrl-C during creation names the remaining sandbox', async () => {
   service.api.host.createMs = 60_000;
   const { child, seen, ended } = startBerth(['sandbox', 'create'], { env: service.environment() });
   const started = Promise.withResolvers<void>();
@@ -193,7 +193,7 @@ test('Ctrl-C while it waits says which sandbox is left', async () => {
   assert.match((await service.run(['sandbox', 'rm', id])).stdout, /^sbx_\w+ deleted\n$/);
 });
 
-test('a lost answer is told with what to do about it', async () => {
+test('a lost response is reported with a remedy', async () => {
   const env = {
     ...service.environment(),
     BERTH_ORG_ID: 'org_a',
@@ -210,7 +210,7 @@ test('a lost answer is told with what to do about it', async () => {
   assert.match(keyed.stderr, /Make the same call again, with the same idempotencyKey/);
 });
 
-test('a private key is refused before anything is sent, and its text is nowhere', async (t) => {
+test('a private key is refused before the request, and its text is never shown', async (t) => {
   const api = await ApiServer.start();
   t.after(() => api.close());
   let asked = 0;
@@ -227,7 +227,7 @@ test('a private key is refused before anything is sent, and its text is nowhere'
   assert.ok(!stderr.includes(secret));
 });
 
-test('wrong values are refused with exit code 2 and what is allowed', async () => {
+test('invalid values are refused with exit code 2 and the allowed ones', async () => {
   writeFileSync(join(folder, 'two.pub'), 'ssh-ed25519 AAAA\nssh-ed25519 AAAA\n');
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['--agent', 'agent_three'], /'agent_three' is invalid. Allowed choices are agent_one, agent_two/],

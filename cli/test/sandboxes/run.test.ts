@@ -67,7 +67,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
 }
 const destroyed = (): number => asked.filter((call) => call === DESTROY).length;
 
-test('a sandbox is made as the options say, the command runs in it as with exec -i, and it is destroyed', async () => {
+test('run creates a sandbox by its options, runs the command as exec -i, and destroys it', async () => {
   const ended = await run([
     '--size',
     'large',
@@ -102,7 +102,7 @@ test('a sandbox is made as the options say, the command runs in it as with exec 
   );
 });
 
-test('--keep leaves it, and says its id on stderr', async () => {
+test('--keep keeps the sandbox and prints its id on stderr', async () => {
   const { code, stdout, stderr } = await run(['--keep', '--', 'echo done']);
   assert.deepEqual(
     [code, stdout, stderr],
@@ -119,7 +119,7 @@ test('Ctrl-C reaches the command, and the sandbox is destroyed', async () => {
   assert.equal(destroyed(), 1);
 });
 
-test('Ctrl-C while it is made destroys it, also before its id is known', async () => {
+test('Ctrl-C during creation destroys the sandbox, even before its id is known', async () => {
   looksLeft = Number.POSITIVE_INFINITY;
   const waiting = startBerth(['run', '--', 'true'], { env: env() });
   await until('it is waited for', () => asked.some((call) => call.startsWith('GET')));
@@ -139,7 +139,7 @@ test('Ctrl-C while it is made destroys it, also before its id is known', async (
   assert.equal(destroyed(), 2);
 });
 
-test('an answer that is lost is asked for again with the same key; a destroy too', async () => {
+test('a lost response of a create is retried with the same key; a destroy too', async () => {
   trouble = { create: [HANG_UP], destroy: [HANG_UP] };
   assert.deepEqual(await run(['--', 'echo done']), { code: 0, stdout: 'done\n', stderr: '' });
   assert.deepEqual(
@@ -149,7 +149,7 @@ test('an answer that is lost is asked for again with the same key; a destroy too
   assert.equal(destroyed(), 2);
 });
 
-test('a second Ctrl-C does not wait for the destroy, and names the sandbox that may be left', async () => {
+test('a second Ctrl-C skips waiting for the destroy, and names the possibly remaining sandbox', async () => {
   trouble.destroy = [() => new Promise(() => undefined)];
   const { child, seen, ended } = startBerth(['run', '--', 'echo begun; exec sleep 1000'], { env: env() });
   await until('it runs', () => seen.stdout === 'begun\n');
@@ -163,7 +163,7 @@ test('a second Ctrl-C does not wait for the destroy, and names the sandbox that 
   );
 });
 
-test('a command that refuses to end is left at the second Ctrl-C, and its sandbox destroyed', async () => {
+test('a second Ctrl-C leaves a command that ignores the first, and destroys its sandbox', async () => {
   const { child, seen, ended } = startBerth(
     ['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'],
     { env: env() },
@@ -176,7 +176,7 @@ test('a command that refuses to end is left at the second Ctrl-C, and its sandbo
   assert.equal(destroyed(), 1);
 });
 
-test('a lost connection, and a reader that goes away, destroy it too', async () => {
+test('a lost connection or a closed output pipe destroys the sandbox too', async () => {
   const { answer } = api;
   api.answer = (socket) => socket.terminate();
   const { code, stderr } = await run(['--', 'true']);
@@ -193,7 +193,7 @@ test('a lost connection, and a reader that goes away, destroy it too', async () 
   await until('nothing runs', () => guest.running.size === 0);
 });
 
-test('one that is not made is told as what it is, with exit code 125, and what was typed wrongly with 2', async () => {
+test('a failed creation is reported with exit code 125, a usage error with 2', async () => {
   api.json = ({ method, url }) => {
     asked.push(`${method} ${url}`);
     return {

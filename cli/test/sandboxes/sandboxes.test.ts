@@ -40,7 +40,7 @@ async function make(fields: Record<string, unknown> = {}): Promise<string> {
 const get = async (id: string): Promise<Sandbox> =>
   ((await service.body(`/v1/sandboxes/${id}`)) as { sandbox: Sandbox }).sandbox;
 
-test('a list fits its terminal, keeps its columns whatever names hold, and is whole without a terminal', async () => {
+test('a list fits its terminal, keeps its columns for any name, and is complete in a pipe', async () => {
   const ids = [
     await make({ name: 'plain', endUserId: 'u1' }),
     await make({ name: EVIL, endUserId: 'u1', machineSize: 'xlarge' }),
@@ -85,7 +85,7 @@ test('a list fits its terminal, keeps its columns whatever names hold, and is wh
   assert.equal(quiet.stdout, `${ids.toReversed().join('\n')}\n`);
 });
 
-test('a list is filtered by project and status, cut by --limit, and says so when there is nothing', async () => {
+test('a list is filtered by project and status, cut by --limit, and says when it is empty', async () => {
   const { orgId, projectId } = service.api;
   const { body } = await service.api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name: 'other' } });
   const other = (body as { project: { id: string } }).project.id;
@@ -103,7 +103,7 @@ test('a list is filtered by project and status, cut by --limit, and says so when
   await service.run(['sandbox', 'rm', id]);
 });
 
-test('who stops reading the output is no failure to tell of', async () => {
+test('a closed output pipe is no failure', async () => {
   const command = `'${process.execPath}' '${MAIN}' sandbox ls --json | head -1; echo "\${PIPESTATUS[0]}" >&2`;
   const { stdout, stderr } = await run('bash', ['-c', command], { env: cleanEnvironment(service.environment()) });
   assert.equal(stdout, '{\n');
@@ -111,7 +111,7 @@ test('who stops reading the output is no failure to tell of', async () => {
   assert.match(stderr, /^(?:0|141)\n$/);
 });
 
-test('get shows what one wants to know, plainly, and with --json the answer', async () => {
+test('get shows the main fields, and with --json the response', async () => {
   const id = await make({
     name: EVIL,
     metadata: { seats: 3, team: '\u001B[31mred' },
@@ -136,7 +136,7 @@ test('get shows what one wants to know, plainly, and with --json the answer', as
   assert.match(shown.stdout, /^why +made so by a test \(create_failed\)$/m);
 });
 
-test('sleep, resize, wake, renew and rm follow one another, each saying what came of it', async () => {
+test('sleep, resize, wake, renew and rm work in sequence and report their outcome', async () => {
   const id = await make();
   const said = async (...words: string[]): Promise<[number | null, string]> => {
     const { code, stdout } = await service.run(['sandbox', ...words]);
@@ -161,7 +161,7 @@ test('sleep, resize, wake, renew and rm follow one another, each saying what cam
   assert.deepEqual(await said('sleep', ephemeral), [0, `${x} deleted\n`], 'an ephemeral one ends');
 });
 
-test('of several all are tried, each failure is named, and the exit code says that there was one', async () => {
+test('several sandboxes are all tried, each failure is named and sets the exit code', async () => {
   const [one, two] = [await make(), await make()];
   const { code, stdout, stderr } = await service.run(['sandbox', 'sleep', one, 'sbx_nope', two, one]);
   assert.deepEqual([code, stdout], [1, `${one} stopped\n${two} stopped\n`]);
@@ -186,7 +186,7 @@ test('a sleep that falls back to awake is a failure with the reason', async () =
   );
 });
 
-test('figures are shown with bars in a terminal, without in a pipe, and as the API answers them', async () => {
+test('metrics have bars in a terminal, none in a pipe, and --json is the API response', async () => {
   const id = await make();
   const [terminal, piped, json, sample] = await Promise.all([
     service.show(['sandbox', 'metrics', id], { env: { NO_COLOR: '1' } }),
@@ -215,7 +215,7 @@ test('--watch owns the terminal until Ctrl-C, then leaves the last figures and r
   assert.doesNotMatch(after, /berth:/);
 });
 
-test('--watch in a pipe is a line a look, as many as are asked for, and ends with the sandbox', async () => {
+test('--watch in a pipe prints a line per poll, up to the count, and ends with the sandbox', async () => {
   const id = await make();
   const { code, stdout } = await service.run(['sandbox', 'metrics', id, '--watch', '--interval', '1', '--count', '2']);
   assert.equal(code, 0);
@@ -231,7 +231,7 @@ test('--watch in a pipe is a line a look, as many as are asked for, and ends wit
   assert.equal(child.exitCode, 1);
 });
 
-test('wrong words are refused with exit code 2 and what is allowed', async () => {
+test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['get'], /missing required argument 'sandbox'/],
     [['get', 'no/id'], /'no\/id' is no id of a sandbox; one looks like/],

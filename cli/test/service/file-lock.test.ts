@@ -35,7 +35,7 @@ async function heldBy(entry: string, agoSeconds = 0): Promise<void> {
 const stillWaits = async (): Promise<void> =>
   await assert.rejects(takeLock(path, AbortSignal.timeout(A_WHILE_MS)), { name: 'AbortError' });
 
-test('processes that count in a file under it lose no count', async () => {
+test('concurrent processes that count in a locked file lose no count', async () => {
   const file = join(folder, 'count');
   await writeFile(file, '0');
   const program = `
@@ -58,7 +58,7 @@ test('processes that count in a file under it lose no count', async () => {
   await rm(file);
 });
 
-test('who waits gets it when it is released', async () => {
+test('a waiter gets the lock on release', async () => {
   const first = await takeLock(path);
   await stillWaits();
   const second = takeLock(path);
@@ -69,7 +69,7 @@ test('who waits gets it when it is released', async () => {
   assert.deepEqual(await readdir(folder), []);
 });
 
-test('a process that lives is waited for, and so is another machine', async () => {
+test('a lock of a living process or of another host is waited for', async () => {
   for (const entry of [`${MACHINE}~${process.pid}~abc`, 'another-machine~1~abc']) {
     await heldBy(entry);
     await stillWaits();
@@ -78,14 +78,14 @@ test('a process that lives is waited for, and so is another machine', async () =
   }
 });
 
-test('who died is not waited for', async () => {
+test('a lock of a dead process is not waited for', async () => {
   const child = spawn(process.execPath, ['-e', '']);
   await once(child, 'close');
   await heldBy(`${MACHINE}~${child.pid}~abc`);
   await (await takeLock(path)).release();
 });
 
-test('who has had it for longer than anything is done under it has lost it, and knows', async () => {
+test('a lock held beyond its time limit is lost, and its holder knows', async () => {
   const first = await takeLock(path);
   const [entry = ''] = await readdir(path);
   await heldBy(entry, 60);
@@ -96,7 +96,7 @@ test('who has had it for longer than anything is done under it has lost it, and 
   await second.release();
 });
 
-test('nobody waits for longer than 40 s', async () => {
+test('a wait is limited to 40 s', async () => {
   await heldBy('another-machine~1~abc', -3_600);
   mock.timers.enable({ apis: ['Date'], now: Date.now() });
   try {

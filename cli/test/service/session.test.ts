@@ -30,13 +30,13 @@ const lockFolder = (): string => `${profilePath(home)}.lock`;
 /** Nothing lies beside the file of profiles. */
 const assertTidy = (): void => assert.deepEqual(readdirSync(dirname(profilePath(home))), ['config.json']);
 
-test('a token with more than a minute left is used as it is', async () => {
+test('a token with more than a minute left is used unchanged', async () => {
   signedIn(90);
   assertIsAda(await whoami());
   assert.deepEqual([api.refreshes, api.seen.map(({ authorization }) => authorization)], [0, ['Bearer token-0']]);
 });
 
-test('a token with less than a minute left is replaced before it is used, and the new one is kept', async () => {
+test('a token with less than a minute left is refreshed before use, and the new one is stored', async () => {
   signedIn(50);
   assertIsAda(await whoami());
   assert.deepEqual(
@@ -53,7 +53,7 @@ test('a token with less than a minute left is replaced before it is used, and th
   assertTidy();
 });
 
-test('of many berths at once one refreshes, and all go on with what it got', async () => {
+test('of concurrent processes one refreshes, and all use its token', async () => {
   signedIn(-10);
   const ended = await Promise.all(Array.from({ length: 8 }, async () => await whoami()));
   ended.forEach(assertIsAda);
@@ -62,7 +62,7 @@ test('of many berths at once one refreshes, and all go on with what it got', asy
   assertTidy();
 });
 
-test('a berth that was killed while it refreshed holds up nobody', async () => {
+test('a process killed during its refresh blocks no other', async () => {
   signedIn(-10);
   const asked = Promise.withResolvers<void>();
   api.answer = async ({ path }) => {
@@ -82,7 +82,7 @@ test('a berth that was killed while it refreshed holds up nobody', async () => {
   assertTidy();
 });
 
-test('a refresh that is refused is the end of the sign-in: exit code 4, and how to sign in', async () => {
+test('a refused refresh ends the sign-in with exit code 4 and how to sign in', async () => {
   signedIn(-10);
   api.refreshToken = 'of somebody else';
   const { code, stdout, stderr } = await whoami();
@@ -94,7 +94,7 @@ test('a refresh that is refused is the end of the sign-in: exit code 4, and how 
   assert.match((await whoami()).stderr, /^ {2}berth login --profile staging signs in again$/m);
 });
 
-test('a service that cannot refresh at the moment is told as that, and the sign-in is kept', async () => {
+test('a temporary refresh failure is reported as such, and the sign-in is kept', async () => {
   signedIn(-10);
   api.answer = ({ path }) =>
     path === '/auth/token'
@@ -125,7 +125,7 @@ test('neither a refusal nor a failure shows a token', async () => {
   }
 });
 
-test('a refresh token goes to no other service, whatever its own says', async () => {
+test('a refresh token goes to no other service, whatever its own returns', async () => {
   const other = await AuthServer.start();
   try {
     signedIn(-10);
@@ -138,7 +138,7 @@ test('a refresh token goes to no other service, whatever its own says', async ()
   }
 });
 
-test('a session token goes to no other service: not by a redirection, not by --url, not by BERTH_URL', async () => {
+test('an access token goes to no other service by redirect, --url or BERTH_URL', async () => {
   const other = await AuthServer.start();
   try {
     signedIn(3_600);
@@ -162,7 +162,7 @@ test('a session token goes to no other service: not by a redirection, not by --u
   }
 });
 
-test('two berths that change different profiles at once lose neither change', async () => {
+test('two processes that change different profiles at once lose neither change', async () => {
   const names = ['one', 'two', 'three', 'four', 'five'];
   writeProfiles(
     home,

@@ -53,7 +53,7 @@ async function used(hours: number, endUserId: string | null): Promise<void> {
     .execute();
 }
 
-test('usage shows the plan, the period and the cap with a bar in a terminal, and with --json the answer', async () => {
+test('usage shows plan, period and cap with a bar in a terminal, and the response with --json', async () => {
   const { db, orgId } = service.api;
   await db.updateTable('subscription').set({ machine_hour_limit: 10 }).where('org_id', '=', orgId).execute();
   const [terminal, piped, json, alone] = await Promise.all([
@@ -75,7 +75,7 @@ test('usage shows the plan, the period and the cap with a bar in a terminal, and
   assert.match(alone.stdout, /^of +end user nobody$/m);
 });
 
-test('what does not exist is refused in the words of the API', async () => {
+test("a missing object is refused with the API's message", async () => {
   const { code, stdout, stderr } = await service.run(['usage', '--project', 'prj_nope']);
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /\(unknown_project\)/);
@@ -84,7 +84,7 @@ test('what does not exist is refused in the words of the API', async () => {
   assert.match(none.stderr, /^no end user used anything since \S+Z$/m);
 });
 
-test('end users stand in a table, most first, with their share', async () => {
+test('end users are listed in a table, highest first, with their share', async () => {
   const { db, orgId } = service.api;
   const anchor = new Date(Date.now() - 20 * 86_400_000);
   await db
@@ -107,7 +107,7 @@ test('end users stand in a table, most first, with their share', async () => {
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/usage/end-users`));
 });
 
-test('activity is shown newest first, as much as is asked for, and plainly', async () => {
+test('activity is shown newest first, up to the requested count', async () => {
   await note(30, NOTED);
   const [table, narrow, json, filtered, all] = await Promise.all([
     service.run(['activity', '--sandbox', NOTED, '--limit', '2']),
@@ -130,7 +130,7 @@ test('activity is shown newest first, as much as is asked for, and plainly', asy
   assert.equal(all.stdout.split('\n').length, 1 + 30 + 1);
 });
 
-test('--all goes through every page, in columns that stay', async () => {
+test('--all reads every page, in constant columns', async () => {
   await note(1_005, MANY);
   const { stdout, code } = await service.run(['activity', '--sandbox', MANY, '--all']);
   const lines = stdout.trimEnd().split('\n');
@@ -157,7 +157,7 @@ test('--follow starts with the latest entries, shows each new one and exits clea
   assert.deepEqual(shown(), ['2', '3', '0', '1', '2']);
 });
 
-test('wrong words are refused with exit code 2 and what is allowed', async () => {
+test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['activity', '--all', '--limit', '3'], /--all shows everything: it goes without --limit/],
     [['activity', '--all', '--follow'], /--follow begins with the latest: it goes without --all/],

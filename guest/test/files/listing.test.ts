@@ -132,7 +132,7 @@ test('a listing ends at 10,000 entries, in any layout, and before 2 MiB of text'
   assert.ok(truncated && entries < 9_000 && entries > 3_000, String(entries));
 });
 
-test('an invalid listing of a request is rejected', () => {
+test('a listing that does not match its request is rejected', () => {
   const parse = (text: string, depth = 2): unknown => parseListing(Buffer.from(text, 'latin1'), { root: '/', depth });
   assert.deepEqual(parse('D\0EC'), { folders: [{ path: '', entries: [] }], truncated: false });
   assert.deepEqual(parse('D\0da\0fb\0D/a\0fc\0ET'), {

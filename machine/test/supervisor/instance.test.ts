@@ -23,7 +23,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true, force: true }));
 
-test('the shared token is made once, readable only by root and the services', async () => {
+test('secret folders are closed; the shared token is made once, for root and the services', async () => {
   const paths = instancePaths(join(root, 'secrets'));
   await Promise.all([prepareInstance(paths, USER), prepareInstance(paths, USER)]);
   const token = await readFile(paths.hostToken, 'utf8');
@@ -36,7 +36,7 @@ test('the shared token is made once, readable only by root and the services', as
     assert.equal((await stat(folder)).mode & 0o777, 0o700, folder);
 });
 
-test('a data folder has one supervisor at a time, or none if never started', async () => {
+test('a data folder has one supervisor at a time, and none before its first start', async () => {
   const paths = instancePaths(join(root, 'lock'));
   assert.equal(await isSupervised(paths), false);
   const lock = await lockInstance(paths);

@@ -120,7 +120,7 @@ test('a folder path too long for a unix socket is refused with the reason', asyn
   await assert.rejects(startPostgres({ folder: join(root, 'x'.repeat(100)), user }), /too long for a unix socket/);
 });
 
-test("a cluster of another user is refused with the user's name", async () => {
+test('a cluster owned by another user is refused by name', async () => {
   const folder = newFolder();
   await (await startPostgres({ folder, user })).stop();
   await assert.rejects(
