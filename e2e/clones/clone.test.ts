@@ -170,7 +170,7 @@ test('a sandbox runs during its clone and is ready with all of it; its credentia
   assert.notEqual(left.exitCode, 0, 'the sandbox has kept the credentials');
 });
 
-test('a branch of the request is what is checked out, and no repository is none', async () => {
+test('the requested branch is checked out, and no repository means none', async () => {
   const dev = await createSandbox(parts.caller, { branch: 'dev' });
   const none = await createSandbox(parts.caller, { repository: null });
   const cloned = await waitForStatus(parts.caller, dev.id, ['ready'], 120_000);
@@ -210,7 +210,7 @@ for (const [title, strike] of [
     },
   ],
 ] as const) {
-  test(`when ${title} is killed in the middle of a clone, the repository is cloned all the same`, async () => {
+  test(`when ${title} is killed during a clone, the repository is still cloned`, async () => {
     const { id } = await heldSandbox();
     await strike(id);
     await git.order({ do: 'release' });
@@ -226,7 +226,7 @@ for (const point of [
   'clone:settled-recorded',
 ]) {
   test(
-    `when the API is killed at ${point}, the repository is cloned once, and told once`,
+    `when the API is killed at ${point}, the repository is cloned once, and reported once`,
     { timeout: 180_000 },
     async () => {
       await parts.end('api');
@@ -251,7 +251,7 @@ for (const point of [
   );
 }
 
-test('a sleep in the middle of a clone ends git first; the wake goes on where the machine was, and clones', async () => {
+test('a sleep during a clone ends git first; the wake resumes the VM and clones', async () => {
   const { id } = await heldSandbox();
   await exec(parts.caller, id, 'echo kept > /dev/shm/kept');
   const answer = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/sleep`);
@@ -267,7 +267,7 @@ test('a sleep in the middle of a clone ends git first; the wake goes on where th
   await isCloned(id);
 });
 
-test('a machine that is killed in the middle of a clone is woken from its disk, and clones', async () => {
+test('a VM killed during a clone wakes from its disk, and clones', async () => {
   const { id } = await heldSandbox();
   const [pid] = await processesOfVm(id);
   assert.ok(pid !== undefined);

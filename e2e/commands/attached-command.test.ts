@@ -101,7 +101,7 @@ function note(t: TestContext, what: string, bytes: number, sinceMs: number): voi
   t.diagnostic(`${what}: ${(bytes / 1e6 / ((performance.now() - sinceMs) / 1_000)).toFixed(1)} MB/s`);
 }
 
-test('much goes into a command and comes out of it whole', async (t) => {
+test('large input and output of a command stay intact', async (t) => {
   let sinceMs = performance.now();
   const taking = await Command.start('sha256sum | cut -d" " -f1');
   const sent = await taking.send(EACH_WAY);
@@ -130,7 +130,7 @@ test('much goes into a command and comes out of it whole', async (t) => {
   assert.deepEqual(both.bytes, { [COMMAND_OUTPUT.stdout]: EACH_WAY / 2, [COMMAND_OUTPUT.stderr]: EACH_WAY / 2 });
 });
 
-test('a command ends with its code, its signal, or its input; in a terminal or without', async () => {
+test('a command ends by its exit code, its signal or its input, with and without a terminal', async () => {
   for (const [command, query, exit] of [
     ['exit 0', { tty: 'false' }, { exit: 0 }],
     ['exit 255', { tty: 'false' }, { exit: 255 }],
@@ -173,7 +173,7 @@ async function inTerminal(
   return { socket, ended: () => closed };
 }
 
-test('a hundred commands at once are apart', async () => {
+test('a hundred concurrent commands stay separate', async () => {
   const all = await Promise.all(Array.from({ length: 100 }, (_, index) => Command.start(`cat; exit ${index}`)));
   all.forEach((command, index) => {
     command.socket.send(Buffer.from(`number ${index}`));
@@ -213,7 +213,7 @@ test('signals reach the command; a gone client ends all of it, even with unread 
   );
 });
 
-test('a command is ended when its key is revoked and when its sandbox goes to sleep', async () => {
+test('a command ends when its key is revoked and when its sandbox sleeps', async () => {
   const made = await promisify(execFile)(BERTH, [
     'keys',
     'create',

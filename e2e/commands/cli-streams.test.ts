@@ -118,7 +118,7 @@ test('exit codes: the command’s own, 124 for a timeout, 125 for Berth, 127 for
   assert.equal((await run(['exec', '-i', id, '--', 'seq 100000'])).stdout.length, 588_895);
 });
 
-test('pipes: stdin and both outputs of -i, also of tar, and a reader that goes away', async () => {
+test('exec -i pipes stdin and both outputs, also of tar, and handles a closed reader', async () => {
   assert.deepEqual(await shell('echo hi | "$berth" exec -i "$id" -- cat'), { code: 0, stdout: 'hi\n', stderr: '' });
   await exec(berth, id, 'mkdir -p piped/in && echo 1 > piped/a && echo 2 > piped/in/b');
   assert.equal(
@@ -130,7 +130,7 @@ test('pipes: stdin and both outputs of -i, also of tar, and a reader that goes a
   await nothingLeft('piped-word');
 });
 
-test('tens of megabytes go in and come out as they are', async () => {
+test('tens of megabytes go in and out unchanged', async () => {
   const sent = randomBytes(40_000_000);
   const { child, ended } = start('exec', '-i', id, '--', 'tee /tmp/sent');
   child.stdin.end(sent);
@@ -139,7 +139,7 @@ test('tens of megabytes go in and come out as they are', async () => {
   assert.equal((await exec(berth, id, 'sha256sum < /tmp/sent; rm /tmp/sent')).stdout, `${sum(sent)}  -\n`);
 });
 
-test('Ctrl-C without -i and -t ends the command, with all that it started', async () => {
+test('Ctrl-C without -i and -t ends the command and everything it started', async () => {
   const { child, ended } = start('exec', id, '--', 'sleep 31415 & sleep 31415');
   await runs('31415');
   child.kill('SIGINT');
@@ -147,7 +147,7 @@ test('Ctrl-C without -i and -t ends the command, with all that it started', asyn
   await nothingLeft('31415');
 });
 
-test('signals with -i reach the command; a client that is killed ends it with all that it started', async () => {
+test('signals with -i reach the command; a killed client ends it and everything it started', async () => {
   for (const [name, code] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
@@ -177,7 +177,7 @@ test('signals with -i reach the command; a client that is killed ends it with al
   await nothingLeft('16181');
 });
 
-test('-it: a terminal of the size of this one, which follows it; Ctrl-C is a byte; the exit code', async () => {
+test('exec -it follows the terminal size, sends Ctrl-C as a byte and returns the exit code', async () => {
   const screen = new PseudoTerminal(BERTH, ['exec', '-it', id, '--', 'bash', '--norc'], environment());
   await screen.shows(/\$ $/);
   await screen.resize(33, 101);
@@ -202,7 +202,7 @@ test('-it: a terminal of the size of this one, which follows it; Ctrl-C is a byt
   await nothingLeft('14144');
 });
 
-test('run: a sandbox of its own, gone afterwards, whatever the command came to', async () => {
+test('run uses a separate sandbox and destroys it, whatever the exit code', async () => {
   assert.deepEqual(
     await run(['run', '--name', 'once', '--', 'hostname; pwd; exit 7']).then(({ code, stderr }) => [code, stderr]),
     [7, ''],
@@ -222,7 +222,7 @@ test('run: a sandbox of its own, gone afterwards, whatever the command came to',
   assert.equal((await run(['sandbox', 'rm', keptId])).code, 0);
 });
 
-test('cp: a tree goes there and back as it is, large files too; a full disk and a forbidden place are told', async () => {
+test('cp copies a tree and large files unchanged, and reports a full disk and a forbidden path', async () => {
   const tree = join(folder, 'tree');
   await mkdir(join(tree, 'deep'), { recursive: true });
   await writeFile(join(tree, "it's\na name"), 'x', { mode: 0o640 });
@@ -264,7 +264,7 @@ test('cp: a tree goes there and back as it is, large files too; a full disk and 
   assert.match((await run(['cp', `${id}:nowhere`, folder])).stderr, /nowhere: there is no such file or folder\n$/);
 });
 
-test('cp onto a full disk says so, and leaves nothing of what was begun', async () => {
+test('cp onto a full disk reports it, and leaves no partial file', async () => {
   await exec(berth, id, 'fallocate -l "$(($(df --output=avail -B1 /code | tail -1) - 4000000))" filler');
   const file = join(folder, 'too-large');
   await writeFile(file, randomBytes(30_000_000));

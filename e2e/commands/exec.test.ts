@@ -21,7 +21,7 @@ after(async () => {
   await berth?.end();
 });
 
-test('a non-zero exit code is a successful request, and a signal is 128 and its number', async () => {
+test('a non-zero exit code is a successful request, and signal n is 128 + n', async () => {
   assert.deepEqual(await exec(berth, sandbox.id, 'echo out; echo err >&2; exit 7'), {
     exitCode: 7,
     stdout: 'out\n',
@@ -33,20 +33,20 @@ test('a non-zero exit code is a successful request, and a signal is 128 and its 
   assert.equal((await exec(berth, sandbox.id, 'no-such-command')).exitCode, 127);
 });
 
-test('a timeout kills the whole process group and keeps the output so far', async () => {
+test('a timeout kills the whole process group and keeps partial output', async () => {
   const result = await exec(berth, sandbox.id, 'echo before; (trap "" TERM; sleep 4711) & sleep 4711', 5);
   assert.deepEqual(result, { exitCode: 124, stdout: 'before\n', stderr: '', truncated: false, timedOut: true });
   assert.equal((await exec(berth, sandbox.id, 'pgrep -xf "sleep 4711"')).stdout, '');
 });
 
-test('the tail of long output is kept, cut on a character', async () => {
+test('the tail of long output is kept, cut at a character', async () => {
   const result = await exec(berth, sandbox.id, 'python3 -c "print(\'ä\' * 524288)"; echo end');
   assert.equal(result.truncated, true);
   assert.ok(Buffer.byteLength(result.stdout) <= 65_536 && Buffer.byteLength(result.stdout) > 65_500);
   assert.match(result.stdout, /^ä+\nend\n$/);
 });
 
-test('a background child neither hangs the request nor dies with it', async () => {
+test('a background child neither blocks the request nor dies with it', async () => {
   const result = await exec(
     berth,
     sandbox.id,
@@ -60,7 +60,7 @@ test('a background child neither hangs the request nor dies with it', async () =
   );
 });
 
-test('a caller who leaves ends its process group', async () => {
+test('a caller that disconnects ends its process group', async () => {
   const abort = new AbortController();
   const call1 = call(
     berth,
@@ -78,7 +78,7 @@ test('a caller who leaves ends its process group', async () => {
   await until(async () => !(await running()), 'the command has ended');
 });
 
-test('fifty commands at once all answer', async () => {
+test('fifty concurrent commands all return', async () => {
   const results = await Promise.all(Array.from({ length: 50 }, (_, index) => exec(berth, sandbox.id, `echo ${index}`)));
   assert.deepEqual(
     results.map((result) => result.stdout),
@@ -86,7 +86,7 @@ test('fifty commands at once all answer', async () => {
   );
 });
 
-test('a silent command has its headers and blanks long before its JSON', async () => {
+test('a silent command sends headers and blanks long before its JSON', async () => {
   const url = new URL(`/v1/sandboxes/${sandbox.id}/exec`, berth.url);
   const pieces = await new Promise<string[]>((resolve, reject) => {
     const chunks: string[] = [];
@@ -109,7 +109,7 @@ test('a silent command has its headers and blanks long before its JSON', async (
   assert.equal((JSON.parse(pieces.join('')) as { stdout: string }).stdout, 'done\n');
 });
 
-test('values out of bounds are refused by name', async () => {
+test('out-of-range values are refused by name', async () => {
   const path = `/v1/sandboxes/${sandbox.id}/exec`;
   for (const timeoutSeconds of [0, 601, 1.5, '10', -1]) {
     assert.match(

@@ -74,7 +74,7 @@ async function output(command: string, sandboxId = id): Promise<string> {
 }
 
 for (const [name] of KINDS) {
-  test(`who has the ${name} key is let in as berth at once, and exit codes come through`, async () => {
+  test(`the holder of the ${name} key logs in as berth at once, and exit codes are returned`, async () => {
     const { code, stdout, stderr } = await berthSsh(idOf(name), name, 'id -un; pwd; echo to stderr >&2; exit 5');
     assert.deepEqual([code, stdout, stderr], [5, 'berth\n/home/berth\n', 'to stderr\n']);
     assert.equal((await berthSsh(idOf(name), name, 'true')).code, 0);
@@ -87,7 +87,7 @@ for (const [name] of KINDS) {
   });
 }
 
-test('another key is refused, and so are another user and a password, with the key that is allowed too', async () => {
+test('another key, another user and a password are refused, also beside the accepted key', async () => {
   for (const [key, user] of [
     ['stranger', 'berth'],
     ['ecdsa', 'berth'],
@@ -99,7 +99,7 @@ test('another key is refused, and so are another user and a password, with the k
   assert.equal((await berthSsh(id, 'stranger', 'id')).code, 255);
 });
 
-test('an interactive session has a terminal: its size, Ctrl-C and the exit code of the shell', async () => {
+test('an ssh shell has a terminal with its size, Ctrl-C and an exit code', async () => {
   const terminal = new PseudoTerminal(BERTH, ['ssh', id, ...client.withKey('ed25519')], client.environment);
   await terminal.shows(/\$ $/);
   await terminal.resize(33, 101);
@@ -115,7 +115,7 @@ test('an interactive session has a terminal: its size, Ctrl-C and the exit code 
   assert.equal(await terminal.ended(), 137);
 });
 
-test('scp carries files both ways as they are', async () => {
+test('scp copies files both ways unchanged', async () => {
   const sent = randomBytes(12_000_000);
   await writeFile(client.keyFile('sent'), sent);
   const out = await client.run('scp', ['-q', ...client.withKey('ed25519'), 'sent', `${id}:/code/arrived`]);
@@ -127,7 +127,7 @@ test('scp carries files both ways as they are', async () => {
   assert.equal(`${sum(await readFile(client.keyFile('fetched')))}  -`, await output('sha256sum < made'));
 });
 
-test('-L leads to a port of the sandbox', async () => {
+test('ssh -L forwards to a port of the sandbox', async () => {
   await output(
     'mkdir -p served && echo "from inside" > served/file && (setsid python3 -m http.server -b 127.0.0.1 -d served 8123 >/dev/null 2>&1 &)',
   );
@@ -155,7 +155,7 @@ test('-L leads to a port of the sandbox', async () => {
   assert.equal(await get(), null);
 });
 
-test('-R leads from the sandbox to a port of the client', async () => {
+test('ssh -R forwards from the sandbox to a port of the client', async () => {
   const server = createServer((_request, response) => void response.end('from outside'));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -264,7 +264,7 @@ test('ssh names a missing key, a sleeping sandbox, a missing sandbox and a wrong
   assert.deepEqual([wrong.code, wrong.stderr.includes('(unauthenticated)\n')], [255, true], wrong.stderr);
 });
 
-test('a stopped sandbox of a project that wakes on use is woken by ssh', async () => {
+test('ssh wakes a stopped sandbox of a project that wakes on use', async () => {
   const { id: projectId } = await createProject(berth, { name: 'wakes', wakeOnUse: true });
   const sshPublicKey = await readFile(`${client.keyFile('ed25519')}.pub`, 'utf8');
   const sandbox = await awakeSandbox(berth, { projectId, sshPublicKey });
@@ -273,7 +273,7 @@ test('a stopped sandbox of a project that wakes on use is woken by ssh', async (
   await destroySandbox(berth, sandbox.id);
 });
 
-test('a private key in place of the public one is refused with a warning, and is nowhere afterwards', async () => {
+test('a private key in place of the public one is refused with a warning, and stored nowhere', async () => {
   const secret = await readFile(client.keyFile('stranger'), 'utf8');
   const body = { agent: 'agent_one', projectId: berth.projectId, sshPublicKey: secret };
   const { message } = errorOf(await call(berth, 'POST', `/v1/orgs/${berth.orgId}/sandboxes`, body), 400);

@@ -59,7 +59,7 @@ async function output(command: string, sandboxId = id): Promise<string> {
   return (await exec(berth, sandboxId, command)).stdout.trim();
 }
 
-test('a shell of the sandbox’s user runs in a terminal of the size of the one here, and follows it', async () => {
+test('the sandbox user’s shell runs in a terminal of the local size, which follows a resize', async () => {
   const terminal = await shell();
   await terminal.resize(33, 101);
   await until('the size is the new one', async () =>
@@ -74,7 +74,7 @@ test('a shell of the sandbox’s user runs in a terminal of the size of the one 
   assert.ok(kinds.includes('sandbox_connected {"terminal":true}'), kinds.join('\n'));
 });
 
-test('Ctrl-C ends a program and not the shell; the exit code of the shell is that of the verb', async () => {
+test('Ctrl-C ends a program and not the shell; shell returns the exit code of the shell', async () => {
   const terminal = await shell();
   // Printed by the program, which is in the foreground by then.
   terminal.type(`sh -c 'echo be""gun; exec sleep 100000'\r`);
@@ -87,7 +87,7 @@ test('Ctrl-C ends a program and not the shell; the exit code of the shell is tha
   assert.equal(await terminal.ended(), 42);
 });
 
-test('characters go both ways whole, at once and byte by byte', async () => {
+test('multibyte characters go both ways intact, at once and byte by byte', async () => {
   const terminal = await shell();
   const text = 'grüße, 日本語, 💡';
   for (const byte of Buffer.from(`printf '%s' '${text}' > text`)) terminal.type(Buffer.from([byte]));
@@ -99,7 +99,7 @@ test('characters go both ways whole, at once and byte by byte', async () => {
   assert.equal(await terminal.ended(), 0);
 });
 
-test('much that is shown arrives whole, and several terminals are apart', async () => {
+test('large output arrives whole, and several terminals stay separate', async () => {
   const [one, two] = [await shell(), await shell()];
   one.type('seq 1 50000; echo "<""all>"\r');
   assert.equal((await run(two, 'echo two')).printed, 'two\n');
@@ -114,7 +114,7 @@ test('much that is shown arrives whole, and several terminals are apart', async 
   assert.deepEqual([await one.ended(), await two.ended()], [0, 0]);
 });
 
-test('the end of the terminal here hangs up the programs of the one there', async () => {
+test('a closed local terminal hangs up the remote programs', async () => {
   const terminal = await shell();
   terminal.type(`(trap 'echo hung up > hup; exit' HUP; echo "<""ready>"; while :; do sleep 0.1; done) & sleep 4242\r`);
   await terminal.shows('<ready>');
@@ -125,7 +125,7 @@ test('the end of the terminal here hangs up the programs of the one there', asyn
   });
 });
 
-test('a terminal is closed when its key is revoked', async () => {
+test('a terminal closes when its key is revoked', async () => {
   const made = await promisify(execFile)(BERTH, [
     'keys',
     'create',

@@ -129,7 +129,7 @@ test('a new file is the user’s; a replaced one keeps owner and mode; a link st
   assert.match((await read('/proc/uptime')).content, /^\d+\.\d+ /);
 });
 
-test('what is no file is never opened, and rings of links are refused', async () => {
+test('special files are never opened, and link loops are refused', async () => {
   await run(`mkdir -p odd && cd odd && mkfifo fifo && ln -s ring ring && ln -s .. up && mkdir folder &&
     python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")' && sudo mknod device c 1 5 && sudo chmod 666 device`);
   for (const path of ['odd/fifo', 'odd/socket', 'odd/device', 'odd/folder', 'odd/up', '/dev/null', '/']) {
@@ -146,7 +146,7 @@ test('what is no file is never opened, and rings of links are refused', async ()
   );
 });
 
-test('a snapshot has as many levels as asked, 1 to 5, three by default, and never follows a link', async () => {
+test('a file snapshot has 1 to 5 levels as requested, 3 by default, and follows no link', async () => {
   await run('mkdir -p deep/2/3/4/5/6 && ln -s .. deep/2/loop && ln -s / deep/2/3/root');
   for (const [depth, levels] of [
     ['-1', 1],
@@ -164,7 +164,7 @@ test('a snapshot has as many levels as asked, 1 to 5, three by default, and neve
   }
 });
 
-test('a listing that was cut off says so; names that are no UTF-8 are listed', async () => {
+test('a truncated listing says so; names that are not UTF-8 are listed', async () => {
   await run(
     String.raw`mkdir -p many bytes/sub && cd many && seq 12000 | xargs touch && cd ../bytes && touch "$(printf 'a\377')" && mkdir "$(printf '\351')"`,
   );
@@ -180,7 +180,7 @@ test('a listing that was cut off says so; names that are no UTF-8 are listed', a
   await run('rm -r many');
 });
 
-test('a file that grows is read as it was when it was opened', async () => {
+test('a growing file is read at its initial size', async () => {
   await run('(i=0; while [ $i -lt 3000 ]; do echo 0123456; i=$((i+1)); done > log) > /dev/null 2>&1 &');
   let length = 0;
   while (length < 24_000) {
@@ -207,7 +207,7 @@ test('a full disk refuses a write and leaves the old file whole', async () => {
   assert.equal(await run('cat full/file'), 'short');
 });
 
-test('sixty calls at once all answer, and commands beside them', async () => {
+test('sixty concurrent file calls all return, with commands beside them', async () => {
   await write('shared', 'same');
   const calls = Array.from({ length: 60 }, async (_, index) => {
     if (index % 3 === 0) await write(`at-once/${index}`, `content ${index}\n`);
@@ -219,7 +219,7 @@ test('sixty calls at once all answer, and commands beside them', async () => {
   assert.equal(await run('cat at-once/* | sort -u | wc -l'), '20');
 });
 
-test('a file system that stands still holds up its own calls alone, and those are given up', async () => {
+test('a hung file system blocks only its own calls, which time out', async () => {
   await run(`truncate -s 64M /tmp/disk && /usr/sbin/mkfs.ext4 -q -E root_owner /tmp/disk && mkdir -p /tmp/hung && sudo modprobe loop &&
     sudo mount -o loop /tmp/disk /tmp/hung && sudo fsfreeze -f /tmp/hung`);
   const held = put({ path: '/tmp/hung/file', content: 'x' });
@@ -231,7 +231,7 @@ test('a file system that stands still holds up its own calls alone, and those ar
   await run('sudo fsfreeze -u /tmp/hung && sudo umount -l /tmp/hung');
 });
 
-test('what was answered as written is there after the machine died at that moment', async () => {
+test('a write reported as done survives a crash of the VM right after it', async () => {
   const { id } = await awakeSandbox(berth);
   const content = randomBytes(300_000);
   await write('new/folder/kept', content, id);
@@ -244,7 +244,7 @@ test('what was answered as written is there after the machine died at that momen
   await destroySandbox(berth, id);
 });
 
-test('a stopped sandbox is left alone, or woken for a file call where its project says so', async () => {
+test('a stopped sandbox stays stopped, or wakes for a file call where its project says so', async () => {
   await sleepSandbox(berth, sandbox.id);
   await refused(ask('files'), 409, 'sandbox_state_conflict');
   await refused(put({ path: 'x', content: '' }), 409, 'sandbox_state_conflict');

@@ -34,7 +34,7 @@ test('requests made from openapi.json get only documented statuses and schemas a
 
 const operations = readOperations(committedDocument());
 
-test('most requests are ones that the document takes, and every operation gets some that it does not', () => {
+test('most requests are valid, and every operation gets some that are not', () => {
   const known = new Known();
   known.learn({ orgs: [{ id: 'org_1' }], sandboxes: [{ id: 'sbx_1', projectId: 'prj_1' }] });
   const sent = fc

@@ -60,13 +60,13 @@ async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; visits: 
   return { sent, visits };
 }
 
-test('the same seed gives the same requests, another one others', async () => {
+test('the same seed gives the same requests, another seed others', async () => {
   const first = await requestsOf('1');
   assert.deepEqual(await requestsOf('1'), first);
   assert.notDeepEqual(await requestsOf('2'), first);
 });
 
-test('every request can be sent: what cannot stand in its head is escaped', async () => {
+test('every request can be sent: invalid header bytes are escaped', async () => {
   const { sent: requests, visits } = await requestsOf('1');
   for (const { target } of requests) assert.match(target, /^\/[\x21-\x7e]*$/);
   const routes = new Set(

@@ -87,7 +87,7 @@ for (const [heading, expected] of [
   ['TypeScript', /stdout: '42\\n'/],
   ['HTTP', /"exitCode":0,"stdout":"42\\n"[^]*"status":"(?:deleted|destroying)"/],
 ] as const) {
-  test(`the quick start "${heading}" has at most ten lines, works as it stands, and leaves nothing`, async () => {
+  test(`the quick start "${heading}" has at most ten lines, works unchanged and leaves nothing`, async () => {
     const { code } = await quickStart(heading);
     assert.match(await paste(code), expected);
     // A destroy may still be in progress after its response.

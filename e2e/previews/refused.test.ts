@@ -70,7 +70,7 @@ async function pageFor(of: PreviewVisitor, expected: number): Promise<string> {
   return /<h1[^>]*>([^<]*)<\/h1>/.exec(body.toString())?.[1]?.trim() ?? body.toString();
 }
 
-test('the guest daemon is there, and no spelling of its port gets to it', async () => {
+test('no spelling of its port reaches the running guest daemon', async () => {
   assert.match(
     await runInGuest(berth, id, `curl -s -i http://127.0.0.1:${GUEST_PORT}/`),
     /^HTTP\/1\.1 401 .*needs the secret of the machine/s,
@@ -132,7 +132,7 @@ test('the guest daemon is there, and no spelling of its port gets to it', async 
   assert.deepEqual(others, []);
 });
 
-test('a request that names two hosts, or another one in its target, is for neither', async () => {
+test('a request with two hosts, or another host in its target, reaches neither', async () => {
   for (const other of [hostOf(link, id, GUEST_PORT), hostOf(link, id, OTHER_PORT), hostOf(link, otherId, APP_PORT)]) {
     const cookie = `cookie: ${visitor.cookie}`;
     for (const lines of [
@@ -150,7 +150,7 @@ test('a request that names two hosts, or another one in its target, is for neith
   }
 });
 
-test('a link, and the cookie for it, are good at their own port of their own sandbox alone', async () => {
+test('a link and its cookie are valid only for their own port and sandbox', async () => {
   for (const [sandboxId, port] of [
     [id, OTHER_PORT],
     [otherId, APP_PORT],
@@ -167,7 +167,7 @@ test('a link, and the cookie for it, are good at their own port of their own san
   assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
 });
 
-test('a port on which nothing listens is 502, and its app is there as soon as it listens', async () => {
+test('a port without a listener is 502, and reaches its app as soon as it listens', async () => {
   const nobody = visitorOf((await publicLink(berth, id, NOBODY_PORT)).url);
   assert.equal(codeOf(await nobody.byLink('/'), 502), 'port_refused');
   assert.equal(await pageFor(nobody, 502), `Nothing listens on port ${NOBODY_PORT}`);
@@ -180,7 +180,7 @@ test('a port on which nothing listens is 502, and its app is there as soon as it
   assert.equal((await nobody.byLink('/file')).body.toString(), 'here\n');
 });
 
-test('what is open by a link ends with its revocation, what is open by another one does not', async () => {
+test('a revocation closes the connections of its link, and no others', async () => {
   const doomed = await publicLink(berth, id, APP_PORT);
   const guest = visitorOf(doomed.url);
   assert.equal((await guest.byLink('/')).status, 200);
@@ -198,7 +198,7 @@ test('what is open by a link ends with its revocation, what is open by another o
   beside.leave();
 });
 
-test('a sandbox that sleeps has a page that says so, and its app back when it is awake', async () => {
+test('a sleeping sandbox has a page that says so, and its app again after the wake', async () => {
   const open = await holdOpen(visitor);
   await sleepSandbox(berth, id);
   await open.ends();
@@ -208,7 +208,7 @@ test('a sandbox that sleeps has a page that says so, and its app back when it is
   assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
 });
 
-test('with its sandbox destroyed a link leads nowhere, and what was open has ended', async () => {
+test('a destroyed sandbox invalidates its links and closes their connections', async () => {
   const gone = visitorOf((await publicLink(berth, otherId, APP_PORT)).url);
   assert.equal((await gone.byLink('/')).status, 200);
   const open = await holdOpen(gone);

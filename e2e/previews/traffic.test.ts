@@ -40,7 +40,7 @@ after(async () => {
 const run = (command: string): Promise<string> => runInGuest(berth, id, command);
 const sumInGuest = async (file: string): Promise<string> => (await run(`sha256sum < ${file}`)).split(' ', 1)[0] ?? '';
 
-test('a WebSocket carries texts and bytes of all sizes both ways, in order', HELD_UP, async () => {
+test('a WebSocket carries text and binary messages of all sizes both ways, in order', HELD_UP, async () => {
   const opened = await visitor.webSocket('/echo');
   assert.ok('socket' in opened, JSON.stringify(opened));
   const { socket } = opened;
@@ -70,7 +70,7 @@ test('a WebSocket carries texts and bytes of all sizes both ways, in order', HEL
   assert.equal(((await once(socket, 'close')) as [number])[0], 1_000);
 });
 
-test('each event of a stream is there before the next one is made', HELD_UP, async () => {
+test('each event of a stream arrives before the next one is produced', HELD_UP, async () => {
   const stream = await visitor.open('/events', { headers: { accept: 'text/event-stream' } });
   assert.deepEqual([stream.statusCode, stream.headers['content-type']], [200, 'text/event-stream']);
   const events: string[] = [];
@@ -91,7 +91,7 @@ test('each event of a stream is there before the next one is made', HELD_UP, asy
   );
 });
 
-test('100 MB come down as they are in the sandbox', async () => {
+test('100 MB are downloaded unchanged', async () => {
   const answer = await visitor.open('/file');
   assert.deepEqual([answer.statusCode, answer.headers['content-length']], [200, String(FILE_BYTES)]);
   const hash = createHash('sha256');
@@ -108,7 +108,7 @@ for (const [how, headers] of [
   ['whose length is said', { 'content-length': String(FILE_BYTES) }],
   ['whose length nobody knows', {}],
 ] as const) {
-  test(`100 MB ${how} go up as they are here`, async () => {
+  test(`100 MB ${how} are uploaded unchanged`, async () => {
     const hash = createHash('sha256');
     const { status, body } = await visitor.ask('/file', {
       method: 'PUT',
@@ -130,7 +130,7 @@ function* randomChunks(hash: Hash): Generator<Buffer> {
   }
 }
 
-test('nothing was dropped between the sandbox and its host while 100 MB went each way', async () => {
+test('no packet is dropped between sandbox and host during 100 MB each way', async () => {
   const counts = await slotCounters(await slotNumberOf(berth.dataFolder, id));
   for (const { device, fromPeerBytes, toPeerBytes, lost } of counts) {
     assert.ok(
@@ -149,7 +149,7 @@ test('nothing was dropped between the sandbox and its host while 100 MB went eac
   );
 });
 
-test('a range of a file is those bytes and no others', async () => {
+test('a range request returns exactly those bytes', async () => {
   for (const [range, start, length] of [
     ['bytes=0-0', 0, 1],
     ['bytes=54321098-54323097', 54_321_098, 2_000],
@@ -169,7 +169,7 @@ test('a range of a file is those bytes and no others', async () => {
   }
 });
 
-test(`${TOGETHER} requests are in the app at one time, and each gets its own answer`, HELD_UP, async () => {
+test(`${TOGETHER} concurrent requests reach the app, and each gets its own response`, HELD_UP, async () => {
   const answers = await Promise.all(
     Array.from({ length: TOGETHER }, (_, index) => visitor.ask(`/together?number=${index}`)),
   );

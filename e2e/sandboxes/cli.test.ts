@@ -20,7 +20,7 @@ async function run(...words: string[]): Promise<Ended> {
   return ended;
 }
 
-test('a sandbox is made, looked at, put to sleep, woken, made larger and deleted by the command line', async () => {
+test('the CLI creates, shows, sleeps, wakes, resizes and deletes a sandbox', async () => {
   const id = (await run('create', '--name', 'of the cli')).stdout.trim();
   assert.equal((await getSandbox(service, id)).name, 'of the cli');
   assert.equal((await exec(service, id, 'sleep 600 >/dev/null 2>&1 & echo $! > pid; nproc')).stdout, '1\n');

@@ -80,7 +80,7 @@ test('an ephemeral sandbox is gone within 2 s of its expiry', async () => {
   assert.ok((late.at(-1) ?? Infinity) <= GONE_WITHIN_MS, `they were gone ${late.join(', ')} ms after their expiry`);
 });
 
-test('a renewal puts the expiry off by the time to live', async () => {
+test('a renewal extends the expiry by the time to live', async () => {
   const sandbox = await ephemeral(30);
   const renewed = await renewSandbox(parts.caller, sandbox.id);
   assert.ok(Date.parse(renewed.expiresAt ?? '') > Date.parse(sandbox.expiresAt ?? ''));
@@ -93,13 +93,13 @@ test('a renewal puts the expiry off by the time to live', async () => {
   await destroySandbox(parts.caller, sandbox.id);
 });
 
-test('the sleep of an ephemeral sandbox ends it', async () => {
+test('putting an ephemeral sandbox to sleep ends it', async () => {
   const sandbox = await ephemeral(60);
   assert.equal((await sleepSandbox(parts.caller, sandbox.id)).status, 'deleted');
 });
 
 for (const down of [['host'], ['api'], ['api', 'host', 'database']] as const) {
-  test(`an expiry that came while ${down.join(', ')} ${down.length > 1 ? 'were' : 'was'} down is made up for`, async () => {
+  test(`an expiry that came while ${down.join(', ')} ${down.length > 1 ? 'were' : 'was'} down is done later`, async () => {
     const { id, expiresAtMs } = await soonExpiring();
     for (const name of down) await parts.kill(name);
     await delay(Math.max(0, expiresAtMs - Date.now() + 500));
@@ -124,7 +124,7 @@ const UNDER_WAY: Record<string, (id: string) => Promise<unknown>> = {
 
 for (const [verb, begin] of Object.entries(UNDER_WAY)) {
   for (const afterMs of [0, 150, 600]) {
-    test(`a destroy ${afterMs} ms into a ${verb} outranks it`, async () => {
+    test(`a destroy ${afterMs} ms into a ${verb} overrides it`, async () => {
       const { id } = await awakeSandbox(parts.caller);
       await exec(parts.caller, id, 'head -c 50000000 /dev/urandom > /dev/shm/large');
       const overtaken = begin(id).then(

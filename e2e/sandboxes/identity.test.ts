@@ -29,7 +29,7 @@ after(async () => {
   await berth?.end();
 });
 
-test(`${SANDBOXES} sandboxes have names, keys, secrets and random numbers of their own`, async () => {
+test(`${SANDBOXES} sandboxes have distinct names, keys, secrets and random numbers`, async () => {
   const seen = new Map<string, Map<string, string>>(
     [...Object.keys(OWN), 'guestSecret'].map((name) => [name, new Map()]),
   );

@@ -27,7 +27,7 @@ after(async () => {
   await berth?.end();
 });
 
-test('what is more is there at once, and the guest sees it', async () => {
+test('an increase takes effect at once, and the guest sees it', async () => {
   const { id } = await awakeSandbox(berth);
   const before = await placeWitness(berth, id);
   const asked = await resizeSandbox(berth, id, { vcpu: 2, memoryGb: 4, diskGb: 12 });
@@ -48,7 +48,7 @@ test('what is more is there at once, and the guest sees it', async () => {
   await destroySandbox(berth, id);
 });
 
-test('a resize names one amount and the others stay as they are', async () => {
+test('a resize of one amount leaves the others unchanged', async () => {
   const { id } = await awakeSandbox(berth, { machineSize: 'medium' });
   await resizeSandbox(berth, id, { vcpu: 3 });
   const grown = await until('the size is in force', async () =>
@@ -59,7 +59,7 @@ test('a resize names one amount and the others stay as they are', async () => {
   await destroySandbox(berth, id);
 });
 
-test('what is less waits for the next wake and is used then, with all processes', async () => {
+test('a decrease waits for the next wake and applies then, with all processes kept', async () => {
   const { id } = await awakeSandbox(berth);
   await resizeSandbox(berth, id, { vcpu: 2, memoryGb: 3 });
   await until('the size is in force', async () => ((await lookAt(id)).allocated_memory_gb === 3 ? true : null));
@@ -83,7 +83,7 @@ test('what is less waits for the next wake and is used then, with all processes'
   await destroySandbox(berth, id);
 });
 
-test('a size that is asked for while it sleeps is its size at once, and the guest has it after the wake', async () => {
+test('a resize of a sleeping sandbox is recorded at once, and its guest has it after the wake', async () => {
   const { id } = await awakeSandbox(berth);
   const before = await placeWitness(berth, id);
   await sleepSandbox(berth, id);
@@ -98,7 +98,7 @@ test('a size that is asked for while it sleeps is its size at once, and the gues
   await destroySandbox(berth, id);
 });
 
-test('a disk that would shrink and a size beyond every host are refused', async () => {
+test('a smaller disk and a size beyond every host are refused', async () => {
   const { id } = await awakeSandbox(berth);
   const path = `/v1/sandboxes/${id}/resize`;
   for (const body of [{ diskGb: 9 }, { vcpu: 1_000 }, { memoryGb: 60_000 }]) {

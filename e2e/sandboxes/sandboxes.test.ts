@@ -61,7 +61,7 @@ test('a sandbox is created, runs commands as user berth in /code, and is destroy
   assert.match(refused.message, /deleted.*(running|ready)/);
 });
 
-test('the tools that coding agents need are there', async () => {
+test('the image has the tools that coding agents need', async () => {
   const sandbox = await awakeSandbox(berth);
   const tools = 'git curl python3 gcc make rg jq sshd tmux bwrap sudo node npm';
   const found = await exec(
@@ -106,7 +106,7 @@ test('a bigger machine size is what the guest sees', async () => {
   await destroySandbox(berth, sandbox.id);
 });
 
-test('`Prefer: respond-async` answers at once with the true status', async () => {
+test('`Prefer: respond-async` returns at once with the true status', async () => {
   const created = await createSandbox(berth, {}, { headers: { prefer: 'respond-async' } });
   assert.equal(created.status, 'provisioning');
   const early = errorOf(await call(berth, 'POST', `/v1/sandboxes/${created.id}/exec`, { command: 'true' }), 409);
@@ -115,7 +115,7 @@ test('`Prefer: respond-async` answers at once with the true status', async () =>
   await destroySandbox(berth, created.id);
 });
 
-test('wrong calls are told what was wrong and what is allowed', async () => {
+test('invalid calls are refused with the fault and the allowed values', async () => {
   const path = `/v1/orgs/${berth.orgId}/sandboxes`;
   const good = { agent: 'agent_one', projectId: berth.projectId };
   const cases: [unknown, number, RegExp][] = [
@@ -144,7 +144,7 @@ test('wrong calls are told what was wrong and what is allowed', async () => {
   assert.equal(errorOf(await call({ ...berth, token: 'brt_wrong' }, 'GET', '/v1/me'), 401).code, 'unauthenticated');
 });
 
-test('a machine whose QEMU is killed becomes failed with its reason, and can be destroyed', async () => {
+test('a sandbox whose QEMU is killed is failed with its reason, and can be destroyed', async () => {
   const sandbox = await awakeSandbox(berth);
   const pid = await berth.qemuPid(sandbox.id);
   process.kill(pid, 'SIGKILL');

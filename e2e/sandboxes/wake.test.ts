@@ -35,7 +35,7 @@ after(async () => {
   await berth?.end();
 });
 
-test('a connection that was open when the sandbox went to sleep fails at once after the wake', async () => {
+test('a connection open when the sandbox fell asleep fails at once after the wake', async () => {
   const { id } = await awakeSandbox(berth);
   await placeWitness(berth, id);
   const socket = await connectToWitness(berth.dataFolder, GUEST_CIDR, id);
@@ -68,7 +68,7 @@ test('a connection that was open when the sandbox went to sleep fails at once af
   await destroySandbox(berth, id);
 });
 
-test('a snapshot that was damaged on the host is not used: the sandbox boots from its disk and says so', async () => {
+test('a damaged snapshot is not used: the sandbox boots from its disk and says so', async () => {
   const { id } = await awakeSandbox(berth);
   await placeWitness(berth, id);
   await exec(berth, id, 'echo kept > /code/kept && sync /code/kept /code; echo lost > /dev/shm/lost');
@@ -112,7 +112,7 @@ test('a killed VM fails its sandbox with the reason within 5 s, and a wake resto
   await destroySandbox(berth, id);
 });
 
-test('sleep and wake answer the same again, wake of an awake sandbox is a 400', async () => {
+test('repeated sleeps and wakes return the same, a wake of an awake sandbox is a 400', async () => {
   const { id } = await awakeSandbox(berth);
   assert.match(errorOf(await call(berth, 'POST', `/v1/sandboxes/${id}/wake`), 400).code, /^wake_not_possible$/);
   const asleep = await sleepSandbox(berth, id);
@@ -124,7 +124,7 @@ test('sleep and wake answer the same again, wake of an awake sandbox is a 400', 
   await destroySandbox(berth, id);
 });
 
-test('the old names stop and resume do the same and say that they are deprecated', async () => {
+test('the old names stop and resume still work and report their deprecation', async () => {
   const { id } = await awakeSandbox(berth);
   for (const [alias, verb, status] of [
     ['stop', 'sleep', ['sleeping', 'stopped']],

@@ -203,7 +203,7 @@ test('signals to berth reach the command, and its exit code is returned', async 
   }
 });
 
-test('a second signal leaves a command that ignores the first, and ends it', async () => {
+test('a second signal stops berth and ends a command that ignored the first', async () => {
   const { child, seen, ended } = startBerth(
     ['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
     {

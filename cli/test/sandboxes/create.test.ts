@@ -108,7 +108,7 @@ test('every API field is set by its option', async () => {
   assert.equal(ssh.authorizedKeyFingerprint, fingerprint);
 });
 
-test("a time to live makes a sandbox ephemeral; no repository overrides the project's default", async () => {
+test("--ttl-seconds makes a sandbox ephemeral; --no-repository overrides the project's default", async () => {
   const { projectId, db } = service.api;
   const of = { default_repository: 'acme/app', default_branch: 'dev' };
   await db.updateTable('project').set(of).where('id', '=', projectId).execute();

@@ -163,7 +163,7 @@ test('a second Ctrl-C skips waiting for the destroy, and names the possibly rema
   );
 });
 
-test('a second Ctrl-C leaves a command that ignores the first, and destroys its sandbox', async () => {
+test('a second Ctrl-C ends a command that ignored the first, and destroys its sandbox', async () => {
   const { child, seen, ended } = startBerth(
     ['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'],
     { env: env() },

@@ -29,7 +29,7 @@ function fenced(epoch: number, status: Fenced['status']): Fenced {
   return { id: ID, epoch, status, ...(status === 'destroyed' ? {} : { spec: SPEC }) };
 }
 
-test('every late verb is one of the protocol, with an epoch older than the one its host has', () => {
+test('every late call follows the protocol, with an epoch older than its host’s', () => {
   const verbs = new Set<string>();
   const epochs = new Set<number>();
   for (const late of planned(200)) {
@@ -46,11 +46,11 @@ test('every late verb is one of the protocol, with an epoch older than the one i
   assert.deepEqual(epochs, new Set([1, 2, 3]));
 });
 
-test('nothing is late for a VM in its first epoch', () => {
+test('no call is late for a VM in its first epoch', () => {
   for (const late of planned(50)) assert.equal(lateRequest(late, fenced(1, 'running')), null);
 });
 
-test('after a destroy its own epoch is over for everything but the destroy', () => {
+test('after a destroy its own epoch is stale for everything but the destroy', () => {
   const highest = new Map<string, number>();
   for (const late of planned(200)) {
     const request = lateRequest(late, fenced(2, 'destroyed'));
@@ -60,7 +60,7 @@ test('after a destroy its own epoch is over for everything but the destroy', () 
   assert.deepEqual(Object.fromEntries(highest), { create: 2, sleep: 2, wake: 2, resize: 2, destroy: 1 });
 });
 
-test('only a refusal for its epoch is a right answer to a late verb', () => {
+test('only an epoch refusal is a correct response to a late call', () => {
   const refusal = (code: string): string => JSON.stringify({ error: { code, message: 'no' } });
   assert.equal(lateFault({ status: 409, text: refusal('stale_epoch') }), null);
   assert.equal(lateFault({ status: 200, text: '{}' }), 'done');

@@ -55,7 +55,7 @@ function inhabited(): ReturnType<typeof world> {
   return made;
 }
 
-test('a sleep and a wake that go well are no contradiction', () => {
+test('a successful sleep and wake are no contradiction', () => {
   const { report, sandbox, see } = inhabited();
   sandbox.intend('sleep', Date.now());
   sandbox.acknowledged('sleep');
@@ -137,7 +137,7 @@ for (const [what, [finding, happen]] of Object.entries(CONTRADICTIONS)) {
   });
 }
 
-test('a killed machine excuses what was only in memory, and never what was flushed', () => {
+test('a killed VM excuses losing memory, and never losing flushed data', () => {
   const { weather, report, sandbox, see } = inhabited();
   weather.end(weather.begin('qemu-killed', 'sbx_a'));
   see(view('failed'));
@@ -149,7 +149,7 @@ test('a killed machine excuses what was only in memory, and never what was flush
   assert.equal(report.count('file-lost'), 1);
 });
 
-test('a death while the host daemon was away may be told late, and one long before it was away may not', () => {
+test('a death while the host daemon was down may be reported late, one long before may not', () => {
   const minutes = (ago: number): number => Date.now() - ago * 60_000;
   for (const [deathAgo, found] of [
     [2, 0],
@@ -173,7 +173,7 @@ test('a killed host daemon excuses no lost process', () => {
   assert.equal(report.count('contradiction'), 1);
 });
 
-test('the output of a guest is read back, and a cut one is not taken for one', () => {
+test('the output of a guest is parsed, and truncated output is not misread', () => {
   const stdout = `life t\ncount 7\nalive\nprocessors 2\ndisk ${'a'.repeat(64)}  c1-1\nend\n`;
   assert.deepEqual(parseReadBack(stdout), {
     life: { token: 't', count: 7, alive: true },

@@ -37,7 +37,7 @@ const NOW_MS = 160 * S;
 const findings = (subject: LedgerSubject, ...intervals: UsageInterval[]): string[] =>
   checkLedger(subject, intervals, NOW_MS).map(({ finding }) => finding);
 
-test('what clients saw becomes stretches that are surely awake and surely not', () => {
+test('client observations become periods that are certainly awake or certainly not', () => {
   assert.deepEqual(surelyAwake(LIFE), [
     { fromMs: 10 * S, toMs: 50 * S },
     { fromMs: 110 * S, toMs: 150 * S },
@@ -45,7 +45,7 @@ test('what clients saw becomes stretches that are surely awake and surely not', 
   assert.deepEqual(surelyNotAwake(LIFE, NOW_MS), [{ fromMs: 60 * S, toMs: 100 * S }]);
 });
 
-test('one interval for each awake stretch is right, also when a resize cut it in two', () => {
+test('one interval per awake period is right, even if a resize splits it', () => {
   assert.deepEqual(findings(LIFE, interval(8, 57), interval(104, null)), []);
   assert.deepEqual(findings(LIFE, interval(8, 30), interval(30, 57), interval(104, null)), []);
 });
@@ -72,7 +72,7 @@ test('a sandbox past its expiry may have only its last interval open or closed',
   ]);
 });
 
-test('an interval that ends at the last proof of life before a death is right', () => {
+test('an interval that ends at the last heartbeat before a death is right', () => {
   const died: LedgerSubject = {
     ...LIFE,
     facts: [at('awake', 9, 10), at('awake', 50, 51), at('not-awake', 56, 57)],

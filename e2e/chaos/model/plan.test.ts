@@ -20,14 +20,14 @@ test('the same seed gives the same operations and disturbances', () => {
   assert.notDeepEqual(plan('7'), plan('8'));
 });
 
-test('every kind of operation comes, and every kind of disturbance in each round of the bag', () => {
+test('every operation occurs, and every disturbance occurs in each round', () => {
   const kinds = new Set(first(operationsOf(new Random('1')), 500).map(({ kind }) => kind));
   assert.equal(kinds.size, 12);
   const disturbances = first(disturbancesOf(new Random('1'), 5_000), 16).map(({ kind }) => kind);
   assert.deepEqual([...new Set(disturbances)].sort(), [...DISTURBANCE_KINDS].sort());
 });
 
-test('numbers lie within their bounds', () => {
+test('numbers are within their bounds', () => {
   const random = new Random('x');
   for (let draw = 0; draw < 1_000; draw += 1) {
     const number = random.integer(3, 5);

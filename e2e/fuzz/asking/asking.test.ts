@@ -66,7 +66,7 @@ for (const [what, status, body, finding] of [
   });
 }
 
-test('a request without an answer is hung, one whose connection breaks is answered wrongly', async (t) => {
+test('a request without a response is hung, one whose connection breaks is a wrong response', async (t) => {
   assert.deepEqual((await ask(t, READ, () => {})).findings, ['hung']);
   const { findings, report } = await ask(t, READ, (request) => void request.socket.destroy());
   assert.deepEqual(findings, ['wrong']);
