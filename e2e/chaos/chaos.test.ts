@@ -7,7 +7,7 @@ import { runChaos } from './run.ts';
 const SEED = '1';
 const MINUTES = 1.25;
 
-test('killed processes, a full disk and hung guests lose nothing that clients were told', async () => {
+test('killed processes, a full disk and hung guests lose nothing that clients saw confirmed', async () => {
   const report = await runChaos({
     seed: SEED,
     minutes: MINUTES,

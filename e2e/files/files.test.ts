@@ -164,7 +164,7 @@ test('a file snapshot has 1 to 5 levels as requested, 3 by default, and follows 
   }
 });
 
-test('a truncated listing says so; names that are not UTF-8 are listed', async () => {
+test('a truncated listing reports it; names that are not UTF-8 are listed', async () => {
   await run(
     String.raw`mkdir -p many bytes/sub && cd many && seq 12000 | xargs touch && cd ../bytes && touch "$(printf 'a\377')" && mkdir "$(printf '\351')"`,
   );
@@ -244,7 +244,7 @@ test('a write reported as done survives a crash of the VM right after it', async
   await destroySandbox(berth, id);
 });
 
-test('a stopped sandbox stays stopped, or wakes for a file call where its project says so', async () => {
+test('a stopped sandbox stays stopped, or wakes for a file call if its project is set to', async () => {
   await sleepSandbox(berth, sandbox.id);
   await refused(ask('files'), 409, 'sandbox_state_conflict');
   await refused(put({ path: 'x', content: '' }), 409, 'sandbox_state_conflict');

@@ -70,7 +70,7 @@ async function pageFor(of: PreviewVisitor, expected: number): Promise<string> {
   return /<h1[^>]*>([^<]*)<\/h1>/.exec(body.toString())?.[1]?.trim() ?? body.toString();
 }
 
-test('no spelling of its port reaches the running guest daemon', async () => {
+test('the guest daemon runs, and no spelling of its port reaches it', async () => {
   assert.match(
     await runInGuest(berth, id, `curl -s -i http://127.0.0.1:${GUEST_PORT}/`),
     /^HTTP\/1\.1 401 .*needs the secret of the machine/s,
@@ -198,7 +198,7 @@ test('a revocation closes the connections of its link, and no others', async () 
   beside.leave();
 });
 
-test('a sleeping sandbox has a page that says so, and its app again after the wake', async () => {
+test('a sleeping sandbox shows a page about it, and its app after the wake', async () => {
   const open = await holdOpen(visitor);
   await sleepSandbox(berth, id);
   await open.ends();

@@ -88,7 +88,7 @@ test('two sandboxes of one template share no identity', async () => {
   await Promise.all([destroySandbox(berth, first.id), destroySandbox(berth, second.id)]);
 });
 
-test('a bigger machine size is what the guest sees', async () => {
+test('the guest sees a bigger machine size', async () => {
   const sandbox = await awakeSandbox(berth, { machineSize: 'medium' });
   assert.deepEqual([sandbox.allocated_vcpu, sandbox.allocated_memory_gb, sandbox.allocated_disk_gb], [2, 4, 20]);
   const seen = await exec(

@@ -68,7 +68,7 @@ test('a connection open when the sandbox fell asleep fails at once after the wak
   await destroySandbox(berth, id);
 });
 
-test('a damaged snapshot is not used: the sandbox boots from its disk and says so', async () => {
+test('a damaged snapshot is not used: the sandbox boots from its disk and reports it', async () => {
   const { id } = await awakeSandbox(berth);
   await placeWitness(berth, id);
   await exec(berth, id, 'echo kept > /code/kept && sync /code/kept /code; echo lost > /dev/shm/lost');
@@ -112,7 +112,7 @@ test('a killed VM fails its sandbox with the reason within 5 s, and a wake resto
   await destroySandbox(berth, id);
 });
 
-test('repeated sleeps and wakes return the same, a wake of an awake sandbox is a 400', async () => {
+test('a repeated sleep returns the same sandbox; a wake of an awake sandbox is a 400', async () => {
   const { id } = await awakeSandbox(berth);
   assert.match(errorOf(await call(berth, 'POST', `/v1/sandboxes/${id}/wake`), 400).code, /^wake_not_possible$/);
   const asleep = await sleepSandbox(berth, id);

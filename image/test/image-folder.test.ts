@@ -46,7 +46,7 @@ describe('an image folder', () => {
   });
 
   for (const name of ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'] as const) {
-    it(`is refused when a byte of ${name} changed after it was verified`, async () => {
+    it(`is refused when a byte of ${name} changed after its verification`, async () => {
       await openImage(folder, { verify: 'remembered' });
       await overwrite(name, 3, 'X');
       await assert.rejects(openImage(folder, { verify: 'remembered' }), (error: Error) => {

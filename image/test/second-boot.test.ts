@@ -21,7 +21,7 @@ const MACHINE_ID = '0123456789abcdef0123456789abcdef';
 const NAMES =
   'hostname; cat /etc/hostname /etc/machine-id; sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
 
-describe('a VM whose disk is booted again', { concurrency: false, timeout: 600_000 }, () => {
+describe('a VM booted again from its disk', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);
   let folder: string;
   let image: Image;

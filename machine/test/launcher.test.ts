@@ -76,7 +76,7 @@ async function freshCheckout(name: string): Promise<string> {
   return join(checkout, 'berth');
 }
 
-test('a host without Node.js is told what to install', async () => {
+test('a host without Node.js gets instructions to install it', async () => {
   const { code, stderr } = await run(await freshCheckout('no-node'), ['up'], {
     path: await pathWith('path-no-node', {}),
   });
@@ -94,7 +94,7 @@ test('an old Node.js is named with its version and path', async () => {
   );
 });
 
-test('a host without npm is told so', async () => {
+test('a missing npm is reported', async () => {
   const { code, stderr } = await run(await freshCheckout('no-npm'), ['up'], {
     path: await pathWith('path-no-npm', { node: 'echo 20' }),
   });
@@ -136,7 +136,7 @@ test('the launcher finds its own folder through a link, from any working folder'
   assert.match(stdout, /^Usage: berth /);
 });
 
-test('a user without sudo is told which rights are missing, but gets help', async () => {
+test('a user without sudo learns which rights are missing, but gets help', async () => {
   const path = await pathWith('path-no-sudo', AS_ADA);
   const refused = await run(join(CHECKOUT, 'berth'), ['up'], { path });
   assert.equal(refused.code, 1);

@@ -40,7 +40,7 @@ test('backports are added once, in a separate file, and only if missing', async 
   assert.equal(await ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt), 'there');
 });
 
-test('a host without a source to derive from is told what to do', async () => {
+test('a host without a source to derive from gets a remedy', async () => {
   await writeFile(join(apt, 'sources.list'), 'deb http://one.example/debian bookworm-updates main\n');
   await assert.rejects(
     ensureBackports('bookworm', { name: 'our-backports', comment: 'why' }, apt),

@@ -43,7 +43,7 @@ test('a lock is free again when its holder is killed', async () => {
   await lock.release();
 });
 
-test('a waiter gets the lock on release, and is told that it waits', async () => {
+test('a waiter gets the lock on release, and is notified that it waits', async () => {
   const path = join(folder, 'waiting');
   const first = await tryLock(path);
   assert.ok(first !== null);

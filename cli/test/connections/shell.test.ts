@@ -116,7 +116,7 @@ for (const [what, end, code, said] of [
   ],
   ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
 ] as const) {
-  test(`when ${what} shell reports it and restores the terminal`, async () => {
+  test(`when ${what}, shell reports it and restores the terminal`, async () => {
     const remote = await startShell('/bin/sh', [
       '-c',
       `stty -a > /dev/stderr; echo before; '${process.execPath}' '${MAIN}' shell sbx_abc; echo it gave $?; stty -a`,

@@ -125,7 +125,7 @@ test('neither a refusal nor a failure shows a token', async () => {
   }
 });
 
-test('a refresh token goes to no other service, whatever its own returns', async () => {
+test('a refresh token does not follow a redirect to another service', async () => {
   const other = await AuthServer.start();
   try {
     signedIn(-10);

@@ -57,7 +57,7 @@ test('a repository without a commit is cloned', async (t) => {
   assert.deepEqual(await readdir(daemon.codeFolder), ['.git']);
 });
 
-test('a clone runs once: a repeated request reports so, whatever became of the folder', async (t) => {
+test('a clone runs once: a repeated request reports that, even if the folder changed since', async (t) => {
   const daemon = await startDaemon(t);
   const url = `${git.url}/acme/web.git`;
   await clone(daemon, url);

@@ -52,7 +52,7 @@ test('concurrent calls share one clone and its outcome', async (t) => {
   assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
 });
 
-test('a clone whose caller left goes on for the next caller', async (t) => {
+test('a clone goes on without its caller, for the next one', async (t) => {
   const daemon = await hold(t);
   const left = daemon.open(
     'POST',

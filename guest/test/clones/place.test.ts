@@ -52,7 +52,7 @@ test('a move that finds a name newly taken is given up, and not reported as done
   assert.ok(existsSync(join(work, '.git')));
 });
 
-test('the .git folder is moved last: where it is, all else is', (t) => {
+test('the .git folder is moved last, so its presence means a complete move', (t) => {
   const names = Array.from({ length: 3_000 }, (_, at) => `file-${at}`);
   const { code, place } = finished(
     t,

@@ -66,7 +66,7 @@ test('a daemon with a damaged secret does not start', async (t) => {
   await assert.rejects(daemon.start(), /secret is damaged/);
 });
 
-test('a VM with an incomplete identity rejects all calls, and takes the identity again', async (t) => {
+test('a VM with an incomplete identity rejects all calls, and accepts the identity again', async (t) => {
   const daemon = await startDaemon(t);
   await daemon.stop('SIGKILL');
   new Secret(join(daemon.folder, 'run', 'secret')).begin(first);

@@ -55,7 +55,7 @@ test(
   },
 );
 
-test('the helper answers unknown requests with a sentence', async () => {
+test('the helper reports unknown requests with a sentence', async () => {
   const child = spawn('perl', [HELPER, '0', '0'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));

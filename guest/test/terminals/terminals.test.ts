@@ -146,7 +146,7 @@ test('all output of a program arrives before the end, in any amount', async (t) 
   assert.equal(lines.at(-1), '100000');
 });
 
-test('unread output blocks the program, which resumes where it was', async (t) => {
+test('unread output blocks the program, which continues when it is read', async (t) => {
   const daemon = await secured(t);
   const screen = await open(daemon);
   await screen.run('true');

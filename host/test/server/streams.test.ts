@@ -197,7 +197,7 @@ describe('the streams of a host daemon', () => {
     );
   });
 
-  it('asks the guest where its address does not listen, with its secret, and reports the outcome', async () => {
+  it('falls back to the guest daemon, with its secret, on a closed port and reports the outcome', async () => {
     program.close();
     const { guest } = machine();
     for (const [status, expected] of [
@@ -273,7 +273,7 @@ describe('the streams of a host daemon', () => {
     assert.equal((await refusal(terminal('?cols=80&rows=24'), { protocol: 'tcp' }))[1], 'invalid_request');
   });
 
-  it('survives a guest that answers an upgrade with something else', async () => {
+  it('survives a guest with an unexpected response to an upgrade', async () => {
     program.close();
     const { guest } = machine();
     for (const answer of [

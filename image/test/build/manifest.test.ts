@@ -30,7 +30,7 @@ describe('a manifest', () => {
     assert.deepEqual(parseManifest(formatManifest(value), 'test'), value);
   });
 
-  it('has one written form, whatever the order of its packages and their uses', () => {
+  it('has one written form for any order of its packages and their uses', () => {
     const one = manifestOf(packageNamed('aa'), packageNamed('bb', { uses: ['root', 'essential'] }));
     const other = manifestOf(packageNamed('bb', { uses: ['essential', 'root'] }), packageNamed('aa'));
     assert.equal(formatManifest(one), formatManifest(other));

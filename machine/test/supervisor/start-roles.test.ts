@@ -40,7 +40,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the host role starts a host daemon that answers', async () => {
+test('the host role starts a responding host daemon', async () => {
   const info = await readHostInfo(running.context.paths, AbortSignal.timeout(10_000));
   assert.equal(info?.driver, 'fake');
   assert.equal(running.result, join(folder, 'data/run/host/host.sock'));

@@ -68,7 +68,7 @@ test('services run unprivileged: database and API as their user, and secrets are
   assert.equal(stdout.trim(), '700 0');
 });
 
-test('up on a data folder in use says so, and refuses another port for it', async () => {
+test('a second up reports the running instance, and refuses another port for it', async () => {
   const same = await runVerb('up', ...one.flags);
   assert.equal(same.code, 0, same.stderr);
   assert.match(same.stderr, new RegExp(`already runs with ${one.folder} \\(pid \\d+\\): ${one.url}`));

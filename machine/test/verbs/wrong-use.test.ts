@@ -31,7 +31,7 @@ const WRONG: [string, string[], RegExp, number][] = [
 ];
 
 for (const [what, args, message, expected] of WRONG) {
-  test(`${what} is a clear message and exit code ${expected}`, async () => {
+  test(`${what} gives a clear message and exit code ${expected}`, async () => {
     const { code, stdout, stderr } = await runVerb(...args);
     assert.equal(code, expected);
     assert.equal(stdout, '');

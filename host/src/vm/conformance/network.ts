@@ -83,7 +83,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
         await assertClosed(vm(), uplink.closedIpv6);
       });
 
-      it('does not reach another guest, which answers the machine', async () => {
+      it('does not reach another guest, which the host reaches', async () => {
         const other = vm() === one ? two : one;
         await assertClosed(vm(), [{ address: other.running.guest.address, port: GUEST_PORT }]);
       });

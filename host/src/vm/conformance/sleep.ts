@@ -103,7 +103,7 @@ export function sleepConforms(
     });
 
     if (capabilities.snapshots) {
-      it('has its snapshot spent only when all that was to be saved is on record, and is waited for where its wake stops', async () => {
+      it('saves every record before its snapshot is spent, and before an aborted wake returns', async () => {
         const vm = await makeBusy();
         const before = Number(await outputOf(vm.client, COUNT));
         await current().sleep(vm, spec);

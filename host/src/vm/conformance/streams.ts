@@ -88,7 +88,7 @@ export function streamsConform(
       });
     }
 
-    it('is refused where nothing listens', async () => {
+    it('is refused on a port without a listener', async () => {
       await assert.rejects(open(9), { code: 'port_refused' });
     });
 

@@ -110,7 +110,7 @@ describe('recovery of the VMs of an earlier daemon', () => {
     assert.deepEqual([await host.folders(), host.machine.running.size], [[], 0]);
   });
 
-  it('frees what an earlier daemon could not free of a dead VM', async () => {
+  it('frees resources of a dead VM that an earlier daemon could not free', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     await rewind({ status: 'dead', reason: 'ended', freed: false });
     await host.restart();

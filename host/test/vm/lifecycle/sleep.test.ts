@@ -43,7 +43,7 @@ describe('putting a VM to sleep', () => {
     await assert.rejects(host.exec(A, TRUE, NEVER), { code: 'vm_not_running' });
   });
 
-  it('succeeds again for an asleep VM under the same and a newer epoch, which then applies', async () => {
+  it('is repeatable for an asleep VM under the same and a newer epoch, which then applies', async () => {
     await host.lifecycle.sleep(A, { epoch: 2 });
     assert.equal((await host.lifecycle.sleep(A, { epoch: 2 })).epoch, 2);
     assert.equal((await host.lifecycle.sleep(A, { epoch: 4 })).epoch, 4);

@@ -226,7 +226,7 @@ describe('waking a VM', () => {
       assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: LARGE })).woke?.from, 'snapshot');
     });
 
-    it('frees what the attempt had made before it boots', async () => {
+    it('frees the resources of the attempt before it boots', async () => {
       host.driver.onWake = async () => {
         throw new SnapshotUnusable('QEMU cannot load it');
       };
@@ -315,7 +315,7 @@ describe('waking a VM', () => {
     assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'snapshot');
   });
 
-  it('frees what a failed attempt left before the next one, and keeps the snapshot’s state', async () => {
+  it('frees the rest of a failed attempt before the next one, and keeps the snapshot’s state', async () => {
     host.driver.onWake = failing('no device');
     host.driver.onDestroy = async () => {
       throw new Error('busy');

@@ -166,7 +166,7 @@ describe('a resize of a running VM', () => {
   });
 
   for (const part of ['vcpu', 'memoryMib', 'diskGib'] as const) {
-    it(`to less ${part} is refused and names it, whatever else grows`, () => {
+    it(`to less ${part} is refused and names it, even if the rest grows`, () => {
       const verdict = judgeResize(known('running'), 6, {
         vcpu: 8,
         memoryMib: 4_096,

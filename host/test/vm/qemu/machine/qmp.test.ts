@@ -45,7 +45,7 @@ async function serve(context: TestContext, answers: Answers, greeting = GREETING
 
 const ignore = (): void => undefined;
 
-test('a command resolves with what QEMU returns, parsed', async (context) => {
+test('a command resolves with the parsed response of QEMU', async (context) => {
   const path = await serve(context, (command, socket) =>
     socket.write(`{"return": {"status": "running"}, "id": ${command.id}}\r\n`),
   );

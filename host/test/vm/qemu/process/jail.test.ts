@@ -35,7 +35,7 @@ test('a VM sees its own folder, and the image, template and programs read-only',
   assert.deepEqual(bindsOf(argv, '--dev-bind'), [['/dev/net/tun', '/dev/net/tun']]);
 });
 
-test('/dev/kvm is in the jail under KVM only', () => {
+test('/dev/kvm exists in the jail only under KVM', () => {
   assert.deepEqual(bindsOf(jailArgv({ ...JAIL, kvm: true }, '/usr/bin/true', []), '--dev-bind').at(1), [
     '/dev/kvm',
     '/dev/kvm',

@@ -15,7 +15,7 @@ const program = (script: string): [string, ...string[]] => [
   `echo "{ \\"child-pid\\": $$ }" >&3; ${script}`,
 ];
 
-test('a program that floods its messages is read no faster than the bound', async (context) => {
+test('a program that floods its messages is read no faster than the limit', async (context) => {
   const startedAt = performance.now();
   const { process } = await launchQemu(program('exec yes >&2'), NEVER);
   context.after(() => endProcess(process));
@@ -42,7 +42,7 @@ test('the last messages of an exiting program are its reason', async () => {
   assert.match((ended.reason as Error).message, /ended with exit code 0: no such machine/);
 });
 
-test('a program whose start is aborted does not live on', async () => {
+test('a program with an aborted start is killed', async () => {
   const abort = new AbortController();
   // Never reports a process.
   const launching = launchQemu(['sh', '-c', 'exec sleep 600'], abort.signal);

@@ -108,7 +108,7 @@ test(
   },
 );
 
-test('an aborted build removes what it made', { timeout: DEADLINE_MS }, async () => {
+test('an aborted build removes its files', { timeout: DEADLINE_MS }, async () => {
   const [templateId = ''] = readdirSync(join(cache, 'template')).filter((name) => /^[0-9a-f]{24}$/.test(name));
   await rm(join(cache, 'template', templateId), { recursive: true });
   const stopped = startBuild();
