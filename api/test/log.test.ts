@@ -50,7 +50,7 @@ const SAID: [what: string, say: (log: ReturnType<typeof openLog>, token: string)
 ];
 
 for (const [what, say] of SAID) {
-  test(`a secret is taken out of ${what}`, () => {
+  test(`a secret is redacted from ${what}`, () => {
     const token = newToken('session');
     const line = written((log) => say(log, token));
     assert.equal(typeof JSON.parse(line).time, 'string');
@@ -59,7 +59,7 @@ for (const [what, say] of SAID) {
   });
 }
 
-test('every kind of bearer token is cut, and what only looks a little like one is not', () => {
+test('every kind of bearer token is redacted; similar text is not', () => {
   for (const kind of ['api_key', 'session', 'agent_token'] as const) {
     const token = newToken(kind);
     assert.equal(withoutSecrets(`"a ${token} b"`), `"a ${token.slice(0, 4)}[taken out] b"`);
@@ -72,12 +72,12 @@ test('every kind of bearer token is cut, and what only looks a little like one i
     assert.equal(withoutSecrets(line), line);
 });
 
-test('keys of the payment provider, and what its events are signed with, are cut', () => {
+test('payment provider keys and signing secrets are redacted', () => {
   for (const beginning of ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_', 'whsec_'])
     assert.equal(withoutSecrets(`"no ${beginning}51AbCdEfGh0123 here"`), `"no ${beginning}[taken out] here"`);
 });
 
-test('an error is told with its type, message, stack, codes and causes', () => {
+test('an error is logged with its type, message, stack, codes and causes', () => {
   const cause = Object.assign(new TypeError('inner'), { code: '23505', table: 'org', constraint: 'org_pkey' });
   const { err } = JSON.parse(written((log) => log.error({ err: new Error('outer', { cause }) })));
   assert.deepEqual(
@@ -88,7 +88,7 @@ test('an error is told with its type, message, stack, codes and causes', () => {
   assert.match(err.stack, /log\.test\.ts/);
 });
 
-test('causes that never end are told for some way', () => {
+test('a cyclic chain of causes is logged to a bounded depth', () => {
   const error = new Error('round');
   error.cause = error;
   assert.ok(written((log) => log.error({ err: error })).length < 100_000);

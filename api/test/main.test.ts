@@ -83,7 +83,7 @@ async function stop({ child }: Serving): Promise<number | null> {
   return (await ended)[0];
 }
 
-test('bootstrap prints a token once; keys create mints more, and the feed records them', async () => {
+test('bootstrap prints a token once; keys create mints more, which the feed records', async () => {
   const first = await command('bootstrap', '--org-name', 'Mine');
   assert.equal(first['created'], true);
   const again = await command('bootstrap');
@@ -126,7 +126,7 @@ test('bootstrap prints a token once; keys create mints more, and the feed record
   }
 });
 
-test('bootstrap prints the path of a welcome once; owner-link makes another for the owner who has no password yet', async () => {
+test('bootstrap prints a welcome link once; owner-link makes another until a password is set', async () => {
   const fresh = { ...environment, BERTH_DATABASE_URL: await postgres.createDatabase() };
   const ask = async (...args: string[]): Promise<unknown> =>
     JSON.parse((await run(process.execPath, [MAIN, ...args], { env: fresh })).stdout);
@@ -143,7 +143,7 @@ test('bootstrap prints the path of a welcome once; owner-link makes another for 
   assert.notEqual(path, first['welcomePath']);
 });
 
-test('plans set gives an org a plan of the catalogue, from then on in force, and the feed tells from which to which', async () => {
+test('plans set activates a catalogue plan for an org, and the feed has both plans', async () => {
   const { orgId } = await command('bootstrap');
   const file = join(folder, 'plans.json');
   const starter = {
@@ -200,7 +200,7 @@ test('plans set gives an org a plan of the catalogue, from then on in force, and
   }
 });
 
-test('a wrong command, option or environment ends with code 1 and one line that says what is wrong', async () => {
+test('a wrong command, option or environment exits with 1 and one line naming the fault', async () => {
   for (const [args, changed, message] of [
     [['dance'], {}, /unknown command dance/],
     [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is no permission; known: /],
@@ -228,7 +228,7 @@ test('a wrong command, option or environment ends with code 1 and one line that 
   }
 });
 
-test('serve does the whole of a sandbox, logs each request without secrets, and ends with 0 on SIGTERM after open requests', async () => {
+test("serve runs a sandbox's lifecycle, logs no secrets, drains and exits with 0 on SIGTERM", async () => {
   const { token, orgId } = await command('keys', 'create');
   const { projectId } = await command('bootstrap');
   const serving = await serve();
@@ -268,7 +268,7 @@ test('serve does the whole of a sandbox, logs each request without secrets, and 
   assert.equal(host.alive().length, 1, 'a stop leaves the machines running');
 });
 
-test('a serve whose port is taken ends with code 1, though its durable work had begun', async () => {
+test('serve exits with 1 if its port is taken, even after its workers started', async () => {
   const serving = await serve();
   const ended = run(process.execPath, [MAIN], {
     env: { ...environment, BERTH_PORT: new URL(serving.url).port },
@@ -282,7 +282,7 @@ test('a serve whose port is taken ends with code 1, though its durable work had 
   assert.equal(await stop(serving), 0);
 });
 
-test('a second serve on the same database takes up where the first ended', async () => {
+test('a second serve on the same database continues the work of the first', async () => {
   const serving = await serve();
   const { token, orgId } = await command('keys', 'create');
   const response = await fetch(`${serving.url}/v1/orgs/${orgId}/sandboxes`, {
@@ -296,7 +296,7 @@ test('a second serve on the same database takes up where the first ended', async
   assert.equal(await stop(serving), 0);
 });
 
-test('no command of the operator loads the client of the payment provider', async () => {
+test("no operator command loads the payment provider's client", async () => {
   const told = `process.stderr.write('loaded ' + url + '\\n')`;
   const hook = `import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { ${told}; return next(url, context); } });`;
   const ended = run(
@@ -314,7 +314,7 @@ test('no command of the operator loads the client of the payment provider', asyn
   });
 });
 
-test('serve sells plans with the secrets of its files: a purchase that is told of is in force', async () => {
+test('serve sells plans with secrets from files: a reported purchase is active', async () => {
   const stripe = new StripeServer();
   await stripe.start();
   const files = {

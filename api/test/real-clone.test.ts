@@ -90,7 +90,7 @@ function filesShowingSecrets(): string[] {
   }
 }
 
-test('a sandbox runs and takes commands while its repository is cloned, is ready with it, and nothing anywhere has the credentials', async () => {
+test('a sandbox runs commands during its clone, is ready after it, and leaks no credentials', async () => {
   const { id, clone } = await heldSandbox();
   assert.deepEqual(clone, { status: 'cloning', reason: null });
   assert.equal((await berth.exec(id, 'echo works')).stdout, 'works\n');
@@ -125,7 +125,7 @@ test('a sandbox runs and takes commands while its repository is cloned, is ready
   ]);
 });
 
-test('a branch is what is checked out', async () => {
+test('the requested branch is checked out', async () => {
   const { id } = await berth.create({ projectId, branch: 'dev' });
   assert.deepEqual(cloneOf(await berth.until(id, isOver)), ['ready', 'cloned', undefined]);
   assert.equal(
@@ -148,7 +148,7 @@ for (const [title, fields, code, message] of [
     /^the repository has no such branch: fatal: Remote branch nope not found in upstream origin$/,
   ],
 ] as const) {
-  test(`${title} leaves the sandbox ready, says why, and everything else works`, async () => {
+  test(`${title} leaves the sandbox ready with a reason, and everything else works`, async () => {
     const { id } = await berth.create({ projectId, ...fields });
     const sandbox = await berth.until(id, isOver);
     assert.deepEqual(cloneOf(sandbox), ['ready', 'failed', code]);
@@ -158,7 +158,7 @@ for (const [title, fields, code, message] of [
   });
 }
 
-test('wrong credentials, and none, leave the sandbox ready and say so', async () => {
+test('wrong or missing credentials leave the sandbox ready with a reason', async () => {
   for (const repoCredentials of [{ ...CREDENTIALS, token: 'wrong-token' }, null]) {
     const project = await berth.makeProject({ defaultRepository: 'acme/web', repoCredentials });
     const { id } = await berth.create({ projectId: project });
@@ -169,7 +169,7 @@ test('wrong credentials, and none, leave the sandbox ready and say so', async ()
 });
 
 for (const part of ['api', 'host'] as const) {
-  test(`when the ${part} is killed in the middle of a clone, the repository is cloned all the same`, async () => {
+  test(`killing the ${part} during a clone does not prevent the clone`, async () => {
     const { id } = await heldSandbox();
     await berth.end(part);
     await berth.run(part);
@@ -179,7 +179,7 @@ for (const part of ['api', 'host'] as const) {
   });
 }
 
-test('when api and host are killed at moments of many clones, each is cloned once and none is left running', async () => {
+test('killing API and host during many clones clones each once and leaves none running', async () => {
   const ids: string[] = [];
   for (let round = 0; round < 6; round += 1) {
     const { id } = await berth.create({ projectId });
@@ -194,7 +194,7 @@ test('when api and host are killed at moments of many clones, each is cloned onc
   for (const id of ids) await isCloned(id);
 });
 
-test('a sleep in the middle of a clone wins, git is not among what sleeps, and the wake clones', async () => {
+test('a sleep interrupts a clone, captures no git process, and the wake clones', async () => {
   const { id } = await heldSandbox();
   await berth.call('POST', `/v1/sandboxes/${id}/sleep`);
   const asleep = await berth.until(id, ({ status }) => status === 'stopped');
@@ -205,7 +205,7 @@ test('a sleep in the middle of a clone wins, git is not among what sleeps, and t
   await isCloned(id);
 });
 
-test('a destroy in the middle of a clone wins and leaves nothing', async () => {
+test('a destroy interrupts a clone and leaves nothing', async () => {
   const { id } = await heldSandbox();
   await berth.call('POST', `/v1/sandboxes/${id}/destroy`);
   const deleted = await berth.until(id, ({ status }) => status === 'deleted');
@@ -213,7 +213,7 @@ test('a destroy in the middle of a clone wins and leaves nothing', async () => {
   await untilTrue('git is gone', () => git.waiting === 0);
 });
 
-test('an ephemeral sandbox expires in the middle of its clone', async () => {
+test('an ephemeral sandbox can expire during its clone', async () => {
   git.hold();
   const { id, expiresAt } = await berth.create({ projectId, mode: 'ephemeral', ttlSeconds: 4 });
   await isHeld();

@@ -114,7 +114,7 @@ async function send(
   return { status: response.status, body: (await response.json()) as Record<string, Record<string, unknown>> };
 }
 
-test('a sandbox is created, runs commands that succeed, fail and time out, and is destroyed', async () => {
+test('a sandbox is created, runs successful, failing and timed-out commands, and is destroyed', async () => {
   const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
   assert.equal(created.status, 201);
   const id = String(created.body['sandbox']?.['id']);
@@ -148,7 +148,7 @@ test('a sandbox is created, runs commands that succeed, fail and time out, and i
   assert.equal((await send(`/v1/sandboxes/${id}/exec`, { command: 'true' })).status, 409);
 });
 
-test('a sandbox grows while it runs, sleeps with its processes and its files, and goes on where it was', async () => {
+test('a sandbox grows live, sleeps with its processes and files, and resumes', async () => {
   const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
   const id = String(created.body['sandbox']?.['id']);
   const settled = async (): Promise<Record<string, unknown>> => {
@@ -184,7 +184,7 @@ test('a sandbox grows while it runs, sleeps with its processes and its files, an
   assert.equal((await settled())['status'], 'deleted');
 });
 
-test('files are written, listed and read through all layers, beside the commands of the same sandbox', async () => {
+test('files are written, listed and read through all layers, concurrently with commands', async () => {
   const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
   const id = String(created.body['sandbox']?.['id']);
   while ((await send(`/v1/sandboxes/${id}`)).body['sandbox']?.['status'] !== 'ready');

@@ -42,7 +42,7 @@ async function guessAll(from: string): Promise<void> {
   for (let guess = 0; guess < LIMIT; guess += 1) assert.equal((await me(newToken('api_key'), from)).status, 401);
 }
 
-test('a credential has its limit at once, is told what is left, and beyond it is 429 with the seconds to wait: enough, and not one too many', async () => {
+test('a credential gets its limit at once, then 429 with the exact seconds to wait', async () => {
   const token = await api.makeKey({});
   for (let left = LIMIT - 1; left >= 0; left -= 1) {
     const answer = await me(token);
@@ -63,7 +63,7 @@ test('a credential has its limit at once, is told what is left, and beyond it is
   assertLimited(await me(token), INTERVAL_MS / 1_000);
 });
 
-test('every authenticated answer counts and says so: success, 403, 404, 400 and what cannot be parsed', async () => {
+test('every authenticated response counts and has rate headers: success, 403, 404, 400, bad JSON', async () => {
   const token = await api.makeKey({ role: 'viewer' });
   const other = await api.makeOrg();
   const answers = [
@@ -91,7 +91,7 @@ test('every authenticated answer counts and says so: success, 403, 404, 400 and 
   );
 });
 
-test('a request that would be refused anyway is 429 first, so that refused requests are limited too', async () => {
+test('the rate limit is checked first, so that refused requests are limited too', async () => {
   const token = await api.makeKey({ scopes: [] });
   for (let call = 0; call < LIMIT; call += 1)
     assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token })).status, 403);
@@ -99,14 +99,14 @@ test('a request that would be refused anyway is 429 first, so that refused reque
   assertLimited(await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token }), 10);
 });
 
-test('of many requests at once exactly the limit is let through', async () => {
+test('concurrent requests pass exactly up to the limit', async () => {
   const token = await api.makeKey({});
   const answers = await Promise.all(Array.from({ length: 5 * LIMIT }, () => me(token)));
   assert.equal(answers.filter(({ status }) => status === 200).length, LIMIT);
   assert.equal(answers.filter(({ status }) => status === 429).length, 4 * LIMIT);
 });
 
-test('each credential is counted by itself, also when one person holds them all; HEAD counts as GET does', async () => {
+test('each credential has its own limit, even of the same person; HEAD counts like GET', async () => {
   const [one, other] = [await api.makeKey({}), await api.makeKey({})];
   const session = await api.makeSession({ role: 'member' });
   const { token: agent } = (
@@ -117,7 +117,7 @@ test('each credential is counted by itself, also when one person holds them all;
   for (const token of [other, session.token, agent]) assert.notEqual((await me(token)).status, 429);
 });
 
-test('a session token that was refreshed goes on with what the login has left', async () => {
+test('a refreshed session token shares the remaining requests of its login', async () => {
   const { loginId, userId, token } = await api.makeSession({ role: 'member' });
   for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(token)).status, 200);
   const refreshed = newToken('session');
@@ -125,7 +125,7 @@ test('a session token that was refreshed goes on with what the login has left', 
   assertLimited(await me(refreshed), 10);
 });
 
-test('each instance counts for itself', async () => {
+test('each instance counts separately', async () => {
   const token = await api.makeKey({});
   for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(token)).status, 200);
   assertLimited(await me(token), 10);
@@ -152,7 +152,7 @@ for (const [what, presented] of [
   ['a token that cannot be one', () => 'ghp_0123456789'],
   ['a well-formed token that nobody has', () => newToken('api_key')],
 ] as const) {
-  test(`after as many requests with ${what} as a credential has, the address is 429 with the seconds to wait`, async () => {
+  test(`after a credential's limit of requests with ${what} the address gets 429 with Retry-After`, async () => {
     const from = `198.51.100.${String(what.length)}`;
     for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(presented(), from)).status, 401);
     const refused = await me(presented(), from);
@@ -165,7 +165,7 @@ for (const [what, presented] of [
   });
 }
 
-test('of many guesses at once no more than the limit reaches the database, and beyond it none', async () => {
+test('concurrent guesses reach the database up to the limit and then never', async () => {
   const from = '203.0.113.1';
   const answers = await Promise.all(Array.from({ length: 5 * LIMIT }, () => me(newToken('api_key'), from)));
   assert.equal(answers.filter(({ status }) => status === 401).length, LIMIT);
@@ -178,7 +178,7 @@ test('of many guesses at once no more than the limit reaches the database, and b
   }
 });
 
-test('a fault of the database is no guess: it uses no try up', async () => {
+test('a database failure does not count as a guess', async () => {
   const from = '203.0.113.2';
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
@@ -189,7 +189,7 @@ test('a fault of the database is no guess: it uses no try up', async () => {
   assert.equal((await me(newToken('api_key'), from)).status, 401);
 });
 
-test('whoever called from an address goes on when others there have used its tries up; a credential that was never seen waits', async () => {
+test('known callers of a blocked address continue; a new credential has to wait', async () => {
   const from = '203.0.113.3';
   const [known, unseen] = [await api.makeKey({}), await api.makeKey({})];
   assert.equal((await me(known, from)).status, 200);
@@ -199,7 +199,7 @@ test('whoever called from an address goes on when others there have used its tri
   assert.equal((await me(unseen, '203.0.113.4')).status, 200);
 });
 
-test('a known credential that was revoked is 401 once, and then a guess like any other', async () => {
+test('a revoked known credential is 401 once, then counts as a guess', async () => {
   const from = '203.0.113.5';
   const token = await api.makeKey({});
   assert.equal((await me(token, from)).status, 200);
@@ -213,7 +213,7 @@ test('a known credential that was revoked is 401 once, and then a guess like any
   assertLimited(await me(token, from), 10);
 });
 
-test('good credentials use no try up, however many call at once', async () => {
+test('valid credentials never count as guesses, however many call concurrently', async () => {
   const from = '203.0.113.6';
   const tokens = await Promise.all(Array.from({ length: LIMIT }, () => api.makeKey({})));
   for (let round = 0; round < 2; round += 1) {
@@ -223,7 +223,7 @@ test('good credentials use no try up, however many call at once', async () => {
   await guessAll(from);
 });
 
-test('what a caller says of its address is believed only from a trusted proxy', async () => {
+test('X-Forwarded-For counts only from a trusted proxy', async () => {
   const direct = await startApi({ durable: false, settings: { requestsPerMinute: LIMIT }, now: () => nowMs });
   try {
     const statuses: number[] = [];
@@ -237,7 +237,7 @@ test('what a caller says of its address is believed only from a trusted proxy', 
   }
 });
 
-test('whatever a trusted proxy passes on as an address is counted', async () => {
+test('any address text from a trusted proxy is counted', async () => {
   for (const from of ['no address', '192.0.2.9:5123', '[2001:db8::1]:443', ',', '"', 'x'.repeat(5_000), '1, 2, 3']) {
     for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(null, from)).status, 401, from);
     assertLimited(await me(null, from), 10);
@@ -245,7 +245,7 @@ test('whatever a trusted proxy passes on as an address is counted', async () => 
   }
 });
 
-test('buckets that are full again are forgotten, and there are never more than the most', () => {
+test('full buckets are dropped, and the number of buckets is bounded', () => {
   let now = 0;
   const buckets = new Buckets({ perMinute: 10, now: () => now, maxBuckets: 50 });
   for (let caller = 0; caller < 40; caller += 1) buckets.take(`caller ${caller}`);
@@ -267,7 +267,7 @@ test('buckets that are full again are forgotten, and there are never more than t
   );
 });
 
-test('forgetting gives nobody a token more: callers come and go, and each has what a bucket of its own would give', () => {
+test('dropping buckets gives no caller an extra token', () => {
   const calls = fc.array(fc.tuple(fc.integer({ min: 0, max: 5 }), fc.integer({ min: 0, max: 40_000 })), {
     maxLength: 200,
   });

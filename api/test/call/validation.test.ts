@@ -111,7 +111,7 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
 ];
 
 for (const [title, body, message] of REFUSED) {
-  test(`a create with ${title} is 400 and says where and what is allowed`, async () => {
+  test(`a create with ${title} is 400 and names the field and the allowed values`, async () => {
     const answer = await create(body);
     assert.equal(answer.status, 400);
     assert.equal(answer.body.error.code, 'invalid_request');
@@ -123,7 +123,7 @@ test('a faulty create leaves no sandbox', async () => {
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/sandboxes`)).body.sandboxes.length, 0);
 });
 
-test('a number too large to hold and a field named __proto__ are 400 and told as what they are', async () => {
+test('a number out of range and a field named __proto__ are 400 with a precise message', async () => {
   const createRaw = (metadata: string): Promise<Answer> =>
     api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
       rawBody: `{"agent":"agent_one","projectId":"${api.projectId}","metadata":${metadata}}`,
@@ -156,7 +156,7 @@ test("a create in another org's project is 400 unknown_project, as if it did not
   assert.equal((await create({ projectId: other.projectId })).body.error.code, 'unknown_project');
 });
 
-test('a public key is kept as one line; a private one is refused with a warning, and neither answer nor log repeats it', async () => {
+test('a public key is stored as one line; a private key is refused and never repeated or logged', async () => {
   const line = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)} me@example.test`;
   const taken = await create({ sshPublicKey: `${line}\n` });
   assert.equal(taken.status, 201, JSON.stringify(taken.body));
@@ -188,7 +188,7 @@ test('a public key is kept as one line; a private one is refused with a warning,
   }
 });
 
-test('24 metadata keys, text of every script, a profile and a persistence policy pass and come back unchanged', async () => {
+test('24 metadata keys in any script, a profile and a persistence policy are stored unchanged', async () => {
   const metadata = { ...keys(21), text: '日本語 "\\ \u2028', yes: true, tiny: 1e-7 };
   const answer = await create({
     metadata,
@@ -202,7 +202,7 @@ test('24 metadata keys, text of every script, a profile and a persistence policy
   assert.equal(answer.body.sandbox.endUserId, ' 💡/../%00 ');
 });
 
-test('an endUserId filter that is empty or given twice is 400; an unknown query parameter is ignored', async () => {
+test('an empty or repeated endUserId filter is 400; unknown query parameters are ignored', async () => {
   const list = (query: string): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes?${query}`);
   assert.match((await list('endUserId=')).body.error.message, /^query\.endUserId must be at least 1 character long/);
   assert.match(
@@ -213,14 +213,14 @@ test('an endUserId filter that is empty or given twice is 400; an unknown query 
   assert.equal((await list('page=2')).status, 200);
 });
 
-test('a destroy takes no body or an empty one, whatever its content type says', async () => {
+test('a destroy accepts no body or an empty one, with any content type', async () => {
   for (const options of [{}, { body: {} }, { rawBody: '', headers: { 'content-type': 'application/json' } }]) {
     const { id } = await api.makeSandbox('deleted');
     assert.equal((await api.call('POST', `/v1/sandboxes/${id}/destroy`, options)).status, 200);
   }
 });
 
-test('a project gets the useCase and defaults asked for; unknown fields are ignored; everything has a default', async () => {
+test('a project gets the requested useCase and defaults; unknown fields are ignored', async () => {
   const make = (body: object): Promise<Answer> => api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body });
   const asked = {
     name: 'P',
@@ -356,7 +356,7 @@ for (const [title, body, message] of [
     /body\.name must be .*body\.defaultBranch must be .*body\.wakeOnUse must be /,
   ],
 ] as const) {
-  test(`a project with ${title} is 400 and says what is allowed`, async () => {
+  test(`a project with ${title} is 400 and names the allowed values`, async () => {
     const before = (await api.call('GET', `/v1/orgs/${api.orgId}/projects`)).body;
     for (const answer of [
       await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body }),
@@ -370,7 +370,7 @@ for (const [title, body, message] of [
   });
 }
 
-test('a project with a sandboxMachineHourLimit is refused with the route that sets it, and null is taken for none', async () => {
+test('a project with sandboxMachineHourLimit is refused naming its route; null is ignored', async () => {
   const send = (value: unknown): Promise<Answer>[] => [
     api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { sandboxMachineHourLimit: value } }),
     api.call('PATCH', `/v1/orgs/${api.orgId}/projects/${api.projectId}`, { body: { sandboxMachineHourLimit: value } }),

@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-test('what is not given has a default', () => {
+test('missing variables get their defaults', () => {
   const { secretKey, ...others } = readServeConfig(enough);
   assert.equal(secretKey.derive('sign-in').byteLength, 32);
   assert.deepEqual(others, {
@@ -57,7 +57,7 @@ test('what is not given has a default', () => {
   });
 });
 
-test('DATABASE_URL stands in for BERTH_DATABASE_URL, which wins; an empty variable is none', () => {
+test('DATABASE_URL is the fallback of BERTH_DATABASE_URL; an empty variable counts as unset', () => {
   assert.equal(
     readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: '' }).databaseUrl,
     'postgres://y',
@@ -88,7 +88,7 @@ for (const [variable, value] of Object.entries({
   });
 }
 
-test('the public URL is an origin; what is more, or no http, is refused by name', () => {
+test('the public URL must be an http origin; anything else is refused by name', () => {
   const read = (url: string): string => readServeConfig({ ...enough, BERTH_PUBLIC_URL: url }).settings.publicUrl;
   assert.equal(read('https://Berth.Example.test/'), 'https://berth.example.test');
   assert.equal(read('http://10.0.0.5:8080'), 'http://10.0.0.5:8080');
@@ -103,7 +103,7 @@ test('the public URL is an origin; what is more, or no http, is refused by name'
     assert.throws(() => read(wrong), /BERTH_PUBLIC_URL/, wrong);
 });
 
-test('previews are below localhost by the port of the public URL, or of the API, unless it is said where; what would share cookies with the service stops the start', () => {
+test('previews default to localhost; a host that would share cookies stops the start', () => {
   const read = (environment: Record<string, string>): string =>
     readServeConfig({ ...enough, ...environment }).settings.previewUrl;
   assert.equal(read({ BERTH_PORT: '80' }), 'http://localhost');
@@ -129,7 +129,7 @@ test('previews are below localhost by the port of the public URL, or of the API,
   }
 });
 
-test('trusted proxies are addresses and networks; a name, or a network that is too wide or none, is refused with it', () => {
+test('trusted proxies are addresses and networks; names and too wide networks are refused', () => {
   const read = (proxies: string): readonly string[] =>
     readServeConfig({ ...enough, BERTH_TRUSTED_PROXIES: proxies }).settings.trustedProxies;
   assert.deepEqual(read('10.0.0.5, 10.0.0.0/8,::1 ,fd00::/8,'), ['10.0.0.5', '10.0.0.0/8', '::1', 'fd00::/8']);
@@ -147,7 +147,7 @@ test('trusted proxies are addresses and networks; a name, or a network that is t
   }
 });
 
-test('the git host is a URL without a user; hosts of full URLs are https unless they say http', () => {
+test('the git host is a URL without a user; allowed hosts default to https', () => {
   const read = (more: Record<string, string>) => readServeConfig({ ...enough, ...more }).settings.git;
   for (const [given, expected] of [
     ['https://git.example.test/', 'https://git.example.test'],
@@ -183,7 +183,7 @@ test('the git host is a URL without a user; hosts of full URLs are https unless 
   assert.deepEqual(read({ BERTH_CLONE_TIMEOUT_SECONDS: '5', BERTH_CLONE_MAX_MIB: '7' }).cloneMaxMib, 7);
 });
 
-test('a secret key of less than 32 bytes is refused by the name of its variable and file, and is not shown', () => {
+test('a secret key under 32 bytes is refused naming variable and file, never the key', () => {
   const short = { ...enough, BERTH_SECRET_KEY_FILE: join(folder, 'short-key') };
   assert.throws(
     () => readServeConfig(short),
@@ -192,7 +192,7 @@ test('a secret key of less than 32 bytes is refused by the name of its variable 
   assert.equal(JSON.stringify({ key: readServeConfig(enough).secretKey }), '{"key":"[secret key]"}');
 });
 
-test('an OIDC provider needs its client beside it, and has a name for its button', () => {
+test('an OIDC provider requires its client and has a button name', () => {
   const issuer = { ...enough, BERTH_OIDC_ISSUER: 'https://id.example.test/realm' };
   assert.throws(
     () => readServeConfig(issuer),
@@ -208,7 +208,7 @@ test('an OIDC provider needs its client beside it, and has a name for its button
   );
 });
 
-test('mail goes to the server whose URL is given or lies in a file, else into a folder', () => {
+test('mail goes to the server of the URL or URL file, else to a folder', () => {
   const from = 'Berth <berth@localhost>';
   assert.deepEqual(readServeConfig({ ...enough, BERTH_SMTP_URL_FILE: join(folder, 'smtp-url') }).mail, {
     kind: 'smtp',
@@ -234,7 +234,7 @@ test('an empty token file is refused by name', () => {
   );
 });
 
-test('Stripe needs a key and the signing secret of its events, each in a file and each in its place', async () => {
+test('Stripe requires an API key and a signing secret, each in its own file', async () => {
   const files = {
     BERTH_STRIPE_SECRET_KEY_FILE: join(folder, 'stripe-key'),
     BERTH_STRIPE_WEBHOOK_SECRET_FILE: join(folder, 'stripe-webhook'),
@@ -273,7 +273,7 @@ const STARTER: Plan = {
   ephemeralSessionSeconds: 3_600,
 };
 
-test('the plans of BERTH_PLANS_FILE stand beside the self-hosted one, or in its place', async () => {
+test('plans of BERTH_PLANS_FILE extend or replace the self-hosted plan', async () => {
   const file = join(folder, 'plans.json');
   const read = () => readServeConfig({ ...enough, BERTH_PLANS_FILE: file }).plans;
   await writeFile(file, JSON.stringify({ plans: [STARTER] }));
@@ -283,7 +283,7 @@ test('the plans of BERTH_PLANS_FILE stand beside the self-hosted one, or in its 
   assert.deepEqual(read().get('self-hosted'), capped);
 });
 
-test('the rates of machine time are those of the plans file, or the default ones', async () => {
+test('machine time rates come from the plans file or the defaults', async () => {
   const file = join(folder, 'plans.json');
   const read = () => readServeConfig({ ...enough, BERTH_PLANS_FILE: file }).settings.machineRates;
   await writeFile(file, JSON.stringify({ plans: [STARTER] }));
@@ -343,7 +343,7 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
 ];
 
 for (const [what, content, message] of WRONG_PLANS) {
-  test(`a plans file ${what} stops the start with the variable, the file and the place`, async () => {
+  test(`a plans file ${what} stops the start naming variable, file and position`, async () => {
     const file = join(folder, 'plans.json');
     await writeFile(file, content);
     const refused = (error: Error): boolean => /BERTH_PLANS_FILE: /.test(error.message) && message.test(error.message);
@@ -351,7 +351,7 @@ for (const [what, content, message] of WRONG_PLANS) {
   });
 }
 
-test('what a plan says nothing of its price it does not have: a catalogue from before can be read', async () => {
+test('a plan without a price has none, so that older catalogues can be read', async () => {
   const file = join(folder, 'plans.json');
   const { includedMachineHours: _, overageUsdPerMachineHour: __, priceId: ___, ...before } = STARTER;
   await writeFile(file, JSON.stringify({ plans: [before] }));
@@ -364,7 +364,7 @@ test('what a plan says nothing of its price it does not have: a catalogue from b
   });
 });
 
-test('a plans file that is not there stops the start by name', () => {
+test('a missing plans file stops the start by name', () => {
   assert.throws(
     () => readServeConfig({ ...enough, BERTH_PLANS_FILE: join(folder, 'none.json') }),
     /BERTH_PLANS_FILE: .*none\.json.*ENOENT/,

@@ -90,7 +90,7 @@ for (const [verb, body, run] of [
     () => client.resizeVm(VM, { epoch: 4, size: { vcpu: 2, memoryMib: 2_048, diskGib: 10 } }),
   ],
 ] as const) {
-  test(`a ${verb} is a POST with its epoch, and its answer keeps what the protocol says of the machine`, async () => {
+  test(`a ${verb} is a POST with its epoch, and returns the VM fields of the protocol`, async () => {
     const view = { ...RUNNING, spec: SPEC, woke: { from: 'disk', reason: 'a hash differs' } };
     let seen: unknown;
     answer = (request, response) => {
@@ -106,7 +106,7 @@ for (const [verb, body, run] of [
   });
 }
 
-test('a host over TCP is reached by its http address', async () => {
+test('a TCP host is reached at its http address', async () => {
   answer = json(200, { vms: [RUNNING] });
   server.close();
   server.listen(0, '127.0.0.1');
@@ -119,7 +119,7 @@ test('a host over TCP is reached by its http address', async () => {
   overTcp.close();
 });
 
-test('an address of another kind is refused at once', () => {
+test('an unsupported address is refused at once', () => {
   assert.throws(() => new HostClient({ url: 'https://host', token: 'secret' }), /unix:\/path or http:\/\/address:port/);
 });
 
@@ -136,7 +136,7 @@ test('a refusal keeps its code, its message and its shortage', async () => {
   });
 });
 
-test('an answer outside the protocol is invalid_answer: another shape, another status, no JSON, an unknown code', async () => {
+test('a response with another shape, status or code, or without JSON, is invalid_answer', async () => {
   const bad: (typeof answer)[] = [
     json(200, { id: VM, epoch: 'one', status: 'running' }),
     json(404, {}),
@@ -146,7 +146,7 @@ test('an answer outside the protocol is invalid_answer: another shape, another s
   for (answer of bad) await assert.rejects(client.createVm(VM, { epoch: 1, spec: SPEC }), failsWith('invalid_answer'));
 });
 
-test('a host that is not there is host_unreachable, and worth another try', async () => {
+test('an absent host is host_unreachable, which is retryable', async () => {
   const absent = new HostClient({ url: `unix:${join(folder, 'absent')}`, token: 'secret' });
   await assert.rejects(
     absent.info(),
@@ -154,7 +154,7 @@ test('a host that is not there is host_unreachable, and worth another try', asyn
   );
 });
 
-test('no answer within the deadline is host_timeout, and the connection is closed', async () => {
+test('no response before the deadline is host_timeout and closes the connection', async () => {
   const closed = new Promise<void>((resolve) => {
     answer = (request) => request.socket.on('close', resolve);
   });
@@ -162,7 +162,7 @@ test('no answer within the deadline is host_timeout, and the connection is close
   await closed;
 });
 
-test('a create joins the one under way for as long as its host says that it may take', async (t) => {
+test('a create waits for a create in flight as long as the host allows', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const info = {
     ...{ hostId: 'h', startId: 's', driver: 'fake', accelerator: 'none', qemuVersion: null, templateId: null },
@@ -190,7 +190,7 @@ test('a create joins the one under way for as long as its host says that it may 
   }
 });
 
-test("the caller's signal ends an exec with its own reason and closes the connection", async () => {
+test("the caller's signal aborts an exec with its reason and closes the connection", async () => {
   const caller = new AbortController();
   const closed = new Promise<void>((resolve) => {
     answer = (request, response) => {
@@ -204,7 +204,7 @@ test("the caller's signal ends an exec with its own reason and closes the connec
   await assert.rejects(client.exec(VM, EXEC, { signal: caller.signal }), /the client hung up/);
 });
 
-test('an exec is patient with spaces before its result', async () => {
+test('an exec accepts white space before its result', async () => {
   answer = (_request, response) => {
     response.flushHeaders();
     response.write(' ');
@@ -216,7 +216,7 @@ test('an exec is patient with spaces before its result', async () => {
   assert.deepEqual(await client.exec(VM, EXEC), RESULT);
 });
 
-test('an exec that breaks after its headers is a failure: with the reason when one was sent, host_unreachable otherwise', async () => {
+test('an exec cut off after its headers fails with the sent reason or host_unreachable', async () => {
   answer = (_request, response) => {
     response.write(' ');
     response.write(
@@ -232,7 +232,7 @@ test('an exec that breaks after its headers is a failure: with the reason when o
   await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable', /middle of the answer/));
 });
 
-test('an exec answer at the bound is taken and one beyond it is refused without being kept', async () => {
+test('an exec response at the size limit is accepted; a larger one is refused unbuffered', async () => {
   const room = EXEC_ANSWER_MAX_BYTES - JSON.stringify({ ...RESULT, stdout: '' }).length;
   answer = json(200, { ...RESULT, stdout: 'x'.repeat(room) });
   assert.equal((await client.exec(VM, EXEC)).stdout.length, room);
@@ -240,7 +240,7 @@ test('an exec answer at the bound is taken and one beyond it is refused without 
   await assert.rejects(client.exec(VM, EXEC), failsWith('invalid_answer', /longer than/));
 });
 
-test('calls share a connection, and one that the host closed while idle is replaced unseen', async () => {
+test('calls share a connection; one closed while idle is replaced transparently', async () => {
   answer = json(200, { vms: [] });
   await client.listVms();
   await client.listVms();
@@ -258,7 +258,7 @@ test('calls share a connection, and one that the host closed while idle is repla
   assert.deepEqual(await client.listVms(), [RUNNING]);
 });
 
-test('an exec never rides on a pooled connection and is never sent twice', async () => {
+test('an exec uses a fresh connection and is never sent twice', async () => {
   answer = json(200, { vms: [] });
   await client.listVms();
   let execs = 0;
@@ -270,12 +270,12 @@ test('an exec never rides on a pooled connection and is never sent twice', async
   assert.equal(execs, 1);
 });
 
-test('closing the client ends calls under way', async () => {
+test('closing the client aborts calls in flight', async () => {
   answer = () => client.close();
   await assert.rejects(client.info(), failsWith('host_unreachable'));
 });
 
-test('a file is read as the bytes it has, a listing too, with the path as it is', async () => {
+test('files and listings are read byte for byte, with the path unchanged', async () => {
   const bytes = Buffer.from([0, 255, 10]);
   const path = '/code/a b&é\n';
   const seen: [string | null, string | null][] = [];
@@ -292,7 +292,7 @@ test('a file is read as the bytes it has, a listing too, with the path as it is'
   ]);
 });
 
-test('a file that comes in pieces of a byte is put together', async () => {
+test('a file received byte by byte is reassembled', async () => {
   const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, at) => at % 251));
   answer = (_request, response) => {
     response.writeHead(200, { 'transfer-encoding': 'chunked' }).flushHeaders();
@@ -304,7 +304,7 @@ test('a file that comes in pieces of a byte is put together', async () => {
   assert.ok((await client.readFile(VM, '/a')).equals(bytes));
 });
 
-test('a write sends the bytes, on a connection of its own, and gives what the guest said', async () => {
+test("a write sends the bytes on its own connection and returns the guest's result", async () => {
   const received: Buffer[] = [];
   answer = (request, response) => {
     assert.deepEqual(
@@ -318,7 +318,7 @@ test('a write sends the bytes, on a connection of its own, and gives what the gu
   assert.deepEqual(Buffer.concat(received), Buffer.from([0, 255, 10]));
 });
 
-test('a refused file call has the code and the name of the error of the guest', async () => {
+test("a refused file call has the guest's error code and name", async () => {
   answer = json(500, { error: { code: 'file_system_error', message: 'no', errno: 'EIO' } });
   for (const call of [
     client.readFile(VM, '/a'),
@@ -328,7 +328,7 @@ test('a refused file call has the code and the name of the error of the guest', 
     await assert.rejects(call, (error: HostError) => error.code === 'file_system_error' && error.errno === 'EIO');
 });
 
-test('half a file is never taken for one, nor a refusal that is none', async () => {
+test('a truncated file and a malformed refusal are errors', async () => {
   for (const text of ['half', JSON.stringify({ error: { code: 'file_not_found', message: 'a lie' } })]) {
     answer = (request, response) => {
       response.writeHead(200, { 'content-length': 1_000 });

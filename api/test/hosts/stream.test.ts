@@ -50,7 +50,7 @@ function refusing(status: number, body: string): typeof answer {
     void socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`);
 }
 
-test('a port is asked for with an upgrade and the bearer token; what came with the answer is first in the stream, and each direction ends by itself', async () => {
+test('a port opens by an authenticated upgrade, keeps early bytes, and half-closes each way', async () => {
   let seen: unknown;
   answer = (request, socket) => {
     const { authorization, upgrade, connection } = request.headers;
@@ -65,7 +65,7 @@ test('a port is asked for with an upgrade and the bearer token; what came with t
   assert.deepEqual(seen, ['GET', `/vms/${VM}/ports/8080`, 'Bearer secret', 'tcp', 'Upgrade']);
 });
 
-test('the writer is held back by who reads nothing at the other end', async () => {
+test('a reader that stops applies back-pressure to the writer', async () => {
   answer = (_request, socket) => void socket.write(SWITCHING);
   const stream = await client.openPort(VM, 1);
   const chunk = Buffer.alloc(1_048_576);
@@ -76,27 +76,27 @@ test('the writer is held back by who reads nothing at the other end', async () =
 });
 
 for (const code of ['port_refused', 'port_forbidden', 'too_many_streams', 'vm_not_running', 'vm_not_found'] as const) {
-  test(`a refusal with ${code} is that error`, async () => {
+  test(`a refusal with ${code} becomes that error`, async () => {
     answer = refusing(409, JSON.stringify({ error: { code, message: 'as it is' } }));
     await assert.rejects(client.openPort(VM, 1), failsWith(code, /^as it is$/));
   });
 }
 
-test('an answer that is not of the protocol is invalid_answer', async () => {
+test('a response outside the protocol is invalid_answer', async () => {
   for (const body of ['', '{}', 'no JSON', ' '.repeat(100_000)]) {
     answer = refusing(500, body);
     await assert.rejects(client.openPort(VM, 1), failsWith('invalid_answer', /status 500/));
   }
 });
 
-test('a host that hangs up, or is not there, is host_unreachable', async () => {
+test('a host that hangs up or is absent is host_unreachable', async () => {
   answer = (_request, socket) => void socket.destroy();
   await assert.rejects(client.openPort(VM, 1), failsWith('host_unreachable'));
   const nobody = new HostClient({ url: `unix:${join(folder, 'nobody')}`, token: 'secret' });
   await assert.rejects(nobody.openPort(VM, 1), failsWith('host_unreachable'));
 });
 
-test('a host that says nothing is host_timeout, and the connection is closed', async () => {
+test('a silent host is host_timeout, and the connection is closed', async () => {
   const asked = Promise.withResolvers<Duplex>();
   answer = (_request, socket) => asked.resolve(socket.resume());
   const opening = client.openPort(VM, 1, { deadlineMs: 50 });
@@ -105,7 +105,7 @@ test('a host that says nothing is host_timeout, and the connection is closed', a
   await ended;
 });
 
-test("a caller's signal ends the opening with its reason, and has no hold on a stream that is open", async () => {
+test("a caller's signal aborts the opening with its reason but not an open stream", async () => {
   const abort = new AbortController();
   answer = () => abort.abort(new Error('enough'));
   await assert.rejects(client.openPort(VM, 1, { signal: abort.signal }), /enough/);

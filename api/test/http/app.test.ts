@@ -37,12 +37,12 @@ test('the health check needs no token and names the service', async () => {
   assert.equal(headers.get('cache-control'), 'no-store');
 });
 
-test('HEAD answers as GET does, without a body', async () => {
+test('HEAD returns the head of GET without a body', async () => {
   assert.equal((await api.call('HEAD', '/v1/me')).status, 200);
   assert.equal((await api.call('HEAD', '/v1/me', { token: null })).status, 401);
 });
 
-test('what is not HTTP, and a head that is too long, are answered with the envelope and closed', async () => {
+test('invalid HTTP and an oversized head get the error envelope and are closed', async () => {
   for (const [sent, status, code] of [
     ['nonsense\r\n\r\n', '400', 'invalid_request'],
     [`GET /health HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, '431', 'request_header_too_large'],
@@ -55,7 +55,7 @@ test('what is not HTTP, and a head that is too long, are answered with the envel
 
 for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
   const limit = route.bodyBytes ?? DEFAULT_BODY_BYTES;
-  test(`${route.name}: a body of ${limit} bytes is read, and one of a byte more is 413 before it is parsed`, async () => {
+  test(`${route.name}: a body of ${limit} bytes is read, a byte more is 413 before parsing`, async () => {
     const prepared = await prepareRequest(route, { api, org: api, caller: owner });
     const path = filledPath(route, prepared.params);
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -96,7 +96,7 @@ async function lineOf(requestId: string | null): Promise<Record<string, unknown>
   }
 }
 
-test('each request leaves one line: its id, the pattern of its path, how it went, and who called in which org', async () => {
+test('each request logs one line: id, path pattern, result, caller and org', async () => {
   const { id } = await api.makeSandbox('ready');
   const answer = await api.call('GET', `/v1/sandboxes/${id}?token=abc`, { token });
   const { method, path, status, code, caller, callerKind, org, ms, msg } = await lineOf(
@@ -118,7 +118,7 @@ test('each request leaves one line: its id, the pattern of its path, how it went
   assert.equal(typeof ms, 'number');
 });
 
-test('the line of a refused request has the code; that of one whose caller is not known has no caller, that of no path no path', async () => {
+test('a refused request logs its code, without a caller or path that is unknown', async () => {
   const other = await api.makeOrg();
   const refused = await api.call('GET', `/v1/orgs/${other.orgId}/projects`);
   const line = await lineOf(refused.headers.get('x-request-id'));
@@ -135,14 +135,14 @@ test('the line of a refused request has the code; that of one whose caller is no
   assert.ok(!api.logged().includes('/secret/place'));
 });
 
-test('a request that cannot be read leaves a line too, without what was sent', async () => {
+test('a malformed request is logged too, without its bytes', async () => {
   const answer = await exchange('nonsense-with-a-secret\r\n\r\n');
   const line = await lineOf(/x-request-id: (req_[0-9a-f]{32})/.exec(answer)?.[1] ?? null);
   assert.deepEqual([line['status'], line['code']], [400, 'invalid_request']);
   assert.ok(!api.logged().includes('nonsense-with-a-secret'));
 });
 
-test('a stopping server lets open requests end, and refuses new ones on open connections with 503 shutting_down', async () => {
+test('a stopping server completes open requests and refuses new ones with 503 shutting_down', async () => {
   const { id } = await api.makeSandbox('ready');
   const started = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();

@@ -96,7 +96,7 @@ async function countEvents(): Promise<number> {
 }
 
 for (const type of ['checkout.session.completed', 'customer.subscription.created'] as const) {
-  test(`the event ${type} puts what was bought in force, with its period, and the feed says so`, async () => {
+  test(`the event ${type} activates the purchase with its period and is in the activity feed`, async () => {
     const { org, bought } = await buy();
     assert.deepEqual(await standing(org), NOT_BOUGHT);
     await deliver(stripe.event(type, type.startsWith('checkout') ? stripe.sessionOf(bought.id) : bought));
@@ -119,7 +119,7 @@ for (const type of ['checkout.session.completed', 'customer.subscription.created
   });
 }
 
-test('an event whose signature is missing, wrong, of another body or too old is 400 signature_invalid and changes nothing', async () => {
+test('an event with a missing, wrong, foreign or old signature is 400 signature_invalid', async () => {
   const { org, bought } = await buy();
   const good = updated(bought);
   const asked = stripe.asked.length;
@@ -141,7 +141,7 @@ test('an event whose signature is missing, wrong, of another body or too old is 
   assert.deepEqual(await standing(org), PRO_ACTIVE);
 });
 
-test('without a payment provider events are 402 billing_not_configured, and a body that is too long is 413', async () => {
+test('without a provider events are 402 billing_not_configured; an oversized body is 413', async () => {
   const { payments } = api.context;
   api.context.payments = null;
   try {
@@ -152,7 +152,7 @@ test('without a payment provider events are 402 billing_not_configured, and a bo
   assert.equal((await send({ body: 'x'.repeat(256 * 1024 + 1) })).status, 413);
 });
 
-test('an event that comes again, or many times at once, is dealt with once', async () => {
+test('a repeated or concurrent event is processed once', async () => {
   const { org, bought } = await buy();
   const event = stripe.event('customer.subscription.created', bought);
   const before = await countEvents();
@@ -164,7 +164,7 @@ test('an event that comes again, or many times at once, is dealt with once', asy
   assert.equal((await changesIn(org.orgId)).length, 2);
 });
 
-test('events that come in the wrong order end in what the provider has now', async () => {
+test("events in the wrong order end in the provider's current state", async () => {
   const { org, bought } = await buy();
   const created = stripe.event('customer.subscription.created', { ...bought });
   bought.items.data[0] = { id: bought.items.data[0]?.id ?? '', price: { id: 'price_team' }, quantity: 1 };
@@ -179,7 +179,7 @@ test('events that come in the wrong order end in what the provider has now', asy
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
 });
 
-test('an answer of the provider that was overtaken by a newer one is not taken over', async () => {
+test('a provider response that is overtaken by a newer one is ignored', async () => {
   const { org, bought } = await buyAndTell();
   let goOn = (): void => undefined;
   const held = new Promise<void>((resolve) => (goOn = resolve));
@@ -208,7 +208,7 @@ test('an answer of the provider that was overtaken by a newer one is not taken o
   assert.deepEqual(row.cancels_at, new Date((bought.created + 1_000_000) * 1_000));
 });
 
-test('a payment that is late leaves the plan in force, what the provider gives up ends it, and a payment brings it back', async () => {
+test('past_due keeps the plan, unpaid or paused cancels it, and active restores it', async () => {
   const { org, bought } = await buyAndTell();
   const create = async (): Promise<number> =>
     (
@@ -233,7 +233,7 @@ test('a payment that is late leaves the plan in force, what the provider gives u
   }
 });
 
-test('what is not paid yet puts nothing in force', async () => {
+test('an unpaid subscription activates nothing', async () => {
   const { org, bought } = await buy({ status: 'incomplete' });
   await deliver(updated(bought));
   assert.deepEqual(await standing(org), NOT_BOUGHT);
@@ -242,13 +242,13 @@ test('what is not paid yet puts nothing in force', async () => {
   assert.deepEqual(await standing(org), PRO_ACTIVE);
 });
 
-test('a status that is not known is not guessed at: the event is to come again', async () => {
+test('an unknown status is not guessed: the event is left for redelivery', async () => {
   const { org, bought } = await buy({ status: 'dreaming' });
   assert.equal((await send(updated(bought))).status, 500);
   assert.deepEqual(await standing(org), NOT_BOUGHT);
 });
 
-test('a price that no plan has is told in the log, and the event works once the catalogue has it', async () => {
+test('a price without a plan is logged; the event works once the catalogue has it', async () => {
   const { org, bought } = await buyAndTell();
   bought.items.data[0] = { id: 'si_1', price: { id: 'price_of_tomorrow' }, quantity: 1 };
   const event = updated(bought);
@@ -261,7 +261,7 @@ test('a price that no plan has is told in the log, and the event works once the 
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'tomorrow' });
 });
 
-test('an event that comes while the provider does not answer is 503, and works when it comes again', async () => {
+test('an event is 503 while the provider is down and works when redelivered', async () => {
   const { org, bought } = await buy();
   const event = updated(bought);
   stripe.instead = () => 'hang up';
@@ -272,7 +272,7 @@ test('an event that comes while the provider does not answer is 503, and works w
   assert.deepEqual(await standing(org), PRO_ACTIVE);
 });
 
-test('an event is dealt with wholly or not at all: what fails at its last step leaves nothing and works when it comes again', async () => {
+test('a failure in the last step rolls an event back, and redelivery works', async () => {
   const { org, bought } = await buy();
   const event = updated(bought);
   await sql`
@@ -293,7 +293,7 @@ test('an event is dealt with wholly or not at all: what fails at its last step l
   assert.deepEqual(await standing(org), PRO_ACTIVE);
 });
 
-test('events of other kinds, and of subscriptions that are no org of this installation has, are taken and change nothing', async () => {
+test('events of other kinds or foreign subscriptions are accepted and change nothing', async () => {
   const asked = stripe.asked.length;
   await deliver(stripe.event('invoice.paid', { id: 'in_1', object: 'invoice' }));
   await deliver(
@@ -311,7 +311,7 @@ test('events of other kinds, and of subscriptions that are no org of this instal
   assert.equal(stripe.asked.length, asked);
 });
 
-test('of two subscriptions that an org pays for the newer one is followed, and the log names the other', async () => {
+test('the newer of two paid subscriptions is followed, and the other is logged', async () => {
   const { org, bought } = await buyAndTell();
   const second = stripe.subscribe({
     price: 'price_team',
@@ -328,7 +328,7 @@ test('of two subscriptions that an org pays for the newer one is followed, and t
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
 });
 
-test('what an operator gave after the end stays when the end is told of once more', async () => {
+test('a repeated end event keeps the plan that an operator assigned', async () => {
   const { org, bought } = await buyAndTell();
   bought.status = 'canceled';
   await deliver(updated(bought));
@@ -337,7 +337,7 @@ test('what an operator gave after the end stays when the end is told of once mor
   assert.deepEqual(await standing(org), NOT_BOUGHT);
 });
 
-test('an event that changes nothing leaves no row in the feed, and a change of the anchor is one', async () => {
+test('only an event with a change, of the anchor too, adds a feed row', async () => {
   const { org, bought } = await buyAndTell();
   const before = await changesIn(org.orgId);
   await deliver(updated(bought));
@@ -348,7 +348,7 @@ test('an event that changes nothing leaves no row in the feed, and a change of t
   assert.equal(changed?.details['to'].periodAnchor, new Date(bought.billing_cycle_anchor * 1_000).toISOString());
 });
 
-test('events are remembered for longer than they can come again, and then forgotten', async () => {
+test('processed events are kept longer than redelivery lasts, then deleted', async () => {
   const kept = async (): Promise<string[]> =>
     (await api.db.selectFrom('payment_event').select('id').where('id', 'like', 'old_%').orderBy('id').execute()).map(
       ({ id }) => id,

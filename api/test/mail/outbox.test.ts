@@ -32,7 +32,7 @@ function mailerInto(folder: string, logged: string[] = []): Mailer {
   return openMailer({ kind: 'outbox', folder, from: 'Berth <berth@localhost>' }, pino({ level: 'trace' }, into));
 }
 
-test('a message is a file that its owner alone can read, in a folder that its owner alone can enter', async () => {
+test('messages and their folder are accessible to their owner only', async () => {
   const folder = join(root, 'made', 'outbox');
   await mailerInto(folder).send(MESSAGE);
   const [name = '', ...more] = await readdir(folder);
@@ -51,7 +51,7 @@ test('a message is a file that its owner alone can read, in a folder that its ow
   assert.match(content, /^Content-Type: text\/html/m);
 });
 
-test('the log says where the message lies, and nothing of what is in it or for whom it is', async () => {
+test('the log names the file of a message, never its content or recipient', async () => {
   const folder = join(root, 'logged');
   const logged: string[] = [];
   await mailerInto(folder, logged).send(MESSAGE);
@@ -61,7 +61,7 @@ test('the log says where the message lies, and nothing of what is in it or for w
   assert.doesNotMatch(logged.join(''), /the-token|new\.person|You are invited/);
 });
 
-test('many messages at once are as many files, each of them whole', async () => {
+test('concurrent messages become complete, separate files', async () => {
   const folder = join(root, 'many');
   const mailer = mailerInto(folder);
   await Promise.all(
@@ -77,7 +77,7 @@ test('many messages at once are as many files, each of them whole', async () => 
   assert.equal(ended.length, 30);
 });
 
-test('a folder that cannot be written to is an error, and leaves nothing behind', async () => {
+test('an unwritable folder is an error and leaves nothing behind', async () => {
   const file = join(root, 'in-the-way');
   await writeFile(file, '');
   await assert.rejects(mailerInto(join(file, 'outbox')).send(MESSAGE), /ENOTDIR|EEXIST/);
@@ -85,7 +85,7 @@ test('a folder that cannot be written to is an error, and leaves nothing behind'
   assert.equal(await readFile(file, 'utf8'), '');
 });
 
-test('a caller that gave up before has no file made', async () => {
+test('an aborted caller has no file written', async () => {
   const folder = join(root, 'given-up');
   await assert.rejects(mailerInto(folder).send(MESSAGE, AbortSignal.abort(new Error('stopping'))), /stopping/);
   await assert.rejects(readdir(folder), /ENOENT/);

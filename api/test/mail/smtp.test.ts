@@ -85,7 +85,7 @@ function assertTellsNothing(error: Error): void {
     assert.doesNotMatch(text, /new\.person|the-token|pass%?word-1/i);
 }
 
-test('a message arrives whole after the login that the URL names, in plain text and as HTML, and the connection is closed', async () => {
+test('a message arrives complete after login, as text and HTML, and the connection closes', async () => {
   const logins: unknown[] = [];
   const server = await startServer({
     disabledCommands: ['STARTTLS'],
@@ -115,7 +115,7 @@ test('a message arrives whole after the login that the URL names, in plain text 
   assert.doesNotMatch(logged.join(''), /new\.person|the-token|password-1/);
 });
 
-test('a server that offers STARTTLS gets nothing in the clear, and is refused when its certificate is not trusted', async () => {
+test('with STARTTLS nothing is sent in the clear, and an untrusted certificate is refused', async () => {
   const server = await startServer({ disabledCommands: ['AUTH'] });
   const refused = await failureOf(mailerTo(`smtp://127.0.0.1:${server.port}`).send(MESSAGE));
   assert.match(refused.message, /certificate/);
@@ -127,7 +127,7 @@ test('a server that offers STARTTLS gets nothing in the clear, and is refused wh
   );
 });
 
-test('a password goes to another machine over TLS only, whatever the server offers', async () => {
+test('a password goes to another host over TLS only, whatever the server offers', async () => {
   let logins = 0;
   const server = await startServer({
     disabledCommands: ['STARTTLS'],
@@ -147,7 +147,7 @@ test('a password goes to another machine over TLS only, whatever the server offe
   assert.deepEqual([logins, server.received.length], [1, 1]);
 });
 
-test('a login that is refused is told with the server and its words, without the password', async () => {
+test('a refused login reports the server and its message, without the password', async () => {
   const server = await startServer({
     disabledCommands: ['STARTTLS'],
     onAuth: (_auth, _session, done) => done(Object.assign(new Error('5.7.8 no such user'), { responseCode: 535 })),
@@ -163,7 +163,7 @@ test('a login that is refused is told with the server and its words, without the
   await untilTrue('the connection is closed', () => server.connections() === 0);
 });
 
-test("a recipient that is refused is told with the server's words, without the address", async () => {
+test("a refused recipient reports the server's message, without the address", async () => {
   const server = await startServer({
     onRcptTo: ({ address }, _session, done) =>
       done(Object.assign(new Error(`5.1.1 <${address.toUpperCase()}> is unknown here`), { responseCode: 550 })),
@@ -174,7 +174,7 @@ test("a recipient that is refused is told with the server's words, without the a
   await untilTrue('the connection is closed', () => server.connections() === 0);
 });
 
-test('a message that is refused with a quotation of it is told with the code alone', async () => {
+test('a refusal that quotes the message is reported by its code alone', async () => {
   const server = await startServer({
     onData: (stream, _session, done) => {
       stream.resume();
@@ -192,7 +192,7 @@ test('a message that is refused with a quotation of it is told with the code alo
   assertTellsNothing(refused);
 });
 
-test('a server that is not there is told as such', async () => {
+test('an absent server is reported as such', async () => {
   const { port } = await startSocketServer((socket) => socket.destroy());
   for (const close of closers.splice(0)) await close();
   const refused = await failureOf(mailerTo(`smtp://127.0.0.1:${port}`).send(MESSAGE));
@@ -200,7 +200,7 @@ test('a server that is not there is told as such', async () => {
   assertTellsNothing(refused);
 });
 
-test('a server that takes connections and says nothing is given up at the deadline, and its connection closed', async () => {
+test('a server that accepts connections and stays silent times out, and the connection closes', async () => {
   const server = await startSocketServer(() => undefined);
   const sending = mailerTo(`smtp://127.0.0.1:${server.port}`, 200).send(MESSAGE);
   const refused = await failureOf(sending);
@@ -208,7 +208,7 @@ test('a server that takes connections and says nothing is given up at the deadli
   await untilTrue('the connection is closed', () => server.open.size === 0);
 });
 
-test('a server that talks on and on without ever taking the message is given up at the deadline too', async () => {
+test('a server that keeps talking without accepting the message times out', async () => {
   const server = await startSocketServer((socket) => {
     const talking = setInterval(() => socket.write('220-still here\r\n'), 10);
     socket.on('close', () => clearInterval(talking));
@@ -218,7 +218,7 @@ test('a server that talks on and on without ever taking the message is given up 
   await untilTrue('the connection is closed', () => server.open.size === 0);
 });
 
-test('a server that never answers to the message itself is given up at the deadline', async () => {
+test('a server that never acknowledges the message times out', async () => {
   let whole = false;
   const server = await startServer({
     onData: (stream) => {
@@ -234,7 +234,7 @@ test('a server that never answers to the message itself is given up at the deadl
   await untilTrue('the connection is closed', () => server.connections() === 0);
 });
 
-test('a caller that gives up is told its own reason, and the connection is closed', async () => {
+test('an aborted caller gets its own reason, and the connection closes', async () => {
   const server = await startSocketServer(() => undefined);
   const giveUp = new AbortController();
   const sending = failureOf(mailerTo(`smtp://127.0.0.1:${server.port}`).send(MESSAGE, giveUp.signal));
@@ -244,7 +244,7 @@ test('a caller that gives up is told its own reason, and the connection is close
   await untilTrue('the connection is closed', () => server.open.size === 0);
 });
 
-test('an address is one address, whatever characters it has', async () => {
+test('an address stays a single recipient, whatever characters it contains', async () => {
   const server = await startServer();
   await mailerTo(`smtp://127.0.0.1:${server.port}`).send({ ...MESSAGE, to: "o'neil+x@example.test" });
   assert.deepEqual(server.received[0]?.to, ["o'neil+x@example.test"]);
@@ -257,7 +257,7 @@ for (const url of [
   'smtps://:password-1@',
   'direct://x',
 ]) {
-  test(`a URL of a mail server like ${url} stops the start with the variable, and without the URL`, () => {
+  test(`a mail server URL like ${url} stops the start naming the variable, not the URL`, () => {
     assert.throws(
       () => mailerTo(url),
       (error: Error) => /BERTH_SMTP_URL: must be a URL/.test(error.message) && !error.message.includes('password-1'),

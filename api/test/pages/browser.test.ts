@@ -36,7 +36,7 @@ async function openMail(person: Person, to: string, page: string, before: number
   await person.open(`${publicUrl}${page}?token=${mailedToken(site.api, to, page)}`);
 }
 
-test('the owner goes from the welcome to sign-out, sign-in, a device, a new password and an invitation by keyboard alone', async () => {
+test('the owner completes all account pages, from welcome to invitation, by keyboard alone', async () => {
   const owner = await Person.make(browser, PICTURES);
   const { path } = await makeOwnerLink(site.api.db);
 
@@ -143,7 +143,7 @@ test('the owner goes from the welcome to sign-out, sign-in, a device, a new pass
   await guest.look('This link does not work', 'invitation-gone');
 });
 
-test('an address is verified by keyboard alone', async () => {
+test('an address can be verified by keyboard alone', async () => {
   const { userId, email } = await site.account();
   const person = await Person.make(browser, PICTURES);
   await person.open(`${publicUrl}/sign-in`);
@@ -164,7 +164,7 @@ test('an address is verified by keyboard alone', async () => {
   await person.look('Your email address is verified', 'verified');
 });
 
-test('the button of the provider leads to it and back, past the policy of the page, to where one wanted to go', async () => {
+test("the provider's button leads through its sign-in back to the wanted page, within the CSP", async () => {
   site.api.context.settings.signUp = 'open';
   provider.who = { sub: 'petra', email: 'petra@example.test', email_verified: true, name: 'Petra Provider' };
   const person = await Person.make(browser, PICTURES);
@@ -179,7 +179,7 @@ test('the button of the provider leads to it and back, past the policy of the pa
   await refused.look('Sign in', 'provider-refused');
 });
 
-test('a page of another site cannot send a form with the cookies of who is signed in here', async () => {
+test("another site's page cannot submit a form with the signed-in user's cookies", async () => {
   const { email } = await site.account();
   const person = await Person.make(browser, null);
   await person.open(`${publicUrl}/sign-in`);

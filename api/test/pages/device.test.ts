@@ -18,7 +18,7 @@ async function signedIn(): Promise<{ visitor: TestVisitor; userId: string; email
   return { visitor, userId, email };
 }
 
-test('who is not signed in is asked to, and comes back with the code', async () => {
+test('a signed-out user is sent to sign-in and returns with the code', async () => {
   const { userCode } = await site.clients.requestDevice('berth-cli', CALLER);
   const expected = `/sign-in?return_to=${encodeURIComponent(`/device?user_code=${userCode}`)}`;
   assert.equal((await site.visitor().get(`/device?user_code=${userCode}`)).headers.get('location'), expected);
@@ -29,7 +29,7 @@ test('who is not signed in is asked to, and comes back with the code', async () 
   assert.equal((await site.signIn.findDevice(userCode))?.status, 'pending');
 });
 
-test('the page shows the code, what asks and as whom, and warns; approved, the device gets a login of this person', async () => {
+test('the page shows code, client and user with a warning; approval signs the device in', async () => {
   const { visitor, userId, email } = await signedIn();
   const asked = await site.clients.requestDevice('berth-cli', CALLER);
   const shown = await visitor.get(`/device?user_code=${asked.userCode.toLowerCase().replace('-', '')}`);
@@ -54,7 +54,7 @@ test('the page shows the code, what asks and as whom, and warns; approved, the d
   assert.equal((await visitor.post('/device', { user_code: asked.userCode, decision: 'approve' })).status, 410);
 });
 
-test('denied, the device gets nothing', async () => {
+test('a denied device gets no tokens', async () => {
   const { visitor } = await signedIn();
   const asked = await site.clients.requestDevice('berth-cli', CALLER);
   assert.equal(
@@ -68,7 +68,7 @@ test('denied, the device gets nothing', async () => {
   });
 });
 
-test('a code that nobody waits with is told at the field; without a decision nothing is decided', async () => {
+test('an unknown code is an error at its field; a missing decision decides nothing', async () => {
   const { visitor } = await signedIn();
   const unknown = await visitor.get('/device?user_code=BCDF-GHJK');
   assert.equal(unknown.status, 400);
@@ -86,7 +86,7 @@ test('a code that nobody waits with is told at the field; without a decision not
   assert.equal((await site.signIn.findDevice(userCode))?.status, 'pending');
 });
 
-test('codes cannot be guessed: after some tries one person gets 429 with Retry-After, for the right code too', async () => {
+test('too many wrong codes by one user are 429 with Retry-After, for the right code too', async () => {
   const { visitor } = await signedIn();
   const { userCode } = await site.clients.requestDevice('berth-cli', CALLER);
   let last = await visitor.get('/device?user_code=BCDF-GHJK');

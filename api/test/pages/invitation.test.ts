@@ -22,7 +22,7 @@ async function roleOf(email: string): Promise<string | undefined> {
   return row?.role;
 }
 
-test('who has no account makes one with the invited address, which counts as verified, is signed in and a member; the link works once', async () => {
+test('an invitee without an account creates a verified one and joins; the link works once', async () => {
   const email = 'grace@example.test';
   const { id, token } = await site.invite(email, { role: 'operator' });
   const visitor = site.visitor();
@@ -48,7 +48,7 @@ test('who has no account makes one with the invited address, which counts as ver
   assert.equal((await site.visitor().post('/invitation', { token, ...ACCOUNT })).status, 410);
 });
 
-test('who has an account signs in first, comes back and accepts', async () => {
+test('an invitee with an account signs in first, returns and accepts', async () => {
   const { email } = await site.account();
   const { token } = await site.invite(email);
   const visitor = site.visitor();
@@ -66,7 +66,7 @@ test('who has an account signs in first, comes back and accepts', async () => {
   assert.equal(await roleOf(email), 'member');
 });
 
-test('an account that is there is not made again: its password stays, and one is asked to sign in', async () => {
+test('an existing account is not recreated: its password stays and the user is asked to sign in', async () => {
   const { email } = await site.account();
   const { token } = await site.invite(email);
   const answer = await site
@@ -77,7 +77,7 @@ test('an account that is there is not made again: its password stays, and one is
   await site.visitor().signIn(email);
 });
 
-test('an account that was made before the acceptance was reached accepts after signing in', async () => {
+test('an account created before an aborted acceptance accepts after signing in', async () => {
   const email = 'halfway@example.test';
   const { token } = await site.invite(email);
   await site.signIn.createAccount({ email, name: 'Half Way', password: PASSWORD, emailVerified: true });
@@ -88,7 +88,7 @@ test('an account that was made before the acceptance was reached accepts after s
   assert.equal(await roleOf(email), 'member');
 });
 
-test('who is signed in with another address is told so, cannot accept, and is offered to sign out and come back', async () => {
+test('a user signed in with another address cannot accept and is offered to sign out', async () => {
   const { email } = await site.account();
   const { token } = await site.invite('somebody-else@example.test');
   const visitor = site.visitor();
@@ -104,7 +104,7 @@ test('who is signed in with another address is told so, cannot accept, and is of
   assert.equal((await visitor.get(`/invitation?token=${token}`)).status, 200);
 });
 
-test('an address that is not verified is verified first', async () => {
+test('an unverified address is verified first', async () => {
   const { userId, email } = await site.account();
   const { token } = await site.invite(email);
   const visitor = site.visitor();
@@ -119,7 +119,7 @@ test('an address that is not verified is verified first', async () => {
   assert.equal(await roleOf(email), undefined);
 });
 
-test('a revoked, an expired and an unknown invitation are 410 and say which', async () => {
+test('revoked, expired and unknown invitations are 410 and named as such', async () => {
   const revoked = await site.invite('revoked@example.test');
   await site.api.db.updateTable('invitation').set({ revoked_at: new Date() }).where('id', '=', revoked.id).execute();
   const expired = await site.invite('expired@example.test', { expired: true });
@@ -147,7 +147,7 @@ test('a revoked, an expired and an unknown invitation are 410 and say which', as
   );
 });
 
-test('what is wrong in the form of a new account is told at its field, and nothing is made', async () => {
+test('errors in the new account form are shown at their fields, and nothing is created', async () => {
   const email = 'careful@example.test';
   const { token } = await site.invite(email);
   const { status, errors, text } = await site
@@ -160,7 +160,7 @@ test('what is wrong in the form of a new account is told at its field, and nothi
   assert.equal((await site.visitor().post('/invitation', { token, ...ACCOUNT })).status, 200);
 });
 
-test('a member who is invited again under the same address is told so', async () => {
+test('a member who is invited again at the same address is told so', async () => {
   const { userId, email } = await site.account();
   await site.api.db
     .insertInto('membership')
@@ -175,7 +175,7 @@ test('a member who is invited again under the same address is told so', async ()
   assert.equal(await roleOf(email), 'viewer');
 });
 
-test('accounts are made at most ten times an hour from one address', async () => {
+test('an IP address creates at most ten accounts an hour', async () => {
   const tokens = await Promise.all(
     Array.from({ length: 12 }, async (_, index) => (await site.invite(`many${index}@example.test`)).token),
   );

@@ -26,7 +26,7 @@ async function resetToken(email: string): Promise<string> {
   return mailedToken(site.api, email, '/reset-password');
 }
 
-test('the answer to a forgotten password is the same whether there is an account or not; the mail goes to the account alone', async () => {
+test('the forgot-password response does not reveal accounts; only an account gets mail', async () => {
   const { email } = await site.account();
   const stranger = 'stranger@example.test';
   const unknown = await site.visitor().post('/forgot-password', { email: stranger });
@@ -45,7 +45,7 @@ test('the answer to a forgotten password is the same whether there is an account
   assert.match(html, /<a href="http:\/\/berth\.example\.test\/reset-password\?token=[\w-]{43}">/);
 });
 
-test('the link shows whose password it is and takes the new one, which ends every login; it works once', async () => {
+test('a reset link shows the account, sets a password, ends every login and works once', async () => {
   const { email } = await site.account();
   const elsewhere = site.visitor();
   await elsewhere.signIn(email);
@@ -73,7 +73,7 @@ test('the link shows whose password it is and takes the new one, which ends ever
   }
 });
 
-test('a password that does not do is told at its field, is not shown again, and leaves the link as it was', async () => {
+test('an invalid password is an error at its field, is not echoed, and keeps the link valid', async () => {
   const { email } = await site.account();
   const token = await resetToken(email);
   const visitor = site.visitor();
@@ -93,7 +93,7 @@ test('a password that does not do is told at its field, is not shown again, and 
   assert.equal((await visitor.post('/reset-password', { token, password: NEW, repeat: NEW })).status, 303);
 });
 
-test('of any number of uses at once exactly one sets its password', async () => {
+test('exactly one of many concurrent uses sets its password', async () => {
   const { email } = await site.account();
   const token = await resetToken(email);
   const passwords = Array.from({ length: 6 }, (_, index) => `boat number ${index} of six`);
@@ -108,7 +108,7 @@ test('of any number of uses at once exactly one sets its password', async () => 
   await site.visitor().signIn(email, winner);
 });
 
-test('a newer link takes the place of the older, and one that is 30 minutes old does not work', async () => {
+test('a newer link replaces the older; a link expires after 30 minutes', async () => {
   const { userId, email } = await site.account();
   const older = await resetToken(email);
   const newer = await resetToken(email);
@@ -128,7 +128,7 @@ test('a newer link takes the place of the older, and one that is 30 minutes old 
   await site.visitor().signIn(email);
 });
 
-test('a link is good for its own page alone', async () => {
+test('a link works on its own page only', async () => {
   const { email } = await site.account();
   const token = await resetToken(email);
   for (const path of ['/welcome', '/verify-email', '/invitation']) {
@@ -141,14 +141,14 @@ test('a link is good for its own page alone', async () => {
   assert.equal((await site.visitor().get(`/reset-password?token=${token}`)).status, 200);
 });
 
-test('a link that was mailed proves the address: it counts as verified with the new password', async () => {
+test('a mailed link verifies the address when the new password is set', async () => {
   const { email } = await site.account({ emailVerified: false });
   const token = await resetToken(email);
   assert.equal((await site.visitor().post('/reset-password', { token, password: NEW, repeat: NEW })).status, 303);
   await site.visitor().signIn(email, NEW);
 });
 
-test('links are asked for at most three times an hour for one address: 429 with Retry-After, also where there is no account', async () => {
+test('an address gets three links an hour, then 429 with Retry-After, with or without an account', async () => {
   for (const email of [(await site.account()).email, 'nobody-at-all@example.test']) {
     const statuses: number[] = [];
     for (let asked = 0; asked < 4; asked += 1) {
@@ -160,7 +160,7 @@ test('links are asked for at most three times an hour for one address: 429 with 
   }
 });
 
-test('a mail server that fails is no difference in the answer; the log tells the operator, without address or token', async () => {
+test('a mail server failure does not change the response and is logged without the address', async () => {
   const { email } = await site.account();
   const recover = breakMail(site.api);
   try {
@@ -172,7 +172,7 @@ test('a mail server that fails is no difference in the answer; the log tells the
   assert.equal(site.log().includes(email), false);
 });
 
-test('the answer does not wait for the mail, and a stop of the service does', async () => {
+test('the response does not wait for the mail; shutting down does', async () => {
   const { email } = await site.account();
   const sending = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<void>();
@@ -199,7 +199,7 @@ test('the answer does not wait for the mail, and a stop of the service does', as
   await stopping;
 });
 
-test("the owner's link is a reset where the account has a password, and the feed of the org says that it was made", async () => {
+test("an owner-link resets an existing password and is recorded in the org's feed", async () => {
   await site.signIn.setPassword(site.api.userId, PASSWORD);
   const link = await makeOwnerLink(site.api.db);
   assert.deepEqual([link.kind, link.minutes, link.email], ['reset_password', 30, 'owner@example.test']);

@@ -50,7 +50,7 @@ async function signIn(person: Person, email: string): Promise<void> {
   await person.enter();
 }
 
-test('who opens a team link signs in, is on the app at the path they wanted, and stays let in without the token', async () => {
+test('a team link leads through sign-in to the wanted path and keeps access without its token', async () => {
   const { userId, email } = await site.account();
   await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role: 'viewer' });
   const link = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
@@ -78,7 +78,7 @@ test('who opens a team link signs in, is on the app at the path they wanted, and
   assert.equal(await person.heading(), 'The app at /');
 });
 
-test('whoever is no member, or has a link that is none, finds a page that says so', async () => {
+test('non-members and invalid links get an explanatory page', async () => {
   const { email } = await site.account();
   const link = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
   const person = await Person.make(browser, PICTURES);

@@ -51,7 +51,7 @@ function leadsTo(answer: PageResponse): URL {
 }
 
 for (const role of roleName.options) {
-  test(`${role}: who is signed in goes on to the preview at once, and is let in there`, async () => {
+  test(`${role}: a signed-in user is redirected to the preview at once and gets access`, async () => {
     const { visitor, userId } = await signedIn(role);
     const team = await link();
     const url = leadsTo(await visitor.get(await pageOf(team, '/a/b?x=1&y=%2F')));
@@ -64,7 +64,7 @@ for (const role of roleName.options) {
   });
 }
 
-test('who is not signed in signs in first, and then goes on to where they were', async () => {
+test('a signed-out user signs in first and returns to the requested preview', async () => {
   const { email, userId } = await site.account();
   await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role: 'member' });
   const team = await link();
@@ -82,7 +82,7 @@ test('who is not signed in signs in first, and then goes on to where they were',
   assert.equal(url.href, `${originOf(team)}/deep?x=%20&y&token=${tokenIn(site.api, url.href)}`);
 });
 
-test("the sign-in form may lead on to that preview's host, and to no other", async () => {
+test("the sign-in form's CSP allows redirects to that preview's host only", async () => {
   const team = await link();
   const sign = async (returnTo: string): Promise<string> => {
     const { headers } = await site.visitor().get(`/sign-in?return_to=${encodeURIComponent(returnTo)}`);
@@ -101,7 +101,7 @@ test("the sign-in form may lead on to that preview's host, and to no other", asy
     assert.equal(await sign(other), "'self'", other);
 });
 
-test('who is no member of the org is told so, whatever became of the sandbox, and may sign out to be another', async () => {
+test('a non-member gets the same refusal for existing and deleted sandboxes, naming the account', async () => {
   const { visitor, email } = await signedIn(null);
   const team = await link();
   const page = await pageOf(team);
@@ -118,7 +118,7 @@ test('who is no member of the org is told so, whatever became of the sandbox, an
   assert.equal((await visitor.get(page)).text, answer.text);
 });
 
-test('a member who was removed is let on no more', async () => {
+test('a removed member is refused', async () => {
   const { visitor, userId } = await signedIn('admin');
   const page = await pageOf(await link());
   assert.equal((await visitor.get(page)).status, 303);
@@ -126,7 +126,7 @@ test('a member who was removed is let on no more', async () => {
   assert.equal((await visitor.get(page)).status, 403);
 });
 
-test('a member of the org is told that the sandbox is gone', async () => {
+test('an org member is told that the sandbox is gone', async () => {
   const { visitor } = await signedIn('viewer');
   const team = await link();
   const page = await pageOf(team);
@@ -135,7 +135,7 @@ test('a member of the org is told that the sandbox is gone', async () => {
   assert.deepEqual([answer.status, answer.heading], [404, 'This sandbox is gone']);
 });
 
-test('what is no team link of that sandbox and port is told so, signed in or not: nobody signs in for nothing', async () => {
+test('an invalid team link is refused before any sign-in, signed in or not', async () => {
   const { visitor } = await signedIn('owner');
   const team = await link();
   const other = await site.api.makeSandbox('ready');
@@ -167,7 +167,7 @@ test('what is no team link of that sandbox and port is told so, signed in or not
   }
 });
 
-test('the path leads nowhere but to a path of the preview', async () => {
+test("the path parameter cannot leave the preview's origin", async () => {
   const { visitor } = await signedIn('member');
   const team = await link();
   const page = await pageOf(team);
@@ -194,12 +194,12 @@ test('the path leads nowhere but to a path of the preview', async () => {
   }
 });
 
-test('the page takes no form', async () => {
+test('the page accepts no POST', async () => {
   const { visitor } = await signedIn('member');
   assert.equal((await visitor.post('/preview', {})).status, 405);
 });
 
-test('neither a link nor a grant is in the log or in the database', async () => {
+test('no link or grant is in the log or the database', async () => {
   for (const form of ['bpt_', 'bpc_']) assert.ok(!site.log().includes(form));
   await site.api.scanSecrets();
 });

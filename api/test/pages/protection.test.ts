@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => site.close());
 
-test('every page and every form of it answers with HTML in English, a title, one heading, and headers that keep everything else out', async () => {
+test('every page and form responds with English HTML, a title, one heading and strict headers', async () => {
   assert.equal(PAGES.length, 18);
   for (const { method, path } of PAGES) {
     const visitor = site.visitor();
@@ -39,7 +39,7 @@ test('every page and every form of it answers with HTML in English, a title, one
   }
 });
 
-test('a form that another site sends is 403 and does nothing, whatever it holds and before it is read', async () => {
+test('a cross-site form is 403 before it is read and changes nothing', async () => {
   const { userId, email } = await site.account();
   const visitor = site.visitor();
   await visitor.signIn(email);
@@ -64,7 +64,7 @@ test('a form that another site sends is 403 and does nothing, whatever it holds 
   assert.deepEqual(await site.api.db.selectFrom('session').select('id').where('userId', '=', userId).execute(), before);
 });
 
-test('where a browser does not say the site, the origin decides; who says neither is no browser', () => {
+test('without Sec-Fetch-Site the Origin decides; requests with neither are not from browsers', () => {
   const publicUrl = 'https://berth.example.test';
   const host = '10.0.0.7:4800';
   const cases: [Record<string, string>, boolean][] = [
@@ -84,7 +84,7 @@ test('where a browser does not say the site, the origin decides; who says neithe
   for (const [headers, foreign] of cases) assert.equal(isForeign(headers, publicUrl), foreign, JSON.stringify(headers));
 });
 
-test('a form of another content type is 415, one that is too long 413, each as a page; a field sent twice or with NUL is told at the form', async () => {
+test('wrong content type is 415, an oversized form 413; bad fields are errors at the form', async () => {
   const visitor = site.visitor();
   const json = await visitor.post('/sign-in', {}, { 'content-type': 'application/json' });
   assert.equal(json.status, 415);
@@ -110,7 +110,7 @@ test('a form of another content type is 415, one that is too long 413, each as a
   }
 });
 
-test('a wrong token, return path or notice of whatever length and kind is answered without a fault, and never written into the page', async () => {
+test('wrong tokens, return paths and notices never cause a 500 and are never echoed', async () => {
   const odd = [
     '<script>alert(1)</script>',
     '"><b>',
@@ -137,7 +137,7 @@ test('a wrong token, return path or notice of whatever length and kind is answer
   assert.doesNotMatch(site.log(), /"level":(50|60)/);
 });
 
-test('a page asked for in another way than its own is 405 and says which there are', async () => {
+test('a page requested with another method is 405 with Allow', async () => {
   for (const path of ['/sign-in', '/device', '/pages.css']) {
     const { status, headers } = await fetch(site.url + path, { method: 'DELETE' });
     assert.equal(status, 405);
@@ -145,7 +145,7 @@ test('a page asked for in another way than its own is 405 and says which there a
   }
 });
 
-test('the style is one sheet, kept by browsers under the name that its content gives it', async () => {
+test('the style sheet has a content hash in its URL and is cached as immutable', async () => {
   const { text } = await site.visitor().get('/sign-in');
   const [, path = ''] = /<link rel="stylesheet" href="([^"]+)"/.exec(text) ?? [];
   assert.match(path, /^\/pages\.css\?v=[\w-]{12}$/);

@@ -10,7 +10,7 @@ before(async () => {
 });
 after(() => site.close());
 
-test('the right address in any case and the right password sign in: a cookie out of reach of scripts, and who it is on every page', async () => {
+test('address in any case and password sign in with an HttpOnly cookie; pages show the user', async () => {
   const { email } = await site.account({ name: 'Ada <b>Lovelace</b>' });
   const visitor = site.visitor();
   const { status, headers } = await visitor.post('/sign-in', {
@@ -28,7 +28,7 @@ test('the right address in any case and the right password sign in: a cookie out
   assert.match((await visitor.get('/device')).text, new RegExp(`Signed in as <strong>${email}</strong>`));
 });
 
-test('a wrong password and an address without an account are answered alike: 400, the address kept, the password not', async () => {
+test('a wrong password and an unknown address get the same 400; only the address is kept', async () => {
   const { email } = await site.account();
   const known = await site.visitor().post('/sign-in', { email, password: 'wrong wrong wrong' });
   const unknown = await site
@@ -43,7 +43,7 @@ test('a wrong password and an address without an account are answered alike: 400
   assert.equal(unknown.text.replaceAll('nobody@example.test', email), known.text);
 });
 
-test('what is missing is told at its field, with a link from the summary', async () => {
+test('missing fields are errors at the field, linked from the summary', async () => {
   const { status, text, errors } = await site.visitor().post('/sign-in', {});
   assert.equal(status, 400);
   assert.deepEqual(errors, ['Enter your email address', 'Enter your password']);
@@ -52,7 +52,7 @@ test('what is missing is told at its field, with a link from the summary', async
   assert.match(text, /role="alert"/);
 });
 
-test('too many attempts at one account are 429 with Retry-After, the right password too', async () => {
+test('too many attempts at one account are 429 with Retry-After, even with the right password', async () => {
   const { email } = await site.account();
   let last = await site.visitor().post('/sign-in', { email, password: 'wrong wrong wrong' });
   for (let tries = 1; tries < 30 && last.status === 400; tries += 1)
@@ -64,7 +64,7 @@ test('too many attempts at one account are 429 with Retry-After, the right passw
   assert.equal((await site.visitor().post('/sign-in', { email, password: PASSWORD })).status, 429);
 });
 
-test('after signing in one goes on where one was, but to a path of the service alone', async () => {
+test('sign-in returns to the requested path, if it belongs to the service', async () => {
   const { email } = await site.account();
   const goOn = async (returnTo: string): Promise<string | null> => {
     const { status, headers } = await site
@@ -85,7 +85,7 @@ test('after signing in one goes on where one was, but to a path of the service a
   assert.equal((await visitor.get('/sign-in?return_to=https://evil.test')).heading, 'You are signed in');
 });
 
-test('who signs in as somebody else has left the first account', async () => {
+test('signing in as another user ends the first sign-in session', async () => {
   const [first, second] = [await site.account(), await site.account()];
   const visitor = site.visitor();
   await visitor.signIn(first.email);
@@ -95,7 +95,7 @@ test('who signs in as somebody else has left the first account', async () => {
   assert.equal(await site.signIn.findLogin(decodeURIComponent(stolen)), null);
 });
 
-test('signing out asks first, ends the login with its session tokens everywhere, and takes the cookie away', async () => {
+test('signing out needs confirmation, revokes the login and its access tokens, clears the cookie', async () => {
   const { userId, email } = await site.account();
   const visitor = site.visitor();
   await visitor.signIn(email);
@@ -122,7 +122,7 @@ test('signing out asks first, ends the login with its session tokens everywhere,
   );
 });
 
-test('a cookie that is none of ours, or was changed, is nobody', async () => {
+test('a foreign or altered cookie is ignored', async () => {
   const { email } = await site.account();
   const visitor = site.visitor();
   await visitor.signIn(email);
@@ -133,7 +133,7 @@ test('a cookie that is none of ours, or was changed, is nobody', async () => {
   }
 });
 
-test('who knows the password of an account whose address is not verified gets a mail that verifies it, and signs in then', async () => {
+test('the right password of an unverified account sends a verification mail, which enables sign-in', async () => {
   const { email } = await site.account({ emailVerified: false });
   const visitor = site.visitor();
   const { status, errors } = await visitor.post('/sign-in', { email, password: PASSWORD });
@@ -151,6 +151,6 @@ test('who knows the password of an account whose address is not verified gets a 
   ]);
 });
 
-test('there is no button of a provider where none is set up', async () => {
+test('the provider button is absent without a provider', async () => {
   assert.doesNotMatch((await site.visitor().get('/sign-in')).text, /\/auth\/oidc/);
 });

@@ -22,7 +22,7 @@ const isVerified = async (userId: string): Promise<boolean> =>
   (await site.api.db.selectFrom('user').select('emailVerified').where('id', '=', userId).executeTakeFirstOrThrow())
     .emailVerified;
 
-test('a signed-in person has the mail sent; opening its link changes nothing, the button does, once, in whatever browser', async () => {
+test('a user requests the mail; its link changes nothing, its button verifies once in any browser', async () => {
   const { visitor, email, userId } = await unverified();
   assert.match((await visitor.get('/sign-in')).text, /Your email address is not verified yet/);
   assert.equal((await visitor.get('/verify-email')).heading, 'Verify your email address');
@@ -47,7 +47,7 @@ test('a signed-in person has the mail sent; opening its link changes nothing, th
   assert.equal(site.api.mails.length, mails);
 });
 
-test('who is not signed in is asked to, and comes back', async () => {
+test('a signed-out user is sent to sign-in and returns', async () => {
   for (const answer of [await site.visitor().get('/verify-email'), await site.visitor().post('/verify-email', {})])
     assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/sign-in?return_to=%2Fverify-email']);
 });
@@ -59,7 +59,7 @@ test('the mail is sent at most three times an hour', async () => {
   assert.deepEqual(statuses, [200, 200, 200, 429]);
 });
 
-test('a mail that could not be sent is said to be so, with 503', async () => {
+test('a mail that cannot be sent is reported with 503', async () => {
   const { visitor } = await unverified();
   const recover = breakMail(site.api);
   try {

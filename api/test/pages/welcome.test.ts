@@ -27,7 +27,7 @@ async function freshLink(): Promise<{ path: string; token: string }> {
 
 const GIVEN = { email: 'Olive@Example.test', name: 'Olive Ogden', password: PASSWORD, repeat: PASSWORD };
 
-test('the owner gives address, name and password and is signed in, with the address verified; the link works once', async () => {
+test('the owner sets address, name and password, is signed in and verified; the link works once', async () => {
   const { path, token } = await freshLink();
   const visitor = site.visitor();
   const shown = await visitor.get(path);
@@ -51,7 +51,7 @@ test('the owner gives address, name and password and is signed in, with the addr
   assert.equal((await makeOwnerLink(site.api.db)).kind, 'reset_password');
 });
 
-test('what is wrong is told at its field, what was typed is kept, and the link still works', async () => {
+test('errors are shown at their fields, input is kept, and the link still works', async () => {
   const { token } = await freshLink();
   const other = await site.account();
   const visitor = site.visitor();
@@ -74,7 +74,7 @@ test('what is wrong is told at its field, what was typed is kept, and the link s
   assert.equal((await visitor.post('/welcome', { token, ...GIVEN })).status, 303);
 });
 
-test('a start that fails half-way leaves the account and the link as they were', async () => {
+test('a failed welcome leaves the account and the link unchanged', async () => {
   const { token } = await freshLink();
   const failing = {
     ...site.signIn,
@@ -93,7 +93,7 @@ test('a start that fails half-way leaves the account and the link as they were',
   assert.equal((await site.visitor().post('/welcome', { token, ...GIVEN })).status, 303);
 });
 
-test('a password that was set by a mailed link ends the welcome, and the other way round', async () => {
+test('a mailed password link disables the welcome link, and vice versa', async () => {
   const { token } = await freshLink();
   await site.api.db
     .updateTable('user')
@@ -123,7 +123,7 @@ test('a password that was set by a mailed link ends the welcome, and the other w
   assert.equal((await site.visitor().get(`/reset-password?token=${second}`)).status, 410);
 });
 
-test('of any number of people with the link exactly one becomes the owner', async () => {
+test('exactly one of many concurrent users of the link becomes the owner', async () => {
   const { token } = await freshLink();
   const people = Array.from({ length: 5 }, (_, index) => `owner${index}@example.test`);
   const answers = await Promise.all(people.map((email) => site.visitor().post('/welcome', { token, ...GIVEN, email })));
@@ -135,7 +135,7 @@ test('of any number of people with the link exactly one becomes the owner', asyn
   await site.visitor().signIn(winner);
 });
 
-test('no token, no part of one and no other purpose opens the page; what tokens there are is in no log', async () => {
+test('a missing, partial or foreign token does not open the page; no token is logged', async () => {
   const { token } = await freshLink();
   for (const wrong of ['', token.slice(1), `${token}x`, token.toUpperCase()])
     assert.equal((await site.visitor().get(`/welcome?token=${wrong}`)).status, 410);

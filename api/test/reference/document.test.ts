@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => api.close());
 
-test('the document is served without a token, with the address of the service in it', async () => {
+test("the document is served without a token and contains the service's address", async () => {
   const answer = await fetch(`${api.url}/v1/openapi.json`);
   assert.equal(answer.status, 200);
   assert.match(answer.headers.get('content-type') ?? '', /^application\/json/);

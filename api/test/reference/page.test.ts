@@ -54,7 +54,7 @@ for (const [width, height] of [
   [390, 844],
   [1280, 800],
 ] as const) {
-  test(`at ${width} px the reference shows every operation, does not scroll sideways, and asks for nothing but what is ours`, async () => {
+  test(`at ${width} px the reference shows every operation, fits, and loads only own resources`, async () => {
     const { page, asked, complaints } = await visit(width, height);
     const headings = await page.getByRole('heading', { level: 2 }).allInnerTexts();
     for (const operations of Object.values(publishedDocument().paths)) {
@@ -84,14 +84,14 @@ for (const [width, height] of [
   });
 }
 
-test('the search of the reference finds an operation', async () => {
+test("the reference's search finds an operation", async () => {
   const { page, complaints } = await visit(1280, 800);
   await page.getByPlaceholder('Search...').fill('renew');
   await page.getByRole('search').getByText('Renews an ephemeral sandbox').waitFor();
   assert.deepEqual(complaints, []);
 });
 
-test('the renderer is the file that was taken, whose license stands beside it', () => {
+test('the renderer is the vendored file and has its licence beside it', () => {
   const [, sha256] = /^sha256 ([0-9a-f]{64})$/m.exec(readFileSync(join(VENDOR, 'redoc.version'), 'utf8')) ?? [];
   const renderer = readFileSync(join(VENDOR, 'redoc.standalone.js'));
   assert.equal(createHash('sha256').update(renderer).digest('hex'), sha256);

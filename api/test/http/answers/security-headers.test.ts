@@ -104,7 +104,7 @@ const ANSWERS: [kind: string, status: number, ask: () => Promise<RawAnswer>][] =
 ];
 
 for (const [kind, status, ask] of ANSWERS) {
-  test(`${kind} has the headers of every answer`, async () => {
+  test(`${kind} has the common security headers`, async () => {
     const answer = await ask();
     assert.equal(answer.status, status, answer.text);
     assertHeaders(answer);
@@ -112,7 +112,7 @@ for (const [kind, status, ask] of ANSWERS) {
   });
 }
 
-test('a fault of the service has the headers of every answer', async () => {
+test('an internal error has the common security headers', async () => {
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
     const answer = await get('/v1/me', { headers: authorization() });
@@ -123,7 +123,7 @@ test('a fault of the service has the headers of every answer', async () => {
   }
 });
 
-test('an answer whose headers are sent ahead of it has them too', async () => {
+test('a response with early headers has the common security headers', async () => {
   const { id } = await api.makeSandbox('ready');
   const begun = Promise.withResolvers<void>();
   api.front.exec = async () => {
@@ -139,7 +139,7 @@ test('an answer whose headers are sent ahead of it has them too', async () => {
   assertHeaders({ status: response.status, headers: response.headers, text: await response.text() });
 });
 
-test('pages have a policy of their own, and the rest of it', async () => {
+test('pages have their own content security policy and the other common headers', async () => {
   for (const path of ['/sign-in', '/pages.css']) {
     const { status, headers } = await get(path);
     assert.equal(status, 200);
@@ -150,7 +150,7 @@ test('pages have a policy of their own, and the rest of it', async () => {
   }
 });
 
-test('where people reach the service by https, every answer says that there is nothing else; elsewhere none does', async () => {
+test('responses have Strict-Transport-Security exactly if the public URL is https', async () => {
   const secure = await startApi({ durable: false, settings: { publicUrl: 'https://berth.example.test' } });
   try {
     const answers = [
@@ -165,7 +165,7 @@ test('where people reach the service by https, every answer says that there is n
   }
 });
 
-test('an id of a request is never the one that a caller sends', async () => {
+test('a request id is never taken from the caller', async () => {
   const sent = `req_${'0'.repeat(32)}`;
   const ids = new Set<string | null>();
   for (const path of ['/health', '/v1/me', '/nothing', '/v1/sandboxes/%zz']) {
@@ -177,7 +177,7 @@ test('an id of a request is never the one that a caller sends', async () => {
   assert.ok(!ids.has(sent) && !ids.has(null));
 });
 
-test('other origins get nothing: no path answers a preflight, and no answer has a header of CORS', async () => {
+test('cross-origin requests are not allowed: no preflight response, no CORS header', async () => {
   const origin = 'https://elsewhere.example.test';
   for (const path of new Set([...ROUTES, ...OPEN_PATHS].map((route) => route.path.replaceAll(/\{\w+\}/g, 'x')))) {
     for (const method of ['GET', 'POST', 'DELETE']) {

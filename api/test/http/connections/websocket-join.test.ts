@@ -60,7 +60,7 @@ function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; s
   return { websocket, stream, goOn: () => held.splice(0).forEach((callback) => callback()) };
 }
 
-test('keys that are on their way when the shell exits do not make the end of a terminal a failure', async (t) => {
+test('keys in flight when the shell exits do not fail the terminal', async (t) => {
   const { websocket, stream, goOn } = joined(t, terminalDialect());
   stream.push(controlFrame({ exit: 0 }));
   stream.push(null);
@@ -74,14 +74,14 @@ test('keys that are on their way when the shell exits do not make the end of a t
   assert.deepEqual(websocket.closes, [1000]);
 });
 
-test('a client that goes on after its own end is not understood', async (t) => {
+test('a client that sends after its end is a protocol error', async (t) => {
   const { websocket } = joined(t, TUNNEL_DIALECT);
   websocket.emit('message', Buffer.from('{"end":true}'), false);
   websocket.emit('message', Buffer.from('more'), true);
   assert.deepEqual(websocket.closes, [1003]);
 });
 
-test('however many frames come at once, one listener waits for the stream to take them', async (t) => {
+test('many frames at once add a single drain listener to the stream', async (t) => {
   const { websocket, stream, goOn } = joined(t, TUNNEL_DIALECT);
   const before = stream.listenerCount('drain');
   for (let frame = 0; frame < 1_000; frame += 1) websocket.emit('message', Buffer.from('x'), true);
@@ -95,7 +95,7 @@ test('however many frames come at once, one listener waits for the stream to tak
   assert.equal(stream.listenerCount('drain'), before);
 });
 
-test('what comes out of a sandbox is not read while much of it is unsent, and again once it is sent', async (t) => {
+test('sandbox output is not read while much is unsent, and is read again after sending', async (t) => {
   const { websocket, stream } = joined(t, TUNNEL_DIALECT);
   websocket.bufferedAmount = 2 * 1_048_576;
   stream.push('first');

@@ -27,7 +27,7 @@ async function exchange(text: string): Promise<string> {
 const post = (authorization: string): string =>
   `POST /v1/orgs/${api.orgId}/projects HTTP/1.1\r\nhost: berth.example.test\r\n${authorization}content-type: application/json\r\ncontent-length: 100\r\n\r\n{"name"`;
 
-test('a body that does not arrive within the time is 400, and the connection is closed', async () => {
+test('a body that misses its deadline is 400 and closes the connection', async () => {
   assert.equal(BODY_ARRIVES_MS, 60_000);
   const answer = await exchange(post(`authorization: Bearer ${api.token}\r\n`));
   const [head = '', body = ''] = answer.split('\r\n\r\n');
@@ -39,7 +39,7 @@ test('a body that does not arrive within the time is 400, and the connection is 
   );
 });
 
-test('who was answered before the body came is not answered twice', async () => {
+test('a client that has its response before the body arrives gets no second one', async () => {
   const answer = await exchange(post(''));
   assert.match(answer, /^HTTP\/1\.1 401 /);
   assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);

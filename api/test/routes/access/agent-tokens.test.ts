@@ -29,7 +29,7 @@ const revoke = (tokenId: string, token = person.token): Promise<Answer> =>
 const rowsAbout = (tokenId: string) =>
   api.db.selectFrom('activity').selectAll().where('subject_id', '=', tokenId).orderBy('at').orderBy('seq').execute();
 
-test('a token is made for 30 days with read and send, and is told without itself ever after', async () => {
+test('a token defaults to 30 days, read and send, and is shown only at creation', async () => {
   const { status, body } = await create({ name: 'laptop' });
   assert.equal(status, 201);
   const { agentToken, token } = body;
@@ -57,7 +57,7 @@ test('a token is made for 30 days with read and send, and is told without itself
   assert.equal(JSON.stringify([stored, listed, await rowsAbout(agentToken.id)]).includes(token), false);
 });
 
-test('what is asked for is what the token has', async () => {
+test('a token has the requested fields', async () => {
   const asked = { name: 'agent', expiresInDays: 365, access: 'read_send', canApprove: true, canWake: true };
   const { agentToken } = (await create(asked)).body;
   const { access, canApprove, canWake } = agentToken;
@@ -85,14 +85,14 @@ for (const [what, body, told] of [
     /body\.scopes: unknown field; allowed: name, expiresInDays, access, canApprove, canWake/,
   ],
 ] as const) {
-  test(`a token with ${what} is 400 and says what is allowed`, async () => {
+  test(`a token with ${what} is 400 and names the allowed values`, async () => {
     const { status, body: answer } = await create(body);
     assert.equal(status, 400);
     assert.match(answer.error.message, told);
   });
 }
 
-test("the list has the caller's own tokens alone, newest first, expired and revoked ones too", async () => {
+test("the list has the caller's own tokens, newest first, with expired and revoked ones", async () => {
   const holder = await api.makeSession({ role: 'viewer' });
   const made: string[] = [];
   for (const name of ['first', 'second', 'third'])
@@ -119,7 +119,7 @@ test("the list has the caller's own tokens alone, newest first, expired and revo
   );
 });
 
-test('a token that is revoked is 401 at the next request; revoking it again changes nothing and leaves no second row', async () => {
+test('a revoked token is 401 at the next request; a second revocation changes nothing', async () => {
   const { agentToken, token } = (await create({ name: 'short-lived' })).body;
   assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
   await untilTrue('the use of the token is listed', async () =>
@@ -139,14 +139,14 @@ test('a token that is revoked is 401 at the next request; revoking it again chan
   );
 });
 
-test('of many that revoke a token at once all are told of the same instant, and one row is left', async () => {
+test('concurrent revocations return the same instant and add one feed row', async () => {
   const { agentToken } = (await create({ name: 'contended' })).body;
   const answers = await Promise.all(Array.from({ length: 8 }, () => revoke(agentToken.id)));
   assert.equal(new Set(answers.map(({ body }) => body.agentToken.revokedAt)).size, 1);
   assert.equal((await rowsAbout(agentToken.id)).filter(({ kind }) => kind === 'agent_token_revoked').length, 1);
 });
 
-test('a token is made or revoked together with its rows in the feeds, or not at all', async () => {
+test('a token is created or revoked atomically with its feed rows', async () => {
   const { agentToken, token } = (await create({ name: 'kept' })).body;
   const before = (await list()).map(({ id, revokedAt }) => [id, revokedAt]);
   await sql`alter table activity rename to activity_away`.execute(api.db);
@@ -163,7 +163,7 @@ test('a token is made or revoked together with its rows in the feeds, or not at 
   assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
 });
 
-test('a token that has expired is 401 and says when', async () => {
+test('an expired token is 401 with its expiry', async () => {
   const { agentToken, token } = (await create({ name: 'old' })).body;
   await api.db
     .updateTable('agent_token')
@@ -175,7 +175,7 @@ test('a token that has expired is 401 and says when', async () => {
   assert.match(answer.body.error.message, /expired at \d{4}-.*Z$/);
 });
 
-test('a token of another user is 403 agent_token_access_denied, one that is none 404 agent_token_not_found', async () => {
+test("another user's token is 403 agent_token_access_denied, a missing one 404", async () => {
   const { agentToken, token } = (await create({ name: 'mine' })).body;
   const other = await api.makeSession({ role: 'owner' });
   const answer = await revoke(agentToken.id, other.token);
@@ -187,7 +187,7 @@ test('a token of another user is 403 agent_token_access_denied, one that is none
   }
 });
 
-test('making and revoking a token leaves a row in the feed of each org of its holder, and none where there is no org', async () => {
+test("creating and revoking a token adds a row to the feed of each of its holder's orgs", async () => {
   const [one, two, three] = await Promise.all([api.makeOrg(), api.makeOrg(), api.makeOrg()]);
   const holder = await api.makeSession({ role: null });
   const lonely = (await create({ name: 'no org' }, holder.token)).body;
@@ -225,7 +225,7 @@ test('making and revoking a token leaves a row in the feed of each org of its ho
 /** The only routes that take such a token today; sessions of agents come with their own. */
 const OPEN_TO_TOKENS = ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'];
 
-test('the strongest token can ask who it is, in which orgs, and wake; every other route is 403', async () => {
+test('the strongest token can read me and my orgs and wake; every other route is 403', async () => {
   const holder = await api.makeSession({ role: 'owner' });
   const { token } = (await create({ name: 'strongest', canApprove: true, canWake: true }, holder.token)).body;
   const path = async (route: Route): Promise<string> =>
@@ -245,7 +245,7 @@ test('the strongest token can ask who it is, in which orgs, and wake; every othe
   }
 });
 
-test('a token wakes where it may and the role of its holder may; nowhere else', async () => {
+test("a token wakes sandboxes only where its permissions and its holder's role allow it", async () => {
   for (const name of role.options) {
     const holder = await api.makeSession({ role: name });
     for (const [body, may] of [
@@ -267,7 +267,7 @@ test('a token wakes where it may and the role of its holder may; nowhere else', 
   }
 });
 
-test('a wake by a token says in the feed who woke: the token, and its holder', async () => {
+test('a wake by a token names the token and its holder in the feed', async () => {
   const { agentToken, token } = (await create({ name: 'waker', canWake: true })).body;
   const { id } = await api.makeSandbox('stopped');
   const answer = await api.call('POST', `/v1/sandboxes/${id}/wake`, { token, headers: { prefer: 'respond-async' } });
@@ -279,7 +279,7 @@ test('a wake by a token says in the feed who woke: the token, and its holder', a
   );
 });
 
-test('a token is good in each org of its holder with the role there, and in no other', async () => {
+test("a token works in each of its holder's orgs with the role there, and in no other", async () => {
   const other = await api.makeOrg();
   const holder = await api.makeSession({ role: 'viewer' });
   const { token } = (await create({ name: 'two roles', canWake: true }, holder.token)).body;
@@ -303,7 +303,7 @@ test('a token is good in each org of its holder with the role there, and in no o
 });
 
 for (const kind of ['an API key', 'a personal agent token']) {
-  test(`${kind} can neither make, list nor revoke personal agent tokens`, async () => {
+  test(`${kind} cannot create, list or revoke personal agent tokens`, async () => {
     const { agentToken, token: ofToken } = (await create({ name: 'caller' })).body;
     const token = kind === 'an API key' ? api.token : ofToken;
     for (const answer of [

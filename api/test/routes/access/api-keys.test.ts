@@ -27,7 +27,7 @@ const revoke = (keyId: string, token = owner): Promise<Answer> =>
 const rowsAbout = (keyId: string) =>
   api.db.selectFrom('activity').selectAll().where('subject_id', '=', keyId).orderBy('at').orderBy('seq').execute();
 
-test('a key is made with its token, acts as who made it, and is told without the token ever after', async () => {
+test('a key acts as its creator and shows its token only at creation', async () => {
   const admin = await api.makeSession({ role: 'admin' });
   const { status, body, headers } = await create(
     { name: 'CI', scopes: ['sandbox.read'], expiresInDays: 30 },
@@ -66,7 +66,7 @@ test('a key is made with its token, acts as who made it, and is told without the
   );
 });
 
-test('scopes: null or none said is unscoped, an empty list grants nothing, one said twice is one', async () => {
+test('missing or null scopes are unscoped, an empty list grants nothing, duplicates are merged', async () => {
   for (const scopes of [undefined, null]) {
     const { apiKey, token } = (await create({ name: 'unscoped', scopes })).body;
     assert.equal(apiKey.scopes, null);
@@ -83,7 +83,7 @@ test('scopes: null or none said is unscoped, an empty list grants nothing, one s
   assert.deepEqual(all.body.apiKey.scopes, permission.options);
 });
 
-test('a scope that does not exist is 400 and the message names the scopes that do', async () => {
+test('an unknown scope is 400, and the message lists the known scopes', async () => {
   const { status, body } = await create({ name: 'wrong', scopes: ['sandbox.read', 'sandbox.fly'] });
   assert.equal(status, 400);
   assert.match(body.error.message, /^body\.scopes\.1 must be one of /);
@@ -102,14 +102,14 @@ for (const [what, body, told] of [
   ['scopes as text', { name: 'k', scopes: 'sandbox.read' }, /body\.scopes must be an array/],
   ['an unknown field', { name: 'k', role: 'owner' }, /body\.role: unknown field; allowed: name, expiresInDays, scopes/],
 ] as const) {
-  test(`a key with ${what} is 400 and says what is allowed`, async () => {
+  test(`a key with ${what} is 400 and names the allowed values`, async () => {
     const { status, body: answer } = await create(body);
     assert.equal(status, 400);
     assert.match(answer.error.message, told);
   });
 }
 
-test('expiresInDays is 1 to 365; null or none said is no expiry', async () => {
+test('expiresInDays is 1 to 365; missing or null means no expiry', async () => {
   for (const expiresInDays of [1, 365]) {
     const { apiKey } = (await create({ name: 'expiring', expiresInDays })).body;
     assert.equal(Date.parse(apiKey.expiresAt) - Date.parse(apiKey.createdAt), expiresInDays * 86_400_000);
@@ -118,7 +118,7 @@ test('expiresInDays is 1 to 365; null or none said is no expiry', async () => {
     assert.equal((await create({ name: 'lasting', expiresInDays })).body.apiKey.expiresAt, null);
 });
 
-test('the list has the keys of this org alone, newest first, expired and revoked ones too, and when each was used last', async () => {
+test("the list has this org's keys, newest first, with expired and revoked ones and last uses", async () => {
   const other = await api.makeOrg();
   const made: string[] = [];
   for (const name of ['first', 'second', 'third']) made.unshift((await create({ name })).body.apiKey.id);
@@ -149,7 +149,7 @@ test('the list has the keys of this org alone, newest first, expired and revoked
   );
 });
 
-test('a key that is revoked is 401 at the next request; revoking it again changes nothing and leaves no second row', async () => {
+test('a revoked key is 401 at the next request; a second revocation changes nothing', async () => {
   const { apiKey, token } = (await create({ name: 'short-lived' })).body;
   assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
   const first = await revoke(apiKey.id);
@@ -168,7 +168,7 @@ test('a key that is revoked is 401 at the next request; revoking it again change
   );
 });
 
-test('of many that revoke a key at once all are told of the same instant, and one row is left', async () => {
+test('concurrent revocations return the same instant and add one feed row', async () => {
   const { apiKey } = (await create({ name: 'contended' })).body;
   const answers = await Promise.all(Array.from({ length: 8 }, () => revoke(apiKey.id)));
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
@@ -176,7 +176,7 @@ test('of many that revoke a key at once all are told of the same instant, and on
   assert.equal((await rowsAbout(apiKey.id)).filter(({ kind }) => kind === 'api_key_revoked').length, 1);
 });
 
-test('a key is made or revoked together with its row in the feed, or not at all', async () => {
+test('a key is created or revoked atomically with its feed row', async () => {
   const { apiKey, token } = (await create({ name: 'kept' })).body;
   const before = await list();
   await sql`alter table activity rename to activity_away`.execute(api.db);
@@ -193,7 +193,7 @@ test('a key is made or revoked together with its row in the feed, or not at all'
   assert.equal((await api.call('GET', '/v1/me', { token })).status, 200);
 });
 
-test("a key of another org is 403, one that is none is 404, and neither is revoked through one's own org", async () => {
+test("another org's key is 403, a missing one 404, and neither is revoked via one's own org", async () => {
   const other = await api.makeOrg();
   const foreign = await api.db
     .selectFrom('api_key')
@@ -209,7 +209,7 @@ test("a key of another org is 403, one that is none is 404, and neither is revok
   }
 });
 
-test('keys are managed by roles that have api_keys.manage, and by nobody else', async () => {
+test('keys are managed only by roles with api_keys.manage', async () => {
   const { apiKey } = (await create({ name: 'guarded' })).body;
   for (const name of role.options) {
     const { token } = await api.makeSession({ role: name });
@@ -246,7 +246,7 @@ const FORBIDDEN: [what: string, method: Method, path: (names: Record<string, str
 ];
 
 for (const [what, method, path, body] of FORBIDDEN) {
-  test(`a key may not ${what}, though it is unscoped and its creator owns the org`, async () => {
+  test(`a key cannot ${what}, even if unscoped and created by an owner`, async () => {
     const { id: keyId } = await api.db
       .selectFrom('api_key')
       .select('id')
@@ -268,7 +268,7 @@ for (const [what, method, path, body] of FORBIDDEN) {
   });
 }
 
-test('no route that takes a key needs a permission to administer the org or its money', () => {
+test('no route that accepts a key needs a permission on org administration or billing', () => {
   const administration = [
     'org.members.manage',
     'org.owners.manage',
@@ -283,7 +283,7 @@ test('no route that takes a key needs a permission to administer the org or its 
   );
 });
 
-test('a key may read and create projects and drive sandboxes', async () => {
+test('a key can read and create projects and operate sandboxes', async () => {
   const { token } = (await create({ name: 'platform' })).body;
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/projects`, { token })).status, 200);
   assert.equal(
@@ -297,7 +297,7 @@ test('a key may read and create projects and drive sandboxes', async () => {
   assert.equal((await api.call('GET', `/v1/sandboxes/${made.body.sandbox.id}`, { token })).status, 200);
 });
 
-test("with a key, me is its creator and my orgs are the key's org alone, however many the creator has", async () => {
+test("with a key, me is its creator and my orgs are the key's org only", async () => {
   const person = await api.makeSession({ role: 'admin' });
   const other = await api.makeOrg();
   await api.db

@@ -60,7 +60,7 @@ async function walk(
   return entries;
 }
 
-test('an entry says what happened, to what, by whom, through which call, and why', async () => {
+test('an entry has the event, subject, actor, request and reason', async () => {
   const org = await api.makeOrg();
   const { id } = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
   const asked = await api.call('POST', `/v1/sandboxes/${id}/sleep`, {
@@ -86,7 +86,7 @@ test('an entry says what happened, to what, by whom, through which call, and why
   ]);
 });
 
-test('a reason in words stands beside the details and not in them; its code stays in them', async () => {
+test('a reason text is a field of its own; its code stays in the details', async () => {
   const org = await api.makeOrg();
   await add(org, { details: { reason: { code: 'host_lost', message: 'the host is gone' }, to: 'failed' } });
   await add(org, { details: { reason: 'nobody used it', to: 'stopped' } });
@@ -104,7 +104,7 @@ test('a reason in words stands beside the details and not in them; its code stay
   );
 });
 
-test('entries of kinds that this version does not know are in the feed', async () => {
+test('entries of unknown kinds are in the feed', async () => {
   const org = await api.makeOrg();
   // The one that the org's key left.
   await api.db.updateTable('activity').set({ kind: 'sandbox_teleported' }).where('org_id', '=', org.orgId).execute();
@@ -120,7 +120,7 @@ test('entries of kinds that this version does not know are in the feed', async (
   assert.match(unknown.body.error.message, /^query\.kind must be one of "org_created", .*not "sandbox_teleported"$/);
 });
 
-test(`a page has ${ACTIVITY_PAGE.default} entries unless limit says otherwise, up to ${LIST_LIMIT.max}`, async () => {
+test(`a page has ${ACTIVITY_PAGE.default} entries by default, up to ${LIST_LIMIT.max} with limit`, async () => {
   const org = await api.makeOrg();
   await fill(org, ACTIVITY_PAGE.default + 1);
   const whole = await read(org, `?limit=${LIST_LIMIT.max}`);
@@ -141,7 +141,7 @@ test(`a page has ${ACTIVITY_PAGE.default} entries unless limit says otherwise, u
   }
 });
 
-test('a cursor that is none, or of another list, is 400 saying so', async () => {
+test('an invalid or foreign cursor is 400 and named', async () => {
   const place = { atMicroseconds: 1_790_000_000_000_000, tie: '5' };
   const good = writeCursor('activity', place);
   assert.equal((await read(api, `?after=${good}`)).status, 200);
@@ -164,7 +164,7 @@ test('a cursor that is none, or of another list, is 400 saying so', async () => 
   assert.equal((await read(api, '?after=x&projectId=none')).status, 400);
 });
 
-test('walking the feed gives every entry once, newest first, also those of one instant and while entries are added', async () => {
+test('paging returns every entry once, newest first, despite equal instants and new entries', async () => {
   const org = await api.makeOrg();
   // One transaction: all of one instant, in the order they were added.
   const kinds = [
@@ -195,7 +195,7 @@ test('walking the feed gives every entry once, newest first, also those of one i
   }
 });
 
-test('filters narrow the feed, alone and together; a project or sandbox that is not of the org has nothing in it', async () => {
+test('filters combine; a project or sandbox of another org yields nothing', async () => {
   const [org, other] = [await api.makeOrg(), await api.makeOrg()];
   const projects = [org.projectId, newId('project')];
   const sandboxes = [newId('sandbox'), newId('sandbox')];
@@ -227,7 +227,7 @@ test('filters narrow the feed, alone and together; a project or sandbox that is 
   }
 });
 
-test("an org's feed has its own entries alone, and is read by roles and keys that have activity.read", async () => {
+test("an org's feed has only its entries and needs activity.read", async () => {
   const other = await api.makeOrg();
   await add(other);
   assert.ok((await walk(api, 'limit=1000')).every(({ orgId }) => orgId === api.orgId));
@@ -257,7 +257,7 @@ async function fill(org: TestOrg, rows: number): Promise<void> {
     from generate_series(1, ${rows}::int) n`.execute(api.db);
 }
 
-test('with 50,000 entries every page of every combination of filters is one query, and read from an index', async () => {
+test('with 50,000 entries every page with any filters is one indexed query', async () => {
   const [large, small] = [await api.makeOrg(), await api.makeOrg()];
   await fill(large, 45_000);
   await fill(small, 5_000);
@@ -297,7 +297,7 @@ test('with 50,000 entries every page of every combination of filters is one quer
   }
 });
 
-test('a page deep in a long feed reads no more entries than it has', async () => {
+test('a deep page of a long feed reads no more entries than it returns', async () => {
   const org = await api.makeOrg();
   await fill(org, 20_000);
   await sql`analyze activity`.execute(api.db);

@@ -66,7 +66,7 @@ async function feed(orgId: string): Promise<{ kind: string; actor_kind: string; 
     .execute();
 }
 
-test('every member reads the plan, the status and the period, which begins with the org and lasts a month', async () => {
+test('every member reads plan, status and the month-long period that begins with the org', async () => {
   const { created_at: createdAt } = await api.db
     .selectFrom('org')
     .select('created_at')
@@ -94,7 +94,7 @@ test('every member reads the plan, the status and the period, which begins with 
   }
 });
 
-test('a period is counted from the anchor by the month, and the first begins with the subscription', async () => {
+test('periods are months from the anchor, and the first begins with the subscription', async () => {
   const org = await api.makeOrg();
   const set = (startedAt: string, anchor: string): Promise<unknown> =>
     api.db
@@ -119,7 +119,7 @@ test('a period is counted from the anchor by the month, and the first begins wit
   assert.deepEqual(await bounds('2026-01-24T00:00:00Z'), ['2026-01-24T00:00:00.000Z', '2026-02-24T00:00:00.000Z']);
 });
 
-test('a subscription that is over is told as such, without a period, and is no active plan', async () => {
+test('an ended subscription has no period and is not an active plan', async () => {
   const org = await api.makeOrg();
   const canceledAt = new Date('2026-03-01T00:00:00Z');
   await api.db
@@ -147,7 +147,7 @@ for (const [what, arrange] of [
     (orgId: string) => api.db.updateTable('subscription').set({ plan: 'gone' }).where('org_id', '=', orgId).execute(),
   ],
 ] as const) {
-  test(`an org with ${what} is answered 402 no_active_plan, and so is whoever asks for its period`, async () => {
+  test(`an org with ${what} gets 402 no_active_plan, also for its period`, async () => {
     const org = await api.makeOrg();
     await arrange(org.orgId);
     const { status, body } = await subscription(org);
@@ -156,7 +156,7 @@ for (const [what, arrange] of [
   });
 }
 
-test('a checkout without a payment provider is 402 billing_not_configured and names the variables to set', async () => {
+test('a checkout without a provider is 402 billing_not_configured naming the variables to set', async () => {
   const payments = api.context.payments;
   api.context.payments = null;
   try {
@@ -168,7 +168,7 @@ test('a checkout without a payment provider is 402 billing_not_configured and na
   }
 });
 
-test('a plan that is unknown or has no price is 400 plan_not_for_sale and names those that can be bought', async () => {
+test('an unknown or unpriced plan is 400 plan_not_for_sale and lists the plans for sale', async () => {
   const buyer = await makeBuyer();
   for (const plan of ['nope', 'given', 'self-hosted']) {
     const { status, body } = await checkout(buyer, plan);
@@ -177,7 +177,7 @@ test('a plan that is unknown or has no price is 400 plan_not_for_sale and names 
   }
 });
 
-test("a checkout gives the provider's page, made for the org, its customer and the plan's price, and leaves a row in the feed", async () => {
+test("a checkout returns the provider's page for org, customer and price, and adds a feed row", async () => {
   const buyer = await makeBuyer();
   const { status, body } = await checkout(buyer, 'pro');
   assert.equal(status, 200);
@@ -216,7 +216,7 @@ test("a checkout gives the provider's page, made for the org, its customer and t
   assert.equal((await subscription(buyer)).body.subscription.plan.id, 'self-hosted', 'nothing is bought yet');
 });
 
-test('a checkout that is begun makes the one before unusable, and the org stays one customer', async () => {
+test("a new checkout expires the previous one and keeps the org's customer", async () => {
   const buyer = await makeBuyer();
   const first = (await checkout(buyer, 'pro')).body.checkout.url;
   const second = (await checkout(buyer, 'team')).body.checkout.url;
@@ -228,7 +228,7 @@ test('a checkout that is begun makes the one before unusable, and the org stays 
   assert.equal(customers.length, 1);
 });
 
-test('of two checkouts begun at once one page can be used in the end', async () => {
+test('exactly one of two concurrent checkouts stays usable', async () => {
   const buyer = await makeBuyer();
   const answers = await Promise.all([checkout(buyer, 'pro'), checkout(buyer, 'team')]);
   assert.deepEqual(
@@ -245,7 +245,7 @@ test('of two checkouts begun at once one page can be used in the end', async () 
   assert.equal(usable.length, 1);
 });
 
-test('who has paid and comes again before the provider has told of it does not pay twice', async () => {
+test("a payer who returns before the provider's event does not pay twice", async () => {
   const buyer = await makeBuyer();
   const bought = stripe.pay((await checkout(buyer, 'pro')).body.checkout.url);
   const again = await checkout(buyer, 'pro');
@@ -255,7 +255,7 @@ test('who has paid and comes again before the provider has told of it does not p
   assert.equal(body.subscription.startedAt, new Date(bought.created * 1_000).toISOString());
 });
 
-test("another plan of an org that pays is a change of its subscription on the provider's own page", async () => {
+test("a plan change of a paying org uses the provider's subscription page", async () => {
   const buyer = await makeBuyer();
   const bought = stripe.pay((await checkout(buyer, 'pro')).body.checkout.url);
   const { status, body } = await checkout(buyer, 'team');
@@ -268,7 +268,7 @@ test("another plan of an org that pays is a change of its subscription on the pr
   assert.equal(asked?.['return_url'], 'http://berth.example.test/billing/return?state=bought');
 });
 
-test('a provider that hangs up or fails is 503 with Retry-After, and the next checkout works', async () => {
+test('a failing provider is 503 with Retry-After, and the next checkout works', async () => {
   const buyer = await makeBuyer();
   for (const failure of [
     'hang up',
@@ -284,7 +284,7 @@ test('a provider that hangs up or fails is 503 with Retry-After, and the next ch
   assert.equal((await checkout(buyer, 'pro')).status, 200);
 });
 
-test('what the provider refuses is in the log and not in the answer', async () => {
+test('a provider refusal is logged and not in the response', async () => {
   const buyer = await makeBuyer();
   stripe.instead = ({ path }) =>
     path === '/v1/checkout/sessions'
@@ -301,7 +301,7 @@ test('what the provider refuses is in the log and not in the answer', async () =
   assert.match(api.logged(), /resource_missing.*No such price: 'price_pro'/);
 });
 
-test('an operator gives no plan to an org that pays for one, until that is over', async () => {
+test('an operator cannot assign a plan to an org until its paid subscription ends', async () => {
   const buyer = await makeBuyer();
   stripe.pay((await checkout(buyer, 'pro')).body.checkout.url);
   await checkout(buyer, 'pro');
@@ -316,7 +316,7 @@ test('an operator gives no plan to an org that pays for one, until that is over'
   );
 });
 
-test('a plan that an operator gives goes on with the periods of the one before, and begins anew where that had ended', async () => {
+test("an operator's plan keeps running periods and restarts ended ones", async () => {
   const org = await api.makeOrg();
   const begun = new Date('2026-01-15T08:30:00.250Z');
   await api.db
@@ -333,7 +333,7 @@ test('a plan that an operator gives goes on with the periods of the one before, 
   assert.deepEqual([status, periodStartsAt], ['active', startedAt]);
 });
 
-test('the page that the provider leads back to says whether something was bought, and needs nobody signed in', async () => {
+test('the return page reports the purchase without sign-in', async () => {
   for (const [state, title] of [
     ['bought', 'Back from the payment page'],
     ['left', 'Nothing was bought'],

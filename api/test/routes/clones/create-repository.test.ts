@@ -115,7 +115,7 @@ for (const [title, defaults, fields, message] of [
   ],
   ['a repository that is true', {}, { repository: true }, /^body\.repository must be a string, not true$/],
 ] as const) {
-  test(`a create with ${title} is 400 and leaves nothing`, async () => {
+  test(`a create with ${title} is 400 and leaves nothing behind`, async () => {
     const projectId = await project(defaults);
     const before = await countSandboxes();
     const answer = await create(projectId, fields);
@@ -126,7 +126,7 @@ for (const [title, defaults, fields, message] of [
   });
 }
 
-test('a default repository on a host that the service no longer takes refuses the creates that would use it, by name', async () => {
+test('a default repository on a no longer allowed host refuses creates that use it, by name', async () => {
   const id = await project({});
   await api.db
     .updateTable('project')
@@ -140,7 +140,7 @@ test('a default repository on a host that the service no longer takes refuses th
   assert.equal((await create(id, { repository: 'acme/web' })).status, 201);
 });
 
-test('the same create with its key again is the same sandbox; with another repository it is a conflict', async () => {
+test('a repeated create is the same sandbox; with another repository it is a conflict', async () => {
   const id = await project(DEFAULTS);
   const send = (fields: object): Promise<Answer> =>
     api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {

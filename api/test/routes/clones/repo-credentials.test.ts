@@ -43,7 +43,7 @@ const updatesOf = async (id: string) =>
       .execute()
   ).map(({ details }) => details);
 
-test('credentials that are set are opened as they were given; a change replaces them whole, null removes them, absent leaves them', async () => {
+test('stored credentials open unchanged; an update replaces, null removes, absent keeps them', async () => {
   const made = await make({ username: USERNAME, token: TOKEN });
   assert.equal(made.hasRepoCredentials, true);
   assert.deepEqual(await open(made.id), { username: USERNAME, token: TOKEN });
@@ -67,7 +67,7 @@ test('credentials that are set are opened as they were given; a change replaces 
   ]);
 });
 
-test('a project made with null or without credentials has none, and gets them by a change', async () => {
+test('a project created without credentials has none until an update sets them', async () => {
   for (const given of [null, undefined]) {
     const { id, hasRepoCredentials } = await make(given);
     assert.equal(hasRepoCredentials, false);
@@ -80,7 +80,7 @@ test('a project made with null or without credentials has none, and gets them by
   }
 });
 
-test('the same credentials given again are a change like any other: whether a guess is right is not told', async () => {
+test('setting identical credentials is a normal change, so that it confirms no guess', async () => {
   const { id } = await make({ token: TOKEN });
   const sealed = async () =>
     (
@@ -101,7 +101,7 @@ test('the same credentials given again are a change like any other: whether a gu
   assert.deepEqual(one, other);
 });
 
-test('the longest credentials of any script, spaces and all, are opened as they were given', async () => {
+test('the longest credentials, in any script and with spaces, open unchanged', async () => {
   const long = {
     username: '名'.repeat(REPO_CREDENTIAL_CHARACTERS),
     token: ' "\\💡\u2028'.padEnd(REPO_CREDENTIAL_CHARACTERS, 'é'),
@@ -110,7 +110,7 @@ test('the longest credentials of any script, spaces and all, are opened as they 
   assert.deepEqual(await open(id), long);
 });
 
-test('sealed credentials that are moved to another project do not open there, nor under another secret key, nor altered', async () => {
+test('sealed credentials do not open in another project, under another key, or altered', async () => {
   const from = await make({ token: TOKEN });
   const to = await make({ token: 'its own' });
   const cannot = (error: unknown): boolean =>
@@ -132,7 +132,7 @@ test('sealed credentials that are moved to another project do not open there, no
   assert.deepEqual(await open(from.id), { token: 'new' });
 });
 
-test('a deleted project has no credentials any more, neither in its row nor to open', async () => {
+test('deleting a project removes its credentials from its row', async () => {
   const { id } = await make({ token: TOKEN });
   const deleted = await api.call('DELETE', pathOf(id), { token: admin.token });
   assert.deepEqual([deleted.status, deleted.body.project.hasRepoCredentials], [200, false]);
@@ -156,7 +156,7 @@ async function everythingStored(): Promise<string> {
   return all + all.replaceAll(/\\x([0-9a-f]+)/g, (_, hex: string) => Buffer.from(hex, 'hex').toString('latin1'));
 }
 
-test('no answer, no row and no line of the log holds what was given, whether the call succeeds or not', async () => {
+test("no response, row or log line has the given credentials, whatever the call's outcome", async () => {
   let said = '';
   const log = pino({ level: 'trace' }, { write: (line: string) => void (said += line) });
   const app = await openServer(newServices({ ...api.context, log }, api.signIn));
@@ -285,7 +285,7 @@ for (const [title, repoCredentials, message] of [
     /^body\.repoCredentials\.password: unknown field; allowed: username, token$/,
   ],
 ] as const) {
-  test(`repoCredentials ${title} are 400, at a create and at a change, and the message says what is allowed without what was given`, async () => {
+  test(`repoCredentials ${title} are 400 at create and update with a message that omits them`, async () => {
     const { id } = await make({ token: 'stays' });
     for (const answer of [
       await post({ repoCredentials }),
