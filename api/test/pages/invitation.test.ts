@@ -77,7 +77,7 @@ test('an existing account is not recreated: its password stays and the user is a
   await site.visitor().signIn(email);
 });
 
-test('an account created before an aborted acceptance accepts after signing in', async () => {
+test('an account left by an interrupted acceptance accepts after signing in', async () => {
   const email = 'halfway@example.test';
   const { token } = await site.invite(email);
   await site.signIn.createAccount({ email, name: 'Half Way', password: PASSWORD, emailVerified: true });

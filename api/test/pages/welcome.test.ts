@@ -135,7 +135,7 @@ test('exactly one of many concurrent users of the link becomes the owner', async
   await site.visitor().signIn(winner);
 });
 
-test('a missing, partial or foreign token does not open the page; no token is logged', async () => {
+test('a missing, partial or altered token does not open the page; the token is not logged', async () => {
   const { token } = await freshLink();
   for (const wrong of ['', token.slice(1), `${token}x`, token.toUpperCase()])
     assert.equal((await site.visitor().get(`/welcome?token=${wrong}`)).status, 410);

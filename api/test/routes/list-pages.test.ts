@@ -185,7 +185,7 @@ const get = (name: Name, place: Place, query = ''): Promise<Answer> =>
 const keysOf = (name: Name, { body }: Answer): string[] =>
   body[name].map((entry: Record<string, string>) => entry[LISTS[name].key]);
 
-test('the lists here are all that the contract has in pages, but for the feed, which is never whole', () => {
+test('this file covers every paged list of the contract except the activity feed', () => {
   const paged = ROUTES.filter(
     ({ name, request }) => request.query?.shape['limit'] !== undefined && name !== 'listActivity',
   );
@@ -197,7 +197,7 @@ test('the lists here are all that the contract has in pages, but for the feed, w
 });
 
 for (const name of names) {
-  test(`${name}: walking the pages of any limit gives the whole list in order, whatever is added meanwhile`, async () => {
+  test(`${name}: paging with any limit returns the whole list in order, despite insertions`, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 9 }),
@@ -234,7 +234,7 @@ for (const name of names) {
     );
   });
 
-  test(`${name}: without limit and after the answer is the list alone; with either, what pages need is beside it`, async () => {
+  test(`${name}: without limit and after the response is the list only; with either it has page fields`, async () => {
     const place = await makePlace();
     for (const at of [1, 2, 2]) await LISTS[name].add(place, instant(at));
     const whole = await get(name, place);
@@ -248,7 +248,7 @@ for (const name of names) {
     assert.deepEqual(exact.body, { [name]: all, nextCursor: null, hasMore: false });
   });
 
-  test(`${name}: a limit out of bounds, or a cursor of something else, is 400 and says what is allowed`, async () => {
+  test(`${name}: a limit out of range or a foreign cursor is 400 and names the allowed values`, async () => {
     const place = await makePlace();
     for (const limit of ['0', String(LIST_LIMIT.max + 1), '-1', 'x', '']) {
       const { status, body } = await get(name, place, `?limit=${limit}`);
@@ -264,7 +264,7 @@ for (const name of names) {
   });
 }
 
-test("a page of sandboxes keeps to the filter by end user, and a cursor goes on from its place in another org's list too", async () => {
+test("a page of sandboxes keeps the endUserId filter; a cursor also works in another org's list", async () => {
   const [place, other] = [await makePlace(), await makePlace()];
   for (const endUserId of ['a', 'b', 'a', 'b', 'a'])
     await api.makeSandbox('ready', { org_id: place.orgId, project_id: place.projectId, end_user_id: endUserId });
@@ -279,7 +279,7 @@ test("a page of sandboxes keeps to the filter by end user, and a cursor goes on 
   assert.deepEqual((await get('sandboxes', other, `?after=${first.body.nextCursor}`)).body.sandboxes, []);
 });
 
-test('a page of sandboxes is read from the index of their order, however many there are', async () => {
+test("a page of sandboxes is read from the order's index, however many exist", async () => {
   const place = await makePlace();
   await sql`
     insert into sandbox (id, org_id, project_id, name, agent, status, epoch, profile, persistence_policy, mode, metadata,

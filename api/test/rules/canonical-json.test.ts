@@ -19,7 +19,7 @@ test('the order of fields does not matter, at any depth', () => {
   fc.assert(fc.property(fc.jsonValue(), (value) => assert.equal(canonicalJson(reversed(value)), canonicalJson(value))));
 });
 
-test('the text is JSON of the same value, so different values have different texts', () => {
+test('the text is JSON of the same value, so that different values differ', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       assert.deepEqual(JSON.parse(canonicalJson(value)), JSON.parse(JSON.stringify(value)));
@@ -27,7 +27,7 @@ test('the text is JSON of the same value, so different values have different tex
   );
 });
 
-test('a field without a value is as good as none; the order of a list matters', () => {
+test('undefined fields are omitted; the order of a list matters', () => {
   assert.equal(canonicalJson({ b: 1, a: undefined }), '{"b":1}');
   assert.notEqual(canonicalJson([1, 2]), canonicalJson([2, 1]));
 });

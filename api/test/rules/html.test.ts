@@ -36,7 +36,7 @@ function unescaped(markup: string): string {
   return markup.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_whole, name: string) => characters[name] ?? '');
 }
 
-test('a text comes out without any character of markup, and reads back as it was', () => {
+test('text is escaped and reads back unchanged', () => {
   fc.assert(
     fc.property(text, (value) => {
       const markup = html`${value}`.toString();
@@ -47,7 +47,7 @@ test('a text comes out without any character of markup, and reads back as it was
   );
 });
 
-test('whatever stands in it, a template keeps exactly its own tags and quotes, however deep it lies', () => {
+test('a template keeps exactly its own tags and quotes, whatever its values and nesting', () => {
   fc.assert(
     fc.property(text, text, fc.array(text, { maxLength: 4 }), (attribute, between, items) => {
       const list: Html[] = items.map((item) => html`<li>${item}</li>`);
@@ -67,7 +67,7 @@ test('whatever stands in it, a template keeps exactly its own tags and quotes, h
   );
 });
 
-test('markup of a template is not escaped again; nothing is left out; numbers are written', () => {
+test('nested templates are not escaped twice, empty values vanish, numbers are written', () => {
   const inner = html`<b>${'a < b'}</b>`;
   assert.equal(
     html`<p>${inner}${null}${undefined}${false}${7}${[inner, ' & ']}</p>`.toString(),
@@ -75,7 +75,7 @@ test('markup of a template is not escaped again; nothing is left out; numbers ar
   );
 });
 
-test('what only looks like markup is a text: an object with a toString of its own is not taken for a template', () => {
+test('an object with its own toString is text, not markup', () => {
   assert.throws(() => html`${{ toString: () => '<b>' } as unknown as string}`);
 });
 

@@ -52,7 +52,7 @@ async function execRaw(
   return { response, body };
 }
 
-test('the limits that the contract promises are those of the guest', () => {
+test("the contract's limits equal the guest's", () => {
   assert.deepEqual(EXEC_LIMITS.timeoutSeconds, EXEC_TIMEOUT_SECONDS);
   assert.equal(EXEC_LIMITS.outputBytes, EXEC_OUTPUT_BYTES);
   assert.ok(
@@ -60,7 +60,7 @@ test('the limits that the contract promises are those of the guest', () => {
   );
 });
 
-test('a result comes back as the guest gave it, whatever the exit code', async () => {
+test('a result is returned as the guest sent it, whatever the exit code', async () => {
   for (const result of [
     RESULT,
     { ...RESULT, exitCode: 3, stderr: 'no' },
@@ -73,7 +73,7 @@ test('a result comes back as the guest gave it, whatever the exit code', async (
   }
 });
 
-test('the timeout is 120 s when none is given; 1 and 600 pass, 0, 601, 1.5 and text are 400', async () => {
+test('the timeout defaults to 120 s; 1 and 600 are accepted; 0, 601, 1.5 and text are 400', async () => {
   const seen: number[] = [];
   api.front.exec = ({ timeoutSeconds }) => {
     seen.push(timeoutSeconds);
@@ -91,14 +91,14 @@ test('the timeout is 120 s when none is given; 1 and 600 pass, 0, 601, 1.5 and t
   assert.equal(seen.length, 3);
 });
 
-test('a command is text of 1 to 1,048,576 characters without NUL', async () => {
+test('a command is a string of 1 to 1,048,576 characters without NUL', async () => {
   api.front.exec = () => Promise.resolve(RESULT);
   assert.equal((await exec({ command: 'x'.repeat(1_048_576) })).status, 200);
   for (const command of ['', 'a\0b', 'x'.repeat(1_048_577), 7, undefined])
     assert.equal((await exec({ command })).status, 400);
 });
 
-test('a machine that does not answer is 503 sandbox_unreachable, a host that does not is 503 host_unavailable, both with Retry-After', async () => {
+test('a silent VM is 503 sandbox_unreachable, a silent host 503 host_unavailable, with Retry-After', async () => {
   for (const [failure, code] of [
     [new ExecRefusal('guest_unreachable', 'no'), 'sandbox_unreachable'],
     [new ExecRefusal('vm_not_running', 'no'), 'sandbox_unreachable'],
@@ -114,7 +114,7 @@ test('a machine that does not answer is 503 sandbox_unreachable, a host that doe
   assert.equal((await exec({ command: 'x' })).body.error.code, 'host_unavailable');
 });
 
-test('a sandbox destroyed while its command ran is 409 naming the status, not a fault of the host', async () => {
+test('a sandbox destroyed during its command is 409 naming the status, not a host failure', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.exec = async () => {
     await api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers: { prefer: 'respond-async' } });
@@ -125,7 +125,7 @@ test('a sandbox destroyed while its command ran is 409 naming the status, not a 
   assert.match(answer.body.error.message, /destroying/);
 });
 
-test("a bug in the host is 500 with the request's id and not the bug's words", async () => {
+test("a host bug is 500 with the request id and without the bug's message", async () => {
   api.front.exec = () => Promise.reject(new Error('a secret path'));
   const answer = await exec({ command: 'x' });
   assert.equal(answer.status, 500);
@@ -134,14 +134,14 @@ test("a bug in the host is 500 with the request's id and not the bug's words", a
   assert.doesNotMatch(answer.body.error.message, /secret/);
 });
 
-test('a result that comes soon has a content length and no white space before it', async () => {
+test('a fast result has a Content-Length and no leading white space', async () => {
   api.front.exec = () => Promise.resolve(RESULT);
   const { response, body } = await execRaw();
   assert.ok(response.headers['content-length'] !== undefined);
   assert.equal((await body).text, JSON.stringify(RESULT));
 });
 
-test('a slow command gets its headers early, white space while it runs, and then a body that is JSON', async () => {
+test('a slow command gets early headers, white space while it runs, and then a JSON body', async () => {
   const finish = Promise.withResolvers<typeof RESULT>();
   api.front.exec = () => finish.promise;
   const { response, body } = await execRaw();
@@ -160,7 +160,7 @@ test('a slow command gets its headers early, white space while it runs, and then
   assert.deepEqual(JSON.parse(text), RESULT);
 });
 
-test('a slow command that fails ends in the error envelope and a connection broken off, so that no client takes it for a success', async () => {
+test('a slow failed command ends in the error envelope and an aborted connection', async () => {
   const finish = Promise.withResolvers<never>();
   api.front.exec = () => finish.promise;
   const { response, body } = await execRaw();
@@ -171,7 +171,7 @@ test('a slow command that fails ends in the error envelope and a connection brok
   assert.equal(JSON.parse(text).error.code, 'sandbox_unreachable');
 });
 
-test('a caller that disconnects ends the command, before the early headers and after', async () => {
+test('a disconnecting caller ends the command, before and after the early headers', async () => {
   for (const early of [false, true]) {
     const started = Promise.withResolvers<AbortSignal>();
     api.front.exec = (_request, signal) => {
@@ -189,7 +189,7 @@ test('a caller that disconnects ends the command, before the early headers and a
   }
 });
 
-test('fifty commands in one sandbox at once all answer, each its own', async () => {
+test('fifty concurrent commands in one sandbox each get their own result', async () => {
   api.front.exec = async ({ command }) => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     return { ...RESULT, stdout: command };
@@ -201,7 +201,7 @@ test('fifty commands in one sandbox at once all answer, each its own', async () 
   );
 });
 
-test('an exec leaves a row in the activity feed with its time limit, and neither command nor output', async () => {
+test('an exec adds a feed row with its timeout, without command or output', async () => {
   const { id } = await api.makeSandbox('running');
   api.front.exec = () => Promise.resolve({ ...RESULT, stdout: 'a-secret-output' });
   await api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'echo a-secret-command', timeoutSeconds: 7 } });

@@ -99,7 +99,7 @@ async function until(id: string, status: string): Promise<void> {
   }
 }
 
-test('a command is a sign of use, noted before it runs', async () => {
+test('a command records activity before it runs', async () => {
   const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
   let noted = Number.NaN;
   api.front.exec = async () => {
@@ -112,7 +112,7 @@ test('a command is a sign of use, noted before it runs', async () => {
   assert.equal(shown, (await rowOf(id)).last_active_at.toISOString());
 });
 
-test('of many commands at once one writes, and those that follow within seconds do not', async () => {
+test('many concurrent commands write activity once, as do those within the next seconds', async () => {
   const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
   await Promise.all(Array.from({ length: 20 }, () => exec(id)));
   const { last_active_at: first } = await rowOf(id);
@@ -122,7 +122,7 @@ test('of many commands at once one writes, and those that follow within seconds 
   assert.equal(ran, 21);
 });
 
-test('a command that meets a sandbox falling asleep waits for that, and is 409 without having run', async () => {
+test('without wakeOnUse a command during a sleep waits for it and is 409 without having run', async () => {
   const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
   const held = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<void>();
@@ -145,7 +145,7 @@ test('a command that meets a sandbox falling asleep waits for that, and is 409 w
   assert.match(answer.body.error.message, /the sandbox is sleeping/);
 });
 
-test('a command cut off by a sleep is 409 naming the status, and says that it may have run', async () => {
+test('a command cut off by a sleep is 409 with the status and says that it may have run', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.exec = async () => {
     await api.db
@@ -159,7 +159,7 @@ test('a command cut off by a sleep is 409 naming the status, and says that it ma
 });
 
 for (const status of sandboxStatus.options.filter((name) => !SANDBOX_STATES[name].awake)) {
-  test(`without wakeOnUse a command finds a sandbox that is ${status} and changes nothing`, async () => {
+  test(`without wakeOnUse a command on a sandbox that is ${status} fails and changes nothing`, async () => {
     const before = await api.makeSandbox(status);
     const answer = await exec(before.id);
     assert.deepEqual([answer.status, answer.body.error.code], [409, 'sandbox_state_conflict']);
@@ -168,7 +168,7 @@ for (const status of sandboxStatus.options.filter((name) => !SANDBOX_STATES[name
 }
 
 for (const status of ['provisioning', 'failed', 'destroying', 'deleted'] as const) {
-  test(`with wakeOnUse too a command finds a sandbox that is ${status} and wakes nothing`, async () => {
+  test(`with wakeOnUse a command on a sandbox that is ${status} fails and wakes nothing`, async () => {
     const before = await api.makeSandbox(status, {
       project_id: wakingProjectId,
       ...(status === 'failed' ? { wakes_from: 'disk' } : {}),
@@ -178,7 +178,7 @@ for (const status of ['provisioning', 'failed', 'destroying', 'deleted'] as cons
   });
 }
 
-test('with wakeOnUse a command wakes a stopped sandbox, runs once it is awake, and the feed says for what it was woken', async () => {
+test('with wakeOnUse a command wakes a stopped sandbox, then runs; the feed has the reason', async () => {
   const { id } = await asleep();
   const answering = exec(id);
   await until(id, 'waking');
@@ -198,7 +198,7 @@ test('with wakeOnUse a command wakes a stopped sandbox, runs once it is awake, a
   assert.equal(events[0]?.details['wakeOnUse'], 'exec');
 });
 
-test('commands at once wake it once', async () => {
+test('concurrent commands wake a sandbox once', async () => {
   const { id } = await asleep();
   const answering = Promise.all(Array.from({ length: 10 }, () => exec(id)));
   await until(id, 'waking');
@@ -208,7 +208,7 @@ test('commands at once wake it once', async () => {
   assert.equal(api.steps.length, 1);
 });
 
-test('a command that meets a sandbox going to sleep waits for that, and wakes it', async () => {
+test('with wakeOnUse a command during a sleep waits for it and wakes the sandbox', async () => {
   const { id } = await api.makeSandbox('sleeping', { project_id: wakingProjectId });
   const answering = exec(id);
   await settle(id, 'stopped');
@@ -217,7 +217,7 @@ test('a command that meets a sandbox going to sleep waits for that, and wakes it
   assert.equal((await answering).status, 200);
 });
 
-test('a command that meets a sandbox that is being woken by somebody else runs when it is awake', async () => {
+test("a command during another caller's wake runs once the sandbox is awake", async () => {
   const { id } = await api.makeSandbox('waking', { project_id: wakingProjectId });
   const answering = exec(id);
   await settle(id, 'ready');
@@ -225,7 +225,7 @@ test('a command that meets a sandbox that is being woken by somebody else runs w
   assert.deepEqual(api.steps, []);
 });
 
-test('a wake that does not work is 409 with its reason, and is not tried again for the same command', async () => {
+test('a failed wake is 409 with its reason and is not retried for the same command', async () => {
   const { id } = await asleep();
   const answering = exec(id);
   await until(id, 'waking');
@@ -236,7 +236,7 @@ test('a wake that does not work is 409 with its reason, and is not tried again f
   assert.deepEqual([ran, api.steps.length], [0, 1]);
 });
 
-test('a wake that takes longer than a command waits is 409 naming the status; the wake goes on', async () => {
+test("a wake longer than the command's wait is 409 with the status, and continues", async () => {
   const { id } = await asleep();
   const actor: Actor = {
     kind: 'api_key',
@@ -260,7 +260,7 @@ test('a wake that takes longer than a command waits is 409 naming the status; th
   assert.equal((await rowOf(id)).status, 'waking');
 });
 
-test('what refuses a wake refuses the command: nothing to wake, no plan, too many awake, no room', async () => {
+test('a refused wake refuses the command: nothing to wake, no plan, too many awake, no capacity', async () => {
   const refused = async (id: string): Promise<[number, string]> => {
     const answer = await exec(id);
     return [answer.status, answer.body.error.code];
@@ -281,7 +281,7 @@ test('what refuses a wake refuses the command: nothing to wake, no plan, too man
   assert.deepEqual([ran, api.steps], [0, []]);
 });
 
-test('a caller who leaves while its sandbox wakes leaves no command behind; the wake goes on', async () => {
+test('a caller that disconnects during the wake leaves no command; the wake continues', async () => {
   const { id } = await asleep();
   const gone = new AbortController();
   const answering = api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'true' }, signal: gone.signal });

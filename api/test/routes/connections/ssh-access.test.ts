@@ -28,7 +28,7 @@ after(async () => {
 const ask = (id: string): Promise<Answer> => api.call('GET', `/v1/sandboxes/${id}/ssh`);
 
 for (const type of ['ed25519', 'ecdsa', 'rsa']) {
-  test(`the fingerprint of an authorised ${type} key is the one that ssh-keygen shows`, async () => {
+  test(`the fingerprint of an authorised ${type} key equals that of ssh-keygen`, async () => {
     const file = join(folder, type);
     await run('ssh-keygen', ['-q', '-t', type, '-N', '', '-C', 'a comment', '-f', file]);
     const [, fingerprint] = (await run('ssh-keygen', ['-l', '-f', `${file}.pub`])).stdout.split(' ');
@@ -42,7 +42,7 @@ for (const type of ['ed25519', 'ecdsa', 'rsa']) {
   });
 }
 
-test('a sandbox that was made without a key says so, and one that sleeps is asked for and not woken', async () => {
+test('a sandbox without an authorised key says so; a sleeping one responds without a wake', async () => {
   for (const status of ['ready', 'stopped'] as const) {
     const { id } = await api.makeSandbox(status);
     assert.deepEqual((await ask(id)).body.ssh, { user: 'berth', hostKey: HOST_KEY, authorizedKeyFingerprint: null });
@@ -50,7 +50,7 @@ test('a sandbox that was made without a key says so, and one that sleeps is aske
   }
 });
 
-test('a sandbox without a machine is 409, one whose host has none on record 503, one whose host is away 503', async () => {
+test('a sandbox without a VM is 409; a missing host key or an absent host is 503', async () => {
   const without = await api.makeSandbox('failed', { host_id: null, status_reason_code: 'insufficient_capacity' });
   assert.deepEqual(
     [(await ask(without.id)).status, (await ask(without.id)).body.error.code],
@@ -74,7 +74,7 @@ test('a sandbox without a machine is 409, one whose host has none on record 503,
   api.front.sshHostKey = sshHostKey;
 });
 
-test('who may not connect is not told: 403', async () => {
+test('a caller without the permission to connect gets 403', async () => {
   const { id } = await api.makeSandbox('ready');
   const { token } = await api.makeSession({ role: 'viewer' });
   const { status, body } = await api.call('GET', `/v1/sandboxes/${id}/ssh`, { token });

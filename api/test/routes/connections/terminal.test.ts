@@ -48,7 +48,7 @@ async function open(query = ''): Promise<{ heard: Heard; id: string }> {
   return { heard: new Heard(answer.socket), id };
 }
 
-test('keys go in and what is shown comes out; the exit code is the last frame, then it is closed', async () => {
+test('keys and output pass; the exit code is the last frame before the close', async () => {
   const { heard, id } = await open('?cols=132&rows=43');
   assert.equal(shell.target, 'terminal?cols=132&rows=43');
   heard.socket.send(Buffer.from('ls ü\n'));
@@ -64,7 +64,7 @@ test('keys go in and what is shown comes out; the exit code is the last frame, t
   assert.deepEqual([row.kind, row.details], ['sandbox_connected', { terminal: true }]);
 });
 
-test('a terminal has 80 columns and 24 rows unless it says otherwise, and a size that is none is 400', async () => {
+test('a terminal defaults to 80 columns and 24 rows; an invalid size is 400', async () => {
   const { heard, id } = await open();
   assert.equal(shell.target, 'terminal?cols=80&rows=24');
   heard.socket.close();
@@ -77,7 +77,7 @@ test('a terminal has 80 columns and 24 rows unless it says otherwise, and a size
   }
 });
 
-test('orders go in as they are', async () => {
+test('control frames are forwarded unchanged', async () => {
   const { heard } = await open();
   const orders = [{ resize: { cols: 100, rows: 50 } }, { signal: 'SIGINT' }, { resize: { cols: 1, rows: 1_000 } }];
   orders.forEach((order) => heard.socket.send(JSON.stringify(order)));
@@ -96,7 +96,7 @@ for (const text of [
   '[]',
   'ls',
 ]) {
-  test(`the text frame ${text} closes a terminal`, async () => {
+  test(`the text frame ${text} closes the terminal`, async () => {
     const { heard } = await open();
     heard.socket.send(text);
     assert.equal((await heard.closed).code, 1003);
@@ -111,7 +111,7 @@ for (const [what, frames] of [
   ['control that is none', controlFrame({ resize: { cols: 1, rows: 1 } })],
   ['more after the exit code', Buffer.concat([controlFrame({ exit: 0 }), bytesFrames(Buffer.from('x'))])],
 ] as const) {
-  test(`a sandbox that says ${what} closes its terminal and does no other harm`, async () => {
+  test(`a sandbox that sends ${what} closes its terminal only`, async () => {
     const { heard } = await open();
     shell.stream.write(frames);
     const { code, reason } = await heard.closed;
@@ -120,14 +120,14 @@ for (const [what, frames] of [
   });
 }
 
-test('a terminal that breaks off without an exit code is closed with 1011', async () => {
+test('a terminal that ends without an exit code is closed with 1011', async () => {
   const { heard } = await open();
   shell.stream.end(bytesFrames(Buffer.from('half a')));
   const { code } = await heard.closed;
   assert.deepEqual([code, heard.texts, heard.bytes.toString()], [1011, [], 'half a']);
 });
 
-test('a long paste goes in whole, in frames that the sandbox takes', async () => {
+test("a long paste is forwarded whole, in frames within the sandbox's limit", async () => {
   const { heard } = await open();
   const paste = 'x'.repeat(1_000_000);
   heard.socket.send(Buffer.from(paste));
@@ -136,7 +136,7 @@ test('a long paste goes in whole, in frames that the sandbox takes', async () =>
   heard.socket.close();
 });
 
-test('a terminal whose user is there is not taken for silent by its host: something goes in with each answer to a ping', async () => {
+test('each pong of the client sends a heartbeat that keeps the terminal open at the host', async () => {
   const other = await startApi({ durable: false, bounds: { pingEveryMs: 1_000 } });
   try {
     const { id } = await other.makeSandbox('ready');
@@ -162,7 +162,7 @@ test('a terminal whose user is there is not taken for silent by its host: someth
   }
 });
 
-test('a command is run in a terminal, or with pipes: what was asked for goes in as it is, and the feed says that it was one, never which', async () => {
+test('a command runs in a terminal or with pipes, unchanged; the feed omits its text', async () => {
   const command = "printf '%s' 'ü & + #'; exit 3";
   const asked = new URLSearchParams({ command }).toString();
   const { heard, id } = await open(`?cols=100&${asked}`);
@@ -186,7 +186,7 @@ test('a command is run in a terminal, or with pipes: what was asked for goes in 
   }
 });
 
-test('the frames of a command with pipes: input, its end and signals go in, each output comes with the number of its stream', async () => {
+test('command frames carry input, its end and signals; output frames name their stream', async () => {
   const { heard } = await open('?tty=false&command=x');
   const orders = [{ signal: 'SIGWINCH' }, { end: true }, { signal: 'SIGTERM' }];
   heard.socket.send(Buffer.from('in'));
@@ -207,7 +207,7 @@ for (const [what, frames] of [
   ['{"end":true,"signal":"SIGINT"}', ['{"end":true,"signal":"SIGINT"}']],
   ['bytes after the end of the input', ['{"end":true}', Buffer.from('x')]],
 ] as const) {
-  test(`of a command with pipes, ${what} closes it with 1003`, async () => {
+  test(`for a command with pipes, ${what} closes it with 1003`, async () => {
     const { heard } = await open('?tty=false&command=x');
     frames.forEach((frame) => heard.socket.send(frame));
     assert.equal((await heard.closed).code, 1003);
@@ -219,7 +219,7 @@ for (const [what, frame] of [
   ['of a stream and nothing', bytesFrames(Buffer.from('\x01'))],
   ['of an end by what is no signal', controlFrame({ exit: 1, signal: 'sig' })],
 ] as const) {
-  test(`a sandbox that sends a frame ${what} closes its command and does no other harm`, async () => {
+  test(`a sandbox that sends a frame ${what} closes its command only`, async () => {
     const { heard } = await open('?tty=false&command=x');
     shell.stream.write(frame);
     assert.equal((await heard.closed).code, 1011);
@@ -227,7 +227,7 @@ for (const [what, frame] of [
   });
 }
 
-test('what is no command is 400 and says why; one that the head of a request cannot hold is 431', async () => {
+test('an invalid command is 400 with the reason; one too long for a request head is 431', async () => {
   const { id } = await api.makeSandbox('ready');
   for (const [query, status, message] of [
     ['?tty=false', 400, /query\.command must be given with tty=false/],
@@ -245,7 +245,7 @@ test('what is no command is 400 and says why; one that the head of a request can
   }
 });
 
-test('a client that goes away while it is held back is noticed, long before it could be asked', async () => {
+test('a disconnected client under back-pressure is noticed before its next ping', async () => {
   const other = await startApi({ durable: false, bounds: { pingEveryMs: 3_600_000 } });
   try {
     const closed = Promise.withResolvers<void>();

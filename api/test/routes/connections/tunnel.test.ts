@@ -84,7 +84,7 @@ async function putToSleep(id: string): Promise<void> {
   assert.equal(outcome, 'changed');
 }
 
-test('a tunnel carries bytes both ways, and its port is 22 unless it says otherwise', async () => {
+test('a tunnel carries bytes both ways; its port defaults to 22', async () => {
   const { id } = await api.makeSandbox('ready');
   const heard = await open(id);
   heard.socket.send(Buffer.from('hello '));
@@ -103,7 +103,7 @@ test('a tunnel carries bytes both ways, and its port is 22 unless it says otherw
   await Promise.all(opened.map(({ stream }) => once(stream, 'close')));
 });
 
-test('much goes through whole, and each side is held back by the other', async () => {
+test('large transfers arrive complete, with back-pressure both ways', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.stream = () => (stream) => void opened.push({ vmId: id, target: '', stream: stream.pause() });
   const heard = await open(id);
@@ -134,7 +134,7 @@ test('much goes through whole, and each side is held back by the other', async (
   heard.socket.close();
 });
 
-test('the end of one direction is told and leaves the other open; after both the tunnel is closed', async () => {
+test('half-close is forwarded and keeps the other direction open; both ends close the tunnel', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.stream = () => (stream) => {
     let asked = '';
@@ -161,7 +161,7 @@ test('the end of one direction is told and leaves the other open; after both the
   assert.equal((await listening.closed).code, 1000);
 });
 
-test('a port that is none is 400 and says what is allowed', async () => {
+test('an invalid port is 400 and names the allowed range', async () => {
   const { id } = await api.makeSandbox('ready');
   for (const port of ['0', '65536', '-1', '022', '22.0', '2e1', 'ssh', '', '%2022']) {
     const [status, code, message] = await refusal(id, { query: `?port=${port}` });
@@ -179,7 +179,7 @@ for (const [hostCode, expected, message] of [
   ['guest_unreachable', [503, 'sandbox_unreachable'], /did not answer/],
   ['vm_not_running', [503, 'sandbox_unreachable'], /did not answer/],
 ] as const) {
-  test(`a host that refuses with ${hostCode} is ${expected.join(' ')}, and nothing is in the feed`, async () => {
+  test(`a host refusal with ${hostCode} is ${expected.join(' ')} and adds no feed row`, async () => {
     const { id } = await api.makeSandbox('ready');
     api.front.stream = () => {
       throw new ExecRefusal(hostCode, 'words of the host');
@@ -192,7 +192,7 @@ for (const [hostCode, expected, message] of [
   });
 }
 
-test('a tunnel is in the feed with its port, and is a sign of use from its opening on', async () => {
+test('a tunnel is in the feed with its port and records activity from its opening', async () => {
   const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
   const heard = await open(id, { query: '?port=3000' });
   const row = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).executeTakeFirstOrThrow();
@@ -206,7 +206,7 @@ test('a tunnel is in the feed with its port, and is a sign of use from its openi
   heard.socket.close();
 });
 
-test('a browser offers its token as a subprotocol; the answer takes ours and repeats no token', async () => {
+test('a browser sends its token as a subprotocol; the response selects ours, without the token', async () => {
   const { id } = await api.makeSandbox('ready');
   const { token } = await api.makeSession({ role: 'member' });
   api.secret(token);
@@ -235,7 +235,7 @@ test('a browser offers its token as a subprotocol; the answer takes ours and rep
   );
 });
 
-test('without an upgrade a tunnel is 426 and says what is needed, and what is no handshake is told why', async () => {
+test('a tunnel request without an upgrade is 426; an invalid handshake gets its reason', async () => {
   const { id } = await api.makeSandbox('ready');
   const plain = await fetch(pathOf(id), { headers: bearer(api.token) });
   assert.deepEqual([plain.status, plain.headers.get('upgrade')], [426, 'websocket']);
@@ -271,7 +271,7 @@ test('without an upgrade a tunnel is 426 and says what is needed, and what is no
   assert.deepEqual(opened, []);
 });
 
-test('an upgrade that is asked of any other route is ignored', async () => {
+test('an upgrade on any other route is ignored', async () => {
   for (const upgrade of ['websocket', 'h2c']) {
     const asked = http.get(`${api.url}/v1/me`, { headers: { ...bearer(api.token), connection: 'Upgrade', upgrade } });
     const [response] = (await once(asked, 'response')) as [http.IncomingMessage];
@@ -280,7 +280,7 @@ test('an upgrade that is asked of any other route is ignored', async () => {
   }
 });
 
-test('a stopped sandbox is woken for a tunnel where its project says so, and is 409 elsewhere', async () => {
+test('a tunnel wakes a stopped sandbox if its project allows it, and is 409 otherwise', async () => {
   const project = await insertProject(api.db, {
     id: newId('project'),
     org_id: api.orgId,
@@ -310,7 +310,7 @@ test('a stopped sandbox is woken for a tunnel where its project says so, and is 
   assert.deepEqual((await refusal(other.id)).slice(0, 2), [409, 'sandbox_state_conflict']);
 });
 
-test('a tunnel is closed at once when its sandbox goes to sleep', async () => {
+test('a tunnel closes at once when its sandbox goes to sleep', async () => {
   const { id } = await api.makeSandbox('ready');
   const heard = await open(id);
   const stream = inSandbox();
@@ -375,7 +375,7 @@ for (const [what, credential, take, expected] of [
     { code: 4403, reason: 'org_access_denied' },
   ],
 ] as const) {
-  test(`a tunnel is closed when ${what}`, async () => {
+  test(`a tunnel closes when ${what}`, async () => {
     const { id } = await api.makeSandbox('ready');
     const token = await credential();
     const heard = await open(id, { headers: bearer(token) });
@@ -384,7 +384,7 @@ for (const [what, credential, take, expected] of [
   });
 }
 
-test('another token of the same user keeps a tunnel open; one of another user, or none, closes it', async () => {
+test('a tunnel survives another token of the same user; any other token, or none, closes it', async () => {
   const { id } = await api.makeSandbox('ready');
   const { token, userId } = await api.makeSession({ role: 'member' });
   const heard = await open(id, { headers: bearer(token) });
@@ -431,7 +431,7 @@ async function statementsUntil(looks: number, id: string): Promise<number> {
   return seen;
 }
 
-test('frames that mean nothing close a tunnel: other text, more after the end, one beyond the limit', async () => {
+test('invalid frames close a tunnel: unknown text, data after the end, an oversized frame', async () => {
   const { id } = await api.makeSandbox('ready');
   for (const [frames, code] of [
     [['{"resize":{"cols":80,"rows":24}}'], 1003],
@@ -447,7 +447,7 @@ test('frames that mean nothing close a tunnel: other text, more after the end, o
   }
 });
 
-test('a connection into the sandbox that breaks closes the tunnel with 1011', async () => {
+test('a broken connection to the sandbox closes the tunnel with 1011', async () => {
   const { id } = await api.makeSandbox('ready');
   const heard = await open(id);
   inSandbox().destroy();
@@ -457,7 +457,7 @@ test('a connection into the sandbox that breaks closes the tunnel with 1011', as
   assert.deepEqual(await heard.closed, { code: 1011, reason: 'the connection into the sandbox broke' });
 });
 
-test('a caller that is gone takes its connection into the sandbox with it', async () => {
+test('a disconnected caller closes its connection to the sandbox', async () => {
   const { id } = await api.makeSandbox('ready');
   const heard = await open(id);
   const stream = inSandbox();
@@ -465,7 +465,7 @@ test('a caller that is gone takes its connection into the sandbox with it', asyn
   if (!stream.closed) await once(stream, 'close');
 });
 
-test('a caller that does not answer any more is cut off', async () => {
+test('a caller that stops responding is disconnected', async () => {
   const other = await startApi({ durable: false, bounds: { pingEveryMs: 50 } });
   try {
     const { id } = await other.makeSandbox('ready');
@@ -483,7 +483,7 @@ test('a caller that does not answer any more is cut off', async () => {
   }
 });
 
-test('an instance that stops says good-bye to its tunnels', async () => {
+test('a stopping instance closes its tunnels with 1001', async () => {
   const other = await startApi({ durable: false });
   const { id } = await other.makeSandbox('ready');
   const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {

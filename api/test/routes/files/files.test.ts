@@ -41,7 +41,7 @@ const get = (route: string, query: Record<string, string> = {}): Promise<Answer>
   api.call('GET', `/v1/sandboxes/${sandboxId}/${route}?${new URLSearchParams(query).toString()}`);
 const put = (body: object): Promise<Answer> => api.call('PUT', `/v1/sandboxes/${sandboxId}/file`, { body });
 
-test('the limits that the contract promises are those of the guest', () => {
+test("the contract's limits equal the guest's", () => {
   assert.equal(FILE_LIMITS.writeBytes, FILE_WRITE_BYTES);
   assert.equal(FILE_LIMITS.readBytes, FILE_READ_BYTES);
   assert.equal(FILE_LIMITS.pathBytes, FILE_PATH_BYTES);
@@ -49,7 +49,7 @@ test('the limits that the contract promises are those of the guest', () => {
   assert.deepEqual([FILE_LIMITS.depth.min, FILE_LIMITS.depth.max], [FILE_LIST_DEPTH.min, FILE_LIST_DEPTH.max]);
 });
 
-test('a file comes as utf8 when its bytes are valid UTF-8 without NUL, else as base64, with the size of the bytes', async () => {
+test('a file is utf8 if valid UTF-8 without NUL, else base64, with its size in bytes', async () => {
   for (const [bytes, content, encoding] of [
     [Buffer.from('é\n'), 'é\n', 'utf8'],
     [Buffer.from(''), '', 'utf8'],
@@ -63,7 +63,7 @@ test('a file comes as utf8 when its bytes are valid UTF-8 without NUL, else as b
   }
 });
 
-test('8 MiB of text come whole, however long their JSON is', async () => {
+test('8 MiB of text arrive complete, however long their JSON is', async () => {
   const bytes = Buffer.alloc(FILE_READ_BYTES, 1);
   answerWith(() => bytes);
   const answer = await get('file', { path: 'a' });
@@ -71,7 +71,7 @@ test('8 MiB of text come whole, however long their JSON is', async () => {
   assert.ok(Buffer.from(answer.body.content).equals(bytes));
 });
 
-test('relative paths are below /code, absolute ones are taken, and any character arrives', async () => {
+test('relative paths are below /code, absolute paths are accepted, with any characters', async () => {
   for (const [given, path] of [
     ['a/b', '/code/a/b'],
     ['/etc/hosts', '/etc/hosts'],
@@ -89,7 +89,7 @@ test('relative paths are below /code, absolute ones are taken, and any character
   }
 });
 
-test('a folder without a path is /code; a listing has one level, a snapshot three', async () => {
+test('a listing defaults to /code and one level, a snapshot to three levels', async () => {
   answerWith(() => Buffer.from('D\0da\0fb\0EC'));
   const listing = await get('files');
   assert.deepEqual(listing.body, {
@@ -116,7 +116,7 @@ test('a folder without a path is /code; a listing has one level, a snapshot thre
   );
 });
 
-test('the depth of a snapshot is brought to 1 to 5 and never refused, unless it is no whole number', async () => {
+test('a snapshot depth is clamped to 1 to 5; only a non-integer is refused', async () => {
   for (const [given, depth] of [
     ['0', 1],
     ['-7', 1],
@@ -137,7 +137,7 @@ test('the depth of a snapshot is brought to 1 to 5 and never refused, unless it 
   }
 });
 
-test('a write hands the bytes on, from utf8 by default or base64', async () => {
+test('a write forwards the bytes, decoded from utf8 by default or base64', async () => {
   for (const [body, bytes] of [
     [{ content: 'é\0\u0001' }, Buffer.from('é\0\u0001')],
     [{ content: 'é', encoding: 'utf8' }, Buffer.from('é')],
@@ -151,7 +151,7 @@ test('a write hands the bytes on, from utf8 by default or base64', async () => {
   }
 });
 
-test('a write of more than 2 MiB decoded is 413 before anything is written; 2 MiB pass the limit of the body however they are escaped', async () => {
+test('a write over 2 MiB decoded is 413; exactly 2 MiB pass however they are escaped', async () => {
   const raw = (content: string, encoding: string): Promise<Answer> =>
     api.call('PUT', `/v1/sandboxes/${sandboxId}/file`, {
       rawBody: `{"path":"f","encoding":"${encoding}","content":"${content}"}`,
@@ -177,7 +177,7 @@ test('a write of more than 2 MiB decoded is 413 before anything is written; 2 Mi
   assert.equal(calls.length, 3);
 });
 
-test('wrong input is told what is wrong, and the machine is not asked', async () => {
+test('invalid input is 400 with the reason, and the VM is not called', async () => {
   for (const [body, code, message] of [
     [{ path: 'f' }, 'invalid_request', /body\.content is required/],
     [{ content: '' }, 'invalid_request', /body\.path is required/],
@@ -220,7 +220,7 @@ test('wrong input is told what is wrong, and the machine is not asked', async ()
   assert.equal(calls.length, 0);
 });
 
-test("each refusal of the guest is told with the path, in our words; the guest's are not passed on", async () => {
+test("each guest error is reported with the path in our words, never the guest's", async () => {
   const expected: { readonly [code in FileErrorCode]: keyof typeof ERRORS } = {
     file_path_invalid: 'file_path_invalid',
     not_a_file: 'not_a_file',
@@ -247,7 +247,7 @@ test("each refusal of the guest is told with the path, in our words; the guest's
   }
 });
 
-test('a machine that does not answer is 503 sandbox_unreachable, a host that does not is 503 host_unavailable, both with Retry-After', async () => {
+test('a silent VM is 503 sandbox_unreachable, a silent host 503 host_unavailable, with Retry-After', async () => {
   for (const [failure, code] of [
     ['guest_unreachable', 'sandbox_unreachable'],
     ['vm_not_running', 'sandbox_unreachable'],
@@ -269,7 +269,7 @@ test('a machine that does not answer is 503 sandbox_unreachable, a host that doe
   }
 });
 
-test('what is no listing, no answer to a write, or longer than a file can be is not passed on', async () => {
+test('malformed listings, malformed write results and oversized files are not forwarded', async () => {
   answerWith(() => Buffer.from('D\0fa/b\0EC'));
   assert.equal((await get('files')).body.error.code, 'sandbox_unreachable');
   answerWith(() => ({ size: 'many' }));
@@ -278,7 +278,7 @@ test('what is no listing, no answer to a write, or longer than a file can be is 
   assert.equal((await get('file', { path: 'a' })).body.error.code, 'host_unavailable');
 });
 
-test('a write leaves a row in the activity feed with path and size and not the content; a read leaves none, nor does a write that failed', async () => {
+test('a successful write adds a feed row with path and size; reads and failed writes add none', async () => {
   const { id } = await api.makeSandbox('running');
   const path = `/v1/sandboxes/${id}/file`;
   await api.call('PUT', path, { body: { path: 'a/b', content: 'secret', encoding: 'utf8' } });
@@ -295,7 +295,7 @@ test('a write leaves a row in the activity feed with path and size and not the c
   );
 });
 
-test('a write whose caller leaves is carried through and noted', async () => {
+test('a write whose caller disconnects is completed and recorded', async () => {
   const { id } = await api.makeSandbox('ready');
   const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   answerWith(async (call) => {
@@ -320,7 +320,7 @@ test('a write whose caller leaves is carried through and noted', async () => {
   while ((await noted()).length === 0) deadline.throwIfAborted();
 });
 
-test('permissions: a viewer reads and does not write; scopes for reading and writing are apart', async () => {
+test('a viewer reads and cannot write; reading and writing have separate scopes', async () => {
   const path = `/v1/sandboxes/${sandboxId}/file`;
   const body = { path: 'a', content: '' };
   for (const [token, reads, writes] of [

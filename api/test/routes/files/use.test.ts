@@ -57,13 +57,13 @@ async function becomeReady(id: string): Promise<void> {
 }
 
 for (const [what, call] of Object.entries(CALLS)) {
-  test(`a ${what} is a sign of use`, async () => {
+  test(`a ${what} records activity`, async () => {
     const { id } = await api.makeSandbox('ready', { last_active_at: LONG_AGO });
     assert.equal((await call(id)).status, 200);
     assert.ok((await rowOf(id)).last_active_at > LONG_AGO);
   });
 
-  test(`a ${what} of a stopped sandbox is 409, and wakes it first where its project says so`, async () => {
+  test(`a ${what} of a stopped sandbox is 409, or wakes it if its project allows that`, async () => {
     const left = await api.makeSandbox('stopped', { wakes_from: 'snapshot' });
     const refused = await call(left.id);
     assert.deepEqual([refused.status, refused.body.error.code], [409, 'sandbox_state_conflict']);

@@ -92,7 +92,7 @@ async function insertPast(
   });
 }
 
-test('live metrics show what the guest says and what its host sees, with units in their names', async () => {
+test('live metrics show guest and host measurements, with units in the field names', async () => {
   const { id } = await auto();
   const { body } = await live(id);
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('live metrics show what the guest says and what its host sees, with units i
   );
 });
 
-test('the share of the processors is the mean since the last sample, and null without one', async () => {
+test('CPU usage is the mean since the last sample, and null without one', async () => {
   const { id } = await auto();
   assert.equal((await live(id)).body.metrics.guest.cpu.usedPercent, null);
   // 60 s ago by the guest's clock, 40 s at work since.
@@ -131,7 +131,7 @@ test('the share of the processors is the mean since the last sample, and null wi
   assert.equal((await rowsOf(id)).length, 2);
 });
 
-test('a sample of before a boot, of more than ten minutes ago or of this very second is nothing to count from', async () => {
+test('samples from before a boot, over ten minutes ago or of this second are no CPU baseline', async () => {
   for (const [minutesAgo, before] of [
     [1, { uptime: 5_000, busyMs: 1_000 }],
     [1, { uptime: 40, busyMs: 5_000_000 }],
@@ -145,7 +145,7 @@ test('a sample of before a boot, of more than ten minutes ago or of this very se
   }
 });
 
-test('every number of a hostile guest is bounded before it is shown or stored', async () => {
+test('numbers from a hostile guest are bounded before they are returned or stored', async () => {
   const { id } = await auto();
   const huge = 1.7e308;
   await insertPast(id, 1, { uptime: 40, busyMs: 0 });
@@ -184,7 +184,7 @@ test('every number of a hostile guest is bounded before it is shown or stored', 
   );
 });
 
-test('a machine that says it has no memory and no disk at all is shown as using none', async () => {
+test('a VM that reports no memory and no disk is shown as using none', async () => {
   const { id } = await auto();
   api.front.metrics = () => metrics({ memoryTotalMib: 0, memoryUsedMib: 9, diskTotalMib: 0, diskUsedMib: 9 });
   const { memory, disk } = (await live(id)).body.metrics.guest;
@@ -197,7 +197,7 @@ test('a machine that says it has no memory and no disk at all is shown as using 
   );
 });
 
-test('a guest that does not answer is 503 sandbox_unreachable, a host that does not is host_unavailable, and nothing is noted', async () => {
+test('a silent guest is 503 sandbox_unreachable, a silent host host_unavailable; nothing is stored', async () => {
   const { id } = await auto();
   for (const [script, code] of [
     [
@@ -230,7 +230,7 @@ test('a guest that does not answer is 503 sandbox_unreachable, a host that does 
   assert.deepEqual(await rowsOf(id), []);
 });
 
-test('a sandbox that is destroyed while it is looked at is 409 naming the status', async () => {
+test('a sandbox destroyed during the measurement is 409 naming the status', async () => {
   const { id } = await auto();
   api.front.metrics = async () => {
     await api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers: { prefer: 'respond-async' } });
@@ -241,7 +241,7 @@ test('a sandbox that is destroyed while it is looked at is 409 naming the status
   assert.match(answer.body.error.message, /destroying/);
 });
 
-test('a sample answers the allocation in force, the recommended one and why, and leaves an event with them', async () => {
+test('a sample returns allocation, recommendation and reason, and adds an event with them', async () => {
   const { id } = await auto();
   const noted = await sample(id);
   assert.deepEqual(noted.currentAllocation, { vcpu: 1, memoryGb: 1, diskGb: 10 });
@@ -253,7 +253,7 @@ test('a sample answers the allocation in force, the recommended one and why, and
   assert.deepEqual([event?.kind, event?.actor_kind, event?.details], ['sandbox_metrics_sample', 'api_key', told]);
 });
 
-test('a changed recommendation is kept for the next wake of an auto sandbox, follows the next samples, and goes with its reason', async () => {
+test('an auto sandbox stores a changed recommendation for its next wake and updates it', async () => {
   const { id } = await auto();
   api.front.metrics = () => metrics({ memoryUsedMib: 950 });
   const noted = await sample(id);
@@ -271,7 +271,7 @@ test('a changed recommendation is kept for the next wake of an auto sandbox, fol
   assert.equal(await pendingOf(id), undefined);
 });
 
-test('of a sandbox with another profile the recommendation is told and not kept', async () => {
+test('for other profiles the recommendation is returned and not stored', async () => {
   const { id } = await api.makeSandbox('ready', { profile: 'agent-small' });
   api.front.metrics = () => metrics({ memoryUsedMib: 950 });
   const noted = await sample(id);
@@ -279,7 +279,7 @@ test('of a sandbox with another profile the recommendation is told and not kept'
   assert.equal(await pendingOf(id), undefined);
 });
 
-test('what somebody asked for is neither replaced nor cleared by a sample, also where a sample had stored something before', async () => {
+test("a user's pending resize is neither replaced nor cleared by samples", async () => {
   const { id } = await auto();
   api.front.metrics = () => metrics({ memoryUsedMib: 950 });
   await sample(id);
@@ -292,7 +292,7 @@ test('what somebody asked for is neither replaced nor cleared by a sample, also 
   }
 });
 
-test('a recommendation that a wake could not reach stays one, and the next sample may take it back', async () => {
+test('a recommendation that a wake could not apply stays one, and the next sample can drop it', async () => {
   const { id } = await auto({
     allocated_vcpu: 2,
     pending_vcpu: 1,
@@ -312,7 +312,7 @@ test('a recommendation that a wake could not reach stays one, and the next sampl
   assert.equal(await pendingOf(id), undefined);
 });
 
-test('a wake without room for a recommendation goes on without it; one that was asked for refuses the wake', async () => {
+test('a wake without capacity ignores a recommendation but fails for a requested resize', async () => {
   const pending = { pending_vcpu: 1, pending_memory_gb: 5_000, pending_disk_gb: 10 };
   const asleep = { profile: 'auto', wakes_from: 'snapshot', ...pending } as const;
   const recommended = await api.makeSandbox('stopped', { ...asleep, pending_recommended: true });
@@ -328,7 +328,7 @@ test('a wake without room for a recommendation goes on without it; one that was 
   assert.deepEqual([refused.status, refused.body.error.code], [503, 'insufficient_capacity']);
 });
 
-test('nothing larger than the plan or the host allows is recommended, and without a plan nothing larger at all', async () => {
+test('recommendations stay within plan and host; without a plan nothing larger is recommended', async () => {
   api.front.metrics = () => metrics({ memoryUsedMib: 950, memoryTotalMib: 1_000, diskUsedMib: 9_900 });
   const org = await api.makeOrg();
   const planned = async (
@@ -368,7 +368,7 @@ test('nothing larger than the plan or the host allows is recommended, and withou
   }
 });
 
-test('samples are kept for a day, one a minute after ten minutes, the one with most memory in use, and 2,000 at most', async () => {
+test("samples last a day, thinned after ten minutes to each minute's memory peak, at most 2,000", async () => {
   const { id } = await auto();
   for (const minutesAgo of [1_441, 1_439, 9, 9.1, 9.2]) await insertPast(id, minutesAgo);
   // Three in one minute of the past: at its 10th, 20th and 30th second.
@@ -393,7 +393,7 @@ test('samples are kept for a day, one a minute after ten minutes, the one with m
   assert.equal((await rowsOf(id)).length, 2_000);
 });
 
-test('the samples of a sandbox go in the transaction that makes it deleted; those of others stay', async () => {
+test('samples are deleted in the transaction that deletes their sandbox; others stay', async () => {
   const gone = await auto();
   const stays = await auto();
   for (const { id } of [gone, stays]) await sample(id);
@@ -410,7 +410,7 @@ test('the samples of a sandbox go in the transaction that makes it deleted; thos
   assert.deepEqual([(await rowsOf(gone.id)).length, (await rowsOf(stays.id)).length], [0, 1]);
 });
 
-test('samples of one sandbox at once are all noted, and one recommendation is kept', async () => {
+test('concurrent samples of a sandbox are all stored, with one recommendation', async () => {
   const { id } = await auto();
   api.front.metrics = () => metrics({ memoryUsedMib: 950 });
   const noted = await Promise.all(Array.from({ length: 8 }, () => sample(id)));

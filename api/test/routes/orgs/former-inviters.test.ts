@@ -57,7 +57,7 @@ const revoked = async (): Promise<unknown[]> => {
     .map((row) => [row.actor_user_id, row.subject_kind, row.subject_id, row.details]);
 };
 
-test('who is removed has let nobody in by an invitation that is still pending; the feed says who ended it, and others stay', async () => {
+test('removing a member revokes their pending invitations, recorded in the feed; others stay', async () => {
   const former = await join('owner');
   const [asOwner, asViewer, stays] = [
     await invite(former, 'owner'),
@@ -80,14 +80,14 @@ test('who is removed has let nobody in by an invitation that is still pending; t
   assert.equal((await accept(stays)).status, 200);
 });
 
-test('who leaves takes the own pending invitations along', async () => {
+test("leaving an org revokes one's own pending invitations", async () => {
   const former = await join('admin');
   const invited = await invite(former, 'member');
   await api.call('DELETE', `/v1/me/orgs/${orgId}`, { token: former.token });
   assert.equal((await accept(invited)).body.error.code, 'invitation_not_pending');
 });
 
-test('who is made less keeps the pending invitations that the new role could send', async () => {
+test('a demoted member keeps the pending invitations that the new role could send', async () => {
   const former = await join('owner');
   const [asOwner, asAdmin] = [await invite(former, 'owner'), await invite(former, 'admin')];
   await changeRole(former.userId, 'admin');

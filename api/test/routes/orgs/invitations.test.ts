@@ -66,7 +66,7 @@ const expire = async (id: string): Promise<void> => {
     .execute();
 };
 
-test('an invitation is for a member unless it says otherwise, for seven days, and no answer holds its token', async () => {
+test('an invitation defaults to member, lasts seven days, and no response has its token', async () => {
   const made = await invite({ email: 'New.Person@Example.TEST' });
   assert.equal(made.status, 201);
   const { invitation } = made.body;
@@ -85,7 +85,7 @@ test('an invitation is for a member unless it says otherwise, for seven days, an
   assert.ok(!shown.includes(token));
 });
 
-test('the feed has the invitation, its mail, its acceptance and its revocation, each with address and role', async () => {
+test('the feed has invitation, mail, acceptance and revocation, each with address and role', async () => {
   const person = await api.makeSession({ role: null });
   const { id, token } = await inviteByMail(person, 'viewer');
   await accept(token, person);
@@ -127,7 +127,7 @@ for (const [title, body, message] of [
     /^body\.name: unknown field; allowed: email, role$/,
   ],
 ] as const) {
-  test(`an invitation ${title} is 400 and says what is allowed`, async () => {
+  test(`an invitation ${title} is 400 and names the allowed values`, async () => {
     const answer = await invite(body);
     assert.equal(answer.status, 400);
     assert.match(answer.body.error.message, message);
@@ -135,7 +135,7 @@ for (const [title, body, message] of [
 }
 
 for (const by of roleName.options) {
-  test(`${by} invites exactly those whom the permissions allow`, async () => {
+  test(`${by} can invite exactly the roles that the permissions allow`, async () => {
     const caller = await join(by);
     for (const role of roleName.options) {
       const needed = role === 'owner' ? 'org.owners.manage' : 'org.members.manage';
@@ -154,7 +154,7 @@ for (const by of roleName.options) {
   });
 }
 
-test("a member's address is 409 already_member, in whatever case, and nobody is written to", async () => {
+test("a member's address in any case is 409 already_member, and no mail is sent", async () => {
   const member = await join('viewer');
   const answer = await invite({ email: member.email.toUpperCase() });
   assert.deepEqual([answer.status, answer.body.error.code], [409, 'already_member']);
@@ -167,7 +167,7 @@ test('a member of another org can be invited', async () => {
   assert.equal((await invite({ email: `${other.userId}@example.test` })).status, 201);
 });
 
-test('a second invitation of an address takes the place of the first, whose token is dead at once', async () => {
+test('a second invitation to an address replaces the first, whose token is dead at once', async () => {
   const person = await api.makeSession({ role: null });
   const first = await inviteByMail(person, 'viewer');
   const second = await inviteByMail(person, 'admin');
@@ -190,7 +190,7 @@ test('a second invitation of an address takes the place of the first, whose toke
   assert.equal((await accept(second.token, person)).body.member.role, 'admin');
 });
 
-test('an address that is invited many times at once has one pending invitation', async () => {
+test('concurrent invitations to an address leave one pending', async () => {
   const email = 'wanted@example.test';
   const answers = await Promise.all(Array.from({ length: 8 }, () => invite({ email })));
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
@@ -200,7 +200,7 @@ test('an address that is invited many times at once has one pending invitation',
   assert.equal(api.mails.length, 1);
 });
 
-test('an invitation and its acceptance at the same moment leave a member or a pending invitation, never both', async () => {
+test('a concurrent invitation and acceptance leave a member or a pending invitation, never both', async () => {
   for (let round = 0; round < 5; round += 1) {
     const person = await api.makeSession({ role: null });
     const { token } = await inviteByMail(person);
@@ -216,7 +216,7 @@ test('an invitation and its acceptance at the same moment leave a member or a pe
   }
 });
 
-test('the list has pending invitations only, newest first, and is read page by page where asked', async () => {
+test('the list has pending invitations only, newest first, with optional paging', async () => {
   const ids: string[] = [];
   for (const name of ['a', 'b', 'c', 'd', 'e'])
     ids.push((await invite({ email: `${name}@example.test` })).body.invitation.id);
@@ -231,7 +231,7 @@ test('the list has pending invitations only, newest first, and is read page by p
   assert.deepEqual([idsOf(rest), rest.hasMore, rest.nextCursor], [[c], false, null]);
 });
 
-test('a revoked invitation is answered as such, and cannot be revoked or accepted any more', async () => {
+test('a revoked invitation is returned and cannot be revoked or accepted again', async () => {
   const person = await api.makeSession({ role: null });
   const { id, token } = await inviteByMail(person);
   const revoked = await revoke(id);
@@ -242,7 +242,7 @@ test('a revoked invitation is answered as such, and cannot be revoked or accepte
   }
 });
 
-test('an invitation of another org is 403, one that does not exist 404', async () => {
+test("another org's invitation is 403, a missing one 404", async () => {
   const { id } = (await invite({ email: 'a@example.test' })).body.invitation;
   const other = await api.makeSession({ role: 'owner' });
   const foreign = await api.call('DELETE', `/v1/orgs/${api.orgId}/invitations/${id}`, { token: other.token });
@@ -252,7 +252,7 @@ test('an invitation of another org is 403, one that does not exist 404', async (
   assert.equal((await list()).invitations.length, 1);
 });
 
-test('who holds the token sees the org, the address, the role and what became of it', async () => {
+test("the token's holder sees org, address, role and status", async () => {
   const person = await api.makeSession({ role: null });
   const { id, token } = await inviteByMail(person, 'operator');
   const { invitation } = (await look(token, person)).body;
@@ -269,7 +269,7 @@ for (const [what, token] of [
   ['of another form', '%00%ff'],
   ['as long as can be', 'x'.repeat(200)],
 ] as const) {
-  test(`a token ${what} is 404, to look at and to accept`, async () => {
+  test(`a token ${what} is 404, to read and to accept`, async () => {
     for (const answer of [await look(token, owner), await accept(token, owner)]) {
       // Not even a path, where it is no UTF-8.
       const expected = token.includes('%ff') ? [400, 'invalid_request'] : [404, 'invitation_not_found'];
@@ -278,7 +278,7 @@ for (const [what, token] of [
   });
 }
 
-test('accepting makes the caller a member in the invited role, at once and for good', async () => {
+test('accepting gives the caller the invited role at once and permanently', async () => {
   const person = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person, 'operator');
   const before = await api.call('GET', `/v1/orgs/${orgId}/projects`, { token: person.token });
@@ -298,7 +298,7 @@ test('accepting makes the caller a member in the invited role, at once and for g
   assert.match(again.body.error.message, /accepted/);
 });
 
-test('of many acceptances at once exactly one succeeds', async () => {
+test('exactly one of many concurrent acceptances succeeds', async () => {
   const person = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person);
   const sessions = [person, ...(await Promise.all(Array.from({ length: 9 }, () => signInAs(api.db, person.userId))))];
@@ -310,7 +310,7 @@ test('of many acceptances at once exactly one succeeds', async () => {
   assert.deepEqual((await feed()).filter((row) => (row as string[])[0] === 'invitation_accepted').length, 1);
 });
 
-test('an acceptance and a revocation at the same moment: one of them succeeds', async () => {
+test('exactly one of a concurrent acceptance and revocation succeeds', async () => {
   for (let round = 0; round < 5; round += 1) {
     const person = await api.makeSession({ role: null });
     const { id, token } = await inviteByMail(person);
@@ -322,7 +322,7 @@ test('an acceptance and a revocation at the same moment: one of them succeeds', 
   }
 });
 
-test('somebody else cannot accept, though they hold the token; whom it is for still can', async () => {
+test('another user cannot accept with the token; the invitee still can', async () => {
   const person = await api.makeSession({ role: null });
   const thief = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person);
@@ -331,7 +331,7 @@ test('somebody else cannot accept, though they hold the token; whom it is for st
   assert.equal((await accept(token, person)).status, 200);
 });
 
-test('an address that is not verified is 403 email_not_verified, until it is', async () => {
+test('an unverified address is 403 email_not_verified until it is verified', async () => {
   const person = await api.makeSession({ role: null, emailVerified: false });
   const { token } = await inviteByMail(person);
   const refused = await accept(token, person);
@@ -340,7 +340,7 @@ test('an address that is not verified is 403 email_not_verified, until it is', a
   assert.equal((await accept(token, person)).status, 200);
 });
 
-test('an invitation whose time is up is 409 and says so, to accept and to revoke, and its address can be invited again', async () => {
+test('an expired invitation is 409 to accept and revoke; its address can be invited again', async () => {
   const person = await api.makeSession({ role: null });
   const { id, token } = await inviteByMail(person);
   await expire(id);
@@ -353,7 +353,7 @@ test('an invitation whose time is up is 409 and says so, to accept and to revoke
   assert.equal((await accept(again.token, person)).status, 200);
 });
 
-test('who became a member on another way is 409 already_member', async () => {
+test('an invitee who became a member otherwise is 409 already_member', async () => {
   const person = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person);
   await insertMembership(api.db, { orgId, userId: person.userId, role: 'viewer' });
@@ -361,14 +361,14 @@ test('who became a member on another way is 409 already_member', async () => {
   assert.deepEqual([answer.status, answer.body.error.code], [409, 'already_member']);
 });
 
-test('who was removed can be invited and come again', async () => {
+test('a removed member can be invited and join again', async () => {
   const person = await join('viewer');
   await api.call('DELETE', `/v1/orgs/${orgId}/members/${person.userId}`, { token: owner.token });
   const { token } = await inviteByMail(person);
   assert.equal((await accept(token, person)).status, 200);
 });
 
-test('one person sends so many invitations within an hour and no more, to one address fewer; another person still can', async () => {
+test("a user's hourly invitations are limited, fewer per address; another user can still invite", async () => {
   const admin = await join('admin');
   const { total, sameAddress } = INVITATIONS_PER_HOUR;
   for (let index = 0; index < sameAddress; index += 1)
@@ -400,7 +400,7 @@ test('one person sends so many invitations within an hour and no more, to one ad
   assert.equal((await invite({ email: 'much-later@example.test' })).status, 201);
 });
 
-test('one person sends no more invitations to an address from several orgs at once', async () => {
+test("a user's limit per address holds across concurrent invitations from several orgs", async () => {
   const orgs: string[] = [];
   for (let index = 0; index < 2 * INVITATIONS_PER_HOUR.sameAddress; index += 1)
     orgs.push((await api.call('POST', '/v1/orgs', { token: owner.token, body: { name: 'One of many' } })).body.org.id);
@@ -413,7 +413,7 @@ test('one person sends no more invitations to an address from several orgs at on
   assert.equal(answers.filter(({ status }) => status === 201).length, INVITATIONS_PER_HOUR.sameAddress);
 });
 
-test('the page of an invitation asks and accepts the same way', async () => {
+test('the invitation page reads and accepts under the same rules', async () => {
   const person = await api.makeSession({ role: null });
   const { token } = await inviteByMail(person, 'viewer');
   assert.equal(await findInvitationByToken(api.db, 'nonsense'), null);

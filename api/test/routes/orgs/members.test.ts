@@ -62,7 +62,7 @@ const feed = async (): Promise<unknown[]> => {
     .map((row) => [row.kind, row.actor_kind, row.actor_user_id, row.subject_kind, row.subject_id, row.details]);
 };
 
-test('members are listed with who they are and since when, the longest-standing first', async () => {
+test('members are listed with identity and join date, oldest member first', async () => {
   const [one, two] = [await join('viewer'), await join('admin')];
   const { members } = (await api.call('GET', `/v1/orgs/${orgId}/members`, { token: two.token })).body;
   assert.deepEqual(
@@ -75,7 +75,7 @@ test('members are listed with who they are and since when, the longest-standing 
   );
 });
 
-test('an account without a name or an address is listed with null for it', async () => {
+test('a missing name or address of an account is listed as null', async () => {
   const userId = newId('user');
   await insertUser(api.db, { id: userId, name: '', email: '' });
   await insertMembership(api.db, { orgId, userId, role: 'viewer' });
@@ -84,7 +84,7 @@ test('an account without a name or an address is listed with null for it', async
   await api.db.deleteFrom('user').where('id', '=', userId).execute();
 });
 
-test('members are read page by page where asked, each once, though members of the same instant are among them', async () => {
+test('members can be paged, each once, even if they joined at the same instant', async () => {
   const people = [owner];
   for (let index = 0; index < 6; index += 1) people.push(await join('viewer'));
   await api.db.updateTable('membership').set({ created_at: new Date() }).where('org_id', '=', orgId).execute();
@@ -110,7 +110,7 @@ test('members are read page by page where asked, each once, though members of th
   assert.equal(foreign.body.error.code, 'invalid_request');
 });
 
-test('every role can list members; an API key can too', async () => {
+test('every role and API keys can list members', async () => {
   for (const role of roleName.options) {
     const person = await join(role);
     assert.equal((await api.call('GET', `/v1/orgs/${orgId}/members`, { token: person.token })).status, 200);
@@ -118,7 +118,7 @@ test('every role can list members; an API key can too', async () => {
   assert.equal((await api.call('GET', `/v1/orgs/${api.orgId}/members`)).status, 200);
 });
 
-test('a role is changed, answered, and told in the feed as from which to which', async () => {
+test('a role change is returned and recorded in the feed with both roles', async () => {
   const person = await join('viewer');
   const changed = await changeRole(owner, person.userId, 'operator');
   assert.equal(changed.status, 200);
@@ -136,14 +136,14 @@ test('a role is changed, answered, and told in the feed as from which to which',
   ]);
 });
 
-test('a role that the member has already is answered and leaves no trace', async () => {
+test('setting the current role is returned and leaves no trace', async () => {
   const person = await join('viewer');
   assert.equal((await changeRole(owner, person.userId, 'viewer')).status, 200);
   assert.equal((await changeRole(owner, owner.userId, 'owner')).status, 200);
   assert.deepEqual(await feed(), []);
 });
 
-test('a role that does not exist is 400 and says which do', async () => {
+test('an unknown role is 400 and lists the known roles', async () => {
   const answer = await changeRole(owner, owner.userId, 'king');
   assert.equal(answer.status, 400);
   assert.match(
@@ -152,7 +152,7 @@ test('a role that does not exist is 400 and says which do', async () => {
   );
 });
 
-test('a member is removed, answered as they were, and the feed says so', async () => {
+test('a removal returns the former member and is recorded in the feed', async () => {
   const person = await join('operator');
   const removed = await remove(owner, person.userId);
   assert.equal(removed.status, 200);
@@ -172,7 +172,7 @@ test('a member is removed, answered as they were, and the feed says so', async (
   assert.deepEqual([again.status, again.body.error.code], [404, 'member_not_found']);
 });
 
-test('anybody can leave, whatever the role; the feed says that they left, and a second leave is 403', async () => {
+test('a member of any role can leave, recorded in the feed; a second leave is 403', async () => {
   for (const role of roleName.options) {
     const person = await join(role);
     const left = await leave(person);
@@ -202,7 +202,7 @@ for (const [what, userId] of [
   });
 }
 
-test("a member of another org is not found in this one, and this org's owner cannot touch them there", async () => {
+test("a member of another org is not found, and this org's owner cannot change them there", async () => {
   const other = await api.makeOrg();
   assert.equal((await remove(owner, other.userId)).body.error.code, 'member_not_found');
   const there = await api.call('DELETE', `/v1/orgs/${other.orgId}/members/${other.userId}`, { token: owner.token });
@@ -211,7 +211,7 @@ test("a member of another org is not found in this one, and this org's owner can
 
 for (const by of roleName.options) {
   for (const target of roleName.options) {
-    test(`${by} changes and removes ${target} exactly as far as the permissions go`, async () => {
+    test(`${by} can change and remove ${target} exactly as the permissions allow`, async () => {
       const caller = await join(by);
       const mayAll = ROLE_PERMISSIONS[by].has('org.members.manage');
       const mayOwners = ROLE_PERMISSIONS[by].has('org.owners.manage');
@@ -232,7 +232,7 @@ for (const by of roleName.options) {
   }
 }
 
-test('the last owner cannot be demoted or removed and cannot leave, by whomever; nothing changes', async () => {
+test('the last owner cannot be demoted or removed and cannot leave; nothing changes', async () => {
   await join('admin');
   for (const answer of [
     await changeRole(owner, owner.userId, 'admin'),
@@ -245,7 +245,7 @@ test('the last owner cannot be demoted or removed and cannot leave, by whomever;
   assert.deepEqual(await feed(), []);
 });
 
-test('with another owner the first can be demoted, and can come back only through the other', async () => {
+test('with a second owner the first can be demoted, and is restored only by the second', async () => {
   const other = await join('owner');
   assert.equal((await changeRole(owner, owner.userId, 'admin')).status, 200);
   assert.equal((await changeRole(owner, owner.userId, 'owner')).status, 403);
@@ -259,7 +259,7 @@ for (const [what, act] of [
   ['remove themselves', (who: Person) => remove(who, who.userId)],
   ['demote themselves', (who: Person) => changeRole(who, who.userId, 'viewer')],
 ] as const) {
-  test(`of many owners who all ${what} at once, exactly one stays an owner`, async () => {
+  test(`exactly one of many owners who all ${what} at once stays an owner`, async () => {
     const owners = [owner];
     for (let index = 0; index < 7; index += 1) owners.push(await join('owner'));
     const answers = await Promise.all(owners.map(act));
@@ -272,7 +272,7 @@ for (const [what, act] of [
   });
 }
 
-test('of two owners who remove one another at once, exactly one is left: who was removed first removes nobody', async () => {
+test('when two owners remove each other at once, exactly one stays', async () => {
   for (let round = 0; round < 5; round += 1) {
     const [one, two] = [await join('owner'), await join('owner')];
     const answers = await Promise.all([remove(one, two.userId), remove(two, one.userId)]);
@@ -294,7 +294,7 @@ async function reach(url: string, token: string, path: string, method = 'GET'): 
   return response.status;
 }
 
-test('a removal ends what the member and their API keys may do with the very next request, on every instance', async () => {
+test('a removal revokes access of member and API keys at the next request on every instance', async () => {
   const person = await join('admin');
   const key = await mintApiKey(api.db, {
     orgId,
@@ -317,7 +317,7 @@ test('a removal ends what the member and their API keys may do with the very nex
   assert.equal(await reach(second.url, person.token, '/v1/me'), 200);
 });
 
-test('a demotion takes from the member and their API keys what the new role lacks with the very next request, on every instance', async () => {
+test('a demotion limits member and API keys at the next request on every instance', async () => {
   const person = await join('member');
   const key = await mintApiKey(api.db, {
     orgId,
@@ -344,7 +344,7 @@ test('a demotion takes from the member and their API keys what the new role lack
   }
 });
 
-test('who was demoted while their request waited is refused by what they are then', async () => {
+test("a request that waited during its caller's demotion is checked with the new role", async () => {
   const admin = await join('admin');
   const target = await join('viewer');
   // Holds what every change of this org's memberships waits for.

@@ -10,7 +10,7 @@ before(async () => {
 });
 after(() => api.close());
 
-test('whoever makes an org is its owner, and can use it at once', async () => {
+test('the creator of an org is its owner and can use it at once', async () => {
   const { token, userId, email } = await api.makeSession({ role: null });
   const made = await api.call('POST', '/v1/orgs', { token, body: { name: 'Zoë & Co.' } });
   assert.equal(made.status, 201);
@@ -31,7 +31,7 @@ test('whoever makes an org is its owner, and can use it at once', async () => {
   assert.equal(sandbox.status, 201);
 });
 
-test('a new org has the plan that every org begins with, and the feed says who made it', async () => {
+test('a new org has the initial plan, and the feed names its creator', async () => {
   const { token, userId } = await api.makeSession({ role: null });
   const made = await api.call('POST', '/v1/orgs', { token, body: { name: 'Planned' } });
   const { id } = made.body.org;
@@ -56,7 +56,7 @@ test('a new org has the plan that every org begins with, and the feed says who m
   );
 });
 
-test('the same name can be taken twice: orgs are told apart by their ids', async () => {
+test('two orgs can have the same name', async () => {
   const { token } = await api.makeSession({ role: null });
   const make = async (): Promise<string> =>
     (await api.call('POST', '/v1/orgs', { token, body: { name: 'Twin' } })).body.org.id;
@@ -74,7 +74,7 @@ for (const [title, body, message] of [
   ['with a NUL in its name', { name: 'a\0b' }, /^body\.name must not contain NUL characters/],
   ['with a plan', { name: 'x', plan: 'large' }, /^body\.plan: unknown field; allowed: name$/],
 ] as const) {
-  test(`an org ${title} is 400 and says what is allowed`, async () => {
+  test(`an org ${title} is 400 and names the allowed values`, async () => {
     const { token } = await api.makeSession({ role: null });
     const answer = await api.call('POST', '/v1/orgs', { token, body });
     assert.equal(answer.status, 400);
@@ -82,7 +82,7 @@ for (const [title, body, message] of [
   });
 }
 
-test('an API key cannot make an org', async () => {
+test('an API key cannot create an org', async () => {
   const answer = await api.call('POST', '/v1/orgs', { body: { name: 'x' } });
   assert.deepEqual([answer.status, answer.body.error.code], [403, 'auth_kind_not_allowed']);
 });

@@ -62,7 +62,7 @@ const FULL = {
   metadata: { team: 'core', tier: 2, live: true },
 };
 
-test('a project has every field that it was made with, whoever made it, and is read back as it was answered', async () => {
+test('a project has all given fields and its creator, and reads back as returned', async () => {
   for (const token of [api.token, admin.token]) {
     const made = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { token, body: FULL });
     assert.equal(made.status, 201);
@@ -85,7 +85,7 @@ test('a project has every field that it was made with, whoever made it, and is r
   }
 });
 
-test('projects are listed newest first, whole or in pages, and pages go on while projects come and go', async () => {
+test('projects are listed newest first, with optional paging that is stable under changes', async () => {
   const org = await api.makeOrg();
   const call = async (query: string) =>
     (await api.call('GET', `/v1/orgs/${org.orgId}/projects${query}`, { token: org.token })).body;
@@ -115,7 +115,7 @@ test('projects are listed newest first, whole or in pages, and pages go on while
   assert.equal(third.nextCursor, null);
 });
 
-test('a page that cannot be is 400 and says what is allowed', async () => {
+test('an invalid page is 400 and names the allowed values', async () => {
   for (const [query, message] of [
     ['?limit=0', /^query\.limit must be an integer from 1 to 1000$/],
     ['?limit=1001', /^query\.limit must be an integer from 1 to 1000$/],
@@ -128,7 +128,7 @@ test('a page that cannot be is 400 and says what is allowed', async () => {
   }
 });
 
-test('a change sets what it has and leaves the rest; null clears, metadata is replaced whole, unknown fields are ignored', async () => {
+test('an update sets given fields, null clears, metadata is replaced, unknown fields are ignored', async () => {
   const made = await make(FULL);
   const first = await patch(made.id, {
     name: 'Renamed',
@@ -162,7 +162,7 @@ test('a change sets what it has and leaves the rest; null clears, metadata is re
   assert.deepEqual((await patch(made.id, { metadata: {} })).body.project.metadata, {});
 });
 
-test('each field by itself can be changed, and the feed says which it was, from what to what, and by whom', async () => {
+test('each field can be updated alone, and the feed has field, old and new value, and actor', async () => {
   const changed = {
     ...FULL,
     name: 'Other',
@@ -194,7 +194,7 @@ test('each field by itself can be changed, and the feed says which it was, from 
   });
 });
 
-test('a change that changes nothing leaves updatedAt and the feed as they are; one that does moves updatedAt', async () => {
+test('an update without effect leaves updatedAt and the feed; any other moves updatedAt', async () => {
   const made = await make(FULL);
   const { metadata } = FULL;
   for (const body of [
@@ -218,7 +218,7 @@ test('a change that changes nothing leaves updatedAt and the feed as they are; o
   assert.equal(later.rows[0]?.moved, true);
 });
 
-test('changes at the same moment are all kept, and the feed tells them one after the other', async () => {
+test('concurrent updates are all kept, and the feed records them in sequence', async () => {
   const { id } = await make({ name: 'n0' });
   const names = Array.from({ length: 12 }, (_, index) => `n${index + 1}`);
   const answers = await Promise.all([
@@ -247,7 +247,7 @@ test('changes at the same moment are all kept, and the feed tells them one after
   );
 });
 
-test('a member changes a project and may not delete it, an operator and a viewer may do neither, an API key deletes none', async () => {
+test('a member updates but cannot delete a project; operator and viewer do neither; keys cannot delete', async () => {
   const { id } = await make();
   for (const [role, changes, deletes] of [
     ['member', 200, 403],
@@ -266,7 +266,7 @@ test('a member changes a project and may not delete it, an operator and a viewer
   assert.equal((await get(id)).status, 200);
 });
 
-test('a project with sandboxes of whatever status but deleted is not deleted: 409 with their number, and nothing changes', async () => {
+test('a project with undeleted sandboxes cannot be deleted: 409 with their number', async () => {
   const { id } = await make({ repoCredentials: { token: 't0ken' } });
   let count = 0;
   for (const status of sandboxStatus.options) {
@@ -291,7 +291,7 @@ test('a project with sandboxes of whatever status but deleted is not deleted: 40
   assert.equal((await remove(id)).status, 200);
 });
 
-test('a deleted project is gone for its org, 403 for others, and no project at a create; its name is free, its rows stay', async () => {
+test('a deleted project is 404 in its org, 403 elsewhere; its name is free and its rows stay', async () => {
   const made = await make({ name: 'Short-lived' });
   await api.makeSandbox('deleted', { project_id: made.id });
   const deleted = await remove(made.id);
@@ -325,7 +325,7 @@ test('a deleted project is gone for its org, 403 for others, and no project at a
   assert.equal(more, undefined);
 });
 
-test('of many deletes at the same moment one succeeds and the others are 404', async () => {
+test('exactly one of many concurrent deletes succeeds; the others are 404', async () => {
   const { id } = await make();
   const answers = await Promise.all(Array.from({ length: 8 }, () => remove(id)));
   assert.equal(answers.filter(({ status }) => status === 200).length, 1);
@@ -333,7 +333,7 @@ test('of many deletes at the same moment one succeeds and the others are 404', a
   assert.equal((await feedOf(id, 'project_deleted')).length, 1);
 });
 
-test('a change that waits for a delete is 404, and changes nothing', async () => {
+test('an update that waits for a delete is 404 and changes nothing', async () => {
   const { id } = await make({ name: 'before' });
   const [deleting, changing] = await api.db.transaction().execute(async (trx) => {
     await sql`lock table activity in share row exclusive mode`.execute(trx);
@@ -349,7 +349,7 @@ test('a change that waits for a delete is 404, and changes nothing', async () =>
   assert.deepEqual([row.name, row.repo_credentials_sealed], ['before', null]);
 });
 
-test('a delete that comes while a create is under way waits for it, and is 409', async () => {
+test('a delete during a create waits for it and is 409', async () => {
   const { id } = await make();
   const [creating, deleting] = await api.db.transaction().execute(async (trx) => {
     // The create has its project and waits for its host.
@@ -367,7 +367,7 @@ test('a delete that comes while a create is under way waits for it, and is 409',
   assert.equal((await get(id)).status, 200);
 });
 
-test('creates that come while a delete is under way wait for it, and are 400 unknown_project; a replay is answered all the same', async () => {
+test('creates during a delete wait for it and are 400 unknown_project; replays still succeed', async () => {
   const { id } = await make();
   const earlier = await createIn(id, 'made before the delete');
   await api.db
@@ -396,7 +396,7 @@ test('creates that come while a delete is under way wait for it, and are 400 unk
   assert.equal((await createIn(id, 'made too late')).body.error.code, 'unknown_project');
 });
 
-test('of creates and a delete of their project at the same moment either the creates succeed or the delete, never both', async () => {
+test('of concurrent creates and a delete of their project either the creates or the delete succeed', async () => {
   for (let round = 0; round < 15; round += 1) {
     const { id } = await make();
     const key = `round ${round}`;

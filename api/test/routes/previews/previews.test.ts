@@ -40,7 +40,7 @@ async function feedOf(
   return (await api.call('GET', `/v1/orgs/${api.orgId}/activity?sandboxId=${sandboxId}`)).body.activity;
 }
 
-test('a link is for the team and a day unless it says otherwise; it has no id, and no row is left of it', async () => {
+test('a link defaults to the team and one day; a team link has no id and no row', async () => {
   const { id } = await api.makeSandbox('ready');
   const before = Date.now();
   const { body } = await mint(id, { port: 3_000 });
@@ -62,7 +62,7 @@ test('a link is for the team and a day unless it says otherwise; it has no id, a
   assert.deepEqual(rows, []);
 });
 
-test('a public link has an id and all that was said of it, is listed with its URL, and its token is the same each time', async () => {
+test('a public link has its id and fields, is listed with its URL, and keeps its token', async () => {
   const { id, org_id, project_id } = await api.makeSandbox('ready');
   const { body } = await mint(id, {
     port: 8_080,
@@ -94,7 +94,7 @@ test('a public link has an id and all that was said of it, is listed with its UR
   );
 });
 
-test('the list has what is outstanding, newest first', async () => {
+test('the list has outstanding links, newest first', async () => {
   const { id } = await api.makeSandbox('ready');
   const made: string[] = [];
   for (const port of [1, 2, 3, 4]) made.push((await mint(id, { port, audience: 'public' })).body.preview.id);
@@ -112,7 +112,7 @@ test('the list has what is outstanding, newest first', async () => {
   );
 });
 
-test('revoking answers when, without the URL; doing it again changes nothing and leaves no row in the feed', async () => {
+test('revoking returns the instant without the URL; a second revocation changes nothing', async () => {
   const { id } = await api.makeSandbox('ready');
   const { preview } = (await mint(id, { port: 80, audience: 'public', label: 'x' })).body;
   const answers = await Promise.all(Array.from({ length: 5 }, () => revoke(id, preview.id)));
@@ -129,7 +129,7 @@ test('revoking answers when, without the URL; doing it again changes nothing and
   );
 });
 
-test("the feed says which link was made for whom and how long, and which was revoked; never a link's token", async () => {
+test('the feed names links made and revoked, with audience and lifetime, never their tokens', async () => {
   const { id } = await api.makeSandbox('ready');
   const team = (await mint(id, { port: 1, label: 'a', endUserId: 'u' })).body.preview;
   const open = (await mint(id, { port: 2, audience: 'public' })).body.preview;
@@ -170,7 +170,7 @@ for (const [what, body, message] of [
   ['with a NUL in its label', { port: 80, label: 'a\0' }, /body\.label/],
   ['with an endUserId of 513 characters', { port: 80, endUserId: 'x'.repeat(513) }, /body\.endUserId/],
 ] as const) {
-  test(`a link ${what} is 400 and says where`, async () => {
+  test(`a link ${what} is 400 and names the field`, async () => {
     const { id } = await api.makeSandbox('ready');
     for (const audience of ['team', 'public']) {
       const { status, body: answered } = await mint(id, { audience, ...body });
@@ -181,7 +181,7 @@ for (const [what, body, message] of [
   });
 }
 
-test('a link is good for 1 second to 30 days', async () => {
+test("a link's lifetime is 1 second to 30 days", async () => {
   const { id } = await api.makeSandbox('ready');
   for (const audience of ['team', 'public']) {
     for (const expiresInSeconds of [1, 2_592_000]) {
@@ -210,7 +210,7 @@ for (const status of ['provisioning', 'sleeping', 'stopped', 'waking', 'failed']
 }
 
 for (const status of ['destroying', 'deleted'] satisfies SandboxStatus[]) {
-  test(`a sandbox that is ${status} gets no links and has none outstanding; one that it had can be revoked`, async () => {
+  test(`a sandbox that is ${status} gets no links and lists none; old links can be revoked`, async () => {
     const { id } = await api.makeSandbox('ready');
     const { preview } = (await mint(id, { port: 80, audience: 'public' })).body;
     const deletedAt = status === 'deleted' ? new Date() : null;
@@ -224,7 +224,7 @@ for (const status of ['destroying', 'deleted'] satisfies SandboxStatus[]) {
   });
 }
 
-test('a sandbox has at most 1,000 public links outstanding, however many are made at once; one that ends makes room', async () => {
+test('a sandbox has at most 1,000 public links, even under concurrency; an ended one frees a place', async () => {
   const { id, org_id, project_id } = await api.makeSandbox('ready');
   await sql`insert into preview_link (id, sandbox_id, org_id, project_id, port, expires_at)
     select 'prv_' || n, ${id}, ${org_id}, ${project_id}, 80, date_trunc('milliseconds', now() + interval '1 hour')
@@ -272,7 +272,7 @@ for (const [role, mayShare] of [
   });
 }
 
-test("a key's scopes: sandbox.preview makes and lists, sandbox.preview.share besides it shares, and neither does alone what the other is for", async () => {
+test('sandbox.preview makes team links and lists; public links need sandbox.preview.share too', async () => {
   const { id } = await api.makeSandbox('ready');
   const { preview } = (await mint(id, { port: 80, audience: 'public' })).body;
   const asked = async (scopes: Permission[]): Promise<number[]> => {
@@ -291,7 +291,7 @@ test("a key's scopes: sandbox.preview makes and lists, sandbox.preview.share bes
   assert.equal((await revoke(id, preview.id, await api.makeKey({ scopes: ['sandbox.preview.share'] }))).status, 200);
 });
 
-test('a link of another sandbox, of another org, and one that there is not are answered alike', async () => {
+test('links of another sandbox or org and missing links get the same response', async () => {
   const { id } = await api.makeSandbox('ready');
   const other = await api.makeSandbox('ready');
   const org = await api.makeOrg();

@@ -26,7 +26,7 @@ const named = async (name: string): Promise<string[]> =>
   (await api.db.selectFrom('sandbox').select('id').where('name', '=', name).execute()).map((row) => row.id);
 const isReplay = (answer: Answer): boolean => answer.headers.get('idempotent-replayed') === 'true';
 
-test('a create that is sent again with its key gives the same sandbox as it is now, and says so', async () => {
+test('a repeated create with the same key returns the current sandbox and says so', async () => {
   const first = await settled(api, () => create('again', { name: 'again', metadata: { a: 1, b: 2 } }));
   assert.equal(first.status, 201);
   assert.equal(isReplay(first), false);
@@ -43,7 +43,7 @@ test('a create that is sent again with its key gives the same sandbox as it is n
   assert.deepEqual(await named('again'), [first.body.sandbox.id]);
 });
 
-test('creates without a key, or with another, make sandboxes of their own', async () => {
+test('creates without a key, or with another key, make separate sandboxes', async () => {
   const made = [
     await create(undefined, { name: 'own' }),
     await create('one', { name: 'own' }),
@@ -63,14 +63,14 @@ test('the same key with another body is 409 idempotency_key_conflict and makes n
   assert.deepEqual(await named('other body'), []);
 });
 
-test('a key counts within its org alone', async () => {
+test('a key is scoped to its org', async () => {
   const other = await api.makeOrg();
   const [one, two] = [await create('of an org'), await create('of an org', {}, other)];
   assert.deepEqual([one.status, two.status, isReplay(two)], [201, 201, false]);
   assert.notEqual(one.body.sandbox.id, two.body.sandbox.id);
 });
 
-test('twenty creates with one key at the same moment make one sandbox, and all are answered with it, ready', async () => {
+test('twenty concurrent creates with one key make one sandbox, and all return it ready', async () => {
   api.host.createMs = 200;
   try {
     const answers = await Promise.all(
@@ -88,7 +88,7 @@ test('twenty creates with one key at the same moment make one sandbox, and all a
   }
 });
 
-test('a replay that prefers respond-async is answered at once with what is', async () => {
+test('a replay with respond-async returns the current state at once', async () => {
   api.host.createMs = 60_000;
   try {
     await create('async', {}, api, { prefer: 'respond-async' });
@@ -102,7 +102,7 @@ test('a replay that prefers respond-async is answered at once with what is', asy
   }
 });
 
-test('a create that failed leaves no key: the same key then makes a sandbox, with that body or another', async () => {
+test('a failed create releases its key, which then makes a sandbox with any body', async () => {
   assert.equal(
     (await create('failed', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' })).body.error.code,
     'unknown_project',
@@ -114,7 +114,7 @@ test('a create that failed leaves no key: the same key then makes a sandbox, wit
   assert.deepEqual([made.status, isReplay(made)], [201, false]);
 });
 
-test('one of two creates at the same moment that fails leaves the key to the other', async () => {
+test('when one of two concurrent creates fails, the other uses the key', async () => {
   const [one, other] = await Promise.all([
     create('raced', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' }),
     create('raced'),
@@ -125,7 +125,7 @@ test('one of two creates at the same moment that fails leaves the key to the oth
   assert.equal(other.status, 201);
 });
 
-test('a replay needs no plan and no room any more', async () => {
+test('a replay needs no plan and no capacity', async () => {
   const first = await create('kept');
   await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', api.orgId).execute();
   try {
@@ -135,7 +135,7 @@ test('a replay needs no plan and no room any more', async () => {
   }
 });
 
-test('a key counts for 24 hours, and then makes a new sandbox even before it was forgotten', async () => {
+test('a key lasts 24 hours and then makes a new sandbox, even before its row is deleted', async () => {
   const first = await create('old');
   const age = (hours: string) =>
     sql`update idempotency_key set created_at = now() - ${hours}::interval where key = 'old'`.execute(api.db);
@@ -165,14 +165,14 @@ for (const [what, key] of [
   });
 }
 
-test('a key of 255 characters and one with spaces and signs are taken', async () => {
+test('keys of 255 characters, with spaces and punctuation, are accepted', async () => {
   for (const key of ['k'.repeat(255), 'order 42 / "~"!']) {
     const first = await create(key);
     assert.equal((await create(key)).body.sandbox.id, first.body.sandbox.id);
   }
 });
 
-test('a route that takes no key ignores the header, whatever is in it', async () => {
+test('a route without idempotency ignores the header, whatever its value', async () => {
   const { id } = await api.makeSandbox('deleted');
   const answer = await api.call('POST', `/v1/sandboxes/${id}/destroy`, {
     headers: { 'idempotency-key': 'k'.repeat(300) },

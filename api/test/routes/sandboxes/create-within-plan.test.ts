@@ -56,7 +56,7 @@ test('a new org has the self-hosted plan, which has no caps', async () => {
   );
 });
 
-test(`of ${PARALLEL} creates at the same moment exactly the plan's cap succeeds, and the others are 409 naming the limit`, async () => {
+test(`of ${PARALLEL} concurrent creates exactly the plan's cap succeeds; the others are 409 naming the limit`, async () => {
   const answers = await Promise.all(Array.from({ length: PARALLEL }, () => create()));
   const refused = answers.filter(({ status }) => status !== 201);
   assert.equal(answers.length - refused.length, STARTER.concurrentSandboxes);
@@ -68,7 +68,7 @@ test(`of ${PARALLEL} creates at the same moment exactly the plan's cap succeeds,
   assert.equal(await countRows(), STARTER.concurrentSandboxes);
 });
 
-test("another org's sandboxes do not count, nor do those that sleep, failed or are going", async () => {
+test('sandboxes of other orgs, asleep, failed or being destroyed do not count towards the cap', async () => {
   const other = await api.makeOrg();
   const elsewhere = { org_id: other.orgId, project_id: other.projectId };
   for (let index = 0; index < 23; index += 1) await api.makeSandbox('ready', elsewhere);
@@ -80,7 +80,7 @@ test("another org's sandboxes do not count, nor do those that sleep, failed or a
   assert.equal((await create()).body.error.code, 'concurrent_sandbox_limit');
 });
 
-test("a size beyond the plan's largest is 409 naming the limit, whether it was asked for or comes from a profile", async () => {
+test("a size above the plan's largest is 409 naming the limit, whether requested or from a profile", async () => {
   for (const body of [{ machineSize: 'large' }, { profile: 'repo-large' }]) {
     const answer = await create(body);
     assert.equal(answer.status, 409);
@@ -94,7 +94,7 @@ test("a size beyond the plan's largest is 409 naming the limit, whether it was a
   assert.equal(allowed.body.sandbox.allocated_vcpu, MACHINE_SIZES.medium.vcpu);
 });
 
-test("a time to live beyond the plan's session cap is 409 naming the limit", async () => {
+test("a time to live above the plan's session cap is 409 naming the limit", async () => {
   const answer = await createEphemeral(3_601);
   assert.equal(answer.status, 409);
   assert.equal(answer.body.error.code, 'plan_limit');
@@ -107,7 +107,7 @@ for (const [what, arrange] of [
   ['a plan that has ended', () => setPlan('starter', 'canceled')],
   ['a plan that the catalogue does not know', () => setPlan('gone')],
 ] as const) {
-  test(`a create in an org with ${what} is 402 no_active_plan, and leaves nothing`, async () => {
+  test(`a create in an org with ${what} is 402 no_active_plan and leaves nothing behind`, async () => {
     await arrange();
     const answer = await create();
     assert.equal(answer.status, 402);
@@ -116,7 +116,7 @@ for (const [what, arrange] of [
   });
 }
 
-test('an ephemeral sandbox says its time to live and when it ends, counted from its create, and never sleeps by itself', async () => {
+test('an ephemeral sandbox shows its time to live and expiry from its create, and never idles out', async () => {
   const { sandbox } = (await createEphemeral(600)).body;
   assert.equal(sandbox.mode, 'ephemeral');
   assert.equal(sandbox.ttlSeconds, 600);
@@ -126,7 +126,7 @@ test('an ephemeral sandbox says its time to live and when it ends, counted from 
   assert.deepEqual([persistent.mode, persistent.ttlSeconds, persistent.expiresAt], ['persistent', null, null]);
 });
 
-test('an ephemeral sandbox in a project for another use is 400 ephemeral_not_allowed', async () => {
+test('an ephemeral sandbox in a project with another use case is 400 ephemeral_not_allowed', async () => {
   const answer = await create({ mode: 'ephemeral', ttlSeconds: 60 });
   assert.equal(answer.status, 400);
   assert.equal(answer.body.error.code, 'ephemeral_not_allowed');

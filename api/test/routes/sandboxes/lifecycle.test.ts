@@ -33,7 +33,7 @@ const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> =
 const verb = (id: string, name: string, body?: object): Promise<Answer> => settled(api, () => begin(id, name, body));
 const get = async (id: string): Promise<Answer['body']> => (await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox;
 
-test('a sleep answers stopped and what it wakes from; a second one the same; a wake answers ready and how it was woken', async () => {
+test('a sleep returns stopped and its wake source, repeatedly; a wake returns ready and how it woke', async () => {
   const id = await create();
   const first = await verb(id, 'sleep');
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('a sleep answers stopped and what it wakes from; a second one the same; a w
   assert.deepEqual(await get(id), woken.body.sandbox);
 });
 
-test('the deprecated aliases do what they stand for', async () => {
+test('the deprecated aliases act like their successors', async () => {
   const id = await create();
   assert.equal((await verb(id, 'stop')).body.sandbox.status, 'stopped');
   assert.equal((await verb(id, 'resume')).body.sandbox.status, 'ready');
@@ -58,7 +58,7 @@ for (const [name, slow, before, meanwhile] of [
   ['wake', 'wakeMs', 'sleep', 'waking'],
   ['resize', 'resizeMs', null, 'ready'],
 ] as const) {
-  test(`a ${name} that prefers respond-async is answered at once, and says so; one that takes longer than the wait with the true status`, async () => {
+  test(`a ${name} returns at once with respond-async, and the true status after the maximal wait`, async () => {
     const id = await create();
     if (before !== null) await verb(id, before);
     api.host[slow] = 60_000;
@@ -83,7 +83,7 @@ for (const [name, slow, before, meanwhile] of [
   });
 }
 
-test('a resize while awake is live: what is missing stays as it is, the guest has it, nothing is pending', async () => {
+test('a live resize applies in the guest, keeps unspecified amounts and leaves nothing pending', async () => {
   const id = await create();
   const { sandbox } = (await verb(id, 'resize', { memoryGb: 4, diskGb: 30 })).body;
   assert.deepEqual(
@@ -93,7 +93,7 @@ test('a resize while awake is live: what is missing stays as it is, the guest ha
   assert.deepEqual(api.host.vm(id)?.spec, { ...api.host.vm(id)?.spec, vcpu: 1, memoryMib: 4_096, diskGib: 30 });
 });
 
-test('a resize while stopped is there at once, without a step, and the wake asks for it', async () => {
+test('a resize of a stopped sandbox needs no step and is used by the next wake', async () => {
   const id = await create();
   await verb(id, 'sleep');
   api.host.calls.length = 0;
@@ -107,7 +107,7 @@ test('a resize while stopped is there at once, without a step, and the wake asks
   assert.equal(api.host.vm(id)?.spec?.vcpu, 4);
 });
 
-test('what shrinks is stored for the next wake, used there and cleared; a resize to what there is clears it too', async () => {
+test('a decrease is stored until the next wake; a resize to the current size clears it', async () => {
   const id = await create({ machineSize: 'medium' });
   const shrunk = (await verb(id, 'resize', { vcpu: 1 })).body.sandbox;
   assert.deepEqual([shrunk.allocated_vcpu, shrunk.pendingAllocation], [2, { vcpu: 1, memoryGb: 4, diskGb: 20 }]);
@@ -120,7 +120,7 @@ test('what shrinks is stored for the next wake, used there and cleared; a resize
   assert.deepEqual([sandbox.allocated_vcpu, sandbox.pendingAllocation], [1, undefined]);
 });
 
-test('a disk that would shrink, and more than the host can give one machine, are 400 and name the bound', async () => {
+test("a smaller disk and a size above the host's maximum are 400 naming the bound", async () => {
   const id = await create();
   for (const [body, message] of [
     [{ diskGb: 9 }, /body\.diskGb must be at least 10, which the disk has/],
@@ -144,7 +144,7 @@ test('a disk that would shrink, and more than the host can give one machine, are
   assert.equal((await get(id)).pendingAllocation, undefined);
 });
 
-test('a disk that the host has no room for is refused while it sleeps, and waits for a wake while it is awake', async () => {
+test('a disk without host capacity is refused while asleep and deferred to a wake while awake', async () => {
   const id = await create();
   const { capacity } = api.host;
   const untilHostHas = async (diskGib: number): Promise<void> => {
@@ -170,7 +170,7 @@ test('a disk that the host has no room for is refused while it sleeps, and waits
   }
 });
 
-test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyond its concurrent sandboxes 409", async () => {
+test("a resize above the plan's size is 409 plan_limit, a wake above its concurrency 409", async () => {
   const id = await create();
   await verb(id, 'sleep');
   const other = await create();
@@ -193,7 +193,7 @@ test("a resize beyond the plan's largest size is 409 plan_limit, and a wake beyo
   }
 });
 
-test('a new target takes the place of one that is under way', async () => {
+test('a new resize target replaces the one in progress', async () => {
   const id = await create();
   api.host.resizeMs = 300;
   await beginAtOnce(id, 'resize', { vcpu: 4 });
@@ -201,7 +201,7 @@ test('a new target takes the place of one that is under way', async () => {
   assert.deepEqual([sandbox.allocated_vcpu, sandbox.pendingAllocation], [8, undefined]);
 });
 
-test('commands work all through a live resize', async () => {
+test('commands keep working during a live resize', async () => {
   const id = await create();
   api.front.exec = () =>
     Promise.resolve({ exitCode: 0, stdout: 'here', stderr: '', truncated: false, timedOut: false });

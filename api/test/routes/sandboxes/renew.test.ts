@@ -39,7 +39,7 @@ const makeEphemeral = (
 const rowOf = (id: string): Promise<SandboxRow> =>
   api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
-test("a renewal moves the expiry by the sandbox's time to live, changes nothing else, and leaves its event", async () => {
+test('a renewal extends the expiry by the time to live, changes nothing else and adds an event', async () => {
   const before = await makeEphemeral('running');
   const answer = await renew(before.id);
   assert.equal(answer.status, 200);
@@ -57,7 +57,7 @@ test("a renewal moves the expiry by the sandbox's time to live, changes nothing 
   });
 });
 
-test("renewals go on until the next one would pass the plan's session cap: 410, and the expiry stays", async () => {
+test("a renewal that would pass the plan's session cap is 410, and the expiry stays", async () => {
   const { id } = await makeEphemeral();
   assert.deepEqual([(await renew(id)).status, (await renew(id)).status], [200, 200]);
   const before = await rowOf(id);
@@ -71,7 +71,7 @@ test("renewals go on until the next one would pass the plan's session cap: 410, 
   assert.deepEqual(await rowOf(id), before);
 });
 
-test('renewals at the same moment all count, and together never pass the cap', async () => {
+test('concurrent renewals all count and together never pass the cap', async () => {
   const { id } = await makeEphemeral();
   const statuses = (await Promise.all(Array.from({ length: 8 }, () => renew(id)))).map(({ status }) => status);
   assert.deepEqual(
@@ -91,7 +91,7 @@ for (const status of sandboxStatus.options) {
   });
 
   if (allowed) continue;
-  test(`an ephemeral sandbox that is ${status} cannot be renewed: 409 naming the status and the legal ones`, async () => {
+  test(`an ephemeral sandbox that is ${status} cannot be renewed: 409 with the allowed statuses`, async () => {
     const before = await makeEphemeral(status);
     const answer = await renew(before.id);
     assert.equal(answer.status, 409);
@@ -117,7 +117,7 @@ for (const [what, change] of [
   });
 }
 
-test('a sandbox whose time is up cannot be renewed, though nothing ended it yet: 409', async () => {
+test('an expired sandbox that is not destroyed yet cannot be renewed: 409', async () => {
   const before = await makeEphemeral('ready', { expires_at: new Date(Date.now() - 50) });
   const answer = await renew(before.id);
   assert.equal(answer.status, 409);
@@ -126,7 +126,7 @@ test('a sandbox whose time is up cannot be renewed, though nothing ended it yet:
   assert.deepEqual(await rowOf(before.id), before);
 });
 
-test('a renewal that comes before the expiry saves the sandbox, and one that waits for the expiry does not', async () => {
+test('a renewal before the expiry keeps the sandbox; one that waits for the expiry does not', async () => {
   const saved = await makeEphemeral('ready', { expires_at: new Date(Date.now() + 60_000) });
   assert.equal((await renew(saved.id)).status, 200);
   assert.equal(await expireSandbox(api.context, saved.id), false);

@@ -22,7 +22,7 @@ const destroy = (id: string, headers: Record<string, string> = {}): Promise<Answ
   api.call('POST', `/v1/sandboxes/${id}/destroy`, { headers });
 const list = (query = ''): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes${query}`);
 
-test('a create answers 201 with the sandbox ready, and with every field of the spec', async () => {
+test('a create returns 201 with the sandbox ready and every field of the spec', async () => {
   const { status, body } = await settled(api, () =>
     create({ name: 'mine', endUserId: 'user 42', metadata: { plan: 'pro', seats: 3, trial: false } }),
   );
@@ -41,12 +41,12 @@ test('a create answers 201 with the sandbox ready, and with every field of the s
   assert.deepEqual((await get(sandbox.id)).body, body);
 });
 
-test('a create without a name gets one from the server', async () => {
+test('a create without a name gets a generated one', async () => {
   const { body } = await create();
   assert.match(body.sandbox.name, /^sandbox-[a-z2-7]{8}$/);
 });
 
-test('a create that prefers respond-async is answered at once, still provisioning, and says so', async () => {
+test('a create with respond-async returns provisioning at once and says so', async () => {
   api.host.createMs = 300;
   try {
     const { status, headers, body } = await create({}, { prefer: 'return=representation, Respond-Async' });
@@ -58,7 +58,7 @@ test('a create that prefers respond-async is answered at once, still provisionin
   }
 });
 
-test('a create whose machine takes longer than the wait answers 201 with the true status', async () => {
+test('a create whose VM takes longer than the wait returns 201 with the true status', async () => {
   api.host.createMs = 60_000;
   try {
     const { status, headers, body } = await create();
@@ -71,14 +71,14 @@ test('a create whose machine takes longer than the wait answers 201 with the tru
   }
 });
 
-test('a create that the host refuses answers 201 with status failed and the reason', async () => {
+test('a create that the host refuses returns 201 with status failed and the reason', async () => {
   api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
   const { body } = await settled(api, () => create());
   assert.equal(body.sandbox.status, 'failed');
   assert.match(body.sandbox.statusReason.message, /the guest did not answer/);
 });
 
-test('machineSize overrides the tier of the profile, and a lone machineSize infers the profile', async () => {
+test("machineSize overrides the profile's size, and alone it implies the profile", async () => {
   const both = await create({ profile: 'auto', machineSize: 'medium' });
   assert.equal(both.body.sandbox.sandbox_profile, 'auto');
   assert.equal(both.body.sandbox.allocated_memory_gb, MACHINE_SIZES.medium.memoryGb);
@@ -87,7 +87,7 @@ test('machineSize overrides the tier of the profile, and a lone machineSize infe
   assert.equal(lone.body.sandbox.allocated_vcpu, MACHINE_SIZES.large.vcpu);
 });
 
-test("a sandbox falls back to its project's defaults", async () => {
+test("a sandbox takes missing fields from its project's defaults", async () => {
   const made = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, {
     body: { name: 'with defaults', defaultProfile: 'agent-standard', defaultPersistencePolicy: 'always_on' },
   });
@@ -100,7 +100,7 @@ test("a sandbox falls back to its project's defaults", async () => {
   assert.equal(own.body.sandbox.sandbox_profile, 'auto');
 });
 
-test('the list is newest first, filters by exactly the endUserId, and leaves deleted ones out', async () => {
+test('the list is newest first, filters by the exact endUserId and omits deleted sandboxes', async () => {
   const first = (await create({ endUserId: 'tenant/ü%1' })).body.sandbox.id;
   const second = (await create({ endUserId: 'tenant/ü%1' })).body.sandbox.id;
   const third = (await create({ endUserId: 'tenant/ü%1' })).body.sandbox.id;
@@ -119,7 +119,7 @@ test('the list is newest first, filters by exactly the endUserId, and leaves del
   assert.ok(all.length > 3);
 });
 
-test('a list has no default page size', async () => {
+test('a list has no default limit', async () => {
   const other = await api.makeOrg();
   for (let index = 0; index < 120; index += 1)
     await api.makeSandbox('failed', { org_id: other.orgId, project_id: other.projectId });
@@ -127,7 +127,7 @@ test('a list has no default page size', async () => {
   assert.equal(body.sandboxes.length, 120);
 });
 
-test('a destroy answers with status deleted, the machine gone; the sandbox can still be fetched and a second destroy answers the same', async () => {
+test('a destroy returns deleted with the VM gone; later reads and destroys return the same', async () => {
   const { id } = (await create()).body.sandbox;
   const first = await settled(api, () => destroy(id));
   assert.equal(first.status, 200);
@@ -139,14 +139,14 @@ test('a destroy answers with status deleted, the machine gone; the sandbox can s
   assert.deepEqual(second.body, first.body);
 });
 
-test('two destroys at once start one step and give the same answer', async () => {
+test('two concurrent destroys start one step and return the same response', async () => {
   const { id } = (await create()).body.sandbox;
   const [one, other] = await Promise.all([settled(api, () => destroy(id)), settled(api, () => destroy(id))]);
   assert.deepEqual(one.body, other.body);
   assert.equal(api.host.calls.filter((made) => made.verb === 'DELETE' && made.id === id).length, 1);
 });
 
-test('a destroy while the sandbox is being made overtakes the create', async () => {
+test('a destroy during a create overtakes it', async () => {
   api.host.createMs = 5_000;
   try {
     const { id } = (await create({}, { prefer: 'respond-async' })).body.sandbox;
@@ -158,7 +158,7 @@ test('a destroy while the sandbox is being made overtakes the create', async () 
   }
 });
 
-test('a destroy that prefers respond-async is answered at once', async () => {
+test('a destroy with respond-async returns at once', async () => {
   const { id } = (await create()).body.sandbox;
   const { headers, body } = await destroy(id, { prefer: 'respond-async' });
   assert.equal(headers.get('preference-applied'), 'respond-async');
@@ -166,7 +166,7 @@ test('a destroy that prefers respond-async is answered at once', async () => {
   assert.equal((await settled(api, () => destroy(id))).body.sandbox.status, 'deleted');
 });
 
-test('a life leaves its events in order and one closed interval of usage that carries the endUserId', async () => {
+test("a sandbox's life has its events in order and one closed usage interval with the endUserId", async () => {
   const { id } = (await settled(api, () => create({ endUserId: 'metered' }))).body.sandbox;
   await settled(api, () => destroy(id));
   const events = await api.db.selectFrom('activity').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
@@ -184,7 +184,7 @@ test('a life leaves its events in order and one closed interval of usage that ca
   assert.doesNotMatch(intervals[0]?.during ?? '', /,\)$/);
 });
 
-test('a caller that goes away during the wait does not stop the create', async () => {
+test('a caller that disconnects during the wait does not stop the create', async () => {
   api.host.createMs = 60_000;
   try {
     const gone = new AbortController();

@@ -31,7 +31,7 @@ const ofProject = (body: unknown, token = admin.token): Promise<Answer> =>
 const feed = () =>
   api.db.selectFrom('activity').select(['kind', 'subject_kind', 'subject_id', 'actor_user_id', 'details']).execute();
 
-test('rule 1: a null limit with overage off falls back to what the plan includes', async () => {
+test("rule 1: without overage a null limit falls back to the plan's included hours", async () => {
   await ofOrg({ sandboxMachineHourLimit: 7, sandboxOverageEnabled: true });
   const { status, body } = await ofOrg({ sandboxMachineHourLimit: null, sandboxOverageEnabled: false });
   assert.equal(status, 200);
@@ -43,7 +43,7 @@ test('rule 1: a null limit with overage off falls back to what the plan includes
   });
 });
 
-test('rule 2: a null limit with overage on is no cap, though the plan includes some hours', async () => {
+test('rule 2: with overage a null limit is no cap, even if the plan includes hours', async () => {
   assert.deepEqual((await ofOrg({ sandboxMachineHourLimit: null, sandboxOverageEnabled: true })).body.usageGuardrails, {
     includedMachineHours: 100,
     sandboxMachineHourLimit: null,
@@ -52,7 +52,7 @@ test('rule 2: a null limit with overage on is no cap, though the plan includes s
   });
 });
 
-test('a limit is the cap in place of what the plan includes, with fractions of an hour, and is kept until it is another', async () => {
+test("a limit replaces the plan's included hours as the cap, in fractional hours, until changed", async () => {
   for (const limit of [0, 0.25, 40, 250, MOST_MACHINE_HOURS]) {
     const { usageGuardrails } = (await ofOrg({ sandboxMachineHourLimit: limit })).body;
     assert.deepEqual(
@@ -68,7 +68,7 @@ test('a limit is the cap in place of what the plan includes, with fractions of a
   assert.equal((await ofOrg({ sandboxMachineHourLimit: 5 })).body.usageGuardrails.sandboxOverageEnabled, true);
 });
 
-test('rule 4: null on a project removes its cap, and the project says so', async () => {
+test('rule 4: null on a project removes its cap, as the project shows', async () => {
   const limitOfProject = async (): Promise<unknown> =>
     (await api.call('GET', `/v1/orgs/${api.orgId}/projects/${api.projectId}`)).body.project.sandboxMachineHourLimit;
   assert.deepEqual((await ofProject({ sandboxMachineHourLimit: 12.5 })).body, {
@@ -81,7 +81,7 @@ test('rule 4: null on a project removes its cap, and the project says so', async
   assert.equal(await limitOfProject(), null);
 });
 
-test('a change leaves a row in the feed with what was and what is; what changes nothing leaves none', async () => {
+test('a change adds a feed row with old and new values; a change without effect adds none', async () => {
   await ofOrg({ sandboxMachineHourLimit: 7, sandboxOverageEnabled: false });
   await ofOrg({ sandboxMachineHourLimit: 7 });
   await ofProject({ sandboxMachineHourLimit: 3 });
@@ -94,7 +94,7 @@ test('a change leaves a row in the feed with what was and what is; what changes 
   ]);
 });
 
-test('org admins alone may set them, in a session: an owner’s key may not', async () => {
+test("only org admins in a sign-in session can set guardrails, not an owner's key", async () => {
   for (const name of role.options) {
     const { token } = await api.makeSession({ role: name });
     const expected = name === 'owner' || name === 'admin' ? 200 : 403;
@@ -122,7 +122,7 @@ for (const [what, body, told] of [
   ['overage that is no boolean', { sandboxOverageEnabled: 'yes' }, /body\.sandboxOverageEnabled.*boolean/],
   ['nothing to set', {}, /must have sandboxMachineHourLimit, sandboxOverageEnabled or both/],
 ] as const) {
-  test(`guardrails of an org with ${what} are 400 and say what is allowed`, async () => {
+  test(`guardrails of an org with ${what} are 400 and name the allowed values`, async () => {
     const answer = await ofOrg(body);
     assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_request']);
     assert.match(answer.body.error.message, told);
@@ -130,20 +130,20 @@ for (const [what, body, told] of [
   });
 }
 
-test("a project's cap must be said, and overage is none of its fields", async () => {
+test("a project's guardrails require a cap and have no overage field", async () => {
   assert.match((await ofProject({})).body.error.message, /body\.sandboxMachineHourLimit/);
   const refused = await ofProject({ sandboxMachineHourLimit: 1, sandboxOverageEnabled: true });
   assert.match(refused.body.error.message, /body\.sandboxOverageEnabled: unknown field/);
 });
 
-test('an org without an active plan has no guardrails to set: 402 no_active_plan', async () => {
+test('setting guardrails without an active plan is 402 no_active_plan', async () => {
   await setSubscription({ status: 'canceled', canceled_at: new Date() });
   const answer = await ofOrg({ sandboxMachineHourLimit: 1 });
   assert.deepEqual([answer.status, answer.body.error.code], [402, 'no_active_plan']);
   await setSubscription({ status: 'active', canceled_at: null });
 });
 
-test('of changes at the same moment each field has the value of one of them, and the feed tells them one after the other', async () => {
+test('concurrent changes each leave one of their values, and the feed records them in sequence', async () => {
   const values = Array.from({ length: 12 }, (_, index) => index + 1);
   const answers = await Promise.all(values.map((value) => ofOrg({ sandboxMachineHourLimit: value })));
   assert.ok(answers.every(({ status }) => status === 200));

@@ -64,7 +64,7 @@ function assertAtCap(answer: Answer, told: RegExp): void {
 const OF_ORG =
   /^the cap of the org org_\w+ is 10 machine hours .* PATCH \/v1\/orgs\/org_\w+\/subscription\/usage-guardrails /;
 
-test('with a millisecond of the cap left a sandbox is created and woken; with none left both are 409, and leave nothing', async () => {
+test('a millisecond below the cap create and wake succeed; at the cap both are 409 and leave nothing', async () => {
   const [first, other] = [await sandboxIn('stopped'), await sandboxIn('stopped')];
   await addUsed(api.db, org, 10 * HOUR_MS - 1);
   assert.equal((await create()).status, 201);
@@ -79,13 +79,13 @@ test('with a millisecond of the cap left a sandbox is created and woken; with no
   assert.deepEqual(keys, []);
 });
 
-test('what runs counts up to this moment, whichever project and sandbox it is of', async () => {
+test('running sandboxes of all projects count up to the current instant', async () => {
   const { id } = await sandboxIn('ready');
   await addRunning(api.db, org, id, new Date(Date.now() - 10 * HOUR_MS));
   assertAtCap(await create(), OF_ORG);
 });
 
-test('what was used before this billing period, and what other orgs use, does not count', async () => {
+test('usage of earlier periods and of other orgs does not count', async () => {
   const { periodStartsAt } = await setSubscription(api.db, org.orgId);
   // Half of it lies before the period.
   await addUsed(api.db, org, 12 * HOUR_MS, new Date(periodStartsAt.getTime() + 6 * HOUR_MS));
@@ -95,7 +95,7 @@ test('what was used before this billing period, and what other orgs use, does no
   assertAtCap(await create(), OF_ORG);
 });
 
-test('what a deleted project and its deleted sandboxes used counts on', async () => {
+test('usage of a deleted project and its sandboxes still counts', async () => {
   const made = await insertProject(api.db, {
     id: newId('project'),
     org_id: org.orgId,
@@ -108,7 +108,7 @@ test('what a deleted project and its deleted sandboxes used counts on', async ()
   assertAtCap(await create(), OF_ORG);
 });
 
-test('a raised cap, and overage, let the very next create and wake through; taken back, they are refused again', async () => {
+test('raising the cap or enabling overage admits the next create and wake; reverting refuses them', async () => {
   const { id } = await sandboxIn('stopped');
   await addUsed(api.db, org, 11 * HOUR_MS);
   assertAtCap(await create(), OF_ORG);
@@ -125,7 +125,7 @@ test('a raised cap, and overage, let the very next create and wake through; take
   assertAtCap(await create(), OF_ORG);
 });
 
-test("a project's cap stops that project alone, names it, and holds with the org's overage on", async () => {
+test("a project's cap blocks that project only, is named, and holds despite the org's overage", async () => {
   const other = await insertProject(api.db, {
     id: newId('project'),
     org_id: org.orgId,
@@ -151,7 +151,7 @@ test("a project's cap stops that project alone, names it, and holds with the org
   assert.equal((await create()).status, 201);
 });
 
-test("a project's cap works inside that of its org: at the org's cap it stops too, however much of its own is left", async () => {
+test("the org's cap blocks a project even if its own cap is not reached", async () => {
   const other = await insertProject(api.db, {
     id: newId('project'),
     org_id: org.orgId,
@@ -164,7 +164,7 @@ test("a project's cap works inside that of its org: at the org's cap it stops to
   assertAtCap(await create(), OF_ORG);
 });
 
-test('a command is not the way around a cap: waking for it is 409 and it does not run; in a sandbox that is awake it runs', async () => {
+test('at the cap a command cannot wake its sandbox (409) but runs in an awake one', async () => {
   let ran = 0;
   api.front.exec = () => {
     ran += 1;
@@ -183,7 +183,7 @@ test('a command is not the way around a cap: waking for it is 409 and it does no
   assert.equal(ran, 1);
 });
 
-test('a create that was answered before the cap was reached is answered again by its key', async () => {
+test('a create from before the cap is replayed by its key', async () => {
   const made = await create(org.projectId, { 'idempotency-key': 'same' });
   assert.equal(made.status, 201);
   await addUsed(api.db, org, 10 * HOUR_MS);
@@ -191,7 +191,7 @@ test('a create that was answered before the cap was reached is answered again by
   assert.deepEqual([again.status, again.body.sandbox.id], [201, made.body.sandbox.id]);
 });
 
-test('a sandbox at the cap can be put to sleep, resized, looked at and destroyed', async () => {
+test('at the cap a sandbox can sleep, be resized, read and destroyed', async () => {
   const { id } = await sandboxIn('ready');
   await addUsed(api.db, org, 10 * HOUR_MS);
   for (const [verb, body] of [
@@ -208,7 +208,7 @@ test('a sandbox at the cap can be put to sleep, resized, looked at and destroyed
   }
 });
 
-test('the self-hosted plan has no cap, and takes one that an admin sets', async () => {
+test('the self-hosted plan has no cap, but an admin can set one', async () => {
   await setSubscription(api.db, org.orgId, { plan: SELF_HOSTED_PLAN.id });
   await addUsed(api.db, org, 40 * HOUR_MS);
   await addUsed(api.db, org, 40 * HOUR_MS);
@@ -229,7 +229,7 @@ async function createAt(index: number): Promise<{ status: number; code: string |
   return { status: answer.status, code: body.error?.code };
 }
 
-test('of 100 creates at the same moment on two instances none gets through at the cap, and all do below it', async () => {
+test('of 100 concurrent creates on two instances none passes at the cap, and all pass below it', async () => {
   await addUsed(api.db, org, 10 * HOUR_MS - 1);
   const below = await Promise.all(Array.from({ length: 20 }, (_, index) => createAt(index)));
   assert.ok(below.every(({ status }) => status === 201));
@@ -243,7 +243,7 @@ for (const [whose, lower] of [
   ['the org', () => setGuardrails({ sandboxMachineHourLimit: 5 })],
   ['the project', () => setProjectCap(5)],
 ] as const) {
-  test(`a lower cap of ${whose} is set at once, however many creates come in, and from its answer on none that begins gets through`, async () => {
+  test(`a lower cap of ${whose} applies at once: no create that begins after its response passes`, async () => {
     await addUsed(api.db, org, 5 * HOUR_MS);
     let isLowered = false;
     const stopping = new AbortController();
@@ -273,7 +273,7 @@ for (const [whose, lower] of [
   });
 }
 
-test('a cap that is reached while creates come in on two instances lets none through that began after that instant', async () => {
+test('a cap reached during creates on two instances blocks all creates that begin after it', async () => {
   const { id } = await sandboxIn('ready');
   // A machine that runs uses up the rest in a moment.
   const reachedAt = new Date(Date.now() + 3_000);

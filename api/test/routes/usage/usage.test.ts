@@ -85,7 +85,7 @@ const endUsersOf = async (org: TestOrg): Promise<Answer['body']> => {
   return body;
 };
 
-test("the billing period is the one of the database's clock, in every view, whatever the replica's clock says", async (t) => {
+test("the billing period follows the database clock, never the replica's, in every view", async (t) => {
   const org = await makeOrg();
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 70 * DAY_MS });
   const told = await usageOf(org);
@@ -97,7 +97,7 @@ test("the billing period is the one of the database's clock, in every view, what
   );
 });
 
-test('an answer is of one instant: what the org, the project and the end user used is asked in one statement', async () => {
+test('a response shows one instant: usage of org, project and end user is one statement', async () => {
   const org = await makeOrg();
   await use(org, { hours: 30, endUserId: 'ann' });
   await use(org, { hours: 90, projectId: await makeProject(org) });
@@ -114,7 +114,7 @@ test('an answer is of one instant: what the org, the project and the end user us
   }
 });
 
-test('an org that used nothing is told its allowance, its cap and its period', async () => {
+test('an org without usage gets its allowance, cap and period', async () => {
   const org = await makeOrg();
   const { periodStartsAt, periodEndsAt, usageAlert, ...usage } = await usageOf(org);
   assert.deepEqual(usage, {
@@ -136,7 +136,7 @@ test('an org that used nothing is told its allowance, its cap and its period', a
   });
 });
 
-test('the self-hosted plan has no cap: nothing remains to be told, and nothing is over', async () => {
+test('on the self-hosted plan there is no cap and no remaining hours', async () => {
   const org = await makeOrg(SELF_HOSTED_PLAN.id);
   await use(org, { hours: 3 });
   const usage = await usageOf(org);
@@ -156,7 +156,7 @@ for (const [hours, status, percentUsed, remaining] of [
   [100, 'reached', 100, 0],
   [101, 'exceeded', 101, 0],
 ] as const) {
-  test(`${hours} of 100 hours: ${status}, and ${remaining} remain`, async () => {
+  test(`${hours} of 100 hours: ${status}, ${remaining} remaining`, async () => {
     const org = await makeOrg();
     await use(org, { hours });
     const usage = await usageOf(org);
@@ -167,7 +167,7 @@ for (const [hours, status, percentUsed, remaining] of [
   });
 }
 
-test('beyond what the plan includes hours are counted and their price estimated, with whatever cap', async () => {
+test("hours above the plan's are counted with an estimated price, whatever the cap", async () => {
   const org = await makeOrg();
   await api.db
     .updateTable('subscription')
@@ -188,7 +188,7 @@ test('beyond what the plan includes hours are counted and their price estimated,
   assert.deepEqual([usage.overageMachineHours, usage.estimatedOverageUsd], [10, 2.5]);
 });
 
-test('with overage and no cap set there is no cap', async () => {
+test('with overage and no explicit cap there is no cap', async () => {
   const org = await makeOrg();
   await api.db.updateTable('subscription').set({ overage_enabled: true }).where('org_id', '=', org.orgId).execute();
   await use(org, { hours: 110 });
@@ -199,14 +199,14 @@ test('with overage and no cap set there is no cap', async () => {
   );
 });
 
-test('machine time before the period is not counted, and what crosses its begin is counted from there', async () => {
+test('machine time before the period is not counted, and intervals across its start are cut', async () => {
   const org = await makeOrg();
   await use(org, { hours: 10, after: -20 });
   await use(org, { hours: 3, after: -1 });
   assert.equal((await usageOf(org)).usedMachineHours, 2);
 });
 
-test('machines that run are counted until now, for the org, the project and the end user alike', async () => {
+test('running VMs are counted until now, for org, project and end user', async () => {
   const org = await makeOrg();
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
@@ -225,7 +225,7 @@ test('machines that run are counted until now, for the org, the project and the 
   }
 });
 
-test('with projectId the hours, the cap and the alert are those of the project, and what the plan includes and the overage stay those of the org', async () => {
+test("with projectId hours, cap and alert are the project's; allowance and overage the org's", async () => {
   const org = await makeOrg();
   const capped = await makeProject(org, 10);
   const uncapped = await makeProject(org);
@@ -258,14 +258,14 @@ test('with projectId the hours, the cap and the alert are those of the project, 
   );
 });
 
-test("a project's cap that is above the org's is the org's", async () => {
+test("a project's cap above the org's is reduced to the org's", async () => {
   const org = await makeOrg();
   const projectId = await makeProject(org, 500);
   const usage = await usageOf(org, `?projectId=${projectId}`);
   assert.deepEqual([usage.sandboxMachineHourLimit, usage.sandboxMachineHourLimitOverride], [100, 500]);
 });
 
-test('with endUserId the hours are those of the end user, beside the cap, the rest and the alert of the org or the project', async () => {
+test("with endUserId the hours are the end user's; cap and alert stay those of org or project", async () => {
   const org = await makeOrg();
   const projectId = await makeProject(org, 20);
   await use(org, { hours: 50, endUserId: 'ann' });
@@ -281,7 +281,7 @@ test('with endUserId the hours are those of the end user, beside the cap, the re
   assert.equal((await usageOf(org, '?endUserId=nobody')).usedMachineHours, 0);
 });
 
-test('an end user id is never read: what looks like SQL, JSON or a path is a name like any other', async () => {
+test('an end user id that looks like SQL, JSON or a path is treated as plain text', async () => {
   const org = await makeOrg();
   const names = ["'; drop table usage_interval; --", '{"a":[1]}', '../../%2e', 'ünïcödé 🛥', ' '];
   for (const [index, endUserId] of names.entries()) await use(org, { hours: index + 1, endUserId });
@@ -294,7 +294,7 @@ test('an end user id is never read: what looks like SQL, JSON or a path is a nam
   );
 });
 
-test('a filter that cannot be is refused by name', async () => {
+test('an invalid filter is refused by name', async () => {
   const org = await makeOrg();
   const other = await makeOrg();
   for (const projectId of [other.projectId, newId('project'), 'prj_x', 'x%00y']) {
@@ -322,7 +322,7 @@ test('a deleted project still has its usage', async () => {
   assert.equal((await usageOf(org)).usedMachineHours, 5);
 });
 
-test('end users come most first, of equals by id, without what ran for none, with the cost of their machines by size', async () => {
+test('end users are sorted by usage, then id, with the cost of their VMs by size', async () => {
   const org = await makeOrg();
   const elsewhere = await makeProject(org);
   await use(org, { hours: 1, endUserId: 'b' });
@@ -341,7 +341,7 @@ test('end users come most first, of equals by id, without what ran for none, wit
   assert.deepEqual([periodStartsAt, periodEndsAt], [usage.periodStartsAt, usage.periodEndsAt]);
 });
 
-test('without an active billing period both routes answer 402', async () => {
+test('without an active billing period both routes return 402', async () => {
   const org = await makeOrg();
   await api.db.updateTable('subscription').set({ status: 'canceled' }).where('org_id', '=', org.orgId).execute();
   for (const path of ['usage', 'usage/end-users']) {
@@ -350,7 +350,7 @@ test('without an active billing period both routes answer 402', async () => {
   }
 });
 
-test('usage needs billing.read, which operators and viewers lack, and is open to keys that have it', async () => {
+test('usage needs billing.read, which operators and viewers lack and keys can have', async () => {
   const paths = ['usage', 'usage/end-users'].map((name) => `/v1/orgs/${api.orgId}/${name}`);
   for (const path of paths) {
     for (const role of ['operator', 'viewer'] as const) {

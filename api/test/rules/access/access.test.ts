@@ -41,7 +41,7 @@ const refusal = (check: () => void): { code: string; message: string } | null =>
   }
 };
 
-test('a kind of token that the route does not list is refused, naming both', () => {
+test('a token kind that the route does not list is refused, naming both', () => {
   const refused = refusal(() => requireKind(key(), { auth: ['session', 'agent_token'] }));
   assert.equal(refused?.code, 'auth_kind_not_allowed');
   assert.equal(
@@ -54,11 +54,11 @@ test('a kind of token that the route does not list is refused, naming both', () 
   );
 });
 
-test("a key is good for its own org alone, whatever its creator's role elsewhere", () => {
+test("a key works in its own org only, whatever its creator's role elsewhere", () => {
   assert.equal(refusal(() => void requireMembership(key(), 'org_2', 'owner'))?.code, 'org_access_denied');
 });
 
-test('who is no member has no access, whatever the kind of token', () => {
+test('a non-member has no access, whatever the kind of token', () => {
   for (const actor of [session, key(), agentToken(new Set())])
     assert.equal(refusal(() => void requireMembership(actor, 'org_1', null))?.code, 'org_access_denied');
   assert.equal(requireMembership(session, 'org_1', 'viewer'), 'viewer');
@@ -68,7 +68,7 @@ const anyRole = fc.constantFrom(...role.options);
 const anyPermission = fc.constantFrom(...permission.options);
 const anyScopes = fc.option(fc.uniqueArray(anyPermission), { nil: null });
 
-test('a key has a permission exactly when its role has it and the scopes, if any, include it; the refusal names it', () => {
+test('a key has the permissions of its role within its scopes; a refusal names the missing one', () => {
   fc.assert(
     fc.property(anyRole, anyScopes, anyPermission, (name, scopes, needed) => {
       const refused = refusal(() => requirePermission(key({ scopes: scopes && new Set(scopes) }), name, needed));
@@ -98,7 +98,7 @@ test('fewer scopes never grant more, and no scopes at all grant nothing', () => 
   );
 });
 
-test('a session has exactly what the role has', () => {
+test("a sign-in session has exactly the role's permissions", () => {
   for (const name of role.options) {
     for (const needed of permission.options) {
       assert.equal(
@@ -109,7 +109,7 @@ test('a session has exactly what the role has', () => {
   }
 });
 
-test('a personal agent token has what it was given as far as the role has it, and nothing beside agent sessions and waking', () => {
+test('an agent token has its permissions within the role, limited to agent sessions and waking', () => {
   const tokens = [
     { access: 'read_only', canApprove: false, canWake: false },
     { access: 'read_send', canApprove: false, canWake: false },

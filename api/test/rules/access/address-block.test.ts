@@ -30,7 +30,7 @@ for (const [address, block] of BLOCKS) {
   });
 }
 
-test('addresses of one /64 are one, those of two are two, however they are written', () => {
+test('addresses of one /64 share a block, those of two do not, whatever the notation', () => {
   const group = fc.integer({ min: 0, max: 0xffff });
   fc.assert(
     fc.property(
@@ -51,7 +51,7 @@ test('addresses of one /64 are one, those of two are two, however they are writt
   );
 });
 
-test('text of any length that a proxy passes on is counted by its beginning', () => {
+test('arbitrary text from a proxy is counted by its prefix', () => {
   assert.equal(addressBlock('x'.repeat(10_000)).length, 64);
   fc.assert(fc.property(fc.string({ maxLength: 200 }), (text) => addressBlock(text).length <= 80));
 });

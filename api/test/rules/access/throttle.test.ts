@@ -22,7 +22,7 @@ const seconds = fc.double({ min: 0, max: 10_000, noNaN: true });
 /** Differences of rounding. */
 const close = (a: number, b: number): boolean => Math.abs(a - b) < 1e-6;
 
-test('a bucket never holds more than its tries, and never loses any by waiting', () => {
+test('a bucket never exceeds its size and never loses attempts by waiting', () => {
   fc.assert(
     fc.property(bucket, fc.double({ min: 0, max: 1, noNaN: true }), seconds, (size, share, elapsed) => {
       const tokens = share * size.tries;
@@ -41,11 +41,11 @@ test('waiting in parts refills as much as waiting at once', () => {
   );
 });
 
-test('a clock that goes backwards changes nothing', () => {
+test('a clock that goes back changes nothing', () => {
   fc.assert(fc.property(bucket, seconds, (size, back) => refilled(0.5, -back, size) === 0.5));
 });
 
-test('an empty bucket is full after its time, and not before', () => {
+test('an empty bucket is full exactly after its refill time', () => {
   fc.assert(
     fc.property(bucket, fc.double({ min: 0, max: 0.99, noNaN: true }), (size, share) => {
       return close(refilled(0, size.seconds, size), size.tries) && refilled(0, share * size.seconds, size) < size.tries;
@@ -53,7 +53,7 @@ test('an empty bucket is full after its time, and not before', () => {
   );
 });
 
-test('after the time that is told there is a try, and a second before there is none', () => {
+test('an attempt is available after the reported time, and not a second before', () => {
   fc.assert(
     fc.property(bucket, fc.double({ min: 0, max: 0.999, noNaN: true }), (size, tokens) => {
       const wait = secondsUntilTry(tokens, size);
@@ -65,7 +65,7 @@ test('after the time that is told there is a try, and a second before there is n
   assert.equal(secondsUntilTry(1, { tries: 3, seconds: 60 }), 0);
 });
 
-test('whoever keeps trying gets within any time no more than its bucket and what it is refilled with', () => {
+test('constant attempts get at most the bucket and its refill in any window', () => {
   fc.assert(
     fc.property(bucket, fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { maxLength: 200 }), (size, waits) => {
       let tokens = size.tries;
@@ -83,12 +83,12 @@ test('whoever keeps trying gets within any time no more than its bucket and what
   );
 });
 
-test('no bucket takes longer to fill than rows are kept', () => {
+test('no bucket takes longer to fill than its row is kept', () => {
   const all = Object.values(THROTTLES).flatMap((scopes) => Object.values<Bucket>(scopes));
   assert.ok(all.every((size) => size.seconds <= LONGEST_REFILL_SECONDS && size.tries >= 1));
 });
 
-test('an account is one key in whatever case its address is written; kinds are counted by their own scopes', () => {
+test('an account is one key, whatever the case of its address; kinds have separate scopes', () => {
   assert.equal(accountKey(' Pat@Example.test '), accountKey('pat@example.test'));
   assert.deepEqual(bucketOf('sign-in', accountKey('x')), { tries: 10, seconds: 900 });
   assert.deepEqual(bucketOf('sign-in', addressKey('192.0.2.1')), { tries: 50, seconds: 900 });
@@ -96,7 +96,7 @@ test('an account is one key in whatever case its address is written; kinds are c
   assert.equal(bucketOf('sign-up', accountKey('x')), undefined);
 });
 
-test('an IPv6 address is counted with its network of 64 bits, in whatever way it is written', () => {
+test('an IPv6 address is counted by its /64 network, whatever its notation', () => {
   const group = fc.integer({ min: 0, max: 0xffff });
   const groups = fc.tuple(group, group, group, group, group, group, group, group);
   const plain = (parts: number[]): string => parts.map((part) => part.toString(16)).join(':');
@@ -116,7 +116,7 @@ test('an IPv6 address is counted with its network of 64 bits, in whatever way it
   assert.equal(addressKey('fe80::1%eth0'), addressKey('fe80::2%eth1'));
 });
 
-test('an IPv4 address is one key, also as it looks on a socket of both kinds', () => {
+test('an IPv4 address and its IPv4-mapped form are one key', () => {
   fc.assert(
     fc.property(fc.ipV4(), fc.ipV4(), (a, b) => {
       assert.equal(addressKey(`::ffff:${a}`), addressKey(a));

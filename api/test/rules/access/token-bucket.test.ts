@@ -23,7 +23,7 @@ function drained(perMinute: number, count: number, nowMs: number): Bucket | unde
   return bucket;
 }
 
-test('a bucket gives its limit at once and then no more, and is full again after a minute', () => {
+test('a bucket allows its limit at once, then nothing, and is full after a minute', () => {
   let bucket = drained(600, 600, 5_000);
   assert.deepEqual(takeToken(bucket, 600, 5_000), {
     allowed: false,
@@ -38,14 +38,14 @@ test('a bucket gives its limit at once and then no more, and is full again after
   assert.deepEqual(bucket, takeToken(undefined, 600, 5_000 + FULL_AFTER_MS).bucket);
 });
 
-test('what is left and when it is full again are said in whole tokens and seconds', () => {
+test('remaining tokens and reset time are whole numbers of tokens and seconds', () => {
   const { left, fullInSeconds, nextInSeconds } = takeToken(undefined, 600, 0);
   assert.deepEqual([left, fullInSeconds, nextInSeconds], [599, 1, 0]);
   const slow = takeToken(takeToken(undefined, 1, 0).bucket, 1, 1_500);
   assert.deepEqual([slow.allowed, slow.left, slow.fullInSeconds, slow.nextInSeconds], [false, 0, 59, 59]);
 });
 
-test('in no window, wherever it begins and ends, more is given than the limit and what is refilled in it', () => {
+test('no window of time allows more than the limit plus its refill', () => {
   fc.assert(
     fc.property(rates, clocks, fc.array(pauses, { minLength: 1, maxLength: 300 }), (perMinute, start, steps) => {
       // A burst now and then, so that the limit is met at every rate.
@@ -78,7 +78,7 @@ test('in no window, wherever it begins and ends, more is given than the limit an
   );
 });
 
-test('whoever keeps to the rate is never refused, however long it goes on', () => {
+test('a caller that keeps to the rate is never refused', () => {
   fc.assert(
     fc.property(fc.constantFrom(1, 7, 60, 600, 999), clocks, (perMinute, start) => {
       let bucket: Bucket | undefined;
@@ -92,7 +92,7 @@ test('whoever keeps to the rate is never refused, however long it goes on', () =
   );
 });
 
-test('after the seconds that are said there is a token, and a second earlier there was none', () => {
+test('a token is available after the reported seconds, and not a second earlier', () => {
   fc.assert(
     fc.property(
       rates,
@@ -111,7 +111,7 @@ test('after the seconds that are said there is a token, and a second earlier the
   );
 });
 
-test('a clock that goes back gives nothing: no more than the limit and what its steps forward refill', () => {
+test('a clock that goes back adds no tokens beyond the limit and its forward steps', () => {
   const jumps = fc.integer({ min: -100_000, max: 100_000 });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_200 }), fc.array(jumps, { maxLength: 200 }), (perMinute, steps) => {
@@ -135,7 +135,7 @@ test('a clock that goes back gives nothing: no more than the limit and what its 
   );
 });
 
-test('a token that is given back can be taken again; a full bucket takes none back', () => {
+test('a returned token can be taken again; a full bucket accepts none', () => {
   fc.assert(
     fc.property(rates, clocks, fc.integer({ min: 1, max: 100 }), (perMinute, nowMs, count) => {
       const bucket = drained(perMinute, Math.min(count, perMinute), nowMs);

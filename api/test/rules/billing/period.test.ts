@@ -32,7 +32,7 @@ const told = (anchor: Date, at: Date): string[] => {
   return [startsAt, endsAt].map((bound) => bound.toISOString().replace(/T00:00:00\.000Z$/, ''));
 };
 
-test('an instant lies in its own period, whose bounds lie in the period and in the next', () => {
+test('an instant lies in its period, whose start belongs to it and whose end to the next', () => {
   fc.assert(
     fc.property(anchors, instant, (anchor, at) => {
       const { startsAt, endsAt } = periodAt(anchor, at);
@@ -44,7 +44,7 @@ test('an instant lies in its own period, whose bounds lie in the period and in t
   );
 });
 
-test('periods follow one another for a thousand years without a gap or an overlap, each from 28 to 31 days long', () => {
+test('periods of a thousand years have no gaps or overlaps and last 28 to 31 days', () => {
   fc.assert(
     fc.property(anchors, (anchor) => {
       let { startsAt, endsAt } = periodAt(anchor, anchor);
@@ -65,7 +65,7 @@ test('periods follow one another for a thousand years without a gap or an overla
   );
 });
 
-test("periods begin at the anchor's time of day, on its day or on the last of a month that has no such day", () => {
+test("periods begin at the anchor's time and day, or on the last day of a shorter month", () => {
   fc.assert(
     fc.property(anchors, instant, (anchor, at) => {
       const { startsAt } = periodAt(anchor, at);
@@ -78,7 +78,7 @@ test("periods begin at the anchor's time of day, on its day or on the last of a 
   );
 });
 
-test('any month from the anchor on gives the same periods when its own beginning, on the same day, is the anchor', () => {
+test("a period's start with the same day as the anchor gives the same periods as the anchor", () => {
   fc.assert(
     fc.property(anchors, instant, instant, (anchor, somewhere, at) => {
       const { startsAt } = periodAt(anchor, somewhere);
@@ -102,7 +102,7 @@ for (const [anchor, at, startsAt, endsAt] of [
   ['2026-12-15T00:00:00', '2027-01-01T00:00:00', '2026-12-15', '2027-01-15'],
   ['2026-06-15T00:00:00', '2026-06-14T23:59:59.999', '2026-05-15', '2026-06-15'],
 ] as const) {
-  test(`counted from ${anchor}, ${at} lies in ${startsAt} to ${endsAt}`, () => {
+  test(`from anchor ${anchor}, ${at} lies in ${startsAt} to ${endsAt}`, () => {
     assert.deepEqual(told(utc(anchor), utc(at)), [startsAt, endsAt]);
   });
 }

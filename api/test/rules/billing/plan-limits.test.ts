@@ -24,7 +24,7 @@ const anyAllocation = fc.record({
   diskGb: fc.integer({ min: 1, max: 400 }),
 });
 
-test('a size is within a plan exactly when none of its amounts is above that of the largest size', () => {
+test('a size is within a plan if no amount exceeds that of the largest size', () => {
   fc.assert(
     fc.property(fc.constantFrom(...machineSize.options), anyAllocation, (largestSize, allocation) => {
       const largest = MACHINE_SIZES[largestSize];
@@ -40,7 +40,7 @@ test('a size is within a plan exactly when none of its amounts is above that of 
   );
 });
 
-test('a size beyond a plan is refused with the plan, the limit and what was asked for', () => {
+test('a size above the plan is refused with plan, limit and requested size', () => {
   const medium = plan({ largestSize: 'medium' });
   assert.throws(() => requireSizeWithinPlan(medium, { vcpu: 2, memoryGb: 5, diskGb: 20 }), {
     code: 'plan_limit',
@@ -49,7 +49,7 @@ test('a size beyond a plan is refused with the plan, the limit and what was aske
   });
 });
 
-test('a time to live is within a plan up to its session cap, and beyond it refused with both', () => {
+test('a time to live up to the session cap is allowed; above it is refused with both', () => {
   const capped = plan({ ephemeralSessionSeconds: 3_600 });
   requireTtlWithinPlan(capped, 3_600);
   assert.throws(() => requireTtlWithinPlan(capped, 3_601), {
@@ -58,7 +58,7 @@ test('a time to live is within a plan up to its session cap, and beyond it refus
   });
 });
 
-test('one more sandbox is allowed below the cap, and at it refused with the cap', () => {
+test('another sandbox is allowed below the cap and refused at it, naming the cap', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.nat({ max: 60 }), (concurrentSandboxes, present) => {
       const outcome = refusal(() => requireOneMore(plan({ concurrentSandboxes }), present));

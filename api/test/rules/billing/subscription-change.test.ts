@@ -35,7 +35,7 @@ const paid = (changes: Partial<PaidSubscription> = {}): PaidSubscription => ({
 });
 const later = new Date(AT.getTime() + 1_000);
 
-test('what was bought takes the place of a gift, and of what is over', () => {
+test("a purchase replaces an operator's plan and an ended one", () => {
   const followed = { kind: 'follow', plan: 'a', status: 'active', instead: null };
   assert.deepEqual(changeOf(given, paid(), planOf), followed);
   assert.deepEqual(changeOf({ ...given, status: 'canceled' }, paid(), planOf), followed);
@@ -45,12 +45,12 @@ test('what was bought takes the place of a gift, and of what is over', () => {
   );
 });
 
-test('what is not paid yet changes nothing', () => {
+test('an unpaid subscription changes nothing', () => {
   for (const recorded of [given, follows()])
     assert.equal(changeOf(recorded, paid({ status: 'pending' }), planOf).kind, 'ignore');
 });
 
-test('plan and status of the subscription that the org has are followed, whatever they are', () => {
+test("every plan and status of the org's current subscription is adopted", () => {
   for (const status of ['active', 'past_due', 'canceled'] as const) {
     assert.deepEqual(changeOf(follows(), paid({ status, priceIds: ['price_b'] }), planOf), {
       kind: 'follow',
@@ -66,7 +66,7 @@ test('the end of another subscription changes nothing', () => {
   assert.equal(changeOf(given, paid({ status: 'canceled' }), planOf).kind, 'ignore');
 });
 
-test('the plan is that of the first price that has one, and a price that no plan has is told, unless it is over', () => {
+test('the plan is that of the first known price; an unknown one is reported unless ended', () => {
   assert.equal(
     (changeOf(given, paid({ priceIds: ['price_seats', 'price_b'] }), planOf) as { plan?: string }).plan,
     'b',
@@ -80,7 +80,7 @@ test('the plan is that of the first price that has one, and a price that no plan
   });
 });
 
-test('of two that are paid the newer one is followed, and the other is named', () => {
+test('of two paid subscriptions the newer is followed, and the other is named', () => {
   const newer = paid({ id: 'sub_2', createdAt: later, priceIds: ['price_b'] });
   assert.deepEqual(changeOf(follows(), newer, planOf), {
     kind: 'follow',
@@ -91,7 +91,7 @@ test('of two that are paid the newer one is followed, and the other is named', (
   assert.equal(changeOf(follows({ paidId: 'sub_2', startedAt: later }), paid(), planOf).kind, 'ignore');
 });
 
-test('in whatever order and however often subscriptions in force are told of, the same one is followed in the end', () => {
+test('any order and repetition of active subscriptions ends with the same one', () => {
   const bought = fc.uniqueArray(
     fc.record({
       id: fc.stringMatching(/^sub_[a-z]{1,4}$/),

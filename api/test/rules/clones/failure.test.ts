@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { cleanWords, cloneFailure } from '../../../src/rules/clones/failure.ts';
 
-test('a reason has its code, its sentence, and the words of git when there are some', () => {
+test("a reason has its code, its sentence and git's message, if any", () => {
   assert.deepEqual(cloneFailure('branch_not_found'), {
     code: 'branch_not_found',
     message: 'the repository has no such branch',
@@ -34,12 +34,12 @@ for (const [title, words, secrets, expected] of [
   ['a secret of a few letters, which is in any sentence', 'fatal: no', ['at'], ''],
   ['a secret of a few letters that is not in it', 'fatal: no', ['xy'], 'fatal: no'],
 ] as const) {
-  test(`words are shown without ${title}`, () => {
+  test(`a message is shown without ${title}`, () => {
     assert.equal(cleanWords(words, secrets), expected);
   });
 }
 
-test('whatever is said, and whatever the secret is, the words are short, plain, and do not have it', () => {
+test('any message with any secret becomes short plain text without the secret', () => {
   const secret = fc.oneof(
     fc.string({ minLength: 1, maxLength: 12 }),
     fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }),

@@ -83,14 +83,14 @@ const HOSTS: GitHosts = {
   allowedOrigins: ['https://other.example.test', 'http://10.0.0.1:3000'],
 };
 
-test('owner/repo is below the base URL, and a URL on an allowed host is itself', () => {
+test('owner/repo resolves against the base URL; a URL on an allowed host is unchanged', () => {
   assert.equal(urlOf('acme/web', HOSTS), 'https://git.example.test/scm/acme/web.git');
   assert.equal(urlOf('acme/web.git', HOSTS), 'https://git.example.test/scm/acme/web.git');
   for (const url of ['https://other.example.test/a/b', 'https://OTHER.example.test:443/a', 'http://10.0.0.1:3000/a'])
     assert.equal(urlOf(url, HOSTS), url);
 });
 
-test('a URL on another host, another port or by another scheme is refused with what is allowed', () => {
+test('a URL with another host, port or scheme is refused, listing the allowed hosts', () => {
   for (const url of [
     'https://git.example.test/scm/acme/web',
     'http://other.example.test/a',
@@ -118,7 +118,7 @@ test('a URL on another host, another port or by another scheme is refused with w
   requireRepositoryAllowed('acme/web', HOSTS, 'body.repository');
 });
 
-test("credentials are for the host of the project's default repository, else for the service's own, and for no other", () => {
+test("credentials apply to the default repository's host, else the service's, and no other", () => {
   const [own, other] = ['https://git.example.test/scm/acme/web.git', 'https://other.example.test/a/b'];
   for (const home of [null, 'acme/web'])
     assert.deepEqual([areCredentialsFor(own, home, HOSTS), areCredentialsFor(other, home, HOSTS)], [true, false]);
@@ -130,7 +130,7 @@ test("credentials are for the host of the project's default repository, else for
   assert.equal(areCredentialsFor('https://Other.example.test:443/a/b', home, HOSTS), true);
 });
 
-test('an origin has its scheme, host and port in one form', () => {
+test('an origin is normalised to scheme, host and port', () => {
   assert.equal(originOf('https://Git.Example.test:443/a/b'), 'https://git.example.test');
   assert.equal(originOf('http://git.example.test:80'), 'http://git.example.test');
   assert.equal(originOf('http://git.example.test:443/a'), 'http://git.example.test:443');

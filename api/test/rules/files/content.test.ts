@@ -7,7 +7,7 @@ import { bytesOfContent, contentOfBytes } from '../../../src/rules/files/content
 
 const MOST = FILE_LIMITS.writeBytes;
 
-test('whatever the bytes are, their content stands for them and nothing else', () => {
+test('any bytes round-trip through their content', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -25,7 +25,7 @@ test('whatever the bytes are, their content stands for them and nothing else', (
   );
 });
 
-test('utf8 is for valid UTF-8 without NUL, all of it and nothing left out', () => {
+test('utf8 is used exactly for complete valid UTF-8 without NUL', () => {
   for (const [bytes, encoding] of [
     [Buffer.from(''), 'utf8'],
     [Buffer.from('text\r\n\u0001\u007f'), 'utf8'],
@@ -44,7 +44,7 @@ test('utf8 is for valid UTF-8 without NUL, all of it and nothing left out', () =
   }
 });
 
-test('what is not base64 of the standard alphabet, whole and on one line, is refused', () => {
+test('anything but complete single-line standard base64 is refused', () => {
   for (const content of ['', 'AA==', 'AAA=', 'AAAA', '+/+/', 'aGVsbG8='])
     assert.equal(bytesOfContent({ content, encoding: 'base64' }).toString('base64'), content);
 
@@ -71,7 +71,7 @@ test('what is not base64 of the standard alphabet, whole and on one line, is ref
   }
 });
 
-test('2 MiB of bytes are taken and one more is refused, whatever their encoding and however many characters they are', () => {
+test('2 MiB are accepted and a byte more is refused, whatever the encoding', () => {
   for (const [encoding, content] of [
     ['utf8', 'x'.repeat(MOST)],
     ['utf8', 'é'.repeat(MOST / 2)],

@@ -34,7 +34,7 @@ for (const [given, path] of CASES) {
   });
 }
 
-test('any path becomes the absolute one that it means below /code, and stays as it is after that', () => {
+test('any path resolves to an absolute one below /code, and resolving again changes nothing', () => {
   const part = fc.oneof(
     fc.constantFrom('', '.', '..', '...', 'a', 'code'),
     fc.string({ unit: 'grapheme', maxLength: 10 }),
@@ -49,7 +49,7 @@ test('any path becomes the absolute one that it means below /code, and stays as 
   );
 });
 
-test('a path that only a folder can have is no file’s', () => {
+test('a path that can only be a folder is no file path', () => {
   for (const given of ['', '/', 'a/', '.', '..', 'a/.', 'a/..', '/code/', '/..', 'a//'])
     assert.throws(() => filePath(given), { code: 'not_a_file' }, given);
 
@@ -57,7 +57,7 @@ test('a path that only a folder can have is no file’s', () => {
     assert.equal(filePath(given), folderPath(given));
 });
 
-test('a path of 4,095 bytes is taken, one of 4,096 refused, counted in UTF-8 after dots are worked out', () => {
+test('a path of 4,095 bytes is accepted and 4,096 refused, counted in UTF-8 after resolving dots', () => {
   const most = FILE_LIMITS.pathBytes;
   assert.equal(folderPath(`/${'a'.repeat(most - 1)}`).length, most);
   assert.throws(() => folderPath(`/${'a'.repeat(most)}`), {
@@ -68,7 +68,7 @@ test('a path of 4,095 bytes is taken, one of 4,096 refused, counted in UTF-8 aft
   assert.equal(folderPath(`${'x/../'.repeat(2_000)}a`), '/code/a');
 });
 
-test('a path in a message is quoted, and cut when it is long', () => {
+test('a path in a message is quoted and truncated', () => {
   assert.equal(quotedPath('/a\n"b"'), String.raw`"/a\n\"b\""`);
   assert.equal(quotedPath('x'.repeat(4_000)).length, 205);
 });

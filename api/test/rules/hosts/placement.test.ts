@@ -22,7 +22,7 @@ const candidates = fc.uniqueArray(
   { selector: ({ id }) => id },
 );
 
-test('a host is offered exactly when it has room for every resource, the emptiest first', () => {
+test('a host is a candidate if it has capacity for every resource, emptiest first', () => {
   fc.assert(
     fc.property(candidates, fc.constantFrom(...machineSize.options), (hosts, size) => {
       const needed = roomFor(MACHINE_SIZES[size]);
@@ -36,7 +36,7 @@ test('a host is offered exactly when it has room for every resource, the empties
   );
 });
 
-test('a shortage names the resource, what is needed and the most that is free', () => {
+test('a shortage names the resource, the required and the largest free amount', () => {
   const needed = roomFor(MACHINE_SIZES.large);
   assert.equal(
     describeShortage([host('a', 64, 2_048, 500), host('b', 64, 4_096, 500)], needed),

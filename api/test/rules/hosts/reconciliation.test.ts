@@ -158,18 +158,18 @@ const EXPECTED: Record<Row, Record<MachineStatus, string>> = {
 
 for (const row of ROWS) {
   for (const machine of MACHINES) {
-    test(`a sandbox that is ${row} and a machine that is ${machine}: ${EXPECTED[row][machine]}`, () => {
+    test(`a sandbox that is ${row} and a VM that is ${machine}: ${EXPECTED[row][machine]}`, () => {
       assert.equal(tell(decide(rowOf(row), machine)), EXPECTED[row][machine]);
     });
   }
 }
 
 for (const status of vmStatus.options.filter((status) => status !== 'destroyed')) {
-  test(`a machine that is ${status} and has no sandbox, not even a deleted one, is reported and left alone`, () => {
+  test(`a VM that is ${status} without a sandbox row is reported and left alone`, () => {
     assert.equal(reconcile(undefined, machineOf(status, { epoch: 4 }), HERE).do, 'report');
   });
 
-  test(`a machine that is ${status} on another host than its sandbox says is reported and left alone, unless that is deleted`, () => {
+  test(`a VM that is ${status} on the wrong host is left alone, unless its sandbox is deleted`, () => {
     for (const row of ROWS.filter((row) => row !== 'deleted'))
       assert.equal(reconcile(rowOf(row, { hostId: 'elsewhere' }), machineOf(status), HERE).do, 'report', row);
 
@@ -179,13 +179,13 @@ for (const status of vmStatus.options.filter((status) => status !== 'destroyed')
     });
   });
 
-  test(`a machine that is ${status} under a newer epoch than its sandbox is reported and left alone, whatever the sandbox`, () => {
+  test(`a VM that is ${status} with a newer epoch than its sandbox is reported and left alone`, () => {
     for (const row of ROWS)
       assert.equal(reconcile(rowOf(row), machineOf(status, { epoch: 6 }), HERE).do, 'report', row);
   });
 }
 
-test('an awake sandbox may have a newer epoch than its machine: a resize that is on its way, or never arrived', () => {
+test('an awake sandbox may have a newer epoch than its VM: a resize is pending or was lost', () => {
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { epoch: 2 }), HERE).do, 'nothing');
   assert.equal(
     tell(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)),
@@ -193,19 +193,19 @@ test('an awake sandbox may have a newer epoch than its machine: a resize that is
   );
 });
 
-test('a running machine of another size than its row says gives it its size, unless a step is at work on that', () => {
+test('a running VM of another size updates its row, unless a step is changing it', () => {
   const machine = machineOf('running', { size: LARGER });
   assert.deepEqual(reconcile(rowOf('ready'), machine, HERE), { do: 'adopt-size', size: LARGER });
   assert.equal(reconcile(rowOf('ready', { resizing: true }), machine, HERE).do, 'nothing');
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { size: null }), HERE).do, 'nothing');
 });
 
-test('a machine that comes back from a lost host brings its size', () => {
+test('a VM that returns from a lost host brings its size', () => {
   const decision = reconcile(rowOf('failed as host_lost'), machineOf('running', { size: LARGER }), HERE);
   assert.deepEqual(decision, { do: 'change', to: 'ready', reason: null, wakesFrom: null, size: LARGER });
 });
 
-test('an ephemeral sandbox keeps nothing for a wake; one on a host that comes back goes on', () => {
+test('an ephemeral sandbox keeps no wake source; one on a returning host continues', () => {
   const row = rowOf('ready', { mode: 'ephemeral' });
   assert.equal(tell(reconcile(row, machineOf('dead'), HERE)), 'failed:out_of_memory wakes from nothing');
   const lost = rowOf('failed as host_lost', { mode: 'ephemeral', wakesFrom: null });
@@ -216,7 +216,7 @@ test('an ephemeral sandbox keeps nothing for a wake; one on a host that comes ba
   assert.equal(tell(reconcile(noted, machineOf('dead'), HERE)), 'destroy 5');
 });
 
-test('a dead machine whose disk is gone leaves nothing, in every status that kept something', () => {
+test('a dead VM without a disk leaves nothing, in every status that kept something', () => {
   const machine = machineOf('dead', { keeps: 'nothing' });
   assert.equal(tell(reconcile(rowOf('stopped'), machine, HERE)), 'failed:disk_lost wakes from nothing');
   assert.equal(tell(reconcile(rowOf('failed with its disk'), machine, HERE)), 'note wakes from nothing');
@@ -224,11 +224,11 @@ test('a dead machine whose disk is gone leaves nothing, in every status that kep
   assert.equal(tell(reconcile(rowOf('failed as disk_lost'), machine, HERE)), 'destroy 5');
 });
 
-test('a snapshot that is known to be of no use leaves the disk', () => {
+test('an unusable snapshot leaves the disk', () => {
   assert.equal(tell(reconcile(rowOf('stopped'), machineOf('asleep', { keeps: 'disk' }), HERE)), 'note wakes from disk');
 });
 
-test('what is decided is always a change that the state table allows', () => {
+test('every decision is a transition of the state table', () => {
   for (const row of ROWS) {
     for (const machine of MACHINES) {
       const facts = rowOf(row);
@@ -239,7 +239,7 @@ test('what is decided is always a change that the state table allows', () => {
   }
 });
 
-test('every death has a sentence, and carries what its host says', () => {
+test("every cause of death has a sentence with the host's detail", () => {
   for (const deathCode of vmDeathCode.options) {
     assert.equal(deathOf({ deathCode }).code, deathCode);
     assert.match(deathOf({ deathCode, reason: 'signal 9' }).message, /^(it|its|the) .+: signal 9$/);
