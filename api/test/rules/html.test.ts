@@ -75,7 +75,7 @@ test('nested templates are not escaped twice, empty values vanish, numbers are w
   );
 });
 
-test('an object with its own toString is text, not markup', () => {
+test('an object with its own toString is refused instead of taken for a template', () => {
   assert.throws(() => html`${{ toString: () => '<b>' } as unknown as string}`);
 });
 

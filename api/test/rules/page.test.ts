@@ -29,7 +29,7 @@ const numbered = fc.record(
   plain,
 );
 
-test('a cursor is read back as the place it was written of, in its own list alone, and fits the query', () => {
+test('a cursor decodes to its position in its own list only, and fits the query', () => {
   fc.assert(
     fc.property(place, fc.constantFrom(...LISTS), fc.constantFrom(...LISTS), (at, list, other) => {
       const cursor = writeCursor(list, at);
@@ -42,7 +42,7 @@ test('a cursor is read back as the place it was written of, in its own list alon
   fc.assert(fc.property(numbered, (at) => assert.deepEqual(readCursor('activity', writeCursor('activity', at)), at)));
 });
 
-test('a text that is no cursor is refused by name', () => {
+test('text that is no cursor is refused by name', () => {
   const good = writeCursor('sandboxes', { atMicroseconds: 1_790_000_000_000_000, tie: 'sbx_a' });
   const made = (text: string): string => Buffer.from(text).toString('base64url');
   for (const wrong of [
@@ -70,7 +70,7 @@ test('a text that is no cursor is refused by name', () => {
   fc.assert(fc.property(fc.string(), (text) => assert.throws(() => readCursor('apiKeys', text), REFUSED)));
 });
 
-test('without limit and after the whole list is asked for; after alone asks for a page as long as any may be', () => {
+test('without limit and after the whole list is requested; after alone means the largest page', () => {
   assert.equal(readPageQuery('projects', {}), null);
   assert.deepEqual(readPageQuery('projects', { limit: 7 }), { limit: 7, after: null });
   const after = { atMicroseconds: 5, tie: 'prj_a' };
@@ -101,7 +101,7 @@ const row = fc.record(
 );
 const distinct = { selector: (one: Row) => `${one.atMicroseconds} ${one.tie}` };
 
-test('walking the pages of any limit gives the whole list in order, whatever is inserted meanwhile', async () => {
+test('paging with any limit returns the whole list in order, despite insertions', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(row, { ...distinct, maxLength: 40 }),
@@ -133,7 +133,7 @@ test('walking the pages of any limit gives the whole list in order, whatever is 
   );
 });
 
-test('a list that is asked for whole has no fields of pages beside it', async () => {
+test('a list requested whole has no page fields', async () => {
   const rows = [{ atMicroseconds: 1, tie: 'a' }];
   assert.deepEqual(await readInPages('members', {}, (page) => select(rows, page)), { rows, fields: {} });
   assert.deepEqual((await readInPages('members', { limit: 1 }, (page) => select(rows, page))).fields, {

@@ -9,7 +9,7 @@ const HTTPS = 'https://berth.example.test';
 const HTTP = 'http://127.0.0.1:4800';
 const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1_000 + 500);
 
-test('under https the cookie is for this host alone, never sent in the clear, and out of reach of scripts', () => {
+test('over https the cookie is host-bound, Secure and HttpOnly', () => {
   assert.equal(
     loginCookie(HTTPS, { credential: 'a.b', expiresAt: inSeconds(60) }),
     '__Host-berth_login=a.b; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure',
@@ -17,14 +17,14 @@ test('under https the cookie is for this host alone, never sent in the clear, an
   assert.equal(clearedLoginCookie(HTTPS), '__Host-berth_login=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure');
 });
 
-test('under http it is out of reach of scripts; a login that has ended is kept by no browser', () => {
+test('over http the cookie is HttpOnly; an ended login clears it', () => {
   assert.equal(
     loginCookie(HTTP, { credential: 'a', expiresAt: inSeconds(-5) }),
     'berth_login=a; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
   );
 });
 
-test('a credential is read as it was set, among whatever other cookies', () => {
+test('a credential is read unchanged among any other cookies', () => {
   fc.assert(
     fc.property(
       fc.string({ minLength: 1, maxLength: 100, unit: 'grapheme' }),
@@ -38,7 +38,7 @@ test('a credential is read as it was set, among whatever other cookies', () => {
   );
 });
 
-test('what is no cookie of ours is none', () => {
+test('foreign cookies are ignored', () => {
   for (const header of [
     undefined,
     '',
@@ -57,7 +57,7 @@ const EVIL = [
   '/x/%2E%2e//evil.test', `/${'x'.repeat(3_000)}`, 7, null, undefined, ['/x'],
 ]; // prettier-ignore
 
-test('only a path of this service is one', () => {
+test('only a path of this service is a valid return path', () => {
   for (const text of EVIL) assert.equal(localPath(text), null, String(text));
   for (const text of [
     '/',
@@ -72,7 +72,7 @@ test('only a path of this service is one', () => {
     assert.equal(localPath(text), new URL(text, HTTPS).href.slice(HTTPS.length), text);
 });
 
-test('a browser that is sent to what counts as a path never leaves the service', () => {
+test('a redirect to a valid return path never leaves the service', () => {
   const piece = fc.constantFrom(
     '/',
     '\\',

@@ -29,7 +29,7 @@ async function approvedDevice(userId: string): Promise<string> {
 const loginsOf = async (userId: string): Promise<unknown[]> =>
   await api.db.selectFrom('session').select('id').where('userId', '=', userId).execute();
 
-test('a new password takes back what was approved and not fetched yet; approvals of others stay', async () => {
+test('a new password revokes unredeemed approvals; those of other users stay', async () => {
   const [person, other] = [await makePerson(api.signIn), await makePerson(api.signIn)];
   const [device, devicesOfOther] = [await approvedDevice(person.userId), await approvedDevice(other.userId)];
   await api.signIn.setPassword(person.userId, 'a new password, at last');
@@ -42,7 +42,7 @@ test('a new password takes back what was approved and not fetched yet; approvals
 });
 
 for (const hasPassword of [true, false]) {
-  test(`no login of a device outlives a new password that is set at the same moment, ${hasPassword ? 'in place of one' : 'as the first'}`, async () => {
+  test(`no device login survives a new password set concurrently, ${hasPassword ? 'in place of one' : 'as the first'}`, async () => {
     const { userId } = hasPassword ? await makePerson(api.signIn) : await api.makeSession({ role: null });
     await api.db.deleteFrom('session').where('userId', '=', userId).execute();
     const deviceCode = await approvedDevice(userId);

@@ -39,7 +39,7 @@ const poll = async (deviceCode: string, clientId = 'berth-cli', url = api.url): 
 const afterInterval = (): Promise<unknown> =>
   sql`update "deviceCode" set "lastPolledAt" = "lastPolledAt" - interval '5 seconds'`.execute(api.db);
 
-test('a device that a person approves gets a session token and a refresh token', async () => {
+test('an approved device gets an access token and a refresh token', async () => {
   const { status, body: asked } = await ask();
   assert.equal(status, 200);
   assert.match(asked.user_code, /^[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}$/);
@@ -68,7 +68,7 @@ test('a device that a person approves gets a session token and a refresh token',
   assert.equal(me.id, person.userId);
 });
 
-test('a device code works once, on whichever instance, however many ask with it at once', async () => {
+test('a device code works once across instances, even under concurrent polls', async () => {
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
   const answers = await Promise.all(
@@ -86,7 +86,7 @@ test('a device code works once, on whichever instance, however many ask with it 
   assert.deepEqual([again.status, again.body.error], [400, 'invalid_grant']);
 });
 
-test('a device that asks again before the interval is over is told to slow down', async () => {
+test('a device that polls before its interval is told to slow down', async () => {
   const { body: asked } = await ask();
   assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
   assert.equal((await poll(asked.device_code)).body.error, 'slow_down');
@@ -94,14 +94,14 @@ test('a device that asks again before the interval is over is told to slow down'
   assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
 });
 
-test('a device that a person denies is told so', async () => {
+test('a denied device is told so', async () => {
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'deny');
   assert.equal((await poll(asked.device_code)).body.error, 'access_denied');
   assert.equal((await poll(asked.device_code)).body.error, 'invalid_grant');
 });
 
-test('a code whose time is up opens nothing, approved or not, and nobody can approve it', async () => {
+test('an expired code works for nobody, approved or not, and cannot be approved', async () => {
   const { body: asked } = await ask();
   const { body: approved } = await ask();
   await api.signIn.decideDevice(approved.user_code, person.userId, 'approve');
@@ -112,7 +112,7 @@ test('a code whose time is up opens nothing, approved or not, and nobody can app
   assert.equal((await poll(approved.device_code)).body.error, 'expired_token');
 });
 
-test('of many decisions about one device the first counts', async () => {
+test('the first of many decisions on a device counts', async () => {
   const { body: asked } = await ask();
   const decisions = await Promise.allSettled(
     Array.from({ length: 10 }, (_, index) =>
@@ -126,7 +126,7 @@ test('of many decisions about one device the first counts', async () => {
   assert.equal(decisions.filter(({ status }) => status === 'fulfilled').length, 1);
 });
 
-test('a code that nobody was given is found by nobody', async () => {
+test('an unknown code finds no device', async () => {
   for (const typed of [
     '',
     'ABCD-EFGH',
@@ -141,7 +141,7 @@ test('a code that nobody was given is found by nobody', async () => {
   }
 });
 
-test('what stands in the database opens nothing', async () => {
+test('the stored values cannot be used as codes', async () => {
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
   const { deviceCode } = await api.db
@@ -163,20 +163,20 @@ test('what stands in the database opens nothing', async () => {
   assert.equal((await poll(asked.device_code)).status, 200);
 });
 
-test('a code that was given to one client is good for nothing in the hands of another', async () => {
+test('a code works for its own client only', async () => {
   const { body: asked } = await ask('berth-console');
   await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
   assert.equal((await poll(asked.device_code, 'berth-cli')).body.error, 'invalid_grant');
   assert.equal((await poll(asked.device_code, 'berth-console')).status, 200);
 });
 
-test('clients that are none of ours are refused', async () => {
+test('unknown clients are refused', async () => {
   const { body: asked } = await ask();
   for (const answer of [await ask('someone-else'), await poll(asked.device_code, 'someone-else')])
     assert.deepEqual([answer.status, answer.body.error], [401, 'invalid_client']);
 });
 
-test("a login notes the device's address and what it says of itself, cut to a bound", async () => {
+test("a login records the device's address and user agent, truncated to a limit", async () => {
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'approve');
   const { body } = await post(
@@ -197,7 +197,7 @@ test("a login notes the device's address and what it says of itself, cut to a bo
   assert.match(login.userAgent ?? '', /^berth\/1 x{504}$/);
 });
 
-test('a request for a code costs a try of its address; the thirty-first within a quarter of an hour is refused', async () => {
+test('code requests are limited per address to thirty in a quarter of an hour', async () => {
   const headers = { 'x-forwarded-for': '198.51.100.8' };
   const request = (): Promise<AuthAnswer> => post(api.url, '/auth/device/code', { client_id: 'berth-cli' }, headers);
   const first = await request();

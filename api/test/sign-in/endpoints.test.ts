@@ -18,7 +18,7 @@ const OWN = { 'sec-fetch-site': 'same-origin' };
 const session = async (cookie: string, headers: Record<string, string> = OWN): Promise<AuthAnswer> =>
   await post(api.url, '/auth/session', '', { ...(cookie === '' ? {} : { cookie }), ...headers });
 
-test('what is missing, unknown or there twice is named', async () => {
+test('missing, unknown and repeated parameters are named', async () => {
   const cases: [path: string, body: string, error: string, message: RegExp][] = [
     ['/auth/token', '', 'invalid_request', /^grant_type is missing/],
     ['/auth/token', 'grant_type=password', 'unsupported_grant_type', /device_code or refresh_token/],
@@ -50,7 +50,7 @@ test('what is missing, unknown or there twice is named', async () => {
   }
 });
 
-test('JSON is taken like a form, and is refused in the same way', async () => {
+test('JSON is accepted like a form and refused in the same way', async () => {
   const json = { 'content-type': 'application/json' };
   const { credential } = await signInPerson(api.signIn, await makePerson(api.signIn));
   const fine = await post(
@@ -67,14 +67,14 @@ test('JSON is taken like a form, and is refused in the same way', async () => {
   }
 });
 
-test('bodies of another kind and long ones are refused in the form of OAuth', async () => {
+test("other content types and oversized bodies are refused in OAuth's format", async () => {
   const text = await post(api.url, '/auth/token', 'x', { 'content-type': 'text/plain' });
   assert.deepEqual([text.status, text.body.error], [415, 'invalid_request']);
   const long = await post(api.url, '/auth/token', `grant_type=${'x'.repeat(20_000)}`);
   assert.deepEqual([long.status, long.body.error], [413, 'invalid_request']);
 });
 
-test('the console gets a session token for its cookie, and the cookie is good for longer', async () => {
+test('the console exchanges its cookie for an access token, which prolongs the cookie', async () => {
   const { credential, userId } = await signInPerson(api.signIn, await makePerson(api.signIn));
   const { status, headers, body } = await session(`other=1; berth_login=${encodeURIComponent(credential)}`);
   assert.equal(status, 200);
@@ -86,7 +86,7 @@ test('the console gets a session token for its cookie, and the cookie is good fo
   assert.equal(decodeURIComponent(cookie.split(/[=;]/)[1] ?? ''), credential);
 });
 
-test('only a page of the service itself gets one', async () => {
+test('only pages of the service get an access token', async () => {
   const { credential } = await signInPerson(api.signIn, await makePerson(api.signIn));
   const cookie = `berth_login=${credential}`;
   const refusals: Record<string, string>[] = [
@@ -106,7 +106,7 @@ test('only a page of the service itself gets one', async () => {
   assert.equal((await session(cookie, { origin: 'http://berth.example.test' })).status, 200);
 });
 
-test('a cookie that is none, or whose login has ended, is taken away', async () => {
+test('an invalid cookie, or one of an ended login, is cleared', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   await api.signIn.endLogin(login.loginId);
   for (const cookie of [`berth_login=${login.credential}`, 'berth_login=x', 'berth_login=%F0%9F%94%91']) {
@@ -120,7 +120,7 @@ test('a cookie that is none, or whose login has ended, is taken away', async () 
   }
 });
 
-test('faults of the service are told in the form of OAuth, without what they were', async () => {
+test("internal errors are in OAuth's format, without details", async () => {
   let fault: Error = new Error('a detail that is nobody else’s matter');
   const signIn: ClientSignIn = Object.create(api.signIn, { revoke: { value: () => Promise.reject(fault) } });
   const app = await openServer(newServices(api.context, signIn));
@@ -135,7 +135,7 @@ test('faults of the service are told in the form of OAuth, without what they wer
   await app.close();
 });
 
-test('an address that a caller merely claims to pass on counts for nothing', async () => {
+test('a forwarded address from an untrusted caller is ignored', async () => {
   const answers: AuthAnswer[] = [];
   for (let attempt = 0; attempt < 31; attempt += 1) {
     const claimed = {

@@ -135,7 +135,7 @@ async function signInThere(): Promise<string> {
   return login.userId;
 }
 
-test('what is said rightly signs in, whether the id token or the userinfo endpoint tells the address', async () => {
+test('a valid address from the id token or the userinfo endpoint signs in', async () => {
   assert.equal(await signInThere(), userId);
   lie = { without: ['email', 'email_verified'] };
   assert.equal(await signInThere(), userId);
@@ -143,7 +143,7 @@ test('what is said rightly signs in, whether the id token or the userinfo endpoi
   assert.equal(await signInThere(), userId);
 });
 
-test('what a provider says of an invitation lets nobody in', async () => {
+test("a provider's claims about an invitation grant nothing", async () => {
   const email = 'uninvited@example.test';
   lie = { claims: { sub: 'nobody', email, invitedAddress: email } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
@@ -180,17 +180,17 @@ for (const [what, told] of Object.entries(LIES)) {
   });
 }
 
-test('a userinfo endpoint that tells of somebody else signs nobody in', async () => {
+test('userinfo of another subject signs nobody in', async () => {
   lie = { without: ['email', 'email_verified'], userinfo: { sub: 'somebody else' } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'provider_refused');
 });
 
-test('an address in the id token is not taken for verified because the userinfo endpoint says so of another', async () => {
+test("the id token's address is not verified by userinfo about another address", async () => {
   lie = { claims: { sub: 'unverified', email_verified: false } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'email_not_verified');
 });
 
-test('a way back that names another issuer signs nobody in', async () => {
+test('a callback that names another issuer signs nobody in', async () => {
   const { location, setCookies } = await signIn.beginOidc('/');
   const state = new URL(location).searchParams.get('state') ?? '';
   const cookie = setCookies.map((line) => line.split(';', 1)[0]).join('; ');
@@ -200,7 +200,7 @@ test('a way back that names another issuer signs nobody in', async () => {
   );
 });
 
-test('a discovery document that cannot be used makes the provider unavailable until it can', async () => {
+test('an invalid discovery document makes the provider unavailable until it is valid', async () => {
   const right = document;
   const sceptic = newSignIn();
   for (const wrong of [
@@ -216,7 +216,7 @@ test('a discovery document that cannot be used makes the provider unavailable un
   assert.equal(new URL((await sceptic.beginOidc('/')).location).origin, issuer);
 });
 
-test('a provider that takes connections and says nothing is given up, at the beginning and at the end, and is used once it speaks', async () => {
+test('a silent provider times out at the start and at the callback, and recovers', async () => {
   const unavailable = (error: SignInError): boolean => error.refusal === 'provider_unavailable';
   const hasty = new OidcSignIn(api.context, configured(), { openMs: 20, endMs: 20 });
   let speak = (): void => undefined;

@@ -15,13 +15,13 @@ before(async () => {
 });
 after(() => api.close());
 
-test('the library misses no table and no column', async () => {
+test('the library finds all its tables and columns', async () => {
   const { auth } = openLibrary(api.context, null);
   const { toBeCreated, toBeAdded } = await getMigrations(auth.options);
   assert.deepEqual([toBeCreated, toBeAdded], [[], []]);
 });
 
-test('another secret in the environment of the process changes nothing, another secret key does', async () => {
+test('a secret in the process environment has no effect; another secret key has', async () => {
   const person = await makePerson(api.signIn);
   const { credential, loginId } = await signInPerson(api.signIn, person);
   process.env['BETTER_AUTH_SECRET'] = 'x'.repeat(40);
@@ -36,7 +36,7 @@ test('another secret in the environment of the process changes nothing, another 
   assert.equal(await stranger.findLogin(credential), null);
 });
 
-test('paths of the library are served by nobody', async () => {
+test("the library's paths are not served", async () => {
   for (const path of [
     '/auth/sign-in/email',
     '/auth/sign-up/email',

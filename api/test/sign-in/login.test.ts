@@ -38,7 +38,7 @@ const expiryOf = async (loginId: string): Promise<number> =>
   ).expiresAt.getTime();
 const DAY_MS = 86_400_000;
 
-test('the right password signs in, in whatever case the address is written', async () => {
+test('the right password signs in with any case of the address', async () => {
   const person = await makePerson(api.signIn);
   const login = await api.signIn.withPassword(
     { email: ` ${person.email.toUpperCase()} `, password: PASSWORD },
@@ -50,7 +50,7 @@ test('the right password signs in, in whatever case the address is written', asy
   assert.match(login.credential, /^[\w.-]+$/);
 });
 
-test('a wrong password, an address without account and one without password are refused in the same words', async () => {
+test('a wrong password, an unknown address and a passwordless account get the same refusal', async () => {
   const person = await makePerson(api.signIn);
   const { email: withoutPassword } = await api.makeSession({ role: 'viewer' });
   const messages = new Set<string>();
@@ -72,7 +72,7 @@ test('a wrong password, an address without account and one without password are 
   assert.deepEqual([...messages], ['the email address or the password is wrong']);
 });
 
-test('an account whose address is not verified is told so only with the right password', async () => {
+test('an unverified account is told so only with the right password', async () => {
   const { email } = await makePerson(api.signIn, { emailVerified: false });
   await assert.rejects(
     api.signIn.withPassword({ email, password: 'wrong' }, newCaller()),
@@ -84,7 +84,7 @@ test('an account whose address is not verified is told so only with the right pa
   );
 });
 
-test('a password is 12 to 128 characters long, whatever the characters are; another is refused with the bounds', async () => {
+test('a password has 12 to 128 characters of any kind; others are refused with the bounds', async () => {
   const { userId, email } = await makePerson(api.signIn);
   for (const password of ['', 'x'.repeat(11), 'x'.repeat(129), '🔑'.repeat(11), '🔑'.repeat(129)]) {
     await assert.rejects(api.signIn.setPassword(userId, password), (error: Error) => {
@@ -102,7 +102,7 @@ test('a password is 12 to 128 characters long, whatever the characters are; anot
   }
 });
 
-test('of many accounts for one address at once one is made, with its password', async () => {
+test('concurrent sign-ups for one address create one account with its password', async () => {
   const account = { email: 'Same@Example.test', name: 'Same', password: PASSWORD, emailVerified: true };
   const made = await Promise.allSettled(
     Array.from({ length: 6 }, (_, index) => (index % 2 === 0 ? api : second).signIn.createAccount(account)),
@@ -119,7 +119,7 @@ test('of many accounts for one address at once one is made, with its password', 
   assert.equal(count, '1');
 });
 
-test('an account and a password that are set in a transaction which does not commit were never there', async () => {
+test('an account and password of a rolled-back transaction do not exist', async () => {
   const person = await makePerson(api.signIn);
   const abandoned = api.db.transaction().execute(async (trx) => {
     await api.signIn.setPassword(person.userId, 'another password', trx);
@@ -137,7 +137,7 @@ test('an account and a password that are set in a transaction which does not com
   );
 });
 
-test('a new password ends every login of the user and the old password; logins of others stay', async () => {
+test("a new password ends all logins of the user; other users' logins stay", async () => {
   const person = await makePerson(api.signIn);
   const other = await signInPerson(api.signIn, await makePerson(api.signIn));
   const login = await signInPerson(api.signIn, person);
@@ -153,7 +153,7 @@ test('a new password ends every login of the user and the old password; logins o
   );
 });
 
-test('no login with the old password outlives a new password that is set at the same moment', async () => {
+test('no login with the old password survives a new password set concurrently', async () => {
   const person = await makePerson(api.signIn);
   const waiting = async (): Promise<boolean> =>
     (
@@ -175,7 +175,7 @@ test('no login with the old password outlives a new password that is set at the 
   assert.deepEqual(left, []);
 });
 
-test('a refresh gives another session token of the same login; the ones before stay good', async () => {
+test('a refresh returns another access token of the login; earlier ones stay valid', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const { status, body: first } = await refresh(login.credential);
   assert.equal(status, 200);
@@ -188,7 +188,7 @@ test('a refresh gives another session token of the same login; the ones before s
   );
 });
 
-test('a login lasts thirty days from its last refresh, and nothing but a refresh prolongs it', async () => {
+test('a login lasts thirty days from its last refresh, which alone extends it', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   assert.ok(Math.abs(login.expiresAt.getTime() - Date.now() - 30 * DAY_MS) < 60_000);
   await sql`update "session" set "expiresAt" = "expiresAt" - interval '2 days' where id = ${login.loginId}`.execute(
@@ -203,7 +203,7 @@ test('a login lasts thirty days from its last refresh, and nothing but a refresh
   assert.ok((await expiryOf(login.loginId)) > shortened + DAY_MS);
 });
 
-test('a login whose time is up refreshes nothing and its session tokens are good for nothing', async () => {
+test('an expired login cannot refresh, and its access tokens are invalid', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const { token } = await api.signIn.issueSessionToken(login);
   await sql`update "session" set "expiresAt" = now() - interval '1 second' where id = ${login.loginId}`.execute(api.db);
@@ -212,7 +212,7 @@ test('a login whose time is up refreshes nothing and its session tokens are good
   assert.deepEqual([status, body.error], [400, 'invalid_grant']);
 });
 
-test('a refresh token that is none, is cut or comes with another signature is refused', async () => {
+test('a malformed, truncated or wrongly signed refresh token is refused', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const other = await signInPerson(api.signIn, await makePerson(api.signIn));
   const [token, mac] = login.credential.split('.');
@@ -240,7 +240,7 @@ test('a refresh token that is none, is cut or comes with another signature is re
 });
 
 for (const held of ['refresh token', 'session token'] as const) {
-  test(`revoking with the ${held} ends the login: all its session tokens are refused by every instance at once`, async () => {
+  test(`revoking with the ${held} ends the login and its access tokens on every instance at once`, async () => {
     const person = await makePerson(api.signIn);
     const login = await signInPerson(api.signIn, person);
     const elsewhere = await signInPerson(api.signIn, person);
@@ -259,20 +259,20 @@ for (const held of ['refresh token', 'session token'] as const) {
   });
 }
 
-test('revoking what is no token is a success that does nothing', async () => {
+test('revoking an unknown token succeeds and does nothing', async () => {
   for (const token of ['x', 'bst_x', `brt_${'a'.repeat(38)}`, api.token, 'a.b.c'])
     assert.equal((await post(api.url, '/auth/revoke', { token, token_type_hint: 'refresh_token' })).status, 200);
 
   assert.equal(await statusOfMe(api.url, api.token), 200);
 });
 
-test('a session token is not made for a login that has ended', async () => {
+test('an ended login gets no access token', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   await api.signIn.endLogin(login.loginId);
   await assert.rejects(api.signIn.issueSessionToken(login), refusedWith('wrong_credentials'));
 });
 
-test('a login keeps its newest fifty session tokens', async () => {
+test('a login keeps its newest fifty access tokens', async () => {
   const login = await signInPerson(api.signIn, await makePerson(api.signIn));
   const [first] = [await api.signIn.issueSessionToken(login)];
   for (let round = 0; round < 5; round += 1)

@@ -92,7 +92,7 @@ function assertOut(answer: Step, error: string): void {
   );
 }
 
-test('the browser is sent to the provider with PKCE, a state and a nonce, and holds what the way back needs sealed', async () => {
+test('the redirect to the provider has PKCE, state and nonce, and seals them in a cookie', async () => {
   const { status, location, setCookies } = await begin();
   assert.equal(status, 303);
   const url = new URL(location);
@@ -107,7 +107,7 @@ test('the browser is sent to the provider with PKCE, a state and a nonce, and ho
   assert.ok(!decodeURIComponent(setCookies[0] ?? '').includes(query['state'] ?? ''));
 });
 
-test('somebody with an account is signed in to it by a verified address, and from then on by who they are', async () => {
+test('a user is matched by verified address once, then by subject', async () => {
   const who = newPerson();
   const person = await makePerson(api.signIn, { email: who.email });
   await assertIn(await signIn({ ...who, email: who.email.toUpperCase() }), person.userId, '/sign-in');
@@ -122,7 +122,7 @@ test('somebody with an account is signed in to it by a verified address, and fro
   assert.equal(login.userId, person.userId);
 });
 
-test('nothing that the provider handed out is kept', async () => {
+test('no provider token is stored', async () => {
   const who = newPerson();
   const { userId } = await makePerson(api.signIn, { email: who.email });
   await signIn(who);
@@ -148,7 +148,7 @@ test('nothing that the provider handed out is kept', async () => {
   assert.deepEqual(await api.db.selectFrom('verification').selectAll().execute(), []);
 });
 
-test('an address that the provider does not hold verified is linked to no account and makes none', async () => {
+test('an address not verified by the provider neither links nor creates an account', async () => {
   const who = { ...newPerson(), email_verified: false };
   const { userId } = await makePerson(api.signIn, { email: who.email });
   api.context.settings.signUp = 'open';
@@ -163,7 +163,7 @@ test('an address that the provider does not hold verified is linked to no accoun
   assertOut(await signIn(withoutAddress), 'provider_refused');
 });
 
-test('an account whose address was never verified here is not handed to who has it there', async () => {
+test("an account with an unverified address is not handed to the provider's owner of it", async () => {
   const who = newPerson();
   const { userId } = await makePerson(api.signIn, { email: who.email, emailVerified: false });
   assertOut(await signIn(who), 'email_not_verified');
@@ -171,7 +171,7 @@ test('an account whose address was never verified here is not handed to who has 
   assert.equal((await userOf(who.email))?.emailVerified, false);
 });
 
-test('without an account and without an invitation nobody is let in', async () => {
+test('without an account or an invitation the sign-in is refused', async () => {
   const who = newPerson();
   assertOut(await signIn(who), 'sign_up_closed');
   assert.equal(await userOf(who.email), undefined);
@@ -196,7 +196,7 @@ const invite = async (email: string, changes: object = {}) =>
     })
     .execute();
 
-test('somebody who was invited gets an account with a verified address, and no membership yet', async () => {
+test('an invitee gets an account with a verified address, and no membership yet', async () => {
   const who = newPerson();
   await invite(who.email);
   const answer = await signIn(who, '/invitation?token=x');
@@ -212,7 +212,7 @@ test('somebody who was invited gets an account with a verified address, and no m
   assert.deepEqual(memberships, []);
 });
 
-test('of several who sign in for the first time at once, each needs no more than one connection at a time', async () => {
+test('each of several concurrent first sign-ins needs one connection at a time', async () => {
   const small = openDatabase({
     url: api.databaseUrl,
     maxConnections: 1,
@@ -258,14 +258,14 @@ for (const [what, changes] of Object.entries({
   accepted: { accepted_at: new Date() },
   expired: { expires_at: new Date(Date.now() - 1_000) },
 })) {
-  test(`an invitation that is ${what} lets nobody in`, async () => {
+  test(`an invitation that is ${what} admits nobody`, async () => {
     const who = newPerson();
     await invite(who.email, changes);
     assertOut(await signIn(who), 'sign_up_closed');
   });
 }
 
-test('where sign-up is open everybody with a verified address gets an account; a name that is missing is taken from the address', async () => {
+test('open sign-up creates accounts for verified addresses; a missing name uses the address', async () => {
   api.context.settings.signUp = 'open';
   const { name: _, ...who } = newPerson();
   const answer = await signIn(who);
@@ -274,7 +274,7 @@ test('where sign-up is open everybody with a verified address gets an account; a
   await assertIn(answer, user?.id ?? '', '/sign-in');
 });
 
-test('what a person wants to go back to is a path of this service, also after a refusal', async () => {
+test('the return path belongs to this service, also after a refusal', async () => {
   const who = newPerson();
   const { userId } = await makePerson(api.signIn, { email: who.email });
   for (const [given, path] of [
@@ -293,7 +293,7 @@ test('what a person wants to go back to is a path of this service, also after a 
   assert.equal(refused.location, '/sign-in?error=sign_up_closed&return_to=%2Fdevice%3Fuser_code%3DAB');
 });
 
-test('a way back with another state, without its cookie or for the second time lets nobody in', async () => {
+test('a callback with a wrong state, without its cookie or repeated signs nobody in', async () => {
   const who = newPerson();
   const { userId } = await makePerson(api.signIn, { email: who.email });
   provider.who = who;
@@ -314,7 +314,7 @@ test('a way back with another state, without its cookie or for the second time l
   assertOut(await comeBack(way, begun.cookies), 'provider_refused');
 });
 
-test('a person whom the provider refuses, and a code that it does not know, come back with nothing', async () => {
+test('a refusal by the provider and an unknown code sign nobody in', async () => {
   assertOut(await signIn(null), 'provider_refused');
   provider.who = newPerson();
   const begun = await begin();
@@ -323,7 +323,7 @@ test('a person whom the provider refuses, and a code that it does not know, come
   assertOut(await comeBack(way, begun.cookies), 'provider_refused');
 });
 
-test('a provider that is down costs its button until it is up, and nothing else', async () => {
+test('a provider outage disables its button only, until it is back', async () => {
   const port = await freePort();
   const late = await startApi({ durable: false, oidc: configOf(port), settings: { signUp: 'open' } });
   let up: TestProvider | undefined;
@@ -347,25 +347,25 @@ test('a provider that is down costs its button until it is up, and nothing else'
   }
 });
 
-test('where no provider is set up the button is not there, and its endpoint says so', async () => {
+test('without a provider there is no button, and its endpoint says so', async () => {
   const without = openSignIn({ ...api.context, oidc: null });
   assert.equal(without.oidcName, null);
   await assert.rejects(without.beginOidc('/'), /no single sign-on is set up/);
 });
 
-test('a provider that says it is another is not used', async () => {
+test('a provider with another issuer is not used', async () => {
   const issuer = provider.config.issuer.replace('127.0.0.1', 'localhost');
   const confused = openSignIn({ ...api.context, oidc: { ...provider.config, issuer } });
   await assert.rejects(confused.beginOidc('/'), /does not answer/);
 });
 
-test('under https the cookie of the way is for this host alone, and only over https', async () => {
+test("over https the flow's cookie is host-bound and Secure", async () => {
   const settings = { ...api.context.settings, publicUrl: 'https://berth.example.test' };
   const { setCookies } = await openSignIn({ ...api.context, settings, oidc: provider.config }).beginOidc('/');
   assert.match(setCookies.join(), /^__Host-berth_oidc=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
 });
 
-test('who comes back too often is sent to the sign-in page, and the provider is not asked', async () => {
+test('too many callbacks lead to the sign-in page without a call to the provider', async () => {
   const begun = await begin();
   const way = await walkThrough(begun.location, publicUrl);
   const answer = await comeBack(new URL(`${publicUrl}/auth/oidc/callback`), []);

@@ -36,7 +36,7 @@ async function dump(): Promise<string> {
   return parts.join('\n');
 }
 
-test('neither the database nor the log holds a password, a credential, a session token, a device code or what the provider handed out', async () => {
+test('no password, credential, token, device code or provider secret is in database or log', async () => {
   let log = '';
   const signIn = openSignIn({
     ...api.context,
@@ -100,7 +100,7 @@ test('neither the database nor the log holds a password, a credential, a session
   }
 });
 
-test('a hash of a password is salted scrypt: equal passwords have different ones', async () => {
+test('password hashes are salted scrypt: equal passwords differ', async () => {
   await makePerson(api.signIn);
   const { rows } = await sql<{ password: string }>`select password from account where password is not null`.execute(
     api.db,

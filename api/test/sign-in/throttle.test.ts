@@ -27,7 +27,7 @@ const outcome = async (trying: Promise<unknown>): Promise<string> =>
   );
 const count = (outcomes: readonly string[], wanted: string): number => outcomes.filter((one) => one === wanted).length;
 
-test('an account can be tried ten times in a quarter of an hour, from wherever, also by who knows the password', async () => {
+test('an account allows ten attempts in a quarter of an hour from any address, right ones too', async () => {
   const { email } = await makePerson(api.signIn);
   const attempt = async (index: number): Promise<string> => {
     const instance = index % 2 === 0 ? api : second;
@@ -53,7 +53,7 @@ test('an account can be tried ten times in a quarter of an hour, from wherever, 
   assert.equal(await outcome(api.signIn.withPassword({ email, password: PASSWORD }, newCaller())), 'too_many_attempts');
 });
 
-test('an address that has no account is refused as often and in the same way', async () => {
+test('an unknown address is refused as often and in the same way', async () => {
   const outcomes: string[] = [];
   for (let attempt = 0; attempt < 12; attempt += 1) {
     outcomes.push(
@@ -64,7 +64,7 @@ test('an address that has no account is refused as often and in the same way', a
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
 });
 
-test('characters that the stored address cannot have make no other account of it', async () => {
+test('characters that a stored address cannot contain do not bypass the limit', async () => {
   const { email } = await makePerson(api.signIn);
   const outcomes: string[] = [];
   for (let attempt = 0; attempt < 12; attempt += 1) {
@@ -75,7 +75,7 @@ test('characters that the stored address cannot have make no other account of it
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [10, 2]);
 });
 
-test('an address can try fifty times; what it tries beyond takes nothing from the accounts it aims at', async () => {
+test('an IP address has fifty attempts; further ones do not count against the accounts', async () => {
   const caller = { address: '2001:db8:1:2::1', userAgent: null };
   const neighbour = { address: '2001:db8:1:2:ffff::2', userAgent: null };
   const people = await Promise.all(Array.from({ length: 6 }, () => makePerson(api.signIn)));
@@ -96,7 +96,7 @@ test('an address can try fifty times; what it tries beyond takes nothing from th
   assert.deepEqual([count(await Promise.all(elsewhere.map(outcome)), 'in')], [2]);
 });
 
-test('mails, new accounts, devices and refreshes are counted by what they are about', async () => {
+test('mails, sign-ups, devices and refreshes are limited by their own keys', async () => {
   const cases = [
     ['reset-password', accountKey('a@example.test'), 3],
     ['reset-password', addressKey('192.0.2.1'), 20],
@@ -119,14 +119,14 @@ test('mails, new accounts, devices and refreshes are counted by what they are ab
   }
 });
 
-test('tries of a kind that are not counted by a key are a mistake that shows', async () => {
+test('an attempt of a kind without a key is a programming error', async () => {
   await assert.rejects(
     api.signIn.throttle('sign-up', [accountKey('a@example.test')]),
     /sign-up are not counted by account/,
   );
 });
 
-test('the rows tell neither accounts nor addresses, nor can they be found out by hashing', async () => {
+test('the rows reveal no accounts or addresses, not even by hashing guesses', async () => {
   const { rows } = await sql<{ text: string }>`select t::text as text from throttle t`.execute(api.db);
   assert.ok(rows.length > 0);
   for (const guess of [

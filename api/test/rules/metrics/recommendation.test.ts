@@ -254,7 +254,7 @@ const days = fc.record({
   diskGb: fc.double({ min: 0, max: 120, noNaN: true }),
 });
 
-test('whatever was used, each amount is what it is already, or a step within the bounds; the disk never shrinks', () => {
+test('for any use each amount stays or moves one bounded step; the disk never shrinks', () => {
   fc.assert(
     fc.property(allocations, allocations, usages, (current, largest, given) => {
       const { allocation } = recommend(current, given, largest);
@@ -296,7 +296,7 @@ test('more use never recommends less', () => {
   );
 });
 
-test('more use of a whole day never recommends less', () => {
+test('more use over a whole day never recommends less', () => {
   fc.assert(
     fc.property(allocations, days, days, (current, load, more) => {
       const whole = (used: Load): Allocation => recommend(current, samples(used, current, DAY_MINUTES, 4)).allocation;
@@ -311,7 +311,7 @@ test('more use of a whole day never recommends less', () => {
   );
 });
 
-test('a recommendation that is followed is not taken back by the same load, and soon nothing more is recommended', () => {
+test('a followed recommendation is not reversed by the same load and soon settles', () => {
   fc.assert(
     fc.property(allocations, allocations, days, (start, largest, load) => {
       const path: Allocation[] = [start];
@@ -336,7 +336,7 @@ test('a recommendation that is followed is not taken back by the same load, and 
   );
 });
 
-test('the same load never makes one size recommend the other and back, also right after the change', () => {
+test('the same load never makes two sizes recommend each other, even right after a change', () => {
   fc.assert(
     fc.property(allocations, allocations, usages, (current, largest, given) => {
       const once = recommend(current, given, largest).allocation;
@@ -350,7 +350,7 @@ test('the same load never makes one size recommend the other and back, also righ
   );
 });
 
-test('the windows grow, and what counts as half empty is far from what counts as nearly full', () => {
+test('the windows grow, and the thresholds for half empty and nearly full are far apart', () => {
   assert.deepEqual(
     WINDOWS.map(({ lengthMs }) => lengthMs / MINUTE_MS),
     [10, 60, DAY_MINUTES],

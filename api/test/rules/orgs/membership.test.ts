@@ -7,7 +7,7 @@ import { permissionToChange, requireOwnerLeft } from '../../../src/rules/orgs/me
 
 const roleOrNone = fc.constantFrom<(Role | null)[]>(null, ...role.options);
 
-test('whatever makes, changes or ends an owner needs org.owners.manage, all else org.members.manage', () => {
+test('adding, changing or removing an owner needs org.owners.manage, all else org.members.manage', () => {
   for (const from of [null, ...role.options]) {
     for (const to of [null, ...role.options]) {
       const expected = [from, to].includes('owner') ? 'org.owners.manage' : 'org.members.manage';
@@ -16,7 +16,7 @@ test('whatever makes, changes or ends an owner needs org.owners.manage, all else
   }
 });
 
-test('nobody can give or take a role that grants what the own role does not', () => {
+test('no role can assign or remove a role with permissions that it lacks', () => {
   fc.assert(
     fc.property(fc.constantFrom(...role.options), roleOrNone, roleOrNone, (own, from, to) => {
       if (!ROLE_PERMISSIONS[own].has(permissionToChange({ from, to }))) return;
@@ -29,7 +29,7 @@ test('nobody can give or take a role that grants what the own role does not', ()
   );
 });
 
-test('of any sequence of changes that are allowed, none leaves an org that has an owner without one; others are never refused', () => {
+test('no sequence of allowed changes leaves an org without its last owner; no others are refused', () => {
   const change = fc.record({ who: fc.nat({ max: 5 }), to: roleOrNone });
   fc.assert(
     fc.property(

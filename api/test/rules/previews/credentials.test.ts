@@ -13,7 +13,7 @@ import {
 const HTTP = 'http://localhost:4800';
 const HTTPS = 'https://previews.example.com';
 
-test('our token is taken, however it is written and wherever it stands; the rest stays byte for byte', () => {
+test('our token is removed from any position and encoding; the rest stays byte for byte', () => {
   for (const [target, token, rest] of [
     ['/?token=bpt_a', 'bpt_a', '/'],
     ['/?token=bpt_a&x=1', 'bpt_a', '/?x=1'],
@@ -28,7 +28,7 @@ test('our token is taken, however it is written and wherever it stands; the rest
     assert.deepEqual(takeToken(target), { token, target: rest }, target);
 });
 
-test('an app keeps its own token, and whatever else it likes to put there', () => {
+test('an app keeps its own parameters, including its own token', () => {
   for (const target of [
     '/',
     '/?',
@@ -52,7 +52,7 @@ test('an app keeps its own token, and whatever else it likes to put there', () =
 
 const part = fc.stringMatching(/^[\w%.+=/-]{0,12}$/).filter((text) => !text.includes('bpt'));
 
-test('a target with a token gives both back, whatever the target', () => {
+test('adding a token to any target and removing it returns both', () => {
   fc.assert(
     fc.property(
       part,
@@ -67,7 +67,7 @@ test('a target with a token gives both back, whatever the target', () => {
   );
 });
 
-test('our cookie is taken, all of that name; the others stay as they are, also those that look alike', () => {
+test('all of our cookies are removed; others stay unchanged, even with similar names', () => {
   for (const [header, value, rest] of [
     ['berth_preview=a', 'a', undefined],
     ['berth_preview=a; x=1', 'a', 'x=1'],
@@ -102,7 +102,7 @@ test('our cookie is taken, all of that name; the others stay as they are, also t
   });
 });
 
-test('by https the cookie is of the one host, over TLS alone, and of its own in each site that frames the preview; by http it stays within the site', () => {
+test('over https the cookie is host-bound, Secure and partitioned; over http it is same-site', () => {
   assert.equal(previewCookieName(HTTP), 'berth_preview');
   assert.equal(setPreviewCookie(HTTP, 'v', 59.9), 'berth_preview=v; Path=/; Max-Age=59; HttpOnly; SameSite=Lax');
   assert.equal(

@@ -24,7 +24,7 @@ const place = fc
   .map(([id, port]): PreviewPlace => ({ sandboxId: `sbx_${id}`, port }));
 const url = fc.constantFrom(...URLS);
 
-test('every place has an origin of its own below the preview URL, from which it is read back, in whatever case and by whatever port', () => {
+test("every preview's own origin decodes to its sandbox and port, in any case and with any port", () => {
   const cases = fc.constantFrom(
     (host: string) => host,
     (host: string) => host.toUpperCase(),
@@ -48,7 +48,7 @@ test('every place has an origin of its own below the preview URL, from which it 
   );
 });
 
-test('the host of a preview is one that DNS and browsers take', () => {
+test("a preview's host is valid for DNS and browsers", () => {
   assert.equal(previewOrigin('https://previews.example.com', PLACE), `https://3000-${ID}.previews.example.com`);
   assert.equal(previewOrigin('http://localhost:4800', { ...PLACE, port: 65_535 }), `http://65535-${ID}.localhost:4800`);
   assert.equal(
@@ -60,7 +60,7 @@ test('the host of a preview is one that DNS and browsers take', () => {
   );
 });
 
-test('what is below the preview host and no preview is malformed, never the service', () => {
+test('an invalid name below the preview host is malformed, never the service', () => {
   const host = 'localhost';
   for (const wrong of [
     `0-${ID}`,
@@ -110,7 +110,7 @@ test('what is below the preview host and no preview is malformed, never the serv
     assert.equal(parsePreviewHost(URLS[0], tricked), 'malformed', tricked);
 });
 
-test('whatever precedes the preview host, it is that preview or malformed; whatever is not below it is no preview', () => {
+test('any prefix of the preview host is that preview or malformed; other hosts are no preview', () => {
   fc.assert(
     fc.property(url, fc.string(), (previewUrl, before) => {
       const name = new URL(previewUrl).hostname;
@@ -135,7 +135,7 @@ test('whatever precedes the preview host, it is that preview or malformed; whate
   );
 });
 
-test('the host of the service is no preview, nor is an address, nor a name that only looks alike', () => {
+test("the service's host, addresses and similar names are no preview", () => {
   for (const host of [
     'localhost',
     'localhost:4800',
@@ -157,7 +157,7 @@ test('the host of the service is no preview, nor is an address, nor a name that 
     assert.equal(parsePreviewHost(URLS[1], host), 'malformed', host);
 });
 
-test('a place is read from two texts that are exactly its own', () => {
+test('a sandbox and port are read only from their exact texts', () => {
   assert.deepEqual(readPreviewPlace(PLACE.sandboxId, '3000'), PLACE);
   for (const [sandbox, port] of [
     ['', ''],
@@ -174,7 +174,7 @@ test('a place is read from two texts that are exactly its own', () => {
     assert.equal(readPreviewPlace(sandbox, port), null, `${sandbox} ${port}`);
 });
 
-test('a preview URL goes with a public one that shares no cookies with it: another host, not above and not below; localhost alone may be both', () => {
+test('a preview URL must share no cookies with the public URL; only localhost may be both', () => {
   for (const [preview, own] of [
     ['http://localhost:4800', 'http://127.0.0.1:4800'],
     ['http://localhost:4800', 'http://localhost:4800'],

@@ -10,7 +10,7 @@ import { localPath } from '../../../src/sign-in/local-path.ts';
 const SIGN_IN = 'https://berth.example.com/preview?link=bpt_team.a.b&sandbox=sbx_a&port=3000';
 const ORIGIN = 'https://3000-a.previews.example.com';
 
-test('a path stays byte for byte; what is none becomes the root', () => {
+test('a valid path stays byte for byte; anything else becomes the root', () => {
   for (const path of ['/', '/a', '/a//b/../c?x=%2F&y=a+b&&z', '/?x=//evil.test', '/a:b@c', '/%5C%23%0A', '/"x"'])
     assert.equal(previewPath(path), path);
 
@@ -33,7 +33,7 @@ test('a path stays byte for byte; what is none becomes the root', () => {
     assert.equal(previewPath(none), '/', none);
 });
 
-test('whatever is given as path, a browser stays on the origin that it is put after, and the token is in the query', () => {
+test("any path keeps the browser on the preview's origin, with the token in the query", () => {
   const nasty = fc.string({
     unit: fc.constantFrom('/', '\\', '.', '@', ':', '#', '?', '&', '%', '\n', '\t', ' ', 'a', 'é', 'evil.test'),
     maxLength: 12,
@@ -48,7 +48,7 @@ test('whatever is given as path, a browser stays on the origin that it is put af
   );
 });
 
-test('the way back takes the path along, as long as it is kept through a sign-in', () => {
+test('the return path is kept if it fits the limit of a sign-in', () => {
   assert.equal(withPreviewPath(SIGN_IN, '/'), SIGN_IN);
   assert.equal(withPreviewPath(SIGN_IN, '//evil.test'), SIGN_IN);
   assert.equal(withPreviewPath(SIGN_IN, '/a?b=c&d'), `${SIGN_IN}&path=%2Fa%3Fb%3Dc%26d`);

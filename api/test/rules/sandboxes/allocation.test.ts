@@ -30,7 +30,7 @@ for (const [profile, machineSize, projectProfile, [chosen, size]] of CASES) {
   });
 }
 
-test("persistence is the request's, else the project's, else sleep_resume", () => {
+test('persistence comes from the request, then the project, then sleep_resume', () => {
   const none = { profile: null, persistencePolicy: null };
   assert.equal(chooseAllocation({}, none).persistencePolicy, 'sleep_resume');
   assert.equal(chooseAllocation({}, { ...none, persistencePolicy: 'always_on' }).persistencePolicy, 'always_on');
@@ -41,7 +41,7 @@ test("persistence is the request's, else the project's, else sleep_resume", () =
   );
 });
 
-test('an ephemeral sandbox is always_on whatever its project says: to sleep would end it', () => {
+test('an ephemeral sandbox is always_on whatever its project says, as sleep would end it', () => {
   const defaults = { profile: null, persistencePolicy: 'sleep_resume' } as const;
   assert.equal(chooseAllocation({ mode: 'ephemeral' }, defaults).persistencePolicy, 'always_on');
 });

@@ -8,27 +8,27 @@ import { destroyHolds } from '../../../src/rules/sandboxes/destroy-holds.ts';
 
 const REMAINS = ['snapshot', 'disk', null] as const;
 
-test('a sandbox that holds a machine holds it until its destroy is over', () => {
+test('a sandbox with a VM holds its resources until its destroy is complete', () => {
   for (const status of sandboxStatus.options.filter((one) => SANDBOX_STATES[one].holdsMachine)) {
     for (const wakesFrom of REMAINS)
       assert.equal(destroyHolds({ status, reasonCode: null, wakesFrom }), 'machine', status);
   }
 });
 
-test('one that sleeps holds its disk alone, and after a wake that was given up a machine: it may come late', () => {
+test('an asleep sandbox holds its disk only, and after an abandoned wake a whole VM', () => {
   assert.equal(destroyHolds({ status: 'stopped', reasonCode: null, wakesFrom: 'snapshot' }), 'disk');
   assert.equal(destroyHolds({ status: 'stopped', reasonCode: null, wakesFrom: 'disk' }), 'disk');
   assert.equal(destroyHolds({ status: 'stopped', reasonCode: 'wake_failed', wakesFrom: 'snapshot' }), 'machine');
 });
 
-test('one whose host told that its machine is dead or was never made holds what is left of it', () => {
+test('a sandbox whose host reports the VM dead or never made holds what remains of it', () => {
   for (const reasonCode of [...vmDeathCode.options, 'create_failed', 'insufficient_capacity']) {
     assert.equal(destroyHolds({ status: 'failed', reasonCode, wakesFrom: 'disk' }), 'disk', reasonCode);
     assert.equal(destroyHolds({ status: 'failed', reasonCode, wakesFrom: null }), 'nothing', reasonCode);
   }
 });
 
-test('one that failed otherwise may have a machine that runs, and holds it', () => {
+test('a sandbox that failed otherwise may have a running VM and holds its resources', () => {
   for (const reasonCode of [
     'host_lost',
     'machine_lost',

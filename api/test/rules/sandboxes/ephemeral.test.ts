@@ -35,7 +35,7 @@ for (const [what, fields, refusal] of CASES) {
   });
 }
 
-test('mode is for projects whose useCase is exactly external', () => {
+test('mode is allowed exactly in projects with useCase external', () => {
   requireModeAllowed('ephemeral', 'external');
   requireModeAllowed(undefined, 'internal');
   for (const useCase of ['internal', 'External', 'external ', '']) {

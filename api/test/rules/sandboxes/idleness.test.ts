@@ -48,7 +48,7 @@ for (const [what, given, expected] of CASES) {
   });
 }
 
-test('nothing that is used later, or works more, is idle where it was not before', () => {
+test('later use or more work never makes a sandbox idle', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 100 * MINUTE_MS }),

@@ -40,11 +40,11 @@ for (const [ttl, renewals, cap, allowed] of CASES) {
   });
 }
 
-test('a renewal adds one time to live, whenever it comes', () => {
+test('a renewal adds one time to live at any moment', () => {
   assert.equal(renewedExpiry(session(60, 2)).toISOString(), '2026-01-31T08:19:30.250Z');
 });
 
-test('renewed as often as it goes, a session ends within the cap, and one time to live more would pass it', () => {
+test('renewals end within the cap, and one more time to live would exceed it', () => {
   const ttls = fc.integer({ min: TTL_SECONDS.min, max: TTL_SECONDS.max });
   fc.assert(
     fc.property(ttls, fc.integer({ min: 0, max: 40 }), fc.nat({ max: 86_400 }), (ttl, more, rest) => {
@@ -58,6 +58,6 @@ test('renewed as often as it goes, a session ends within the cap, and one time t
   );
 });
 
-test('without a cap a session can be renewed for ever', () => {
+test('without a cap a sandbox can be renewed forever', () => {
   fc.assert(fc.property(fc.nat(), (renewals) => assert.ok(allows(SELF_HOSTED_PLAN, session(1, renewals)))));
 });

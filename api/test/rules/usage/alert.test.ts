@@ -30,12 +30,12 @@ for (const [usedMs, percentUsed, status] of [
   });
 }
 
-test('a cap of nothing is reached from the beginning', () => {
+test('a cap of zero is reached from the start', () => {
   const { percentUsed, status } = usageAlertOf(standing(0, 0), GRACE);
   assert.deepEqual([percentUsed, status], [100, 'reached']);
 });
 
-test('without a cap nothing is used up, however much it is', () => {
+test('without a cap no usage reaches a limit', () => {
   assert.deepEqual(uncappedAlert(5_000 * HOUR_MS + 36_000, 'org'), {
     percentUsed: 0,
     status: 'normal',
@@ -47,7 +47,7 @@ test('without a cap nothing is used up, however much it is', () => {
   );
 });
 
-test('a message says how much of what is used, and from the warning on what happens at the cap and what can be done', () => {
+test('an alert message has the usage, and from the warning on the effect and remedy', () => {
   assert.equal(
     usageAlertOf(standing(10, 4.5 * HOUR_MS), GRACE).message,
     '4.5 of 10 machine hours are used in this billing period.',
@@ -60,7 +60,7 @@ test('a message says how much of what is used, and from the warning on what happ
   assert.match(usageAlertOf(standing(10, 12 * HOUR_MS), null).message, /Overage is on: work goes on/);
 });
 
-test('100 % is said exactly when the cap is reached, and never less for more', () => {
+test('100 % is reported exactly when the cap is reached, and percentages never decrease', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2_000_000 }),

@@ -46,7 +46,7 @@ const CASES: [what: string, of: OrgGuardrails, effective: number | null, enforce
 for (const [what, of, effective, enforced] of CASES)
   test(what, () => assert.deepEqual([effectiveCap(of), enforcedCap(of)], [effective, enforced]));
 
-test('rule 3: a project has its own cap inside that of its org, and rule 4: with null it has none', () => {
+test("rule 3: a project has its own cap within the org's; rule 4: null means none", () => {
   assert.equal(effectiveProjectCap(10, org(100, null, false)), 10);
   assert.equal(effectiveProjectCap(400, org(100, null, false)), 100);
   assert.equal(effectiveProjectCap(400, org(null, null, false)), 400);
@@ -55,7 +55,7 @@ test('rule 3: a project has its own cap inside that of its org, and rule 4: with
   assert.equal(effectiveProjectCap(null, org(100, null, false)), null);
 });
 
-test('whatever the guardrails: a limit is the cap, overage enforces none, and a project is never given more than itself or its org', () => {
+test('a limit is the cap, overage enforces none, and a project never exceeds itself or its org', () => {
   fc.assert(
     fc.property(guardrails, maybeHours, (of, projectLimit) => {
       const [effective, enforced] = [effectiveCap(of), enforcedCap(of)];
@@ -70,7 +70,7 @@ test('whatever the guardrails: a limit is the cap, overage enforces none, and a 
   );
 });
 
-test('a cap is reached with its last millisecond and not before, and no wider cap is reached sooner', () => {
+test('a cap is reached exactly at its last millisecond, and never before a narrower one', () => {
   fc.assert(
     fc.property(hours, hours, (one, other) => {
       const last = capMs(one);
@@ -85,7 +85,7 @@ test('a cap is reached with its last millisecond and not before, and no wider ca
   assert.ok(isAtCap(0, 0), 'nothing may be used of nothing');
 });
 
-test('80 % and 100 % are warned of from the millisecond on in which they are used, one after the other', () => {
+test('80 % and 100 % warn from the millisecond of their use, in order', () => {
   assert.deepEqual(warningsDue(8 * 3_600_000 - 1, 10), []);
   assert.deepEqual(warningsDue(8 * 3_600_000, 10), [80]);
   assert.deepEqual(warningsDue(10 * 3_600_000 - 1, 10), [80]);
@@ -105,7 +105,7 @@ const period = { startsAt: new Date('2026-01-31T00:00:00Z'), endsAt: new Date('2
 const ofOrg: CapStanding = { scope: { kind: 'org', orgId: 'org_1' }, cap: 10, usedMs: 36_000_000, period };
 const ofProject: CapStanding = { ...ofOrg, scope: { kind: 'project', orgId: 'org_1', projectId: 'prj_1' }, cap: 0.5 };
 
-test('who is refused is told the cap, whose it is, when the period ends and how to raise it', () => {
+test("a refusal names the cap, its owner, the period's end and how to raise it", () => {
   assert.doesNotThrow(() => requireBelowCap({ ...ofOrg, usedMs: 35_999_999 }));
   const refusalOf = (standing: CapStanding): { code: string; message: string } => {
     try {
@@ -135,7 +135,7 @@ test('who is refused is told the cap, whose it is, when the period ends and how 
   assert.match(refusalOf({ ...ofOrg, cap: 0.0001 }).message, /is 0\.0001 machine hours in/);
 });
 
-test('a warning says the share, what is used, and what comes of it', () => {
+test('a warning has the percentage, the usage and the consequence', () => {
   const at80 = describeWarning({ ...ofOrg, usedMs: 30_000_000 }, 80, { graceSeconds: 300 });
   assert.match(
     at80,
@@ -151,7 +151,7 @@ test('a warning says the share, what is used, and what comes of it', () => {
   );
 });
 
-test('what sleeps or ends by itself goes first, what is always on last, and what could not be captured lately waits', () => {
+test('sleeping and ephemeral sandboxes stop first, always_on last; recent failures wait', () => {
   const now = new Date('2026-02-01T00:00:00Z');
   const candidate = (mode: string, policy: string, failedMsAgo: number | null = null) => ({
     mode,

@@ -6,7 +6,7 @@ import { estimatedCostUsd, machineHours } from '../../../src/rules/usage/machine
 const RATES = { vcpuHourUsd: 0.04, memoryGbHourUsd: 0.005, diskGbHourUsd: 0.0002 };
 const HOUR_MS = 3_600_000;
 
-test('each resource costs by its own rate and time', () => {
+test('each resource is priced by its own rate and time', () => {
   assert.equal(estimatedCostUsd([{ vcpu: 2, memoryGb: 4, diskGb: 20, ms: HOUR_MS }], RATES), 0.104);
   assert.equal(
     estimatedCostUsd(
@@ -21,7 +21,7 @@ test('each resource costs by its own rate and time', () => {
   assert.equal(estimatedCostUsd([], RATES), 0);
 });
 
-test('milliseconds are summed whole, so that many short times cost what one long one does', () => {
+test('milliseconds are summed exactly, so that many short intervals cost as much as a long one', () => {
   const short = Array.from({ length: 3_600 }, () => ({ vcpu: 3, memoryGb: 7, diskGb: 11, ms: 1_000 }));
   assert.equal(
     estimatedCostUsd(short, RATES),

@@ -65,7 +65,7 @@ const me = (token: string): Promise<Answer> => api.call('GET', '/v1/me', { token
 const keyOf = (token: string) =>
   api.db.selectFrom('api_key').selectAll().where('token_sha256', '=', tokenSha256(token)).executeTakeFirstOrThrow();
 
-test('a token is stored only as its SHA-256, with a prefix to tell it by', async () => {
+test('a token is stored as its SHA-256 and a recognisable prefix only', async () => {
   const token = await api.makeKey({});
   const rows =
     JSON.stringify(await api.db.selectFrom('api_key').selectAll().execute()) +
@@ -74,7 +74,7 @@ test('a token is stored only as its SHA-256, with a prefix to tell it by', async
   assert.equal((await keyOf(token)).token_prefix, token.slice(0, 10));
 });
 
-test('a key with an expiry works until then and is 401 after, saying when it expired', async () => {
+test('a key works until its expiry and is 401 afterwards, naming the expiry', async () => {
   const token = await api.makeKey({ expiresInDays: 1 });
   const { id, expires_at } = await keyOf(token);
   assert.ok(Math.abs(Number(expires_at) - (Date.now() + 86_400_000)) < 60_000);
@@ -111,7 +111,7 @@ test("a key whose creator's account is gone is 401", async () => {
   assert.match(answer.body.error.message, /creator/);
 });
 
-test('a token with a wrong checksum is refused without a look at the database', async () => {
+test('a token with a wrong checksum is refused without a database query', async () => {
   // Breaking the table makes any look a 500.
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
@@ -123,14 +123,14 @@ test('a token with a wrong checksum is refused without a look at the database', 
   }
 });
 
-test('the scheme Bearer is taken in any case', async () => {
+test('the scheme Bearer is accepted in any case', async () => {
   assert.equal(
     (await api.call('GET', '/v1/me', { token: null, headers: { authorization: `bearer ${api.token}` } })).status,
     200,
   );
 });
 
-test('the use of a key is noted, at most once a minute', async () => {
+test('the use of a key is recorded at most once a minute', async () => {
   const token = await api.makeKey({});
   assert.equal((await keyOf(token)).last_used_at, null);
   await me(token);
@@ -153,7 +153,7 @@ test("with an API key, me is the key's creator and my orgs are the key's org, wi
   );
 });
 
-test('a key that one instance revokes is refused by every other at the very next request', async () => {
+test('a key revoked on one instance is refused by all others at the next request', async () => {
   const owner = await signInAs(api.db, api.userId);
   for (const revokedBy of [api.url, replica.url]) {
     const path = `/v1/orgs/${api.orgId}/api-keys`;
@@ -165,7 +165,7 @@ test('a key that one instance revokes is refused by every other at the very next
   }
 });
 
-test('a personal agent token that one instance revokes is refused by every other at the very next request', async () => {
+test('an agent token revoked on one instance is refused by all others at the next request', async () => {
   const person = await api.makeSession({ role: 'member' });
   const path = '/v1/me/agent-tokens';
   const { agentToken, token } = (await api.call('POST', path, { token: person.token, body: { name: 'shared' } })).body;
@@ -175,7 +175,7 @@ test('a personal agent token that one instance revokes is refused by every other
   assert.deepEqual(await askBoth(token, '/v1/me'), bothSay(401, 'unauthenticated'));
 });
 
-test("demoting a key's creator takes from the key what the role lost, at once and on every instance; promoting gives it back", async () => {
+test("demoting a key's creator reduces the key at once on every instance; promoting restores it", async () => {
   const creator = await api.makeSession({ role: 'admin' });
   const body = { name: 'follows its creator', scopes: ['sandbox.read', 'sandbox.wake'] };
   const { token } = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: creator.token, body })).body;
@@ -204,7 +204,7 @@ test("demoting a key's creator takes from the key what the role lost, at once an
   assert.deepEqual(await askBoth(token, orgPath('activity')), bothSay(403, 'permission_denied'));
 });
 
-test('removing a creator from the org closes it to the key and to the personal token, at once and on every instance', async () => {
+test('removing a creator from the org revokes org access of key and agent token on every instance', async () => {
   const creator = await api.makeSession({ role: 'admin' });
   const key = (
     await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: creator.token, body: { name: 'of a leaver' } })
@@ -230,7 +230,7 @@ test('removing a creator from the org closes it to the key and to the personal t
     assert.deepEqual((await api.call('GET', '/v1/me/orgs', { token })).body, { orgs: [] });
 });
 
-test('a session that is signed out is refused by every instance at the very next request, and so is one that has expired', async () => {
+test('a signed-out or expired sign-in session is refused by every instance at the next request', async () => {
   const person = await api.makeSession({ role: 'member' });
   const other = await signInAs(api.db, person.userId);
   assert.deepEqual(await askBoth(person.token, '/v1/me'), bothSay(200));

@@ -22,7 +22,7 @@ test('a new token is brt_ and 38 base62 characters, passes its own check, and no
   assert.equal(new Set(tokens).size, tokens.length);
 });
 
-test('every character of base62 occurs about equally often in the random part', () => {
+test('every base62 character is about equally frequent in the random part', () => {
   const counts = new Map<string, number>();
   for (let index = 0; index < 2_000; index += 1)
     for (const character of newToken('api_key').slice(4, 36)) counts.set(character, (counts.get(character) ?? 0) + 1);
@@ -46,7 +46,7 @@ test('a token with any one character changed, or cut, or lengthened, fails the c
   assert.equal(tokenKind(` ${token}`), null);
 });
 
-test('two neighbouring characters swapped fail the check', () => {
+test('swapping two adjacent characters fails the check', () => {
   const token = newToken('api_key');
   for (let at = 4; at < token.length - 1; at += 1) {
     const swapped = token.slice(0, at) + (token[at + 1] ?? '') + (token[at] ?? '') + token.slice(at + 2);
@@ -59,13 +59,13 @@ test('arbitrary text is no token', () => {
   fc.assert(fc.property(fc.stringMatching(/^brt_[0-9A-Za-z]{38}$/), (text) => assert.equal(tokenKind(text), null)));
 });
 
-test('what is stored is the SHA-256, and what is shown gives away six random characters', () => {
+test('the stored hash is SHA-256, and the shown prefix reveals six random characters', () => {
   const token = newToken('api_key');
   assert.equal(tokenSha256(token).byteLength, 32);
   assert.equal(tokenPrefix(token), token.slice(0, 10));
 });
 
-test('each kind of token has its own prefix, and one with the prefix of another kind fails the check', () => {
+test('each kind of token has its own prefix, and exchanging prefixes fails the check', () => {
   for (const kind of AUTH_KINDS) {
     const token = newToken(kind);
     assert.equal(tokenKind(token), kind);

@@ -27,7 +27,7 @@ function assertDoesNotOpen(key: Buffer, owner: string, sealed: Buffer): void {
   );
 }
 
-test('any text opens as it was sealed, for its owner and with its key', () => {
+test('any text opens unchanged for its owner with its key', () => {
   fc.assert(
     fc.property(
       anyKey,
@@ -38,12 +38,12 @@ test('any text opens as it was sealed, for its owner and with its key', () => {
   );
 });
 
-test('the longest text, an empty one and one like a sealed value open as they were sealed', () => {
+test('the longest text, an empty one and one that looks sealed open unchanged', () => {
   for (const text of ['', 'x'.repeat(100_000), '\u0001'.repeat(29), '💡\0\u2028'])
     assert.equal(openText(KEY, OWNER, sealText(KEY, OWNER, text)), text);
 });
 
-test('any flipped bit keeps a sealed value from opening, with one and the same error', () => {
+test('any flipped bit prevents opening, always with the same error', () => {
   fc.assert(
     fc.property(anyText, fc.nat(), (text, place) => {
       const sealed = sealText(KEY, OWNER, text);
@@ -71,7 +71,7 @@ test('another key, or another owner, does not open a sealed value', () => {
   );
 });
 
-test('what is cut, longer, empty, of another version or no sealed value at all does not open', () => {
+test('truncated, extended, empty, other-version and unsealed values do not open', () => {
   const sealed = sealText(KEY, OWNER, 'a token');
   for (let length = 0; length < sealed.length; length += 1) assertDoesNotOpen(KEY, OWNER, sealed.subarray(0, length));
   assertDoesNotOpen(KEY, OWNER, Buffer.concat([sealed, Buffer.of(0)]));
@@ -80,7 +80,7 @@ test('what is cut, longer, empty, of another version or no sealed value at all d
   fc.assert(fc.property(fc.uint8Array(), (bytes) => assertDoesNotOpen(KEY, OWNER, Buffer.from(bytes))));
 });
 
-test('a sealed value begins with its version, shows nothing of the text but its length, and is another each time', () => {
+test('a sealed value starts with its version, reveals only the length, and differs each time', () => {
   const text = 'ghp_0123456789abcdefghijklmnopqrst';
   const seals = Array.from({ length: 200 }, () => sealText(KEY, OWNER, text));
   for (const sealed of seals) {
@@ -96,11 +96,11 @@ test('a sealed value begins with its version, shows nothing of the text but its 
   );
 });
 
-test('text that would not come back unchanged is not sealed', () => {
+test('text that cannot round-trip is not sealed', () => {
   assert.throws(() => sealText(KEY, OWNER, 'a\ud800b'), /^TypeError: text with lone surrogates cannot be sealed$/);
 });
 
-test("the key of one purpose does not open another's, nor does that of another installation", () => {
+test('keys of other purposes or installations do not open a value', () => {
   const master = randomBytes(32);
   const sealed = sealText(new SecretKey(master).derive('repo-credentials'), OWNER, 'a token');
   assert.equal(openText(new SecretKey(Buffer.from(master)).derive('repo-credentials'), OWNER, sealed), 'a token');

@@ -7,7 +7,7 @@ import { readListing } from '../../../src/services/files/listing.ts';
 const read = (records: string, root = '/code', depth = 3): ReturnType<typeof readListing> =>
   readListing(Buffer.from(records, 'latin1'), root, depth);
 
-test('entries are sorted by label and have the path below the folder asked for', () => {
+test('entries are sorted by label and have paths below the requested folder', () => {
   assert.deepEqual(read('D\0fb\0da\0fB\0D/a\0fx\0EC'), {
     truncated: false,
     directories: {
@@ -21,7 +21,7 @@ test('entries are sorted by label and have the path below the folder asked for',
   });
 });
 
-test('the root has no slash too many', () => {
+test('entries of the root have a single slash', () => {
   assert.deepEqual(read('D\0detc\0D/etc\0fhosts\0ET', '/'), {
     truncated: true,
     directories: {
@@ -31,14 +31,14 @@ test('the root has no slash too many', () => {
   });
 });
 
-test('names that are UTF-8 are shown as they are', () => {
+test('UTF-8 names are shown unchanged', () => {
   const name = Buffer.from('é 🦭\n"__proto__').toString('latin1');
   assert.deepEqual(read(`D\0f${name}\0EC`).directories['/code'], [
     { label: 'é 🦭\n"__proto__', path: '/code/é 🦭\n"__proto__', type: 'file' },
   ]);
 });
 
-test('a name that is no UTF-8 is shown with U+FFFD, and a folder of such a name is not looked into, which is said', () => {
+test('a non-UTF-8 name is shown with U+FFFD, and such a folder is marked as not listed', () => {
   assert.deepEqual(read('D\0fa\xffb\0EC').truncated, false);
   const listing = read('D\0d\xe9\0D/\xe9\0din\0D/\xe9/in\0fx\0EC');
   assert.deepEqual(listing, {
@@ -47,12 +47,12 @@ test('a name that is no UTF-8 is shown with U+FFFD, and a folder of such a name 
   });
 });
 
-test('what is no listing is a guest out of order', () => {
+test('a malformed listing is a guest error', () => {
   for (const records of ['', 'D\0', 'D\0fa/b\0EC', 'D\0EC and more', 'D/x\0EC'])
     assert.throws(() => read(records), { code: 'guest_unreachable' });
 });
 
-test('a guest cannot make a short listing long: entries below a name of a million characters, and more entries than are listed', () => {
+test('a guest cannot inflate a listing with million-character names or extra entries', () => {
   const name = 'x'.repeat(900_000);
   const few = `D\0d${name}\0D/${name}\0${'fa\0'.repeat(4)}EC`;
   assert.throws(() => read(few), { code: 'guest_unreachable' });

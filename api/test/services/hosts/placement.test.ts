@@ -36,7 +36,7 @@ const create = (machineSize = 'small'): Promise<Answer> =>
   });
 const rows = () => api.db.selectFrom('sandbox').selectAll().execute();
 
-test('a create that no host has room for is 503 with Retry-After and the shortage, and leaves no row, step or event', async () => {
+test('a create without capacity is 503 with Retry-After and the shortage, and leaves nothing', async () => {
   await addHost('a', 64, 4, 500);
   api.steps.length = 0;
   const before = await api.db.selectFrom('activity').select('id').execute();
@@ -49,7 +49,7 @@ test('a create that no host has room for is 503 with Retry-After and the shortag
   assert.deepEqual(await api.db.selectFrom('activity').select('id').execute(), before);
 });
 
-test('creates at once never promise more than there is', async () => {
+test('concurrent creates never promise more than the capacity', async () => {
   await addHost('a', 7, 100, 500);
   const answers = await Promise.all(Array.from({ length: 12 }, () => create()));
   assert.deepEqual(
@@ -59,7 +59,7 @@ test('creates at once never promise more than there is', async () => {
   assert.equal((await rows()).length, 7);
 });
 
-test('creates at once spread over hosts and use all of their room', async () => {
+test('concurrent creates spread over hosts and use their whole capacity', async () => {
   await addHost('a', 3, 100, 500);
   await addHost('b', 4, 100, 500);
   const answers = await Promise.all(Array.from({ length: 9 }, () => create()));
@@ -68,7 +68,7 @@ test('creates at once spread over hosts and use all of their room', async () => 
   assert.deepEqual([byHost.get('a')?.length, byHost.get('b')?.length], [3, 4]);
 });
 
-test('creates that find hosts full in opposite orders are refused, and do not wait for one another', async () => {
+test('concurrent creates that lock full hosts in opposite orders are refused without deadlock', async () => {
   await addHost('a', 1, 200, 500);
   await addHost('b', 1, 100, 500);
   const waiting = async (count: number): Promise<void> => {
@@ -95,7 +95,7 @@ test('creates that find hosts full in opposite orders are refused, and do not wa
   for (const answer of await Promise.all(answers)) assert.equal(answer.body.error.code, 'insufficient_capacity');
 });
 
-test('a sandbox that failed or is deleted frees its room; one that is being destroyed does not yet', async () => {
+test('failed and deleted sandboxes free their capacity; one being destroyed does not yet', async () => {
   await addHost('a', 1, 100, 500);
   const { id } = (await create()).body.sandbox;
   const setStatus = (changed: object) => api.db.updateTable('sandbox').set(changed).where('id', '=', id).execute();
@@ -122,7 +122,7 @@ const destroy = async (id: string): Promise<void> => {
   assert.equal((await verb(id, 'destroy')).body.sandbox.status, 'destroying');
 };
 
-test('any number of sandboxes without a machine that are being destroyed take no room from a create or a wake', async () => {
+test('sandboxes being destroyed without a VM take no capacity from creates or wakes', async () => {
   await addHost('a', 2, 2, 500);
   const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
   const dead = { host_id: 'a', status_reason_code: 'guest_panic', status_reason_message: 'it panicked' };
@@ -135,7 +135,7 @@ test('any number of sandboxes without a machine that are being destroyed take no
   assert.equal((await verb(asleep.id, 'wake')).status, 200);
 });
 
-test('what a sandbox held when its destroy began stays reserved until it is deleted, and not more', async () => {
+test("a sandbox's holdings at the start of its destroy stay reserved until it is deleted", async () => {
   await addHost('a', 8, 8, 100);
   const free = async (): Promise<unknown> => (await listHostsFree(api.db, { hostId: 'a' }))[0];
   const all = { id: 'a', vcpu: 8, memory_mib: 8_192, disk_gib: 100 };
@@ -174,7 +174,7 @@ test('what a sandbox held when its destroy began stays reserved until it is dele
   }
 });
 
-test('a sandbox that sleeps gives its vCPUs and memory back and keeps its disk; a wake needs room on its own host', async () => {
+test('an asleep sandbox frees vCPUs and memory and keeps its disk; a wake needs its own host', async () => {
   await addHost('a', 1, 100, 15);
   const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
   // Its 10 GB of disk are still taken: no room for another of the same size.
@@ -191,7 +191,7 @@ test('a sandbox that sleeps gives its vCPUs and memory back and keeps its disk; 
   assert.equal((await verb(asleep.id, 'wake')).body.sandbox.status, 'waking');
 });
 
-test('wakes at once never promise more than there is', async () => {
+test('concurrent wakes never promise more than the capacity', async () => {
   await addHost('a', 3, 100, 500);
   const asleep = await Promise.all(Array.from({ length: 8 }, () => api.makeSandbox('stopped', { host_id: 'a' })));
   const answers = await Promise.all(asleep.map(({ id }) => verb(id, 'wake')));
@@ -201,7 +201,7 @@ test('wakes at once never promise more than there is', async () => {
   );
 });
 
-test('a wake reserves what is pending', async () => {
+test('a wake reserves the pending allocation', async () => {
   await addHost('a', 4, 100, 500);
   const pending = { pending_vcpu: 4, pending_memory_gb: 1, pending_disk_gb: 10 };
   const first = await api.makeSandbox('stopped', { host_id: 'a', ...pending });
@@ -209,14 +209,14 @@ test('a wake reserves what is pending', async () => {
   assert.match((await create()).body.error.message, /needs 1 vCPU|at most 0 free/);
 });
 
-test('a wake on a host that was not heard of lately is 503 host_unavailable', async () => {
+test('a wake on a host without a recent heartbeat is 503 host_unavailable', async () => {
   await addHost('a', 4, 100, 500);
   const { id } = await api.makeSandbox('stopped', { host_id: 'a' });
   await sql`update host set last_seen_at = now() - interval '1 minute'`.execute(api.db);
   assert.equal((await verb(id, 'wake')).body.error.code, 'host_unavailable');
 });
 
-test('a live growth is reserved while it is under way; without room it waits for the next wake, reserves nothing and says why', async () => {
+test('a live growth reserves capacity; without it the growth waits for the next wake', async () => {
   await addHost('a', 4, 100, 500);
   const { id } = await api.makeSandbox('ready', { host_id: 'a' });
   api.steps.length = 0;
@@ -246,7 +246,7 @@ test('a live growth is reserved while it is under way; without room it waits for
   assert.match(JSON.stringify(events.at(-1)?.details), /needs 4 vCPU, 3 are free/);
 });
 
-test('a host that was not heard of lately gets nothing; with no other the answer is 503 host_unavailable', async () => {
+test('a host without a recent heartbeat receives no sandbox; without another it is 503', async () => {
   await addHost('a', 10, 100, 500);
   await api.db
     .updateTable('host')

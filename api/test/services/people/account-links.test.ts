@@ -38,7 +38,7 @@ async function twoLinks(purpose: 'welcome' | 'reset_password', userId: string): 
 }
 
 for (const purpose of ['welcome', 'reset_password'] as const) {
-  test(`of two links that are made at once the later one works alone: ${purpose}`, async () => {
+  test(`of two links made concurrently only the later works: ${purpose}`, async () => {
     const { userId } = await api.makeSession({ role: null });
     const [first, second] = await twoLinks(purpose, userId);
     await assert.rejects(findLinkedAccount(api.context, purpose, first), refusedWith('link_invalid'));
@@ -46,7 +46,7 @@ for (const purpose of ['welcome', 'reset_password'] as const) {
   });
 }
 
-test('links of several purposes that are used at once do not wait for each other for ever, and a password ends what is left', async () => {
+test('concurrent links of several purposes do not deadlock, and a password revokes the rest', async () => {
   for (let round = 0; round < 10; round += 1) {
     const { userId } = await api.makeSession({ role: null });
     const [welcome, reset] = await Promise.all(

@@ -30,7 +30,7 @@ after(async () => {
   await postgres.stop();
 });
 
-test('first starts at once make one account, org, project and key together; the others are told what there is, without a token', async () => {
+test('concurrent first starts create one account, org, project and key; the others get no token', async () => {
   const results = await Promise.all(Array.from({ length: 6 }, () => bootstrap(db, NAMES)));
   const created = results.filter((result) => result.created);
   assert.equal(created.length, 1);
@@ -56,7 +56,7 @@ test('first starts at once make one account, org, project and key together; the 
   assert.ok(events.every((event) => event.actor_kind === 'operator' && event.org_id === made.orgId));
 });
 
-test("the first start's link takes over the owner's account for seven days; its token is stored as a hash alone, and its account has no password", async () => {
+test("the first start's link claims the owner's account for seven days; only its hash is stored", async () => {
   const fresh = await openFresh();
   try {
     const made = await bootstrap(fresh, NAMES);

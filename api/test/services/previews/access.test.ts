@@ -34,7 +34,7 @@ async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): 
   return refusal;
 }
 
-test('a public link lets anybody in, without an account, and sets a cookie that does so from then on', async () => {
+test('a public link gives access without an account and sets a cookie that continues it', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const opened = await visit(api.previewAccess, link);
   assert.deepEqual(opened.access?.link, { kind: 'public', linkId: link.id });
@@ -53,7 +53,7 @@ test('a public link lets anybody in, without an account, and sets a cookie that 
   assert.equal(again.access?.setCookie, null);
 });
 
-test('by https the cookie is bound to its host and goes with a framed preview', async () => {
+test('over https the cookie is bound to its host and works in framed previews', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const settings = { ...api.context.settings, previewUrl: 'https://previews.example.test' };
   const { access } = await visit(new PreviewAccessCache({ ...api.context, settings }), link);
@@ -63,7 +63,7 @@ test('by https the cookie is bound to its host and goes with a framed preview', 
   );
 });
 
-test('whoever brings nothing is told that there is no link, and of nothing else: whatever is behind the host', async () => {
+test('without a credential the response is the same, whatever the preview host refers to', async () => {
   const { id: deleted } = await api.makeSandbox('deleted');
   const { statements } = await recorder.during(async () => {
     for (const sandboxId of [await ready(), deleted, newId('sandbox')]) {
@@ -89,7 +89,7 @@ test('whoever brings nothing is told that there is no link, and of nothing else:
   );
 });
 
-test("a token or cookie of another port, sandbox or org is none here, and a link's id alone opens nothing", async () => {
+test('a token or cookie of another port, sandbox or org and a bare link id are refused', async () => {
   const sandboxId = await ready();
   const org = await api.makeOrg();
   const { id: foreign } = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
@@ -117,13 +117,13 @@ test("a token or cookie of another port, sandbox or org is none here, and a link
   });
 });
 
-test('another secret key ends every link', async () => {
+test('changing the secret key invalidates every link', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
   const cache = new PreviewAccessCache({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) });
   assert.deepEqual(await visit(cache, open), { refusal: 'invalid_link' });
 });
 
-test('an expired link says so, by its token; its cookie is none any more', async () => {
+test("an expired link's token is reported as expired; its cookie is invalid", async () => {
   const sandboxId = await ready();
   const [open, team] = [
     await mintLink(api, sandboxId, { audience: 'public', expiresInSeconds: 4 }),
@@ -143,7 +143,7 @@ test('an expired link says so, by its token; its cookie is none any more', async
   );
 });
 
-test('a row that the database says has expired is not opened, whatever the clock here says', async () => {
+test('a link expires by the database clock, whatever the local clock', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
   const cookie = cookieOf(api, await visit(api.previewAccess, open));
   await api.db
@@ -158,7 +158,7 @@ test('a row that the database says has expired is not opened, whatever the clock
   );
 });
 
-test('a link whose row is gone, as rows are long after the end, has expired; no other token says so', async () => {
+test('a link without its row counts as expired; no other token does', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
   await api.db
     .deleteFrom('preview_link')
@@ -168,7 +168,7 @@ test('a link whose row is gone, as rows are long after the end, has expired; no 
   assert.deepEqual(await visit(api.previewAccess, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
 });
 
-test('a revoked link opens nothing any more, on every replica: neither its token nor a cookie that came of it', async () => {
+test("a revoked link's token and cookies are refused on every replica", async () => {
   const [one, other] = [await startReplica(api), await startReplica(api)];
   try {
     const open = await mintLink(api, await ready(), { audience: 'public' });
@@ -185,7 +185,7 @@ test('a revoked link opens nothing any more, on every replica: neither its token
   }
 });
 
-test('the links of a sandbox that is destroyed are dead, the rows as they were', async () => {
+test('destroying a sandbox kills its links and leaves the rows unchanged', async () => {
   const sandboxId = await ready();
   const person = await member();
   const open = await mintLink(api, sandboxId, { audience: 'public' });
@@ -207,7 +207,7 @@ test('the links of a sandbox that is destroyed are dead, the rows as they were',
   await close();
 });
 
-test('a sandbox that is asleep, or on its way, is let to: what to do about it is for whoever asked', async () => {
+test('access to an asleep or transitional sandbox is granted; the caller handles the status', async () => {
   for (const status of ['provisioning', 'sleeping', 'stopped', 'waking', 'failed'] as const) {
     const { id } = await api.makeSandbox(status);
     const { access } = await visit(api.previewAccess, await mintLink(api, id, { audience: 'public' }));
@@ -215,7 +215,7 @@ test('a sandbox that is asleep, or on its way, is let to: what to do about it is
   }
 });
 
-test('a team link opens nothing by itself: it leads to the sign-in page, with the path to come back to', async () => {
+test('a team link alone redirects to sign-in with a return path', async () => {
   const link = await mintLink(api, await ready());
   const { refusal } = await visit(api.previewAccess, link);
   assert.ok(typeof refusal === 'object');
@@ -230,7 +230,7 @@ test('a team link opens nothing by itself: it leads to the sign-in page, with th
   });
 });
 
-test('whom the service lets on comes with a grant, gets a cookie, and needs nothing else until the link expires', async () => {
+test('a grant sets a cookie that gives access until the link expires', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
   const opened = await visit(api.previewAccess, await grantedLink(api, link, person));
@@ -243,7 +243,7 @@ test('whom the service lets on comes with a grant, gets a cookie, and needs noth
   }
 });
 
-test('a grant is good for a minute; after that its page is loaded again by the cookie, and without one by the sign-in page', async () => {
+test('a grant lasts a minute; later loads use the cookie, or sign in again', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
   const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
@@ -268,7 +268,7 @@ test('a grant is good for a minute; after that its page is loaded again by the c
   assert.equal(typeof (await visit(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
 });
 
-test('a team cookie is good for as long as the login, the membership and the account are', async () => {
+test('a team cookie lasts as long as login, membership and account', async () => {
   for (const [what, end] of [
     ['signed out', ({ loginId }) => deleteLogin(api.db, loginId)],
     [
@@ -296,7 +296,7 @@ test('a team cookie is good for as long as the login, the membership and the acc
   }
 });
 
-test("another login of the same person, and another person's, are not let in by a cookie of this one", async () => {
+test('a cookie works only for its own login, not another one of the same or another person', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
   const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
@@ -323,7 +323,7 @@ test("another login of the same person, and another person's, are not let in by 
   assert.equal(typeof (await visit(api.previewAccess, link, { token })).refusal, 'object');
 });
 
-test('many visits at once are one query, and a fault of the database is not remembered', async () => {
+test('concurrent visits share one query, and a database failure is not cached', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const person = await member();
   const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
@@ -341,7 +341,7 @@ test('many visits at once are one query, and a fault of the database is not reme
   assert.ok((await visit(api.previewAccess, broken)).access !== undefined);
 });
 
-test('when a link was used last is noted at most once a minute, by whichever replica, and told in the list', async () => {
+test("a link's last use is recorded at most once a minute across replicas, and listed", async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const lastUsed = async (): Promise<string | null> =>
     (await api.call('GET', `/v1/sandboxes/${link.sandboxId}/previews`)).body.previews[0].lastUsedAt;
@@ -366,6 +366,6 @@ test('when a link was used last is noted at most once a minute, by whichever rep
   await close();
 });
 
-test('no token and no cookie of any of this is in the database or in the log', async () => {
+test('no token or cookie is in the database or the log', async () => {
   await api.scanSecrets();
 });

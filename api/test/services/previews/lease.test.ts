@@ -104,7 +104,7 @@ for (const [what, make, end, expected] of [
   (link: MintedLink, person: TestSession) => unknown,
   string,
 ][]) {
-  test(`what is held open ends, on whatever replica, when ${what}`, async () => {
+  test(`an open connection ends on every replica when ${what}`, async () => {
     const person = await api.makeSession({ role: 'operator' });
     const link = await make(person);
     const leases = await Promise.all(
@@ -118,7 +118,7 @@ for (const [what, make, end, expected] of [
   });
 }
 
-test('a revocation that nobody is told of is found all the same', async () => {
+test('a revocation without a notification is detected too', async () => {
   const link = await publicLink();
   const lease = holdPreview(replica.cache, await opened(replica.cache, link));
   await api.db
@@ -129,7 +129,7 @@ test('a revocation that nobody is told of is found all the same', async () => {
   assert.equal(await lease.over, 'revoked');
 });
 
-test('what a remembered verdict let in is looked at again in the time that is left since that verdict', async (t) => {
+test('access from a cached decision is rechecked when that decision expires', async (t) => {
   const link = await publicLink();
   let nowMs = performance.now();
   t.mock.method(performance, 'now', () => nowMs);
@@ -146,7 +146,7 @@ test('what a remembered verdict let in is looked at again in the time that is le
   assert.ok((waits[0] ?? Infinity) + PREVIEW_REVOKED_WITHIN_MS / 2 - 1 < PREVIEW_REVOKED_WITHIN_MS, String(waits));
 });
 
-test('all that one visitor has open of a preview is watched together, and not any more once it is closed', async () => {
+test("a visitor's connections to a preview are watched together until closed", async () => {
   const { cache, watched } = counting(api.context);
   const [link, other] = [await publicLink(), await publicLink()];
   const access = await opened(cache, link);
@@ -166,7 +166,7 @@ test('all that one visitor has open of a preview is watched together, and not an
   await untilTrue('nobody watches anything', () => watched() === 0);
 });
 
-test('one that was closed is told nothing, and one that comes after the end is watched anew', async () => {
+test('a closed connection gets no notice, and one opened after the end is watched afresh', async () => {
   const link = await publicLink();
   const access = await opened(api.previewAccess, link);
   const [closed, open] = [holdPreview(api.previewAccess, access), holdPreview(api.previewAccess, access)];
@@ -179,7 +179,7 @@ test('one that was closed is told nothing, and one that comes after the end is w
   assert.equal(told, false);
 });
 
-test('while the database is away what is open stays so, and is ended by what it says when it is back', async () => {
+test('connections stay open while the database is down, and are ended by its state afterwards', async () => {
   const link = await publicLink();
   let away = false;
   let failed = 0;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { OpenList } from '../../../src/services/previews/open-list.ts';
 
-test('what is in it is what was added and not closed, the newest first', () => {
+test('the list has all added and not closed entries, newest first', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.constant('add' as const), fc.nat(30))), (steps) => {
       const list = new OpenList<number>();
@@ -27,7 +27,7 @@ test('what is in it is what was added and not closed, the newest first', () => {
   );
 });
 
-test('it may be changed while it is looked through', () => {
+test('the list can be modified during iteration', () => {
   const list = new OpenList<() => void>();
   const seen: string[] = [];
   const one = list.add(() => seen.push('one'));

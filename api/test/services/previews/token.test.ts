@@ -52,7 +52,7 @@ function write(key: Buffer, said: PreviewToken, there: PreviewPlace): string {
   }
 }
 
-test('a token is read back where it was made for, by whoever has the key', () => {
+test('a token decodes on its own host with the key', () => {
   fc.assert(
     fc.property(token, place, (said, there) => {
       const text = write(KEY, said, there);
@@ -63,7 +63,7 @@ test('a token is read back where it was made for, by whoever has the key', () =>
   );
 });
 
-test('a cookie is too', () => {
+test('a cookie decodes on its own host with the key', () => {
   fc.assert(
     fc.property(cookie, place, (said, there) => {
       const text = cookieValue(KEY, said, there);
@@ -73,7 +73,7 @@ test('a cookie is too', () => {
   );
 });
 
-test('neither is good on another host, under another key, or in the place of the other', () => {
+test("tokens and cookies fail on another host, under another key, or in each other's place", () => {
   const otherKey = randomBytes(32);
   fc.assert(
     fc.property(token, cookie, place, place, (said, kept, there, elsewhere) => {
@@ -91,7 +91,7 @@ test('neither is good on another host, under another key, or in the place of the
   );
 });
 
-test('a text with any character changed, added or left out is none', () => {
+test('a token with any character changed, added or removed is invalid', () => {
   fc.assert(
     fc.property(
       token,
@@ -118,7 +118,7 @@ test('a text with any character changed, added or left out is none', () => {
   );
 });
 
-test('nothing else is one, however long', () => {
+test('no other text is valid, however long', () => {
   const there = { sandboxId: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', port: 80 };
   fc.assert(
     fc.property(fc.string(), (text) => {

@@ -27,14 +27,14 @@ async function untilAfter(id: string, at: Date): Promise<void> {
 
 for (const status of sandboxStatus.options) {
   const { awake } = SANDBOX_STATES[status];
-  test(`a sign of use of a sandbox that is ${status} ${awake ? 'is noted' : 'finds that it is not awake, and notes nothing'}`, async () => {
+  test(`activity of a sandbox that is ${status} ${awake ? 'is noted' : 'finds that it is not awake, and notes nothing'}`, async () => {
     const row = await api.makeSandbox(status, { last_active_at: secondsAgo(60) });
     assert.equal(await noteActivity(api.context, row, 'exec'), awake);
     assert.equal((await activeAt(row.id)) > row.last_active_at, awake);
   });
 }
 
-test('a second sign of use within five seconds is not written, whether the caller knows of the first or not', async () => {
+test('a second activity within five seconds is not written, cached or not', async () => {
   const row = await api.makeSandbox('ready', { last_active_at: secondsAgo(60) });
   await noteActivity(api.context, row, 'exec');
   const first = await activeAt(row.id);
@@ -43,7 +43,7 @@ test('a second sign of use within five seconds is not written, whether the calle
   assert.deepEqual(await activeAt(row.id), first);
 });
 
-test('use that lasts is noted again and again, and once more when it ends; after that no more', async (t) => {
+test('continuous use is recorded repeatedly, once more at its end, and not afterwards', async (t) => {
   const row: SandboxRow = await api.makeSandbox('ready');
   t.mock.timers.enable({ apis: ['setInterval'] });
   let now = 0;

@@ -38,7 +38,7 @@ for (const status of sandboxStatus.options) {
   });
 
   if (ending) continue;
-  test(`a sandbox that is ${status} and has not expired, or never does, is left alone`, async () => {
+  test(`a sandbox that is ${status} and has no expiry in the past is left alone`, async () => {
     for (const before of [await api.makeSandbox(status, ephemeral(60_000)), await api.makeSandbox(status)]) {
       assert.equal(await expireSandbox(api.context, before.id), false);
       assert.deepEqual(await rowOf(before.id), before);
@@ -46,7 +46,7 @@ for (const status of sandboxStatus.options) {
   });
 }
 
-test('two that end the same sandbox at once end it once', async () => {
+test('two concurrent expiries end a sandbox once', async () => {
   const { id } = await api.makeSandbox('ready', ephemeral(-10));
   const ended = await Promise.all(Array.from({ length: 4 }, () => expireSandbox(api.context, id)));
   assert.equal(ended.filter(Boolean).length, 1);

@@ -74,9 +74,9 @@ for (const [from, to, kind] of [
   ['waking', 'destroying', 'sandbox_destroy_requested'],
   ['destroying', 'deleted', 'sandbox_deleted'],
 ] as const)
-  test(`the feed calls ${from} to ${to} a ${kind}`, async () => assert.equal(await kindOf(from, to), kind));
+  test(`the feed records ${from} to ${to} as ${kind}`, async () => assert.equal(await kindOf(from, to), kind));
 
-test('what a wake starts from is known while it sleeps, kept while it is being woken, and nothing while it is awake', async () => {
+test('the wake source is known while asleep, kept during the wake, and absent while awake', async () => {
   const { id } = await api.makeSandbox('ready');
   const steps: [to: SandboxStatus, given: 'snapshot' | 'disk' | null, kept: 'snapshot' | 'disk' | null][] = [
     ['sleeping', null, null],
@@ -95,7 +95,7 @@ test('what a wake starts from is known while it sleeps, kept while it is being w
   }
 });
 
-test('to come awake counts as a sign of use, to become ready while awake does not', async () => {
+test('becoming awake counts as activity; becoming ready while awake does not', async () => {
   const longAgo = new Date(Date.now() - 3_600_000);
   const { id } = await api.makeSandbox('waking', { last_active_at: longAgo });
   const woken = await transition({ sandboxId: id, epoch: 1, to: 'running' });
@@ -104,7 +104,7 @@ test('to come awake counts as a sign of use, to become ready while awake does no
   assert.deepEqual(ready.sandbox?.last_active_at, woken.sandbox?.last_active_at);
 });
 
-test('machine time that ends by a loss ends at the last proof of life, and never before it began', async () => {
+test('metered time of a lost VM ends at the last proof of life, never before its start', async () => {
   for (const [lastAliveAt, expected] of [
     [new Date(Date.now() - 3_600_000), 'begin'],
     [new Date(Date.now() + 3_600_000), 'now'],
@@ -127,7 +127,7 @@ test('machine time that ends by a loss ends at the last proof of life, and never
   }
 });
 
-test('a machine that comes back after a clock went back is metered from where its last time ended', async () => {
+test('a VM that returns after a clock step back is metered from its previous end', async () => {
   const { id } = await api.makeSandbox('provisioning');
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
   // The clock was an hour ahead when it came awake, and is right again when it goes to sleep.
@@ -144,7 +144,7 @@ test('a machine that comes back after a clock went back is metered from where it
   assert.deepEqual(rows, [{ touches: true }]);
 });
 
-test('a step of an older or a newer epoch is void, and so is one for a sandbox that does not exist', async () => {
+test('a step of another epoch or of a missing sandbox is void', async () => {
   const { id } = await api.makeSandbox('provisioning', { epoch: 2 });
   for (const epoch of [1, 3]) assert.equal((await transition({ sandboxId: id, epoch, to: 'ready' })).outcome, 'void');
   assert.equal(
@@ -153,14 +153,14 @@ test('a step of an older or a newer epoch is void, and so is one for a sandbox t
   );
 });
 
-test('a new intent raises the epoch, which voids what was under way', async () => {
+test('a new intent raises the epoch and so voids the step in progress', async () => {
   const { id } = await api.makeSandbox('provisioning');
   const result = await transition({ sandboxId: id, epoch: 1, to: 'destroying', newEpoch: true });
   assert.equal(result.sandbox?.epoch, 2);
   assert.equal((await transition({ sandboxId: id, epoch: 1, to: 'ready' })).outcome, 'void');
 });
 
-test('machine time is metered from the first awake status to the last, in one interval of the size at that time', async () => {
+test('metered time runs from the first to the last awake status, as one interval of one size', async () => {
   const { id } = await api.makeSandbox('provisioning', { allocated_vcpu: 4, end_user_id: 'eve' });
   const intervals = () => api.db.selectFrom('usage_interval').selectAll().where('sandbox_id', '=', id).execute();
   for (const to of ['running', 'ready'] as const) {
@@ -178,7 +178,7 @@ test('machine time is metered from the first awake status to the last, in one in
   assert.doesNotMatch(closed[0]?.during ?? '', /,\)$/);
 });
 
-test('two steps that race for one sandbox are one change', async () => {
+test('two racing steps of a sandbox are one change', async () => {
   const { id } = await api.makeSandbox('provisioning');
   const outcomes = await Promise.all(
     Array.from({ length: 8 }, () => transition({ sandboxId: id, epoch: 1, to: 'ready' })),
@@ -186,7 +186,7 @@ test('two steps that race for one sandbox are one change', async () => {
   assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), [...Array<string>(7).fill('already'), 'changed']);
 });
 
-test('who watches is told when the change commits, and not when it is rolled back', async () => {
+test('watchers are notified on commit and not on rollback', async () => {
   const { id } = await api.makeSandbox('provisioning');
   const watch = api.context.changes.watch(id);
   try {

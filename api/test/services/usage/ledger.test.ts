@@ -37,7 +37,7 @@ async function ledgerOf(sandboxId: string): Promise<{ vcpu: number; open: boolea
   return rows;
 }
 
-test('every stretch in which the machine is awake is one interval, whatever becomes of it in between', async () => {
+test('each awake stretch is one interval, whatever happens in between', async () => {
   const id = await makeAwake();
   await go(id, 'sleeping');
   await go(id, 'stopped');
@@ -50,7 +50,7 @@ test('every stretch in which the machine is awake is one interval, whatever beco
   );
 });
 
-test('an always_on sandbox is metered without a gap from the end of its create to its destroy', async () => {
+test('an always_on sandbox is metered without gaps from create to destroy', async () => {
   const id = await makeAwake({ persistence_policy: 'always_on' });
   await go(id, 'destroying');
   await go(id, 'deleted');
@@ -63,7 +63,7 @@ test('an always_on sandbox is metered without a gap from the end of its create t
   assert.deepEqual(rows, [{ count: 1, createdToBegin: true, endToDestroy: true }]);
 });
 
-test('a live resize ends one interval and begins the next at the same instant, in the new size', async () => {
+test('a live resize ends an interval and starts the next at the same instant with the new size', async () => {
   const id = await makeAwake();
   await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
     api.db,
@@ -81,7 +81,7 @@ test('a live resize ends one interval and begins the next at the same instant, i
   ]);
 });
 
-test('a live resize that changed nothing goes on with the same interval', async () => {
+test('a live resize without effect continues the interval', async () => {
   const id = await makeAwake();
   await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
     api.db,
@@ -92,7 +92,7 @@ test('a live resize that changed nothing goes on with the same interval', async 
   assert.deepEqual(await ledgerOf(id), [{ vcpu: 1, open: true, gapUs: null }]);
 });
 
-test('machine time of a lost machine ends at its last proof of life, to the millisecond', async () => {
+test('metered time of a lost VM ends at its last proof of life, to the millisecond', async () => {
   const id = await makeAwake();
   await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
     api.db,
@@ -105,7 +105,7 @@ test('machine time of a lost machine ends at its last proof of life, to the mill
   assert.deepEqual(rows, [{ ends: lastAliveAt }]);
 });
 
-test('an ephemeral sandbox whose end comes late is metered until its time to live, and not beyond', async () => {
+test('an ephemeral sandbox that ends late is metered up to its time to live only', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
   await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
@@ -118,7 +118,7 @@ test('an ephemeral sandbox whose end comes late is metered until its time to liv
   assert.deepEqual(rows, [{ ends: expiresAt }]);
 });
 
-test('an ephemeral sandbox that came awake after its time to live is metered for no time, whatever part of a millisecond it began in', async () => {
+test('an ephemeral sandbox that wakes after its time to live is metered for zero time', async () => {
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() - 60_000) });
   await go(id, 'destroying');
   const { rows } = await sql<{ beginsWhole: boolean; takesUs: number }>`
@@ -128,7 +128,7 @@ test('an ephemeral sandbox that came awake after its time to live is metered for
   assert.deepEqual(rows, [{ beginsWhole: true, takesUs: 1 }]);
 });
 
-test('a resize that is verified after the time to live bills nothing beyond it', async () => {
+test('a resize verified after the time to live bills nothing beyond it', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
   await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
@@ -154,7 +154,7 @@ test('a resize that is verified after the time to live bills nothing beyond it',
   );
 });
 
-test('org, project, end user and size are copied into an interval and stay when sandbox and project are gone', async () => {
+test('org, project, end user and size are copied into an interval and outlive sandbox and project', async () => {
   const session = await api.makeSession({ role: 'owner' });
   const { body } = await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { name: 'to go' } });
   const projectId: string = body.project.id;
@@ -182,7 +182,7 @@ test('org, project, end user and size are copied into an interval and stay when 
   ]);
 });
 
-test('the database refuses to change or delete a closed interval, and notes it for the sums when it is closed', async () => {
+test('the database refuses to alter or delete a closed interval and queues it for the sums', async () => {
   const id = await makeAwake();
   const unrolled = async (): Promise<number> =>
     (

@@ -538,7 +538,7 @@ class Month {
 
 type TestApiBody = Awaited<ReturnType<TestApi['call']>>['body'];
 
-test(`a month of ${SANDBOXES} sandboxes is answered as brute force sums it, in every view and at every instant (seed ${SEED})`, async (t) => {
+test(`a month of ${SANDBOXES} sandboxes equals its brute-force sums in every view (seed ${SEED})`, async (t) => {
   const month = new Month();
   await month.live();
   await month.check(streamOf(-1));

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => api.close());
 
-test('a GET of a sandbox is one statement, whatever the kind of token', async () => {
+test('a GET of a sandbox is one statement for every kind of token', async () => {
   const { id } = await api.makeSandbox('ready');
   const session = await api.makeSession({ role: 'viewer' });
   const key = await api.makeKey({});
@@ -31,7 +31,7 @@ test('a GET of a sandbox is one statement, whatever the kind of token', async ()
   }
 });
 
-test('what is found of a credential and of a sandbox is what their rows say, and the role is the one in the org of the sandbox', async () => {
+test("the credential and sandbox found equal their rows, with the role in the sandbox's org", async () => {
   const { callers } = api.context;
   const { id } = await api.makeSandbox('ready', { metadata: '{"a":1}', end_user_id: 'x' });
   const row = await api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
@@ -58,7 +58,7 @@ test('what is found of a credential and of a sandbox is what their rows say, and
   assert.deepEqual([foreign.credential?.role, foreign.sandbox?.id, foreign.roleInOrgOfSandbox], ['owner', id, null]);
 });
 
-test('what does not exist is not found: no credential, no sandbox, no host', async () => {
+test('missing credentials, sandboxes and hosts are not found', async () => {
   const { callers } = api.context;
   const { id } = await api.makeSandbox('provisioning', { host_id: null });
   const nobody = await callers.findKey(tokenSha256(newToken('api_key')), id);
@@ -74,7 +74,7 @@ test('what does not exist is not found: no credential, no sandbox, no host', asy
   assert.equal((await callers.findSession(tokenSha256(api.token), id)).credential, undefined);
 });
 
-test("calls go on while a newer replica's migration changes the columns of what is found", async () => {
+test("calls continue while a newer replica's migration changes the columns they read", async () => {
   const { id } = await api.makeSandbox('ready');
   const session = await api.makeSession({ role: 'owner' });
   const tokens: { readonly [kind in AuthKind]?: string } = { api_key: api.token, session: session.token };

@@ -20,7 +20,7 @@ const newKey = (): Buffer => createHash('sha256').update(randomBytes(16)).digest
 const row = async (key: Buffer) =>
   await api.db.selectFrom('throttle').selectAll().where('key_sha256', '=', key).executeTakeFirstOrThrow();
 
-test('as many get a try as the bucket has, however many ask at once', async () => {
+test('concurrent callers get exactly as many attempts as the bucket has', async () => {
   for (const tries of [1, 10]) {
     const key = newKey();
     const answers = await Promise.all(Array.from({ length: 40 }, () => takeTry(api.db, key, { ...SLOW, tries })));
@@ -34,7 +34,7 @@ test('as many get a try as the bucket has, however many ask at once', async () =
   }
 });
 
-test('a bucket is refilled by the time that has passed, as the arithmetic says', async () => {
+test('a bucket refills with time as the arithmetic says', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({ tries: fc.integer({ min: 1, max: 20 }), seconds: fc.integer({ min: 10_000, max: 1_000_000 }) }),
@@ -61,7 +61,7 @@ test('a bucket is refilled by the time that has passed, as the arithmetic says',
   );
 });
 
-test('a refusal takes nothing and moves no time', async () => {
+test('a refusal takes nothing and leaves the time', async () => {
   const key = newKey();
   await takeTry(api.db, key, { tries: 1, seconds: 1_000_000 });
   const before = await row(key);
@@ -69,7 +69,7 @@ test('a refusal takes nothing and moves no time', async () => {
   assert.deepEqual(await row(key), before);
 });
 
-test('a time that another caller has written meanwhile is never taken back', async () => {
+test('a later time written by another caller is kept', async () => {
   const key = newKey();
   await sql`insert into throttle values (${key}, 5, clock_timestamp() + interval '1 hour')`.execute(api.db);
   const before = await row(key);
@@ -77,7 +77,7 @@ test('a time that another caller has written meanwhile is never taken back', asy
   assert.deepEqual(await row(key), { ...before, tokens: 4 });
 });
 
-test('buckets that nobody touched for long are removed, the oldest first, as many as may be at once', async () => {
+test('unused buckets are removed, oldest first, up to the batch size', async () => {
   await api.db.deleteFrom('throttle').execute();
   const old = Array.from({ length: 5 }, newKey);
   for (const [index, key] of old.entries())

@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => postgres.stop());
 
-test('a subscription from before keeps its plan and start, which its periods are counted from; one that had ended is canceled', async () => {
+test('an old subscription keeps plan, start and period anchor; an ended one becomes canceled', async () => {
   const url = await postgres.createDatabase();
   const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError: () => undefined });
   try {

@@ -24,7 +24,7 @@ after(async () => {
   await postgres.stop();
 });
 
-test('replicas that start at once migrate once, and all of them succeed', () => {
+test('replicas that start concurrently migrate once, and all succeed', () => {
   assert.equal(applied.filter((names) => names.length > 0).length, 1);
   assert.ok(applied.some((names) => names.length >= 3));
 });
@@ -52,7 +52,7 @@ const meter = (sandboxId: string, during: string) =>
   sql`insert into usage_interval (id, sandbox_id, org_id, project_id, vcpu, memory_gb, disk_gb, during)
     values (${newId('usageInterval')}, ${sandboxId}, 'org_1', 'prj_1', 1, 1, 10, ${during}::tstzrange)`.execute(db);
 
-test('the database refuses to meter one sandbox twice for the same instant, and takes intervals that touch', async () => {
+test('the database refuses overlapping intervals of a sandbox and accepts adjacent ones', async () => {
   await meter('sbx_1', '[2026-01-01T00:00Z,2026-01-01T01:00Z)');
   await meter('sbx_1', '[2026-01-01T01:00Z,)');
   await meter('sbx_2', '[2026-01-01T00:30Z,2026-01-01T02:00Z)');
@@ -64,7 +64,7 @@ test('the database refuses to meter one sandbox twice for the same instant, and 
     await assert.rejects(meter('sbx_1', during), /usage_interval_never_twice/);
 });
 
-test('an interval without a beginning is refused', async () => {
+test('an interval without a start is refused', async () => {
   await assert.rejects(meter('sbx_3', '(,2026-01-01T00:00Z)'), /violates check constraint/);
 });
 

@@ -24,7 +24,7 @@ after(async () => {
 
 const notify = (id: string) => sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${id})`.execute(db);
 
-test('a change that comes before the wait is not lost, and each is told once', async () => {
+test('a change before the wait is not lost, and each is delivered once', async () => {
   const changes = new SandboxChanges(url, () => undefined);
   await changes.start();
   const mine = changes.watch('a');
@@ -57,7 +57,7 @@ test('a wait ends when its signal aborts', async () => {
   await changes.close();
 });
 
-test('when the connection breaks every waiter is woken to look for itself, and listening begins again', async () => {
+test('a broken connection wakes every waiter to check for itself, and listening resumes', async () => {
   const broke = Promise.withResolvers<Error>();
   const changes = new SandboxChanges(url, broke.resolve);
   await changes.start();

@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => postgres.stop());
 
-test('machine time from before is counted as it was, at once and when it is summed, and what ran goes on running', async () => {
+test('metered time from before the migration counts unchanged, and open intervals continue', async () => {
   const url = await postgres.createDatabase();
   const { db } = openDatabase({ url, maxConnections: 1, statementTimeoutMs: null, onIdleError: () => undefined });
   try {

@@ -141,7 +141,7 @@ const step = fc.oneof(
 );
 const nothingOr = <T>(value: T | null): T | undefined => value ?? undefined;
 
-test('whatever is rolled up, cut, closed late or running, every window sums to the millisecond to what the intervals say', async () => {
+test("every window's sum equals its intervals, rolled up, split, closed late or open", async () => {
   const projects = ['prj_one', 'prj_two'];
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 40, size: 'max' }), async (steps) => {
