@@ -42,7 +42,7 @@ test('a new password revokes unredeemed approvals; those of other users stay', a
 });
 
 for (const hasPassword of [true, false]) {
-  test(`no device login survives a new password set concurrently, ${hasPassword ? 'in place of one' : 'as the first'}`, async () => {
+  test(`no device login survives a concurrent ${hasPassword ? 'new' : 'first'} password`, async () => {
     const { userId } = hasPassword ? await makePerson(api.signIn) : await api.makeSession({ role: null });
     await api.db.deleteFrom('session').where('userId', '=', userId).execute();
     const deviceCode = await approvedDevice(userId);

@@ -127,7 +127,7 @@ function differencesOf(overHttp: Answer, direct: Answer): string[] {
 }
 
 for (const route of ROUTES) {
-  test(`${route.name}: every kind of credential is answered as the contract says, and what is refused leaves nothing in the feed`, async () => {
+  test(`${route.name}: every credential is treated as the contract says; refusals leave no feed row`, async () => {
     const faults: string[] = [];
     for (const credential of credentials) {
       const found = await ask(route, credential).catch((error: unknown) => [String(error)]);
@@ -142,7 +142,7 @@ for (const route of ROUTES) {
   });
 }
 
-test('the credentials show each reason for a refusal', () => {
+test('the credentials cover each reason for a refusal', () => {
   const shown = new Set(ROUTES.flatMap((route) => credentials.map((credential) => expectedRefusal(route, credential))));
   assert.deepEqual(
     shown,

@@ -237,7 +237,7 @@ async function rowsOfForeign(): Promise<unknown> {
 }
 
 for (const route of ROUTES.filter(({ path }) => path.includes('{') && !path.includes('{token}'))) {
-  test(`${route.name}: what is another org's is refused in one way, by the same statements, whatever it is`, async () => {
+  test(`${route.name}: resources of another org are refused alike, with the same statements`, async () => {
     const { body } = await prepareRequest(route, { api, org: { ...api, projectId: own.projectId }, caller: own.owner });
     const rowsBefore = await rowsOfForeign();
     for (const asker of askers) {
@@ -262,14 +262,14 @@ for (const route of ROUTES.filter(({ path }) => path.includes('{') && !path.incl
   });
 }
 
-test('every route that names something in its path is asked with the ids of others', () => {
+test('every route with ids in its path is called with foreign ids', () => {
   const asked = ROUTES.filter((route) => groupsOf(route).length > 0).map(({ name }) => name);
   // The token of an invitation is no id: who holds it was sent it.
   const inPath = ROUTES.filter(({ path }) => path.includes('{') && !path.includes('{token}')).map(({ name }) => name);
   assert.deepEqual(asked, inPath);
 });
 
-test('to a member of both orgs too, what belongs to the other org than that of the path is refused in one way', async () => {
+test('a member of both orgs gets the same refusal for a path that mixes them', async () => {
   const both = await makePerson(api.db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
   const asker: Asker = {
     what: 'both',
@@ -298,7 +298,7 @@ test('to a member of both orgs too, what belongs to the other org than that of t
   assert.deepEqual(await rowsOfForeign(), rowsBefore);
 });
 
-test("a create in another org's project, whatever it is, is answered as one in a project that does not exist", async () => {
+test("a create in another org's project responds as for a missing project", async () => {
   const path = `/v1/orgs/${own.orgId}/sandboxes`;
   for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('sandbox.create'))) {
     for (const more of [{}, { mode: 'ephemeral', ttlSeconds: 60 }, { machineSize: 'xlarge' }]) {
@@ -313,7 +313,7 @@ test("a create in another org's project, whatever it is, is answered as one in a
   }
 });
 
-test("the feed filtered by another org's project or sandbox is as empty as filtered by one that does not exist", async () => {
+test("filtering the feed by another org's project or sandbox is as empty as by a missing one", async () => {
   for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('activity.read'))) {
     for (const name of ['projectId', 'sandboxId'] as const) {
       let first: Seen | undefined;
@@ -327,7 +327,7 @@ test("the feed filtered by another org's project or sandbox is as empty as filte
   }
 });
 
-test("usage filtered by another org's project is answered as by one that does not exist, and by its end user as by nobody", async () => {
+test("filtering usage by another org's project or end user responds as for missing ones", async () => {
   for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('billing.read'))) {
     let first: Seen | undefined;
     for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
@@ -359,7 +359,7 @@ const LISTS = ROUTES.filter(
     method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
 );
 
-test("no list of an org holds anything of another's, also with a place to go on from that was made there", async () => {
+test("no list contains another org's items, even with a cursor from that org", async () => {
   const ids = [
     foreign.orgId,
     foreign.owner.email,

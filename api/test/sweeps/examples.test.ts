@@ -105,7 +105,7 @@ function comparable(value: unknown): unknown {
 for (const route of ROUTES) {
   const { example } = route;
   if (example === undefined) continue;
-  test(`${route.name}: its example is answered as it says`, async () => {
+  test(`${route.name}: the documented example gets the documented response`, async () => {
     const prepared = await prepareRequest(route, { api, org: api, caller: owner });
     await makeAsInExample(prepared.params);
     const [path = ''] = filledPath(route, prepared.params).split('?');

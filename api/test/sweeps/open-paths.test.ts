@@ -22,7 +22,7 @@ const withHead = (names: readonly string[]): string[] =>
   names.flatMap((name) => [name, ...(name.startsWith('GET ') ? [`HEAD ${name.slice(4)}`] : [])]);
 const open = OPEN_PATHS.map(({ method, path }) => `${method} ${path}`);
 
-test('the server has registered the routes of the contract and the open paths, and nothing else', () => {
+test("the server registers exactly the contract's routes and the open paths", () => {
   const routes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
   assert.deepEqual(
     inOrder(registered.map(({ method, path }) => `${method} ${path}`)),
@@ -30,7 +30,7 @@ test('the server has registered the routes of the contract and the open paths, a
   );
 });
 
-test('what is answered without a bearer token is exactly the list of open paths', async () => {
+test('paths that respond without a bearer token are exactly the open paths', async () => {
   const answered: string[] = [];
   for (const { method, path } of registered) {
     const url = api.url + path.replaceAll(/:\w+/g, 'x');
@@ -42,7 +42,7 @@ test('what is answered without a bearer token is exactly the list of open paths'
   assert.deepEqual(inOrder(answered), inOrder(withHead(open)));
 });
 
-test('a path that was not registered is 404 without a token, in whatever way it is written', async () => {
+test('an unregistered path is 404 without a token, however it is written', async () => {
   for (const path of [
     '/v1',
     '/v1/',
@@ -61,7 +61,7 @@ test('a path that was not registered is 404 without a token, in whatever way it 
   }
 });
 
-test('docs/spec-gaps/open-paths.md lists each open path with its reason, and no other', () => {
+test('docs/spec-gaps/open-paths.md lists exactly the open paths, each with its reason', () => {
   const document = readFileSync(join(import.meta.dirname, '../../../docs/spec-gaps/open-paths.md'), 'utf8');
   const listed = [...document.matchAll(/^- `([A-Z]+ \/\S*)`: (.+)$/gm)].map(([, name, why]) => `${name}: ${why}`);
   assert.deepEqual(

@@ -55,7 +55,7 @@ const spoilt = (secret: string): string =>
   api.secret(secret.slice(0, -4) + (secret.endsWith('aaaa') ? 'bbbb' : 'aaaa'), 'a wrong secret');
 const auth = (path: string, fields: Record<string, string>): ReturnType<typeof post> => post(api.url, path, fields);
 
-test('passwords and the console: right, wrong, forgotten, and with the accounts away', async () => {
+test('passwords and the console: right, wrong, forgotten, with the accounts away', async () => {
   const { email } = await makePerson();
   const visitor = new TestVisitor(api.url);
   assert.equal((await visitor.post('/sign-in', { email, password: WRONG_PASSWORD })).status, 400);
@@ -93,7 +93,7 @@ test('passwords and the console: right, wrong, forgotten, and with the accounts 
   await new TestVisitor(api.url).signIn(email, NEW_PASSWORD);
 });
 
-test('a device: its code, its refresh token and session tokens, right, wrong, revoked, and with their tables away', async () => {
+test('a device: code, refresh token and access tokens, right, wrong, revoked, with their tables away', async () => {
   const { userId } = await makePerson();
   const { body: asked } = await auth('/auth/device/code', CLIENT);
   const device_code = api.secret(asked.device_code, 'a device code');
@@ -121,7 +121,7 @@ test('a device: its code, its refresh token and session tokens, right, wrong, re
   assert.equal((await api.call('GET', '/v1/me', { token: first })).status, 401);
 });
 
-test('API keys and personal agent tokens: made, used, wrong, in the query, revoked, and with their tables away', async () => {
+test('API keys and agent tokens: made, used, wrong, in the query, revoked, with their tables away', async () => {
   const owner = await api.makeSession({ role: 'owner' });
   const made = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: owner.token, body: { name: 'key' } }))
     .body;
@@ -146,7 +146,7 @@ test('API keys and personal agent tokens: made, used, wrong, in the query, revok
   for (const token of [key, agentToken]) assert.equal((await api.call('GET', '/v1/me', { token })).status, 401);
 });
 
-test('an invitation: mailed by a durable step, looked at, wrong, with its table away, accepted', async () => {
+test('an invitation: mailed by a step, read, wrong, with its table away, accepted', async () => {
   const owner = await api.makeSession({ role: 'owner' });
   const invited = await api.makeSession({ role: null });
   const mailed = (): boolean => api.mails.some(({ to }) => to === invited.email);
@@ -168,7 +168,7 @@ test('an invitation: mailed by a durable step, looked at, wrong, with its table 
   assert.equal((await api.call('POST', `/v1/invitations/${invitation}/accept`, { token: invited.token })).status, 200);
 });
 
-test('credentials of a repository: stored, changed, refused, and with the projects away', async () => {
+test('repository credentials: stored, changed, refused, with the projects away', async () => {
   const { token } = await api.makeSession({ role: 'owner' });
   const path = `/v1/orgs/${api.orgId}/projects`;
   const credentials = (): { username: string; token: string } => ({
@@ -194,7 +194,7 @@ test('credentials of a repository: stored, changed, refused, and with the projec
   });
 });
 
-test('preview links: made, opened, listed, revoked, and with their table away', async () => {
+test('preview links: made, opened, listed, revoked, with their table away', async () => {
   const { userId, email } = await makePerson();
   await insertMembership(api.db, { orgId: api.orgId, userId, role: 'owner' });
   const visitor = new TestVisitor(api.url);
@@ -240,7 +240,7 @@ test('commands, and the bodies of refused calls', async () => {
   });
 });
 
-test('of all that none is found, and of the faults each was logged', async () => {
+test('no secret is found, and each failure was logged', async () => {
   const faults = api.logged().match(/a request failed by a fault of the service/g)?.length ?? 0;
   assert.ok(faults >= 10, `${faults} faults`);
   await api.scanSecrets();
@@ -273,7 +273,7 @@ for (const [where, plant] of [
     },
   ],
 ] as [string, (secret: string) => Promise<void>][]) {
-  test(`a secret that is planted in ${where} is found`, async () => {
+  test(`a secret planted in ${where} is found`, async () => {
     const scan = new SecretsScan();
     const secret = scan.note(`planted-"${newLinkToken()}\\`, 'the planted secret');
     await scan.check(api.databaseUrl);
@@ -289,7 +289,7 @@ for (const [how, say] of [
   ['in base64', (secret: string) => Buffer.from(secret).toString('base64')],
   ['in hexadecimal', (secret: string) => Buffer.from(secret).toString('hex')],
 ] as const) {
-  test(`a secret that is planted in the log ${how} is found`, async () => {
+  test(`a secret planted in the log ${how} is found`, async () => {
     const scan = new SecretsScan();
     const secret = scan.note(`planted-"${newLinkToken()}\\`, 'the planted secret');
     pino({ level: 'trace' }, scan.into(undefined)).trace({ deep: { text: say(secret) } });
@@ -301,7 +301,7 @@ for (const [where, start] of [
   ['arguments', (secret: string) => spawn('sleep', ['--', '60', secret.replace(/.*/s, '60')], { argv0: secret })],
   ['environment', (secret: string) => spawn('sleep', ['60'], { env: { ...process.env, SECRET: secret } })],
 ] as const) {
-  test(`a secret that is planted in the ${where} of a process is found`, async () => {
+  test(`a secret planted in the ${where} of a process is found`, async () => {
     const scan = new SecretsScan();
     const secret = scan.note(newLinkToken(), 'the planted secret');
     const child = start(secret);

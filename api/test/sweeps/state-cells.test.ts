@@ -149,7 +149,7 @@ for (const status of sandboxStatus.options) {
     });
   }
 
-  test(`a sandbox that is ${status} can be fetched, and is ${status === 'deleted' ? 'not ' : ''}listed`, async () => {
+  test(`a sandbox that is ${status} can be read, and is ${status === 'deleted' ? 'not ' : ''}listed`, async () => {
     const sandbox = await api.makeSandbox(status);
     assert.equal((await api.call('GET', `/v1/sandboxes/${sandbox.id}`)).body.sandbox.status, status);
     const listed = (await api.call('GET', `/v1/orgs/${api.orgId}/sandboxes`)).body.sandboxes.some(
@@ -159,14 +159,14 @@ for (const status of sandboxStatus.options) {
   });
 }
 
-test('running means that the guest answers and ready that set-up is done too: both are awake, no other status is', () => {
+test('exactly running and ready are awake: the guest responds, and for ready set-up is done', () => {
   assert.deepEqual(
     sandboxStatus.options.filter((status) => SANDBOX_STATES[status].awake),
     ['running', 'ready'],
   );
 });
 
-test('a failed sandbox of which nothing is left is not woken, and has nothing that could be resized', async () => {
+test('a failed sandbox without remains cannot be woken or resized', async () => {
   const { id } = await api.makeSandbox('failed');
   const woken = await post(id, 'wake');
   assert.deepEqual([woken.status, woken.body.error.code], [400, 'wake_not_possible']);
@@ -175,7 +175,7 @@ test('a failed sandbox of which nothing is left is not woken, and has nothing th
   assert.deepEqual([resized.status, resized.body.error.code], [409, 'sandbox_state_conflict']);
 });
 
-test('a sleep of an ephemeral sandbox ends it', async () => {
+test('a sleep of an ephemeral sandbox destroys it', async () => {
   const { id } = await api.makeSandbox('ready', {
     mode: 'ephemeral',
     ttl_seconds: 60,

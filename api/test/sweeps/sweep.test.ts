@@ -124,7 +124,7 @@ const SUBJECTS: {
 
 const closed = ROUTES.filter((route) => route.auth.length > 0);
 
-test("the server's set of routes is the contract's", () => {
+test("the server's routes equal the contract's", () => {
   assert.deepEqual(
     BOUND_ROUTES.map(({ route }) => route),
     BOUND_ROUTES.map(({ route }) => ROUTES.find((known) => known.name === route.name)),
@@ -135,7 +135,7 @@ test("the server's set of routes is the contract's", () => {
 });
 
 for (const route of ROUTES) {
-  test(`${route.name}: a caller with every right succeeds and is answered by the route's own schema`, async () => {
+  test(`${route.name}: a fully authorised caller gets a response of the route's schema`, async () => {
     for (const callApi of [api.call, api.callDirectly]) {
       const answer = await callRoute(route, api, {}, callApi);
       assert.equal(answer.status, route.response.status, JSON.stringify(answer.body));
@@ -275,7 +275,7 @@ test('a deprecated alias links to its successor with the id of its own path', as
   assert.equal(strange.headers.get('link'), '</v1/sandboxes/%3E%3B%20a/wake>; rel="successor-version"');
 });
 
-test('every path answers a method it does not have with 405 and the header Allow', async () => {
+test('every path responds to unsupported methods with 405 and Allow', async () => {
   for (const path of new Set(ROUTES.map((route) => route.path))) {
     const methods = ROUTES.filter((route) => route.path === path).map((route) => route.method as string);
     const unused = (['PUT', 'DELETE', 'PATCH'] as const).find((method) => !methods.includes(method));
@@ -289,12 +289,12 @@ test('every path answers a method it does not have with 405 and the header Allow
   }
 });
 
-test('a path that is no valid escape is 400 with the envelope', async () => {
+test('a path with an invalid escape is 400 with the envelope', async () => {
   const answer = await api.call('GET', '/v1/sandboxes/%zz');
   assert.equal(answer.body.error.code, 'invalid_request');
 });
 
-test('an unknown path is 404 with the envelope, with a token or without', async () => {
+test('an unknown path is 404 with the envelope, with or without a token', async () => {
   for (const path of ['/', '/v1', '/v1/nothing', '/v2/me', '/v1/me/', '/health/x', '/V1/me']) {
     for (const token of [api.token, null]) {
       const answer = await api.call('GET', path, { token });

@@ -12,20 +12,20 @@ before(async () => {
 });
 after(() => world.close());
 
-test('replicas that start on an empty database at once all find its tables made', async () => {
+test('replicas that start concurrently on an empty database all find its tables', async () => {
   const url = await world.postgres.createDatabase();
   const applied = await Promise.all([migrate(url), migrate(url), migrate(url)]);
   assert.equal(applied.filter((names) => names.length > 0).length, 1);
   assert.deepEqual(await migrate(url), []);
 });
 
-test('replicas that start at once both serve', async () => {
+test('replicas that start concurrently all serve', async () => {
   const both = await Promise.all([Replica.start(world.replica), Replica.start(world.replica)]);
   for (const replica of both) assert.equal((await replica.ask('create')).status, 'ready');
   for (const replica of both) await replica.stop();
 });
 
-test('a step that is done leaves no row', async () => {
+test('a finished step leaves no row', async () => {
   const replica = await Replica.start(world.replica);
   try {
     const { id } = await replica.ask('create');

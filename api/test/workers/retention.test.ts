@@ -48,7 +48,7 @@ async function add(
   await insert.execute(api.db);
 }
 
-test('everything whose time was up a day ago goes, however many batches it is; what is younger or still good stays', async () => {
+test('rows expired for a day are deleted in any number of batches; younger and valid ones stay', async () => {
   // The first start's.
   await api.db.deleteFrom('one_time_link').execute();
   await add('session', 'kept', 1, '-30 days');
@@ -64,7 +64,7 @@ test('everything whose time was up a day ago goes, however many batches it is; w
   assert.equal(await count('throttle'), 5);
 });
 
-test('a login that goes takes its session tokens along', async () => {
+test('deleting a login deletes its access tokens', async () => {
   const { loginId } = await signInAs(api.db, api.userId);
   await sql`update "session" set "expiresAt" = now() - interval '2 days' where id = ${loginId}`.execute(api.db);
   await removeOldRows(context, session(true));
@@ -72,7 +72,7 @@ test('a login that goes takes its session tokens along', async () => {
   assert.deepEqual(left, []);
 });
 
-test('links to previews go 30 days after they expired, revoked or not, and what the feed tells of them stays', async () => {
+test('preview links are deleted 30 days after expiry, revoked or not; their feed rows stay', async () => {
   const { id: sandboxId } = await api.makeSandbox('ready');
   const links = (name: string, rows: number, age: string, revoked: boolean) =>
     sql`
@@ -109,7 +109,7 @@ async function addSamples(sandboxId: string, name: string, rows: number, age: st
   );
 }
 
-test('samples of metrics older than a day go, whether their sandbox is left or not, so many in one look; younger ones stay', async () => {
+test('metrics samples older than a day are deleted in batches, with or without their sandbox', async () => {
   const asleep = await api.makeSandbox('stopped');
   // Of an installation from before samples went with their sandbox.
   const deleted = await api.makeSandbox('deleted');
@@ -126,7 +126,7 @@ test('samples of metrics older than a day go, whether their sandbox is left or n
   );
 });
 
-test('a batch of samples passes over those in use', async () => {
+test('a batch of samples skips locked rows', async () => {
   const { id } = await api.makeSandbox('ready');
   await addSamples(id, 'held', 2, '3 days');
   await addSamples(id, 'free', 3, '2 days');
@@ -144,7 +144,7 @@ const addKeys = (name: string, rows: number, age: string) =>
     api.db,
   );
 
-test('idempotency keys older than 24 hours go, however many batches they are; younger ones stay', async () => {
+test('idempotency keys older than 24 hours are deleted in any number of batches; younger ones stay', async () => {
   await api.db.deleteFrom('idempotency_key').execute();
   await addKeys('young', 7, '23 hours 59 minutes');
   await addKeys('old', MANY, '24 hours 1 second');
@@ -152,7 +152,7 @@ test('idempotency keys older than 24 hours go, however many batches they are; yo
   assert.equal(await count('idempotency_key'), 7);
 });
 
-test('a batch of idempotency keys is of the oldest, as many as it may, and passes over a key in use', async () => {
+test('a batch of idempotency keys is bounded, takes the oldest and skips a locked key', async () => {
   await api.db.deleteFrom('idempotency_key').execute();
   await addKeys('young', 7, '23 hours 59 minutes');
   await addKeys('oldest', 2, '3 days');
@@ -169,7 +169,7 @@ test('a batch of idempotency keys is of the oldest, as many as it may, and passe
   );
 });
 
-test('a replica that does not lead removes nothing', async () => {
+test('a replica that is not the leader deletes nothing', async () => {
   await add('verification', 'late', 3, '2 days');
   await addKeys('late', 3, '2 days');
   const [before, keysBefore] = [await count('verification'), await count('idempotency_key')];
@@ -178,7 +178,7 @@ test('a replica that does not lead removes nothing', async () => {
   assert.equal(await count('idempotency_key'), keysBefore);
 });
 
-test('a batch takes the oldest, as many as it may, and passes over a row in use', async () => {
+test('a batch is bounded, takes the oldest rows and skips a locked row', async () => {
   await api.db.deleteFrom('verification').execute();
   await add('verification', 'oldest', 2, '3 days');
   await add('verification', 'old', 2, '2 days');

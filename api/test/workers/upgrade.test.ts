@@ -46,7 +46,7 @@ async function addOldRow(id: string, status: string, executorId = ''): Promise<v
   );
 }
 
-test('steps that the DBOS version left waiting or running are done after the upgrade, each once', async () => {
+test('steps that the DBOS version left waiting or running are completed once after the upgrade', async () => {
   const maker = await Replica.start(world.replica);
   const [sleeps, wakes, grows, goes, clones] = await Promise.all(
     Array.from({ length: 5 }, async (_, index) => {

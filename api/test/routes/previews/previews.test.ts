@@ -251,7 +251,7 @@ for (const [role, mayShare] of [
   ['operator', false],
   ['viewer', false],
 ] satisfies [Role, boolean][]) {
-  test(`${role}: makes team links, and ${mayShare ? 'shares' : 'neither makes public ones, nor sees their URLs, nor revokes them'}`, async () => {
+  test(`${role}: makes team links${mayShare ? ', and manages public ones' : ' only'}`, async () => {
     const { id } = await api.makeSandbox('ready');
     const { preview } = (await mint(id, { port: 80, audience: 'public' })).body;
     for (const token of [(await api.makeSession({ role })).token, await api.makeKey({ role })]) {

@@ -24,7 +24,7 @@ const CASES: [
 ];
 
 for (const [profile, machineSize, projectProfile, [chosen, size]] of CASES) {
-  test(`profile ${profile ?? 'none'}, size ${machineSize ?? 'none'}, project default ${projectProfile ?? 'none'}: ${chosen} on ${size}`, () => {
+  test(`${profile ?? 'none'}, ${machineSize ?? 'none'}, project ${projectProfile ?? 'none'}: ${chosen} on ${size}`, () => {
     const result = chooseAllocation({ profile, machineSize }, { profile: projectProfile, persistencePolicy: null });
     assert.deepEqual([result.profile, result.allocation], [chosen, MACHINE_SIZES[size]]);
   });

@@ -70,7 +70,7 @@ test('a limit is the cap, overage enforces none, and a project never exceeds its
   );
 });
 
-test('a cap is reached exactly at its last millisecond, and never before a narrower one', () => {
+test('a cap is reached exactly at its last millisecond, a wider cap never before a narrower one', () => {
   fc.assert(
     fc.property(hours, hours, (one, other) => {
       const last = capMs(one);

@@ -27,7 +27,7 @@ async function untilAfter(id: string, at: Date): Promise<void> {
 
 for (const status of sandboxStatus.options) {
   const { awake } = SANDBOX_STATES[status];
-  test(`activity of a sandbox that is ${status} ${awake ? 'is noted' : 'finds that it is not awake, and notes nothing'}`, async () => {
+  test(`activity of a sandbox that is ${status} is ${awake ? '' : 'not '}recorded`, async () => {
     const row = await api.makeSandbox(status, { last_active_at: secondsAgo(60) });
     assert.equal(await noteActivity(api.context, row, 'exec'), awake);
     assert.equal((await activeAt(row.id)) > row.last_active_at, awake);

@@ -22,7 +22,7 @@ const ephemeral = (leftMs: number) => ({
 
 for (const status of sandboxStatus.options) {
   const ending = status === 'destroying' || status === 'deleted';
-  test(`a sandbox that is ${status} and has expired ${ending ? 'is left alone' : 'goes to destroying with a new epoch and its step'}`, async () => {
+  test(`an expired sandbox that is ${status} ${ending ? 'stays' : 'gets a new epoch and a destroy'}`, async () => {
     const before = await api.makeSandbox(status, ephemeral(-10));
     api.steps.length = 0;
     assert.equal(await expireSandbox(api.context, before.id), !ending);

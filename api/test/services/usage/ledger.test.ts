@@ -182,7 +182,7 @@ test('org, project, end user and size are copied into an interval and outlive sa
   ]);
 });
 
-test('the database refuses to alter or delete a closed interval and queues it for the sums', async () => {
+test('a closed interval is queued for the sums, and the database refuses to alter or delete it', async () => {
   const id = await makeAwake();
   const unrolled = async (): Promise<number> =>
     (

@@ -58,7 +58,7 @@ const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && r
 const asked = (): Promise<void> => untilTrue('the clone reached the host', () => world.host.clones.length > 0);
 const WEB = { repository: 'acme/web' };
 
-test('a sandbox with a repository answers running, is cloned once, and is ready then', async () => {
+test('a sandbox with a repository returns running, is cloned once, and becomes ready', async () => {
   const replica = await startReplica();
   world.host.cloneMs = 60_000;
   const { id, status } = await replica.ask('create', { ...WEB, branch: 'dev' });
@@ -92,7 +92,7 @@ test('a sandbox with a repository answers running, is cloned once, and is ready 
   assert.equal(Number(rows[0]?.n), 1);
 });
 
-test('a sandbox without a repository is ready at once, and no host hears of a clone', async () => {
+test('a sandbox without a repository is ready at once, and no host receives a clone call', async () => {
   const replica = await startReplica();
   const { id, status } = await replica.ask('create');
   assert.equal(status, 'ready');
@@ -125,7 +125,7 @@ for (const [title, stored, defaultRepository, repository, expected] of [
     { username: 'x-access-token', token: TOKEN },
   ],
 ] as const) {
-  test(`a clone is asked for with ${title}`, async () => {
+  test(`a clone is requested with ${title}`, async () => {
     await setProject({ repo_credentials_sealed: sealed(stored), default_repository: defaultRepository });
     const replica = await startReplica();
     const { id } = await replica.ask('create', { repository });
@@ -134,7 +134,7 @@ for (const [title, stored, defaultRepository, repository, expected] of [
   });
 }
 
-test('neither the database, the record of the steps nor the log has the credentials of a clone, whatever the guest says', async () => {
+test('clone credentials are in no database row, step or log, whatever the guest reports', async () => {
   await setProject({ repo_credentials_sealed: sealed({ username: 'watched-for-user', token: TOKEN }) });
   const replica = await startReplica({ logLevel: 'trace' });
   const pair = Buffer.from(`watched-for-user:${TOKEN}`).toString('base64');
@@ -167,7 +167,7 @@ test('neither the database, the record of the steps nor the log has the credenti
     assert.ok(!replica.log.includes(secret), 'the log holds the secret');
 });
 
-test('a clone that fails leaves the sandbox ready with the reason, in its row and in the feed', async () => {
+test('a failed clone leaves the sandbox ready, with the reason in its row and the feed', async () => {
   const replica = await startReplica();
   world.host.cloneResults.push({
     outcome: 'failed',
@@ -193,7 +193,7 @@ for (const [title, credentials, repository, code] of [
   ['credentials that do not open', Buffer.from('altered'), 'acme/web', 'credentials_unusable'],
   ['a repository on a host that is no longer taken', null, 'https://other.example.test/a', 'repository_not_allowed'],
 ] as const) {
-  test(`${title} fail the clone before anybody is asked`, async () => {
+  test(`${title} fail the clone before any host is called`, async () => {
     await setProject({ repo_credentials_sealed: credentials });
     const replica = await startReplica({ startAtOnce: false, queuePollMs: 600_000 });
     const { id } = await replica.ask('create', { repository, respondAsync: true });
@@ -211,7 +211,7 @@ for (const [title, credentials, repository, code] of [
   });
 }
 
-test('a host that is away for a moment, or loses an answer, is asked again', async () => {
+test('a briefly absent host or a lost response is retried', async () => {
   const replica = await startReplica();
   world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' }, { code: 'internal', message: 'x' });
   world.host.loseAnswers.push('clone');
@@ -220,7 +220,7 @@ test('a host that is away for a moment, or loses an answer, is asked again', asy
   assert.deepEqual([world.host.clones.length, world.host.cloned.get(id)], [4, 1]);
 });
 
-test('a guest that never answers, and a host that cannot clone, are the clone’s failure and not the sandbox’s', async () => {
+test('a silent guest or a host that cannot clone fails the clone, not the sandbox', async () => {
   const replica = await startReplica();
   for (let times = 0; times < 100; times += 1)
     world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
@@ -232,7 +232,7 @@ test('a guest that never answers, and a host that cannot clone, are the clone’
   assert.deepEqual(cloneOf(await world.until(old.id, isOver)), ['ready', 'failed', 'host_unavailable']);
 });
 
-test('a clone that is begun again and again is over when its time is', async () => {
+test('a clone that restarts repeatedly still ends at its deadline', async () => {
   const replica = await startReplica({ cloneTimeoutSeconds: 1, hostPatienceMs: 60_000 });
   for (let times = 0; times < 1_000; times += 1)
     world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
@@ -240,7 +240,7 @@ test('a clone that is begun again and again is over when its time is', async () 
   assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'failed', 'timed_out']);
 });
 
-test('a destroy in the middle of a clone wins, and the clone says no more', async () => {
+test('a destroy interrupts a clone, which reports nothing more', async () => {
   const replica = await startReplica();
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -256,7 +256,7 @@ test('a destroy in the middle of a clone wins, and the clone says no more', asyn
   assert.deepEqual(cloneOf(await world.until(id, () => true)), ['deleted', 'pending', null]);
 });
 
-test('a sleep in the middle of a clone wins; the wake is running, and clones anew', async () => {
+test('a sleep interrupts a clone; the wake is running and clones again', async () => {
   const replica = await startReplica();
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -285,7 +285,7 @@ test('a sleep in the middle of a clone wins; the wake is running, and clones ane
   ]);
 });
 
-test('a sleep that does not work leaves it running, and it clones anew', async () => {
+test('a failed sleep leaves the sandbox running, and it clones again', async () => {
   const replica = await startReplica();
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -298,7 +298,7 @@ test('a sleep that does not work leaves it running, and it clones anew', async (
   assert.ok((await kindsOf(id)).includes('sandbox_sleep_failed'));
 });
 
-test('a machine that dies in the middle of a clone fails the sandbox; a wake from its disk clones anew', async () => {
+test('a VM death during a clone fails the sandbox; a wake from its disk clones again', async () => {
   const replica = await startReplica();
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -311,7 +311,7 @@ test('a machine that dies in the middle of a clone fails the sandbox; a wake fro
   assert.deepEqual([...cloneOf(row), row.last_wake_from], ['ready', 'cloned', null, 'disk']);
 });
 
-test('a host that was lost in the middle of a clone, and comes back with the machine, has it running and cloned', async () => {
+test('a lost host that returns with the VM during a clone has it running and cloned', async () => {
   const replica = await startReplica({ hostSilenceMs: 300, hostPatienceMs: 60_000 });
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -325,7 +325,7 @@ test('a host that was lost in the middle of a clone, and comes back with the mac
   assert.ok((await kindsOf(id)).includes('sandbox_recovered'));
 });
 
-test('a resize in the middle of a clone disturbs neither', async () => {
+test('a resize during a clone disturbs neither', async () => {
   const replica = await startReplica();
   world.host.cloneMs = world.host.resizeMs = 60_000;
   const { id } = await replica.ask('create', WEB);
@@ -344,7 +344,7 @@ test('a resize in the middle of a clone disturbs neither', async () => {
   assert.equal(world.host.cloned.get(id), 1);
 });
 
-test('a clone that is asked for with an epoch that a resize has overtaken is asked for again with the newer one', async () => {
+test('a clone with an epoch overtaken by a resize is requested again with the newer epoch', async () => {
   const replica = await startReplica();
   world.host.loseAnswers.push('clone');
   world.host.refuseClones.push({ code: 'stale_epoch', message: 'epoch 2 was seen' });
@@ -352,7 +352,7 @@ test('a clone that is asked for with an epoch that a resize has overtaken is ask
   assert.deepEqual(cloneOf(await world.until(id, isOver)), ['ready', 'cloned', null]);
 });
 
-test('a replica that is stopped in the middle of a clone leaves it to the next', async () => {
+test('a replica that stops during a clone leaves it to the next', async () => {
   const stopped = await startReplica();
   world.host.cloneMs = 60_000;
   const { id } = await stopped.ask('create', WEB);

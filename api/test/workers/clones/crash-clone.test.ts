@@ -52,7 +52,7 @@ async function untilKilled(replica: Replica, asked: Promise<unknown>): Promise<v
 const POINTS = CRASH_POINTS.filter((name) => name.startsWith('clone:'));
 
 for (const point of POINTS) {
-  test(`a replica killed at ${point} of a create leaves a clone that is done once and told once`, async () => {
+  test(`a replica killed at ${point} of a create leaves one clone, reported once`, async () => {
     const killed = await startReplica(point);
     await untilKilled(killed, killed.ask('create', { repository: 'acme/web' }));
     await startReplica();
@@ -73,7 +73,7 @@ for (const point of POINTS) {
     );
   });
 
-  test(`a replica killed at ${point} after a wake leaves a clone that is done once and told once`, async () => {
+  test(`a replica killed at ${point} after a wake leaves one clone, reported once`, async () => {
     const maker = await startReplica();
     world.host.cloneMs = 60_000;
     const { id } = await maker.ask('create', { repository: 'acme/web' });

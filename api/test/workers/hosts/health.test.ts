@@ -61,7 +61,7 @@ async function lookingAt(t: TestContext) {
   };
 }
 
-test('a host that says nothing for long loses what is awake on it', async (t) => {
+test('a silent host loses its awake sandboxes', async (t) => {
   const { health, pass, status } = await lookingAt(t);
   await health.tick();
   pass(SILENCE_MS);
@@ -69,7 +69,7 @@ test('a host that says nothing for long loses what is awake on it', async (t) =>
   assert.equal(await status(), 'failed');
 });
 
-test('a host that spoke is not silent, though the database was away when it did', async (t) => {
+test('a host that responded is not silent, even if the database was down then', async (t) => {
   const { health, state, pass, status } = await lookingAt(t);
   await health.tick();
   pass(SILENCE_MS / 2);
@@ -81,7 +81,7 @@ test('a host that spoke is not silent, though the database was away when it did'
   assert.equal(await status(), 'ready');
 });
 
-test('a host that another replica looked after meanwhile is not silent for that time', async (t) => {
+test('a host polled by another replica is not silent for that time', async (t) => {
   const { health, pass, status } = await lookingAt(t);
   await health.tick();
   health.rest();

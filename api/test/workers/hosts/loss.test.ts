@@ -54,7 +54,7 @@ for (const [deathCode, sentence] of [
   ['qemu_crash', /^its virtual machine monitor crashed: /],
   ['process_ended', /^the process of its machine ended: /],
 ] as const) {
-  test(`a machine that died of ${deathCode} fails its sandbox with that, ends its metered time when it last lived, and leaves its disk`, async () => {
+  test(`a VM death by ${deathCode} fails its sandbox, ends metering at its last life, keeps its disk`, async () => {
     const replica = await startReplica();
     const { id } = await replica.ask('create');
     const lastAliveUnixMs = Date.now();
@@ -74,7 +74,7 @@ for (const [deathCode, sentence] of [
   });
 }
 
-test('a last proof of life from before the machine was metered, or from a clock that is ahead, is moved into the metered time', async () => {
+test('a last proof of life outside the metered time is moved into it', async () => {
   const replica = await startReplica();
   for (const lastAliveUnixMs of [1_000, Date.now() + 3_600_000]) {
     const { id } = await replica.ask('create');
@@ -86,7 +86,7 @@ test('a last proof of life from before the machine was metered, or from a clock 
   }
 });
 
-test('a dead machine without a disk leaves nothing to wake, and what is left of it is removed', async () => {
+test('a dead VM without a disk leaves no wake source, and its remains are removed', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.killVm(id, 'its disk is gone', { keeps: 'nothing' });
@@ -96,7 +96,7 @@ test('a dead machine without a disk leaves nothing to wake, and what is left of 
   await assert.rejects(replica.ask('wake', { sandboxId: id }), /there is nothing to wake/);
 });
 
-test('an awake sandbox whose machine its host no longer has fails, a sleeping one too, each with its own code', async () => {
+test('an awake or asleep sandbox missing at its host fails, each with its own code', async () => {
   const replica = await startReplica();
   const [awake, asleep] = [await replica.ask('create'), await replica.ask('create')];
   await replica.ask('sleep', { sandboxId: asleep.id });
@@ -107,7 +107,7 @@ test('an awake sandbox whose machine its host no longer has fails, a sleeping on
   assert.deepEqual([gone.status_reason_code, gone.wakes_from], ['disk_lost', null]);
 });
 
-test('a machine found asleep whose sandbox is awake makes that stopped', async () => {
+test('an awake sandbox whose VM is found asleep becomes stopped', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.setVm(id, { status: 'asleep', keeps: 'snapshot' });
@@ -116,7 +116,7 @@ test('a machine found asleep whose sandbox is awake makes that stopped', async (
   assert.equal((await endsOf(id)).includes(null), false);
 });
 
-test('a machine that is larger than its sandbox says gives it its size', async () => {
+test("a VM larger than its row updates the sandbox's size", async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.setVm(id, { spec: { vcpu: 2, memoryMib: 2_048, diskGib: 10, hostname: 'x', sshAuthorizedKeys: [] } });
@@ -125,7 +125,7 @@ test('a machine that is larger than its sandbox says gives it its size', async (
   assert.equal((await endsOf(id)).length, 2);
 });
 
-test('a host that is silent for long fails what is awake on it as of its last sign of life, and gives it back when it returns', async () => {
+test('a silent host fails its awake sandboxes as of its last heartbeat and restores them on return', async () => {
   const replica = await startReplica();
   const [running, fallen, dead, slept] = [
     await replica.ask('create'),
@@ -161,7 +161,7 @@ test('a host that is silent for long fails what is awake on it as of its last si
   assert.equal((await replica.ask('destroy', { sandboxId: running.id })).status, 'deleted');
 });
 
-test('a sleeping sandbox that its host does not list for a while is not destroyed when it turns up, and wakes from its snapshot', async () => {
+test('an asleep sandbox missing from its host for a while is kept and wakes from its snapshot', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await replica.ask('sleep', { sandboxId: id });
@@ -176,7 +176,7 @@ test('a sleeping sandbox that its host does not list for a while is not destroye
   assert.ok(!world.host.calls.some((call) => call.verb === 'DELETE' && call.id === id));
 });
 
-test('a size that was asked for while the host was silent is pending when the host is back with the machine as it was', async () => {
+test("a resize requested during the host's silence is pending when the VM returns unchanged", async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await world.host.stop();
@@ -188,7 +188,7 @@ test('a size that was asked for while the host was silent is pending when the ho
   await replica.ask('destroy', { sandboxId: id });
 });
 
-test('a service that was away itself takes no host for lost at its start', async () => {
+test('a service that was down itself declares no host lost at its start', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await replica.stop();
@@ -206,7 +206,7 @@ test('a service that was away itself takes no host for lost at its start', async
   assert.deepEqual([(await world.until(id, () => true)).status, await endsOf(id)], ['ready', [null]]);
 });
 
-test('a host that answers, but not what is understood here, is not silent: nothing on it is lost', async () => {
+test('a host with unintelligible responses is not silent: nothing on it is lost', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   const { capacity } = world.host;
@@ -218,7 +218,7 @@ test('a host that answers, but not what is understood here, is not silent: nothi
   world.host.capacity = capacity;
 });
 
-test('a machine under a newer epoch than its sandbox is left alone, and said once in the log', async () => {
+test('a VM with a newer epoch than its sandbox is left alone and logged once', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.setVm(id, { epoch: 9 });
@@ -233,7 +233,7 @@ test('a machine under a newer epoch than its sandbox is left alone, and said onc
   assert.equal((await replica.ask('destroy', { sandboxId: id })).status, 'deleted');
 });
 
-test('another host at the address of one that had sandboxes does not inherit them: they are lost', async () => {
+test('a new host at the address of an old one does not inherit its sandboxes: they are lost', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await world.host.stop();

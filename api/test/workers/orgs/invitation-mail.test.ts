@@ -105,7 +105,7 @@ async function durableRecord(): Promise<string> {
   return rows.map(({ content }) => content).join('\n');
 }
 
-test('an invitation is mailed by itself, once; its link has the token whose hash is stored, and nothing else has it', async () => {
+test('an invitation is mailed once, and its link alone has the token whose hash is stored', async () => {
   const replica = await start();
   const { id } = await replica.ask('invite', { email: 'new@example.test' });
   const row = await untilSent(id);
@@ -122,7 +122,7 @@ test('an invitation is mailed by itself, once; its link has the token whose hash
   assert.ok(!replica.log.includes(token));
 });
 
-test('a mail says who invites whom to what, as what and until when, in plain text and as HTML', async () => {
+test('a mail names inviter, org, role, recipient and expiry, as text and HTML', async () => {
   const server = await startServer();
   await world.db.updateTable('org').set({ name: 'Tom & <b>Co</b>\nX' }).where('id', '=', world.replica.orgId).execute();
   const replica = await start({ mail: smtpTo(server.port) });
@@ -147,7 +147,7 @@ test('a mail says who invites whom to what, as what and until when, in plain tex
 });
 
 for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(name))) {
-  test(`a replica killed at ${point} of an invitation loses no mail; the newest has the one link that works, and the feed says once that it went out`, async () => {
+  test(`a replica killed at ${point} loses no mail: the newest has the only valid link, recorded once`, async () => {
     const killed = await start({}, point);
     await killed
       .ask('invite', { email: 'new@example.test' })
@@ -173,7 +173,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(na
   });
 }
 
-test('a mail whose server is down is tried until it is there, also by another replica than the one that began', async () => {
+test('a mail is retried until its server is up, also by another replica', async () => {
   const port = await freePort();
   const first = await start({ mail: smtpTo(port) });
   const { id } = await first.ask('invite', { email: 'new@example.test' });
@@ -189,7 +189,7 @@ test('a mail whose server is down is tried until it is there, also by another re
   assert.deepEqual(row.token_sha256, linkTokenSha256(tokenInContent(server.received[0]?.content ?? '') ?? ''));
 });
 
-test('each try has another token, and only that of the mail that was taken works', async () => {
+test('each attempt has its own token, and only that of the accepted mail works', async () => {
   const tokens: (string | undefined)[] = [];
   const server = await startServer({
     onData: (stream, _session, done) => {
@@ -209,7 +209,7 @@ test('each try has another token, and only that of the mail that was taken works
   assert.equal(await countSent(id), 1);
 });
 
-test('a mail that cannot be sent for as long as it is tried is given up and told in the log; the invitation stays pending, and another can be sent', async () => {
+test('an undeliverable mail is abandoned and logged; the invitation stays and can be resent', async () => {
   const port = await freePort();
   const replica = await start({ mail: smtpTo(port), mailPatience: { ...PATIENT, giveUpAfterMs: 0 } });
   const { id } = await replica.ask('invite', { email: 'new@example.test' });
@@ -223,7 +223,7 @@ test('a mail that cannot be sent for as long as it is tried is given up and told
   assert.equal(server.received.length, 1);
 });
 
-test('unless a test says otherwise a mail is tried for 24 hours, with pauses from two seconds to half an hour', () => {
+test('by default a mail is retried for 24 hours, pausing from two seconds to half an hour', () => {
   assert.deepEqual(MAIL_PATIENCE, { firstPauseMs: 2_000, longestPauseMs: 1_800_000, giveUpAfterMs: 86_400_000 });
 });
 
@@ -232,7 +232,7 @@ for (const [what, change] of [
   ['accepted', { accepted_at: sql<Date>`now()` }],
   ['out of time', { expires_at: sql<Date>`now()` }],
 ] as const) {
-  test(`an invitation that is ${what} before its mail could be sent is not mailed any more`, async () => {
+  test(`an invitation that is ${what} before its mail is sent is not mailed any more`, async () => {
     const port = await freePort();
     const replica = await start({ mail: smtpTo(port) });
     const { id } = await replica.ask('invite', { email: 'new@example.test' });
@@ -250,7 +250,7 @@ for (const [what, change] of [
   });
 }
 
-test('of an address that is invited again while its mail waits, only the newer invitation is mailed', async () => {
+test('a new invitation to an address with a waiting mail replaces that mail', async () => {
   const port = await freePort();
   const replica = await start({ mail: smtpTo(port) });
   const older = await replica.ask('invite', { email: 'new@example.test' });
@@ -262,7 +262,7 @@ test('of an address that is invited again while its mail waits, only the newer i
   assert.deepEqual(row.token_sha256, linkTokenSha256(tokenInContent(server.received[0]?.content ?? '') ?? ''));
 });
 
-test('a replica that is stopped while the mail server says nothing leaves the mail to the next', async () => {
+test('a replica that stops while the mail server is silent leaves the mail to the next', async () => {
   const silent = await startServer({ onConnect: () => undefined });
   const first = await start({ mail: smtpTo(silent.port) });
   const { id } = await first.ask('invite', { email: 'new@example.test' });
@@ -275,7 +275,7 @@ test('a replica that is stopped while the mail server says nothing leaves the ma
   assert.equal(server.received.length, 1);
 });
 
-test('a mail that was claimed and never started is started after a while', async () => {
+test('a mail that was claimed and never started starts after a while', async () => {
   const server = await startServer();
   const replica = await start({ mail: smtpTo(server.port) });
   const { id } = await replica.ask('invite', { email: 'new@example.test' });

@@ -75,7 +75,7 @@ function gate(): { program: Program; started: Input[]; open: () => void } {
   };
 }
 
-test('ten orgs with 100 queued steps each take turns, and none has more running than its limit', async () => {
+test('ten orgs with 100 queued steps each take turns, none above its concurrency limit', async () => {
   for (let org = 0; org < 10; org += 1) await enqueue(`org${org}`, 100);
   const running = new Map<string, number>();
   const started: string[] = [];
@@ -102,7 +102,7 @@ test('ten orgs with 100 queued steps each take turns, and none has more running 
   assert.deepEqual([started.length, most], [1_000, 5]);
 });
 
-test('a step of another org starts while an org has its limit of steps that do not end', async () => {
+test("another org's step starts while an org's concurrency limit is used up", async () => {
   const { program, started, open } = gate();
   const runner = start(program, { stepsPerOrg: 3 });
   await enqueue('busy', 20);
@@ -124,7 +124,7 @@ test('a step of another org starts while an org has its limit of steps that do n
   assert.equal(started.length, 22);
 });
 
-test('two processes that claim at once run each step once', async () => {
+test('two processes that claim concurrently run each step once', async () => {
   const ran: string[] = [];
   const program: Program = async ({ name }) => void ran.push(name);
   const [one, other] = [start(program), start(program, { executorId: 'other' })];
@@ -137,7 +137,7 @@ test('two processes that claim at once run each step once', async () => {
   assert.deepEqual([ran.length, new Set(ran).size], [400, 400]);
 });
 
-test('a step that always fails is tried again with pauses and holds up no other', async () => {
+test('a step that always fails is retried with pauses and delays no other', async () => {
   let tries = 0;
   const ran: string[] = [];
   const runner = start(async ({ org, name }) => {
@@ -156,7 +156,7 @@ test('a step that always fails is tried again with pauses and holds up no other'
   assert.ok(tries < 10, `tried ${tries} times at once`);
 });
 
-test('a step that was claimed and lost before its start runs with the next claim', async () => {
+test('a step lost between claim and start runs with the next claim', async () => {
   const ran: string[] = [];
   const runner = start(async ({ name }) => void ran.push(name));
   await enqueue('lost', 1, 'provision', 'one');
@@ -166,7 +166,7 @@ test('a step that was claimed and lost before its start runs with the next claim
   assert.deepEqual(ran, ['lost1']);
 });
 
-test('a step that runs here is not started again when its claim is taken away', async () => {
+test('a step that runs here is not restarted when its claim is taken away', async () => {
   const { program, started, open } = gate();
   const runner = start(program);
   await enqueue('org', 1);
@@ -184,7 +184,7 @@ test('a step that runs here is not started again when its claim is taken away', 
   await untilEmpty();
 });
 
-test('a step of a kind that this process does not know is left to one that does', async () => {
+test('a step of an unknown kind is left to a process that knows it', async () => {
   const ran: string[] = [];
   const runner = start(async ({ name }) => void ran.push(name));
   await enqueue('newer', 1, 'hibernate');
@@ -195,7 +195,7 @@ test('a step of a kind that this process does not know is left to one that does'
   assert.deepEqual([ran, row], [['known1'], { kind: 'hibernate', claimed_by: null }]);
 });
 
-test('a claim that runs into the statement timeout leaves its steps to the next claim', async () => {
+test('a claim that hits the statement timeout leaves its steps to the next claim', async () => {
   const ran: string[] = [];
   const runner = start(async ({ name }) => void ran.push(name));
   await enqueue('org', 2);
@@ -212,7 +212,7 @@ test('a claim that runs into the statement timeout leaves its steps to the next 
   assert.deepEqual(ran, ['org1', 'org2']);
 });
 
-test('a process that stops finishes what it can and releases the other steps at once', async () => {
+test('a stopping process finishes what it can and releases other steps at once', async () => {
   const stopping = new AbortController();
   const runner = start(
     async ({ name }) => {

@@ -223,7 +223,7 @@ for (const point of pointsOf('resize')) {
 }
 
 for (const point of pointsOf('recovered')) {
-  test(`a replica killed at ${point} while a lost machine comes back leaves it awake and metered once`, async () => {
+  test(`a replica killed at ${point} while a lost VM returns leaves it awake and metered once`, async () => {
     const setUp = await startReplica();
     const { id } = await setUp.ask('create');
     await stopAtRest(setUp);
@@ -254,7 +254,7 @@ for (const point of pointsOf('recovered')) {
 }
 
 for (const point of CRASH_POINTS.filter((name) => name.startsWith('lost:'))) {
-  test(`a replica killed at ${point} while it notes a lost machine leaves one failure and one closed interval`, async () => {
+  test(`a replica killed at ${point} while it records a lost VM leaves one failure and one interval`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
     world.host.killVm(id, 'its process was killed');
@@ -273,7 +273,7 @@ for (const point of CRASH_POINTS.filter((name) => name.startsWith('lost:'))) {
   });
 }
 
-test('a replica killed at reap:gone while it destroys a machine nobody claims is no obstacle to the next', async () => {
+test('a replica killed at reap:gone while it destroys an unclaimed VM does not block the next', async () => {
   const maker = await startReplica();
   const [first, second] = [await makeDeleted(maker), await makeDeleted(maker)];
   await stopAtRest(maker);

@@ -94,7 +94,7 @@ async function requireMeteredUntilExpiry(id: string): Promise<void> {
   assert.ok(Math.abs(rows[0]?.late_ms ?? Infinity) < 1, `${rows[0]?.late_ms} ms off`);
 }
 
-test('an ephemeral sandbox is ended within 2 s of its expiry, and its machine time ends at the expiry', async () => {
+test('an ephemeral sandbox ends within 2 s of its expiry, its metered time at the expiry', async () => {
   await requireInTime(async () => {
     const id = await createEphemeral(await startReplica(), 700);
     await untilDeleted(id);
@@ -119,7 +119,7 @@ test('an ephemeral sandbox is ended within 2 s of its expiry, and its machine ti
   });
 });
 
-test('a sandbox whose expiry comes while its machine is being made is ended too, and leaves no machine', async () => {
+test('a sandbox that expires while its VM is being created ends too and leaves no VM', async () => {
   world.host.createMs = 60_000;
   await requireInTime(async () => {
     const replica = await startReplica();
@@ -131,7 +131,7 @@ test('a sandbox whose expiry comes while its machine is being made is ended too,
   });
 });
 
-test('when the replica that leads is killed before the expiry, another ends the sandbox in time', async () => {
+test('when the leader is killed before the expiry, another replica ends the sandbox in time', async () => {
   await requireInTime(async () => {
     const leader = await startReplica();
     await startReplica();
@@ -143,7 +143,7 @@ test('when the replica that leads is killed before the expiry, another ends the 
   });
 });
 
-test('when a session that leads does nothing, others end the sandbox in its place, in time', async () => {
+test('when the leading session does nothing, other replicas end sandboxes in time', async () => {
   const idle = new pg.Client({ connectionString: world.replica.databaseUrl });
   await idle.connect();
   try {
@@ -159,7 +159,7 @@ test('when a session that leads does nothing, others end the sandbox in its plac
   }
 });
 
-test('a sandbox that expired while no replica ran is ended by the next, and its machine time at the expiry', async () => {
+test('a sandbox that expired while no replica ran is ended by the next, metered to the expiry', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await killReplica(replica);
@@ -172,7 +172,7 @@ test('a sandbox that expired while no replica ran is ended by the next, and its 
   await requireMeteredUntilExpiry(id);
 });
 
-test('a sandbox that expires while Postgres is away is ended when it is back', async () => {
+test('a sandbox that expires while PostgreSQL is down is ended when it is back', async () => {
   const id = await createEphemeral(await startReplica(), 300);
   const { expires_at: expiresAt } = await world.until(id, (row) => row.expires_at !== null);
   await world.postgres.kill();
@@ -182,7 +182,7 @@ test('a sandbox that expires while Postgres is away is ended when it is back', a
   await requireMeteredUntilExpiry(id);
 });
 
-test('a sandbox that expires while its host is away is ended in time, and its machine within 2 s of the return of the host', async () => {
+test("a sandbox whose host is down expires in time, and its VM within 2 s of the host's return", async () => {
   await requireInTime(async () => {
     const { id } = await (await startReplica()).ask('create');
     await world.host.stop();
@@ -200,7 +200,7 @@ test('a sandbox that expires while its host is away is ended in time, and its ma
   });
 });
 
-test('more sandboxes that expire at one moment than are ended at a time are all ended, once each', async () => {
+test('more simultaneous expiries than one batch holds are all ended, once each', async () => {
   const { orgId, projectId, userId } = world.replica;
   const ids = Array.from({ length: 130 }, () => newId('sandbox'));
   for (const id of ids) {

@@ -66,7 +66,7 @@ const rowOf = (id: string): Promise<SandboxRow> =>
   api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 const statusOf = async (id: string): Promise<SandboxStatus> => (await rowOf(id)).status;
 
-test('a sandbox unused for the default 30 minutes is put to sleep by the system, at the second look; the feed says since when it was idle', async () => {
+test('a sandbox unused for the default 30 minutes sleeps at the second pass; the feed has idleSince', async () => {
   const [idle, used] = [await unused(31), await unused(29)];
   const idleWatch = watch();
   await idleWatch.tick();
@@ -83,7 +83,7 @@ test('a sandbox unused for the default 30 minutes is put to sleep by the system,
   assert.equal(api.steps.length, 1);
 });
 
-test("a project's own idle time is used, and 0 turns sleeping off", async () => {
+test("a project's idle time is used, and 0 disables idle sleep", async () => {
   const [one, hour, never] = [await projectWith(1), await projectWith(60), await projectWith(0)];
   const [quick, slow, kept] = [
     await unused(2, { project_id: one }),
@@ -99,7 +99,7 @@ test("a project's own idle time is used, and 0 turns sleeping off", async () => 
   );
 });
 
-test('always_on and ephemeral sandboxes, and those that are not awake, are left alone however long nobody used them', async () => {
+test('always_on, ephemeral and non-awake sandboxes are left alone however long unused', async () => {
   const kept = [
     await unused(10_000, { persistence_policy: 'always_on' }),
     await unused(10_000, { mode: 'ephemeral', ttl_seconds: 60, expires_at: new Date(Date.now() + 60_000) }),
@@ -114,7 +114,7 @@ test('always_on and ephemeral sandboxes, and those that are not awake, are left 
   assert.deepEqual(api.steps, []);
 });
 
-test('a machine at work is in use, though nobody called it: that is noted, and it goes on', async () => {
+test('a busy VM counts as used without calls: activity is recorded, and it stays awake', async () => {
   const { id } = await unused(10_000);
   const idleWatch = watch();
   await idleWatch.tick();
@@ -129,7 +129,7 @@ test('a machine at work is in use, though nobody called it: that is noted, and i
   assert.deepEqual([await statusOf(id), (await rowOf(id)).last_active_at], ['ready', noted]);
 });
 
-test('a machine of which its host says nothing, or that has begun anew, is not put to sleep before it was looked at twice', async () => {
+test('a VM without measurements, or restarted, does not sleep before two passes', async () => {
   const { id } = await unused(10_000);
   const idleWatch = watch();
   cpuMs.delete(id);
@@ -144,7 +144,7 @@ test('a machine of which its host says nothing, or that has begun anew, is not p
   assert.equal(await statusOf(id), 'sleeping');
 });
 
-test('nothing sleeps while its host does not answer', async () => {
+test('no sandbox sleeps while its host is silent', async () => {
   const { id } = await unused(10_000);
   const idleWatch = watch();
   await idleWatch.tick();
@@ -155,7 +155,7 @@ test('nothing sleeps while its host does not answer', async () => {
   assert.equal(await statusOf(id), 'ready');
 });
 
-test('one replica watches; what it does not lead it has not looked at', async () => {
+test('passes count only while their replica leads without interruption', async () => {
   const { id } = await unused(10_000);
   let leads = true;
   const idleWatch = watch(() => leads);
@@ -169,7 +169,7 @@ test('one replica watches; what it does not lead it has not looked at', async ()
   assert.equal(await statusOf(id), 'sleeping');
 });
 
-test('a sandbox that is used after the look at its row stays awake', async () => {
+test('a sandbox used after its row was read stays awake', async () => {
   const { id } = await unused(10_000);
   const idleWatch = watch();
   await idleWatch.tick();
@@ -182,7 +182,7 @@ test('a sandbox that is used after the look at its row stays awake', async () =>
   assert.deepEqual([await statusOf(id), api.steps], ['ready', []]);
 });
 
-test('a command that comes as its sandbox falls asleep either runs, or is 409 and has not run; never anything else', async () => {
+test('a command at the moment of an idle sleep either runs or is 409 without having run', async () => {
   const ran = new Set<string>();
   api.front.exec = ({ command }) => {
     ran.add(command);

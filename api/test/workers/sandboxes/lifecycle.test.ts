@@ -27,7 +27,7 @@ async function startReplica(options: Partial<typeof world.replica> = {}): Promis
   return replica;
 }
 
-test('a create is answered ready and a destroy deleted, each with one call of the host', async () => {
+test('a create returns ready and a destroy deleted, each with one host call', async () => {
   const replica = await startReplica();
   const created = await replica.ask('create');
   assert.equal(created.status, 'ready');
@@ -39,7 +39,7 @@ test('a create is answered ready and a destroy deleted, each with one call of th
   ]);
 });
 
-test("a step that the queue's poll and the start after the commit both see runs once, among two replicas", async () => {
+test('a step seen by both poll and commit start runs once, among two replicas', async () => {
   const [one, other] = await Promise.all([startReplica({ queuePollMs: 5 }), startReplica({ queuePollMs: 5 })]);
   world.host.createMs = 20;
   const created = await Promise.all(
@@ -49,14 +49,14 @@ test("a step that the queue's poll and the start after the commit both see runs 
   for (const { id } of created) assert.equal(world.host.calls.filter((call) => call.id === id).length, 1);
 });
 
-test('a step that nobody started after its commit is started by the poll of any replica', async () => {
+test("a step not started after its commit is started by any replica's poll", async () => {
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
   await startReplica({ queuePollMs: 50 });
   const { id } = await silent.ask('create', { respondAsync: true });
   await world.until(id, (row) => row.status === 'ready');
 });
 
-test('a live replica takes over the step of a killed one, and the machine is made once', async () => {
+test('a live replica takes over the step of a killed one, and the VM is created once', async () => {
   const [killed] = [await startReplica(), await startReplica()];
   world.host.createMs = 600;
   const { id } = await killed.ask('create', { respondAsync: true });
@@ -67,7 +67,7 @@ test('a live replica takes over the step of a killed one, and the machine is mad
   assert.equal(world.host.made.get(id), 1);
 });
 
-test('a replica that is stopped leaves its step unsettled to the next', async () => {
+test('a replica that stops leaves its unfinished step to the next', async () => {
   const stopped = await startReplica();
   world.host.createMs = 60_000;
   const { id } = await stopped.ask('create', { respondAsync: true });
@@ -79,7 +79,7 @@ test('a replica that is stopped leaves its step unsettled to the next', async ()
   assert.equal((await next.ask('destroy', { sandboxId: id })).status, 'deleted');
 });
 
-test('a destroy overtakes a create under way and leaves no machine', async () => {
+test('a destroy overtakes a create in progress and leaves no VM', async () => {
   const replica = await startReplica();
   world.host.createMs = 60_000;
   const { id } = await replica.ask('create', { respondAsync: true });
@@ -99,7 +99,7 @@ test('a destroy overtakes a create under way and leaves no machine', async () =>
   );
 });
 
-test('a create waits for a host that is away, and a destroy too', async () => {
+test('a create and a destroy wait for an absent host', async () => {
   const replica = await startReplica({ hostPatienceMs: 60_000 });
   await world.host.stop();
   const { id } = await replica.ask('create', { respondAsync: true });
@@ -117,7 +117,7 @@ test('a create waits for a host that is away, and a destroy too', async () => {
   assert.deepEqual(world.host.alive(id), []);
 });
 
-test('a create fails as host_unreachable when the host stays away, and a machine that it makes later is destroyed', async () => {
+test('a create fails as host_unreachable if the host stays away; a late VM is destroyed', async () => {
   const replica = await startReplica();
   await world.host.stop();
   const { id } = await replica.ask('create', { respondAsync: true });
@@ -148,13 +148,13 @@ test("a host's refusal fails the sandbox with the host's reason", async () => {
   }
 });
 
-test('a host that fails without a verdict is asked again', async () => {
+test('a host failure without a decision is retried', async () => {
   const replica = await startReplica();
   world.host.refuseCreates.push({ code: 'internal', message: 'out of file descriptors' });
   assert.equal((await replica.ask('create')).status, 'ready');
 });
 
-test('steps go on when Postgres is killed and comes back in the middle', async () => {
+test('steps continue when PostgreSQL is killed and restarts meanwhile', async () => {
   const replica = await startReplica({ hostPatienceMs: 60_000 });
   const ids: string[] = [];
   for (const createMs of [0, 30, 400]) {
@@ -179,7 +179,7 @@ test('steps go on when Postgres is killed and comes back in the middle', async (
   );
 });
 
-test('a step that was claimed and never started is started after a while', async () => {
+test('a step that was claimed and never started starts after a while', async () => {
   const replica = await startReplica({ startAtOnce: false });
   const { id } = await replica.ask('create', { respondAsync: true });
   await sql`
@@ -188,7 +188,7 @@ test('a step that was claimed and never started is started after a while', async
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });
 
-test('a sandbox under way without a step on record gets one', async () => {
+test('a transitional sandbox without a step gets one', async () => {
   const silent = await startReplica({ startAtOnce: false, queuePollMs: NEVER_MS });
   const { id } = await silent.ask('create', { respondAsync: true });
   await world.db.deleteFrom('durable_step').where('id', '=', `provision:${id}:1`).execute();
@@ -196,7 +196,7 @@ test('a sandbox under way without a step on record gets one', async () => {
   await world.until(id, (row) => row.status === 'ready', 30_000);
 });
 
-test('a step whose commit fails is tried again until its sandbox is settled', async () => {
+test('a step whose commit fails is retried until its sandbox is settled', async () => {
   const replica = await startReplica();
   await sql`alter table sandbox add constraint never_ready check (status <> 'ready') not valid`.execute(world.db);
   const { id } = await replica.ask('create', { respondAsync: true });

@@ -55,7 +55,7 @@ const intervalsOf = async (id: string) =>
     .orderBy(sql`lower(during)`)
     .execute();
 
-test('a sleep and a wake are one call of the host each, with the epoch of each intent', async () => {
+test('a sleep and a wake are one host call each, with the epoch of their intents', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
@@ -78,7 +78,7 @@ test('a sleep and a wake are one call of the host each, with the epoch of each i
   assert.deepEqual([woken?.kind, woken?.details['woke']], ['sandbox_woken', { from: 'snapshot', reason: null }]);
 });
 
-test('a sleep that is asked for again while it is under way, or is over, is one sleep', async () => {
+test('a sleep requested again during or after a sleep is one sleep', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.sleepMs = 200;
@@ -88,7 +88,7 @@ test('a sleep that is asked for again while it is under way, or is over, is one 
   assert.equal(world.host.calls.filter(({ verb }) => verb === 'sleep').length, 1);
 });
 
-test('a wake that is asked for again while it is under way is one wake', async () => {
+test('a wake requested again during a wake is one wake', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   world.host.wakeMs = 200;
@@ -97,7 +97,7 @@ test('a wake that is asked for again while it is under way is one wake', async (
   assert.equal(world.host.woken.get(id), 1);
 });
 
-test('a machine that could not be captured runs on, is metered on, and says why', async () => {
+test('a VM that cannot be captured keeps running, stays metered and has the reason', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.refuseSleeps.push({ code: 'sleep_failed', message: 'the disk is full' });
@@ -115,7 +115,7 @@ test('a machine that could not be captured runs on, is metered on, and says why'
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
 });
 
-test('a sandbox whose machine is found dead when it is to sleep fails with the reason, and is woken from its disk', async () => {
+test('a sandbox whose VM is dead at its sleep fails with the reason and wakes from its disk', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.sleepMs = 100;
@@ -132,7 +132,7 @@ test('a sandbox whose machine is found dead when it is to sleep fails with the r
   assert.deepEqual([woken.last_wake_from, woken.last_wake_reason], ['disk', 'Kernel panic']);
 });
 
-test('a snapshot that is of no use is followed by a boot of the disk, and the sandbox and its feed say so', async () => {
+test('an unusable snapshot falls back to a disk boot, as sandbox and feed record', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   world.host.setVm(id, { keeps: 'disk', reason: 'its snapshot is of no use: a hash differs' });
@@ -145,7 +145,7 @@ test('a snapshot that is of no use is followed by a boot of the disk, and the sa
   });
 });
 
-test('a wake that fails leaves the sandbox stopped with the reason, and it can be woken again', async () => {
+test('a failed wake leaves the sandbox stopped with the reason, and it can be woken again', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   world.host.refuseWakes.push({ code: 'wake_failed', message: 'the template is missing' });
@@ -159,7 +159,7 @@ test('a wake that fails leaves the sandbox stopped with the reason, and it can b
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
 });
 
-test('a wake of a machine that died of it leaves the sandbox failed with what is left', async () => {
+test('a VM that dies of its wake leaves the sandbox failed with what remains', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   world.host.wakeMs = 100;
@@ -173,7 +173,7 @@ test('a wake of a machine that died of it leaves the sandbox failed with what is
   assert.deepEqual([row.status_reason_code, row.wakes_from], ['wake_failed', 'disk']);
 });
 
-test('a wake of what its host no longer has fails for good', async () => {
+test('a wake of a VM that its host no longer has fails for good', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   world.host.refuseWakes.push({ code: 'nothing_to_wake', message: 'neither snapshot nor disk are here' });
@@ -184,7 +184,7 @@ test('a wake of what its host no longer has fails for good', async () => {
 });
 
 for (const verb of ['sleep', 'wake', 'resize'] as const) {
-  test(`a ${verb} whose answer is lost is done once`, async () => {
+  test(`a ${verb} whose response is lost is done once`, async () => {
     const replica = await startReplica();
     const { id } = await replica.ask('create');
     if (verb === 'wake') await replica.ask('sleep', { sandboxId: id });
@@ -196,7 +196,7 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     assert.equal((await world.until(id, () => true)).allocated_vcpu, verb === 'resize' ? 4 : 1);
   });
 
-  test(`a replica that is stopped in the middle of a ${verb} leaves it to the next`, async () => {
+  test(`a replica that stops during a ${verb} leaves it to the next`, async () => {
     const stopped = await startReplica();
     const { id } = await stopped.ask('create');
     if (verb === 'wake') await stopped.ask('sleep', { sandboxId: id });
@@ -220,7 +220,7 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     assert.equal(settled.status, verb === 'sleep' ? 'stopped' : 'ready');
   });
 
-  test(`a destroy in the middle of a ${verb} wins and leaves nothing`, async () => {
+  test(`a destroy interrupts a ${verb} and leaves nothing`, async () => {
     const replica = await startReplica();
     const { id } = await replica.ask('create');
     if (verb === 'wake') await replica.ask('sleep', { sandboxId: id });
@@ -233,7 +233,7 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
     assert.ok((await intervalsOf(id)).every(({ open }) => !open));
   });
 
-  test(`a ${verb} without a step on record gets one`, async () => {
+  test(`a ${verb} without a step row gets one`, async () => {
     const silent = await startReplica({ startAtOnce: false, queuePollMs: 600_000 });
     const maker = await startReplica();
     const { id } = await maker.ask('create');
@@ -252,7 +252,7 @@ for (const verb of ['sleep', 'wake', 'resize'] as const) {
   });
 }
 
-test('a sleep on a host that stays away fails as host_lost, and the sandbox is what its host has when it is back', async () => {
+test("a sleep on a lost host fails as host_lost; the host's state is adopted on its return", async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await world.host.stop();
@@ -267,7 +267,7 @@ test('a sleep on a host that stays away fails as host_lost, and the sandbox is w
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
 });
 
-test('a wake on a host that stays away is given up, and what it wakes later is put to sleep again', async () => {
+test('a wake on an absent host is abandoned, and a VM that it wakes later sleeps again', async () => {
   const replica = await startReplica();
   const id = await makeStopped(replica);
   await world.host.stop();
@@ -296,7 +296,7 @@ test('a live resize is verified before it counts, and splits the metered time at
   assert.equal(small?.to, large?.from);
 });
 
-test('a live resize that fails leaves the allocation true and the whole target for the next wake', async () => {
+test('a failed live resize leaves the real allocation and the whole target for the next wake', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.refuseResizes.push({ code: 'resize_failed', message: 'the guest did not bring vCPU 3 online' });
@@ -323,7 +323,7 @@ test('a live resize that fails leaves the allocation true and the whole target f
   );
 });
 
-test('what shrinks waits for the next wake, what grows beside it does not; a guest that holds on keeps it pending', async () => {
+test('a decrease waits for the next wake, an increase does not; a refusing guest keeps it pending', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, memoryGb: 4 } });
@@ -349,7 +349,7 @@ test('what shrinks waits for the next wake, what grows beside it does not; a gue
   assert.deepEqual([woken.allocated_vcpu, woken.allocated_memory_gb, woken.pending_vcpu], [2, 6, null]);
 });
 
-test('a sandbox that shrinks while it is stopped keeps that pending when its guest holds on, until one lets go', async () => {
+test("a stopped sandbox's decrease stays pending until a guest releases the amount", async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   await replica.ask('resize', { sandboxId: id, size: { vcpu: 4, memoryGb: 4 } });
@@ -376,7 +376,7 @@ test('a sandbox that shrinks while it is stopped keeps that pending when its gue
   assert.deepEqual([woken.allocated_vcpu, woken.allocated_memory_gb, woken.pending_vcpu], [2, 2, null]);
 });
 
-test('a growth that is taken back while it is under way, and happens all the same, is pending back to what was asked for', async () => {
+test('an increase that is cancelled but still happens becomes a pending decrease', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.resizeMs = 60_000;
@@ -389,7 +389,7 @@ test('a growth that is taken back while it is under way, and happens all the sam
   assert.deepEqual([row.allocated_disk_gb, row.pending_vcpu, row.pending_disk_gb], [20, 1, 20]);
 });
 
-test('a sleep in the middle of a resize wins; what the host did of it is in force', async () => {
+test('a sleep interrupts a resize; the changes the host made are in force', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.resizeMs = 60_000;

@@ -89,7 +89,7 @@ async function sessionsAtServer(): Promise<number> {
 }
 
 for (const how of ['close before an answer', 'break at the lock'] as const) {
-  test(`connections that ${how} while the session is mended leave one session in the end, which leads again`, async () => {
+  test(`connections that ${how} during a session's repair leave one session, which leads again`, async () => {
     await session.open();
     await untilTrue('it leads', () => session.leads('a task'));
     becomes(how);
@@ -106,7 +106,7 @@ for (const how of ['close before an answer', 'break at the lock'] as const) {
   });
 }
 
-test('a session that is closed while it is mended leaves nothing at the server', async () => {
+test('a session closed during its repair leaves nothing at the server', async () => {
   await session.open();
   becomes('close before an answer');
   for (const socket of open) socket.destroy();

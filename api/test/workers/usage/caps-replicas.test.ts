@@ -83,7 +83,7 @@ for (const point of [
   'caps:slept#2',
   'sleep:answered',
 ]) {
-  test(`a replica killed at ${point} while a cap stops what is awake: the next warns of nothing again, and puts to sleep what is left, once`, async () => {
+  test(`after a kill at ${point} while a cap stops sandboxes the next replica continues without repeats`, async () => {
     const killed = await startReplica(0, point);
     const ids = [(await killed.ask('create')).id, (await killed.ask('create')).id, (await killed.ask('create')).id];
     await setCap(0);
@@ -94,7 +94,7 @@ for (const point of [
   });
 }
 
-test('of two replicas one acts: each warning and each sleep is there once, what is ephemeral is gone, and neither creates or wakes', async () => {
+test('of two replicas one stops sandboxes at the cap, each once, and both refuse creates and wakes', async () => {
   const both = [await startReplica(), await startReplica()];
   const created = await Promise.all([...both, ...both, ...both, ...both].map((replica) => replica.ask('create')));
   const [ends = '', always = '', ...sleep] = created.map(({ id }) => id);
@@ -123,7 +123,7 @@ test('of two replicas one acts: each warning and each sleep is there once, what 
   for (const replica of both) assert.equal((await replica.ask('create')).status, 'ready');
 });
 
-test('when the replica that leads is killed within the grace, the other puts to sleep what is awake, and not before the grace is over', async () => {
+test('when the leader is killed within the grace, the other stops sandboxes at its end, not before', async () => {
   const graceSeconds = 3;
   const leader = await Replica.start({ ...world.replica, capGraceSeconds: graceSeconds });
   await startReplica(graceSeconds);

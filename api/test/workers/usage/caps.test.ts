@@ -126,7 +126,7 @@ async function look(capWatch: CapWatch, ...instantsMs: number[]): Promise<void> 
   }
 }
 
-test('the org is warned in the millisecond in which 80 % and 100 % of its cap are used, once each, in words', async () => {
+test('the org is warned once each in the millisecond when 80 % and 100 % of its cap are used', async () => {
   await awake({ hours: 10 });
   const capWatch = watch();
   const at80 = reachedAt - 2 * HOUR_MS;
@@ -166,13 +166,13 @@ test('the org is warned in the millisecond in which 80 % and 100 % of its cap ar
   assert.match(activity[0].reason, /^100 % reached/);
 });
 
-test('a look that finds both shares used warns of both, in order', async () => {
+test('a pass that finds both thresholds reached warns of both, in order', async () => {
   await awake({ hours: 10 });
   await look(watch(), reachedAt + HOUR_MS);
   assert.deepEqual(await percents(), [80, 100]);
 });
 
-test('what is awake goes to sleep when the grace is over, to the millisecond, and no look before; the feed says which cap', async () => {
+test('awake sandboxes sleep at the end of the grace, to the millisecond; the feed names the cap', async () => {
   const id = await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt - 1, reachedAt, reachedAt + GRACE_SECONDS * 1_000 - 1);
@@ -197,7 +197,7 @@ test('what is awake goes to sleep when the grace is over, to the millisecond, an
   assert.equal(api.steps.length, 1, 'it is asked once');
 });
 
-test('the grace is counted from the look that finds the cap reached, also by the replica that leads next', async () => {
+test('the grace starts at the pass that finds the cap reached, also for the next leader', async () => {
   const id = await awake({ hours: 10 });
   await look(watch(), reachedAt + 5_000);
   await look(watch(), reachedAt + 5_000 + GRACE_SECONDS * 1_000 - 1);
@@ -206,7 +206,7 @@ test('the grace is counted from the look that finds the cap reached, also by the
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
-test('sleep_resume ones sleep, ephemeral ones end, and always_on ones sleep after all of those; nothing persistent is destroyed', async () => {
+test('sleep_resume sandboxes sleep, ephemeral ones end, always_on ones sleep last; persistent ones stay', async () => {
   const always = await awake({ hours: 10 }, { persistence_policy: 'always_on' });
   const [first, second] = [await awake(), await awake()];
   const ends = await awake({}, EPHEMERAL);
@@ -222,7 +222,7 @@ test('sleep_resume ones sleep, ephemeral ones end, and always_on ones sleep afte
   ]);
 });
 
-test('what wakes or is made beyond the cap by what began before goes to sleep at the next look', async () => {
+test('sandboxes created or woken beyond the cap by earlier calls sleep at the next pass', async () => {
   await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt, reachedAt + GRACE_SECONDS * 1_000);
@@ -236,7 +236,7 @@ for (const [what, lift] of [
   ['overage that is switched on', () => setGuardrails({ sandboxOverageEnabled: true })],
   ['another plan', () => setSubscription(api.db, org.orgId, { plan: SELF_HOSTED_PLAN.id })],
 ] as const) {
-  test(`${what} within the grace lets what is awake stay awake, and a cap that is reached again has a grace of its own`, async () => {
+  test(`${what} within the grace keeps sandboxes awake, and a new breach has its own grace`, async () => {
     const id = await awake({ hours: 10 });
     const capWatch = watch();
     await look(capWatch, reachedAt);
@@ -251,7 +251,7 @@ for (const [what, lift] of [
   });
 }
 
-test('a raise that comes while sandboxes are put to sleep keeps those awake that were not asked yet', async () => {
+test('a raise during the stop keeps those sandboxes awake that were not stopped yet', async () => {
   const always = await awake({ hours: 10 }, { persistence_policy: 'always_on' });
   const sleeps = await awake();
   const { db, log, plans, lifecycle } = api.context;
@@ -277,7 +277,7 @@ test('a raise that comes while sandboxes are put to sleep keeps those awake that
   assert.deepEqual([await statusOf(sleeps), await statusOf(always)], ['sleeping', 'ready']);
 });
 
-test('a new billing period begins with nothing used: no grace of the last one goes on in it', async () => {
+test('a new billing period starts without usage and without an old grace', async () => {
   const id = await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt);
@@ -295,7 +295,7 @@ test('a new billing period begins with nothing used: no grace of the last one go
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
-test("a project at its own cap is warned and put to sleep by itself, inside the org's cap; the org's other projects go on", async () => {
+test("a project at its cap is warned and stopped alone; the org's other projects continue", async () => {
   const other = await otherProject();
   await setProjectCap(2);
   const [inside, outside] = [await awake({ hours: 2 }), await awake({ hours: 1, projectId: other })];
@@ -321,7 +321,7 @@ test("a project at its own cap is warned and put to sleep by itself, inside the 
   assert.deepEqual(rows, [{ scope: org.projectId }]);
 });
 
-test("at the org's cap all of its projects sleep, also one with much of its own cap left", async () => {
+test("at the org's cap all projects sleep, even one far below its own cap", async () => {
   const other = await otherProject();
   await setProjectCap(400, other);
   const [mine, theirs] = [await awake({ hours: 9 }), await awake({ hours: 1, projectId: other })];
@@ -329,7 +329,7 @@ test("at the org's cap all of its projects sleep, also one with much of its own 
   assert.deepEqual([await statusOf(mine), await statusOf(theirs)], ['sleeping', 'sleeping']);
 });
 
-test("with overage on an explicit cap is warned of and stops nobody; a project's cap stops the project all the same", async () => {
+test("with overage an explicit org cap warns only; a project's cap still stops the project", async () => {
   await setGuardrails({ sandboxMachineHourLimit: 10, sandboxOverageEnabled: true });
   const id = await awake({ hours: 10 });
   const capWatch = watch();
@@ -344,7 +344,7 @@ test("with overage on an explicit cap is warned of and stops nobody; a project's
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
-test('overage that is switched off where a cap is used up is warned of before anything sleeps: the warning before said that work goes on', async () => {
+test('disabling overage at a used-up cap warns before anything sleeps', async () => {
   await setGuardrails({ sandboxMachineHourLimit: 10, sandboxOverageEnabled: true });
   const id = await awake({ hours: 10 });
   const capWatch = watch();
@@ -362,7 +362,7 @@ test('overage that is switched off where a cap is used up is warned of before an
   assert.deepEqual(asked(), [`sleep ${id}`]);
 });
 
-test('a share that was reached right before the replica that looked was killed is warned of by the next, though nothing is awake any more', async () => {
+test("a threshold reached before the leader's death is warned of by the next, even if none is awake", async () => {
   const id = await awake({ hours: 10 });
   await look(watch(), reachedAt - HOUR_MS);
   await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(
@@ -373,7 +373,7 @@ test('a share that was reached right before the replica that looked was killed i
   assert.deepEqual(await percents(), [80, 100]);
 });
 
-test('however many projects have a cap, a look asks for what an org used in one statement', async () => {
+test("a pass reads the org's usage in one statement, however many projects have a cap", async () => {
   await awake({ hours: 5 });
   for (let count = 0; count < 4; count += 1) {
     const projectId = await otherProject();
@@ -401,7 +401,7 @@ test('however many projects have a cap, a look asks for what an org used in one 
   }
 });
 
-test('without a cap nobody is warned and nothing sleeps: the self-hosted plan, and overage without a limit', async () => {
+test('without a cap, by plan or by overage, there are no warnings and no stops', async () => {
   await awake({ hours: 100 });
   const capWatch = watch();
   await setGuardrails({ sandboxOverageEnabled: true });
@@ -411,7 +411,7 @@ test('without a cap nobody is warned and nothing sleeps: the self-hosted plan, a
   assert.deepEqual([await percents(), asked()], [[], []]);
 });
 
-test('another cap has shares of its own to warn of, and one that is set back does not warn again', async () => {
+test('a changed cap has its own thresholds, and a restored one does not warn again', async () => {
   await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt);
@@ -429,7 +429,7 @@ test('another cap has shares of its own to warn of, and one that is set back doe
   );
 });
 
-test('a share that was reached by a machine that went to sleep right after is warned of', async () => {
+test('a threshold reached by a VM that slept right after is warned of', async () => {
   const id = await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt - HOUR_MS);
@@ -441,7 +441,7 @@ test('a share that was reached by a machine that went to sleep right after is wa
   assert.deepEqual(await percents(), [80, 100]);
 });
 
-test('one that could not be captured is tried again after a minute, and keeps nobody else awake', async () => {
+test('a sandbox that cannot be captured is retried after a minute and blocks no other', async () => {
   const failedAt = new Date(reachedAt + GRACE_SECONDS * 1_000);
   const failed = await awake(
     { hours: 10 },
@@ -459,7 +459,7 @@ test('one that could not be captured is tried again after a minute, and keeps no
   assert.equal(asked().at(-1), `sleep ${failed}`);
 });
 
-test('an org whose plan has ended, or is not in the catalogue, keeps no other from its cap', async () => {
+test('an org with an ended or unknown plan does not block the caps of others', async () => {
   await awake({ hours: 10 });
   const [ended, unknown] = [await api.makeOrg(), await api.makeOrg()];
   for (const other of [ended, unknown]) {
@@ -475,7 +475,7 @@ test('an org whose plan has ended, or is not in the catalogue, keeps no other fr
   assert.deepEqual(await percents(), [80, 100]);
 });
 
-test('whoever does not lead does nothing', async () => {
+test('a replica that is not the leader does nothing', async () => {
   await awake({ hours: 10 });
   await look(
     watch(() => false),
@@ -485,7 +485,7 @@ test('whoever does not lead does nothing', async () => {
   assert.deepEqual([await percents(), asked()], [[], []]);
 });
 
-test('two that both believe to lead warn once and ask each sandbox once', async () => {
+test('two replicas that both believe to lead warn once and stop each sandbox once', async () => {
   const ids = [await awake({ hours: 10 }), ...(await Promise.all(Array.from({ length: 9 }, () => awake())))];
   const two = [watch(), watch()];
   for (const instant of [reachedAt, reachedAt + GRACE_SECONDS * 1_000]) {
@@ -496,7 +496,7 @@ test('two that both believe to lead warn once and ask each sandbox once', async 
   assert.deepEqual(asked().toSorted(), ids.map((id) => `sleep ${id}`).toSorted());
 });
 
-test('warnings are forgotten long after the longest period', async () => {
+test('warnings are deleted long after the longest period', async () => {
   await addUsed(api.db, org, 9 * HOUR_MS);
   await awake({ hours: 1 });
   await look(watch(), reachedAt);

@@ -77,7 +77,7 @@ async function untilRolledUp(): Promise<void> {
 const POINTS = CRASH_POINTS.filter((name) => name.startsWith('rollup:'));
 
 for (const point of POINTS.flatMap((name) => [name, `${name}#2`])) {
-  test(`a replica killed at ${point} counts nothing twice, and the next one counts what is left`, async () => {
+  test(`a replica killed at ${point} counts nothing twice, and the next counts the rest`, async () => {
     await addIntervals(MANY);
     const total = await unrolled();
     const ended = await Replica.start(world.replica, point).then(
@@ -95,7 +95,7 @@ for (const point of POINTS.flatMap((name) => [name, `${name}#2`])) {
   });
 }
 
-test('two replicas count everything once', async () => {
+test('two replicas count every interval once', async () => {
   await addIntervals(MANY);
   const replicas = await Promise.all([Replica.start(world.replica), Replica.start(world.replica)]);
   await untilRolledUp();
@@ -103,7 +103,7 @@ test('two replicas count everything once', async () => {
   await assertEachOnce();
 });
 
-test('many at once on one org, while intervals close and days are cut anew, count everything once', async () => {
+test('concurrent rollups of an org count everything once while intervals close and days are split', async () => {
   const busy = 'org_busy';
   await world.db.insertInto('org').values({ id: busy, name: busy }).execute();
   await addIntervals(2_000, busy);
@@ -147,7 +147,7 @@ test('many at once on one org, while intervals close and days are cut anew, coun
 const context = { log: pino({ level: 'silent' }), stopping: new AbortController().signal };
 const leads = { leads: () => Promise.resolve(true) };
 
-test('one look brings every org up to date, batch by batch, and a replica that does not lead does nothing', async () => {
+test('one pass rolls up every org in batches, and only at the leader', async () => {
   for (const org of ['org_first', 'org_second']) {
     await world.db.insertInto('org').values({ id: org, name: org }).execute();
     await addIntervals(25, org);
@@ -159,7 +159,7 @@ test('one look brings every org up to date, batch by batch, and a replica that d
   for (const org of ['org_first', 'org_second']) await assertEachOnce(org);
 });
 
-test('a subscription that begins anew has the days cut there by the next look, though nothing closed since', async () => {
+test('a restarted subscription splits the days at its start in the next pass', async () => {
   await addIntervals(500);
   await rollUpAllUsage({ db: world.db, ...context }, leads);
   const startedAt = new Date(Date.now() - 3 * 86_400_000 - 12_345_678);
