@@ -1,6 +1,6 @@
-// An installation of the tests without a virtual machine: Postgres, the control plane and the host
-// daemon with its fake driver, each a process that a test can kill and start again. Real guest
-// daemons run real commands. Keeps all that the processes log.
+// Installation for tests without VMs: PostgreSQL, the control plane and the host daemon with its
+// fake driver. Each is a process that a test can kill and restart. Real guest daemons run real
+// commands. Keeps all logs.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -29,14 +29,14 @@ type Part = keyof typeof PROGRAMS;
 
 export class FakeInstallation {
   readonly postgres: TestPostgres;
-  /** Everything that the host daemon and its machines write is below it. */
+  /** Contains all files of the host daemon and its VMs. */
   readonly folder: string;
   readonly databaseUrl: string;
   readonly #environment: Record<string, string>;
   readonly #parts = new Map<Part, ChildProcess>();
   #url = '';
   #key = { token: '', orgId: '', projectId: '' };
-  /** What the processes have said so far. */
+  /** Output of the processes so far. */
   log = '';
 
   private constructor(
@@ -93,7 +93,7 @@ export class FakeInstallation {
     return this.#key.orgId;
   }
 
-  /** Starts a part that does not run; resolves when it takes calls. */
+  /** Starts a stopped part; resolves when it accepts calls. */
   async run(part: Part): Promise<void> {
     const child = spawn(process.execPath, [PROGRAMS[part]], {
       env: this.#environment,
@@ -114,7 +114,7 @@ export class FakeInstallation {
     if (part === 'api') this.#url = `http://127.0.0.1:${String(line['port'])}`;
   }
 
-  /** Ends a part, as `kill -9` does unless said otherwise. */
+  /** Ends a part, by default as `kill -9` does. */
   async end(part: Part, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#parts.get(part);
     this.#parts.delete(part);
@@ -124,7 +124,7 @@ export class FakeInstallation {
     await ended;
   }
 
-  /** Destroys every sandbox, ends all and removes the folder. */
+  /** Destroys every sandbox, stops all processes and removes the folder. */
   async stop(): Promise<void> {
     if (this.#parts.has('api')) {
       const { sandboxes } = await this.call('GET', `/v1/orgs/${this.orgId}/sandboxes`);
@@ -139,7 +139,7 @@ export class FakeInstallation {
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** The body of a successful answer; throws for any other. */
+  /** Returns the body of a successful response; throws otherwise. */
   async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(this.#url + path, {
       method,
@@ -168,7 +168,7 @@ export class FakeInstallation {
     return sandboxSchema.parse((await this.call('GET', `/v1/sandboxes/${id}`))['sandbox']);
   }
 
-  /** The sandbox once `done` says so. */
+  /** Returns the sandbox once `done` is true for it. */
   async until(id: string, done: (sandbox: Sandbox) => boolean): Promise<Sandbox> {
     const deadline = Date.now() + SETTLE_DEADLINE_MS;
     for (;;) {

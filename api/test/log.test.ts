@@ -1,4 +1,4 @@
-// The log's second line of defence: what it takes out of lines that hold a secret after all.
+// Redaction in the log: the second line of defence for secrets.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openLog, withoutSecrets } from '../src/log.ts';
@@ -6,7 +6,7 @@ import { newToken } from '../src/services/access/bearer-token.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 
-/** What is written for the call. */
+/** Returns the output of a log call. */
 function written(say: (log: ReturnType<typeof openLog>) => void): string {
   let text = '';
   say(openLog('trace', { write: (line: string) => void (text += line) }));

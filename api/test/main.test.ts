@@ -1,4 +1,4 @@
-// The control plane as a process: its commands, its start, its end.
+// The control plane as a process: commands, start, exit.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -167,7 +167,7 @@ test('plans set activates a catalogue plan for an org, and the feed has both pla
     { plan: 'starter', status: 'active' },
   ];
   assert.deepEqual(await set('starter'), { orgId, plan: 'starter', before: first });
-  // To set it again changes nothing.
+  // Setting it again changes nothing.
   assert.deepEqual(await set('starter'), { orgId, plan: 'starter', before: second });
   const { db } = openDatabase({
     url: environment['BERTH_DATABASE_URL'] ?? '',
@@ -244,7 +244,7 @@ test("serve runs a sandbox's lifecycle, logs no secrets, drains and exits with 0
     return (await response.json()) as Record<string, Record<string, string>>;
   };
   const { sandbox } = await send(`/v1/orgs/${orgId}/sandboxes`, { agent: 'agent_one', projectId });
-  // On a busy machine the answer comes before the machine is made.
+  // On a loaded host the response precedes the VM's creation.
   await untilTrue(
     'it is ready',
     async () => (await send(`/v1/sandboxes/${sandbox?.['id']}`))['sandbox']?.['status'] === 'ready',

@@ -1,5 +1,5 @@
-// A repository cloned all the way: the control plane, the host daemon with its fake driver, a real
-// guest daemon, git, and a real git host behind Basic authentication.
+// Full clone of a repository: control plane, host daemon with its fake driver, real guest daemon,
+// git, and a real git host with Basic authentication.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { basic, GitServer } from '../../guest/test/clones/git-server.ts';
 import { FakeInstallation } from './fake-installation.ts';
 import { untilTrue } from './world/until-true.ts';
 
-/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+/** Distinctive text, as the tests search for it everywhere. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };
 const SECRETS = [CREDENTIALS.username, CREDENTIALS.token, basic(CREDENTIALS).slice(6)];
 
@@ -43,7 +43,7 @@ const cloneOf = ({ status, clone }: Sandbox): unknown[] => [status, clone?.statu
 const isHeld = (count = 1): Promise<void> =>
   untilTrue('the git host holds the clone back', () => git.waiting === count);
 
-/** A sandbox whose clone has signed in and is held back by the git host. */
+/** Sandbox whose clone has signed in and is held by the git host. */
 async function heldSandbox(): Promise<Sandbox> {
   git.hold();
   const { id } = await berth.create({ projectId });
@@ -58,10 +58,7 @@ async function isCloned(id: string): Promise<void> {
   assert.equal(stdout, `${commits.main}\n.git\nREADME.md\nsrc\nread me\n`);
 }
 
-/**
- * Arguments and environments of all processes of this machine, with the pids of those that show a
- * secret.
- */
+/** Lists processes of this host whose arguments or environment contain a secret. */
 function processesShowingSecrets(): string[] {
   return readdirSync('/proc').filter((name) => {
     if (!/^\d+$/.test(name)) return false;
@@ -70,14 +67,14 @@ function processesShowingSecrets(): string[] {
         const text = readFileSync(`/proc/${name}/${file}`, 'utf8');
         return SECRETS.some((secret) => text.includes(secret));
       } catch {
-        // It has ended, or is not ours to look at.
+        // The process exited or is not readable.
         return false;
       }
     });
   });
 }
 
-/** Files of the host daemon and of its machines that hold a secret. */
+/** Lists files of the host daemon and its VMs that contain a secret. */
 function filesShowingSecrets(): string[] {
   try {
     const patterns = SECRETS.flatMap((secret) => ['-e', secret]);
@@ -186,7 +183,7 @@ test('killing API and host during many clones clones each once and leaves none r
     ids.push(id);
     const part = round % 2 === 0 ? 'api' : 'host';
     const seen = git.requests.length;
-    // Another moment in each round: before git, at its first request, later ones.
+    // A different moment in each round: before git, at its first request, later.
     await untilTrue('the clone has come so far', () => git.requests.length - seen >= round % 4);
     await berth.end(part);
     await berth.run(part);

@@ -1,5 +1,5 @@
-// The control plane as a process against the real host daemon with its fake driver: a real guest
-// daemon runs real commands, without a VM.
+// The control plane as a process with the real host daemon and its fake driver: a real guest daemon
+// runs real commands without a VM.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -81,7 +81,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The first line of the process's log that fits; what comes later is read and dropped. */
+/** Returns the first matching log line; later output is discarded. */
 function lineThat(
   child: ChildProcess,
   fits: (line: Record<string, unknown>) => boolean,

@@ -1,4 +1,4 @@
-// The header Idempotency-Key as the server reads it.
+// Reading the Idempotency-Key header.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readIdempotencyKey } from '../../src/call/idempotency-key.ts';

@@ -1,5 +1,4 @@
-// How many requests a credential has, on a clock that stands still unless a test moves it; and how
-// many an address has without one.
+// Rate limits of credentials and of addresses without one, on a clock that only tests move.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
@@ -12,7 +11,7 @@ import { startApi, type Answer, type TestApi } from '../world/api.ts';
 import { startInstance } from '../sign-in/client.ts';
 
 const LIMIT = 6;
-/** Between two tokens. */
+/** Time between two tokens. */
 const INTERVAL_MS = 60_000 / LIMIT;
 const POLICY = `"default";q=${LIMIT};w=60`;
 
@@ -26,7 +25,7 @@ before(async () => {
   });
 });
 after(() => api.close());
-// All buckets are full again.
+// All buckets refill.
 beforeEach(() => (nowMs += FULL_AFTER_MS));
 
 const me = (token: string | null, from = '192.0.2.1'): Promise<Answer> =>
@@ -37,7 +36,7 @@ const assertLimited = ({ status, body, headers }: Answer, retryAfter: number): v
   assert.equal(body.error.code, 'rate_limited');
   assert.equal(headers.get('retry-after'), String(retryAfter));
 };
-/** Uses an address's tries up with tokens that nobody has. */
+/** Uses up an address's attempts with unknown tokens. */
 async function guessAll(from: string): Promise<void> {
   for (let guess = 0; guess < LIMIT; guess += 1) assert.equal((await me(newToken('api_key'), from)).status, 401);
 }
@@ -169,7 +168,7 @@ test('concurrent guesses reach the database up to the limit and then never', asy
   const from = '203.0.113.1';
   const answers = await Promise.all(Array.from({ length: 5 * LIMIT }, () => me(newToken('api_key'), from)));
   assert.equal(answers.filter(({ status }) => status === 401).length, LIMIT);
-  // Breaking the table makes any look a 500.
+  // A missing table turns every query into a 500.
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
     assertLimited(await me(newToken('api_key'), from), 10);

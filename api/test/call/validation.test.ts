@@ -1,4 +1,4 @@
-// What a caller is told of a faulty request: where, what is allowed, what was found.
+// Error messages of invalid requests: the field, the allowed values, the value found.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startApi, type Answer, type TestApi } from '../world/api.ts';

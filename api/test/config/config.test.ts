@@ -1,4 +1,4 @@
-// What the control plane is told by its environment.
+// Configuration of the control plane by environment variables.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// The client against a server that behaves well, badly and not at all.
+// The host client against a server that works, misbehaves or is absent.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -245,7 +245,7 @@ test('calls share a connection; one closed while idle is replaced transparently'
   await client.listVms();
   await client.listVms();
   assert.equal(sockets.size, 1);
-  // The next request finds its pooled connection reset before a byte of an answer.
+  // The next request finds its pooled connection reset before any response byte.
   let reset = false;
   answer = (request, response) => {
     if (reset) {

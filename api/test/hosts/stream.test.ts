@@ -1,4 +1,4 @@
-// Raw streams into guests, asked of a server that behaves well, badly and not at all.
+// Raw streams into guests, from a server that works, misbehaves or is absent.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -44,7 +44,6 @@ const failsWith = (code: string, message = /./) => {
   return (error: unknown): boolean => error instanceof HostError && error.code === code && message.test(error.message);
 };
 
-/** A refusal of the host. */
 function refusing(status: number, body: string): typeof answer {
   return (_request, socket) =>
     void socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`);

@@ -1,5 +1,4 @@
-// The server around the routes: the health check, requests that are not HTTP, lengths of bodies,
-// the line in the log, and its end.
+// The server around the routes: health check, invalid HTTP, body limits, request log, shutdown.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -21,7 +20,7 @@ before(async () => {
 });
 after(() => api.close());
 
-/** Everything that comes back on a connection of its own, until the server closes it. */
+/** Returns all bytes of a dedicated connection until the server closes it. */
 async function exchange(text: string): Promise<string> {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
   let answer = '';
@@ -59,7 +58,7 @@ for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
     const prepared = await prepareRequest(route, { api, org: api, caller: owner });
     const path = filledPath(route, prepared.params);
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    // No JSON, so that it is 400 as soon as anybody parses it.
+    // Invalid JSON, so that parsing it gives 400.
     const longest = new Uint8Array(limit).fill(0x78);
     const inPieces = new ReadableStream({
       start: (stream) => {
@@ -73,7 +72,7 @@ for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
       const tooLong = await api.call(route.method, path, { token, rawBody: new Uint8Array(limit + 1).fill(0x78) });
       assert.equal(tooLong.body.error.code, 'payload_too_large');
       assert.ok(tooLong.body.error.message.includes(String(limit)));
-      // Without a length that is said beforehand.
+      // Without Content-Length.
       const streamed = await fetch(api.url + path, { method: route.method, headers, body: inPieces, duplex: 'half' });
       assert.equal(errorEnvelope.parse(await streamed.json()).error.code, 'payload_too_large');
     } finally {
@@ -82,7 +81,7 @@ for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
   });
 }
 
-/** The line in the log of the request with the id. */
+/** Returns the log line of a request. */
 async function lineOf(requestId: string | null): Promise<Record<string, unknown>> {
   for (;;) {
     const lines = api.logged().trimEnd().split('\n');
@@ -91,7 +90,7 @@ async function lineOf(requestId: string | null): Promise<Record<string, unknown>
       .map((line) => JSON.parse(line) as Record<string, unknown>);
     assert.ok(mine.length <= 1, 'more than one line');
     if (mine[0] !== undefined) return mine[0];
-    // It is written when the answer has been.
+    // The line is written after the response.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -166,7 +165,7 @@ test('a stopping server completes open requests and refuses new ones with 503 sh
   const refused = once(api.app.server, 'request');
   const closed = api.app.close();
   while (api.app.server.listening) await new Promise((resolve) => setImmediate(resolve));
-  // Sent behind the open request on the same connection.
+  // Pipelined behind the open request.
   socket.write('GET /health HTTP/1.1\r\nhost: x\r\n\r\n');
   await refused;
   finish.resolve();

@@ -1,6 +1,5 @@
-// The payment provider's events: which are believed, and that they end in the same whatever becomes
-// of them on their way: late, twice, out of order, at once, or while the provider or the database
-// fails.
+// Payment provider events: which are accepted, and that late, repeated, reordered, concurrent and
+// failed deliveries end in the same state.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
@@ -48,7 +47,7 @@ async function deliver(sent: Sent): Promise<void> {
   assert.deepEqual(await send(sent), { status: 200, answer: { received: true } });
 }
 
-/** An org whose checkout was gone through; nothing was told yet. */
+/** Org with a completed checkout and no event yet. */
 async function buy(changes: Partial<StandInSubscription> = {}): Promise<{ org: TestOrg; bought: StandInSubscription }> {
   const org = await api.makeOrg();
   const { token } = await signInAs(api.db, org.userId);
@@ -56,7 +55,7 @@ async function buy(changes: Partial<StandInSubscription> = {}): Promise<{ org: T
   return { org, bought: stripe.pay(body.checkout.url, changes) };
 }
 
-/** One whose purchase was told of. */
+/** Org whose purchase event was delivered. */
 async function buyAndTell(): Promise<{ org: TestOrg; bought: StandInSubscription }> {
   const made = await buy();
   await deliver(stripe.event('checkout.session.completed', stripe.sessionOf(made.bought.id)));
@@ -322,7 +321,7 @@ test('the newer of two paid subscriptions is followed, and the other is logged',
   await deliver(updated(bought));
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });
   assert.ok(api.logged().includes(`"pays":"${bought.id}"`));
-  // The end of the one that is not followed ends nothing.
+  // The end of the other subscription ends nothing.
   bought.status = 'canceled';
   await deliver(stripe.event('customer.subscription.deleted', bought));
   assert.deepEqual(await standing(org), { ...PRO_ACTIVE, plan: 'team' });

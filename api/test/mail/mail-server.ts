@@ -1,4 +1,4 @@
-// A real SMTP server in the test's process, and what is in the messages it took.
+// Real SMTP server in the test's process, and access to the messages it accepted.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
@@ -8,7 +8,7 @@ export interface ReceivedMail {
   to: string[];
   user: unknown;
   secure: boolean;
-  /** As it came, headers and encodings included. */
+  /** Raw message with headers and encodings. */
   content: string;
 }
 
@@ -20,8 +20,7 @@ export interface MailServer {
 }
 
 /**
- * Starts a server of which `options` are the behaviour; without any it takes everything, without
- * TLS.
+ * Starts a server with the behaviour of `options`; by default it accepts everything, without TLS.
  */
 export async function startMailServer(options: SMTPServerOptions = {}, port = 0): Promise<MailServer> {
   const received: ReceivedMail[] = [];
@@ -45,7 +44,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
     },
     ...options,
   });
-  // Clients that go away in the middle are the subject of some tests.
+  // Some tests disconnect early.
   server.on('error', () => undefined);
   server.listen(port, '127.0.0.1');
   await once(server.server, 'listening');
@@ -57,7 +56,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
   };
 }
 
-/** The token of the link in a message as it was sent, whose text is quoted-printable or plain. */
+/** Returns the link's token from a raw message, quoted-printable or plain. */
 export function tokenInContent(content: string): string | undefined {
   const isQuoted = /^Content-Transfer-Encoding: quoted-printable\r?$/m.test(content);
   const text = isQuoted ? content.replaceAll(/=\r?\n/g, '').replaceAll('=3D', '=') : content;

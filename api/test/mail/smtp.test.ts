@@ -1,5 +1,5 @@
-// Mail against a real SMTP server in this process: what arrives, what is refused and how that is
-// told, and that time and connections are bounded.
+// Mail through a real SMTP server in this process: delivery, refusals and their errors, timeouts,
+// closed connections.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -30,7 +30,7 @@ async function startServer(options?: SMTPServerOptions): Promise<MailServer> {
   return server;
 }
 
-/** A server that takes connections, and then does what `greet` does. */
+/** Server that accepts connections and passes them to `greet`. */
 async function startSocketServer(greet: (socket: Socket) => void): Promise<{ port: number; open: Set<Socket> }> {
   const open = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -75,10 +75,7 @@ const failureOf = (sending: Promise<void>): Promise<Error> =>
     (error: unknown) => error as Error,
   );
 
-/**
- * An error, and whatever a log would make of it, tells neither the recipient nor anything of the
- * message or the password.
- */
+/** Asserts that an error and its log form reveal neither recipient, message nor password. */
 function assertTellsNothing(error: Error): void {
   log.error({ err: error }, 'as a log shows it');
   for (const text of [logged.join(''), error.message, String(error.cause)])
@@ -136,13 +133,13 @@ test('a password goes to another host over TLS only, whatever the server offers'
       done(null, { user: 'post' });
     },
   });
-  // The address of this machine in a form that does not look like it.
+  // Address of this host in an unusual form.
   const url = `smtp://post:password-1@[::ffff:127.0.0.1]:${server.port}`;
   const refused = await failureOf(mailerTo(url).send(MESSAGE));
   assert.match(refused.message, /STARTTLS/);
   assert.deepEqual([logins, server.received.length], [0, 0]);
   assertTellsNothing(refused);
-  // Unless the operator says so.
+  // The operator can allow it.
   await mailerTo(`${url}?ignoreTLS=true`).send(MESSAGE);
   assert.deepEqual([logins, server.received.length], [1, 1]);
 });

@@ -1,5 +1,5 @@
-// A person's way through the pages in a real browser, with the keyboard alone; every page is looked
-// at as `Person.look` does. With BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// The pages in a real browser, by keyboard alone; `Person.look` checks every page.
+// BERTH_TEST_PICTURES=<folder> keeps the screenshots.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
@@ -30,7 +30,7 @@ after(async () => {
   await provider.close();
 });
 
-/** Opens the newest mail to the address, which came after the first `before`. */
+/** Opens the newest mail to the address after the first `before` mails. */
 async function openMail(person: Person, to: string, page: string, before: number): Promise<void> {
   await untilTrue(`a mail to ${to}`, () => site.api.mails.slice(before).some((mail) => mail.to === to));
   await person.open(`${publicUrl}${page}?token=${mailedToken(site.api, to, page)}`);

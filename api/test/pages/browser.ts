@@ -1,5 +1,4 @@
-// A real browser for the tests of the pages: driven by the keyboard alone, looked at in light and
-// dark, narrow and wide.
+// Real browser for page tests: keyboard only, in light and dark, narrow and wide.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -7,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { chromium, type Browser, type ConsoleMessage, type Page } from 'playwright-core';
 
-/** As Debian's package has it. */
+/** Path in Debian's package. */
 const CHROMIUM = '/usr/bin/chromium';
 const FLAGS = [
   '--no-sandbox',
@@ -24,12 +23,12 @@ const SIZES = [
   { width: 1280, height: 800 },
 ] as const;
 const SCHEMES = ['light', 'dark'] as const;
-/** More than any page has to press Tab for. */
+/** Limit of Tab presses on a page. */
 const MOST_TABS = 30;
 
 /**
- * A browser with a profile of its own, to which the service's public name, and further ones, lead
- * to where it listens.
+ * Opens a browser with a new profile that resolves the service's public name, and `names`, to its
+ * listening address.
  */
 export async function openBrowser(publicUrl: string, url: string, names: readonly string[] = []): Promise<Browser> {
   const leads = `--host-resolver-rules=${[new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${new URL(url).host}`).join(', ')}`;
@@ -44,7 +43,7 @@ export async function openBrowser(publicUrl: string, url: string, names: readonl
 export class Person {
   readonly page: Page;
   readonly #folder: string | null;
-  /** What the browser complained of: refused resources, forms against the policy, faults. */
+  /** Browser complaints: blocked resources, CSP violations, errors. */
   readonly complaints: string[] = [];
 
   private constructor(page: Page, folder: string | null) {
@@ -52,8 +51,7 @@ export class Person {
     this.#folder = folder;
     page.on('console', (message: ConsoleMessage) => {
       const { url } = message.location();
-      // A page with a status other than 200 is told here too, and that http without TLS, as here,
-      // is not to be trusted.
+      // Chromium also reports statuses other than 200, and that plain http is not trustworthy.
       const expected =
         /Failed to load resource: .* status of [45]\d\d|Cross-Origin-Opener-Policy header has been ignored/;
       if (message.type() === 'error' && !expected.test(message.text()))
@@ -75,8 +73,7 @@ export class Person {
   }
 
   /**
-   * Moves the focus with Tab until it is on what has the name; asserts that the focus can be seen
-   * all the way.
+   * Presses Tab until the named element has the focus; asserts that the focus is always visible.
    */
   async tabTo(name: string): Promise<void> {
     const seen: string[] = [];
@@ -91,7 +88,7 @@ export class Person {
     assert.fail(`Tab never reaches "${name}", only: ${seen.join(', ')}`);
   }
 
-  /** Types into the field with the label, in place of what stands there. */
+  /** Replaces the text of the labelled field. */
   async fill(label: string, text: string): Promise<void> {
     await this.tabTo(label);
     await this.page.keyboard.press('Control+A');

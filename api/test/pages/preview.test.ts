@@ -32,7 +32,7 @@ async function pageOf(team: MintedLink, path = '/'): Promise<string> {
   return url.pathname + url.search;
 }
 
-/** Somebody with that role in the first org, who has signed in. */
+/** Signs in a new user with the role in the first org. */
 async function signedIn(role: Role | null): Promise<{ visitor: TestVisitor; userId: string; email: string }> {
   const { userId, email } = await site.account();
   if (role !== null) await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role });
@@ -44,7 +44,7 @@ async function signedIn(role: Role | null): Promise<{ visitor: TestVisitor; user
 const originOf = ({ sandboxId, port }: MintedLink): string =>
   `http://${port}-${sandboxId.slice('sbx_'.length)}.${new URL(SETTINGS.previewUrl).host}`;
 
-/** The preview's address that the answer leads to. */
+/** Returns the preview URL of a redirect. */
 function leadsTo(answer: PageResponse): URL {
   assert.equal(answer.status, 303, answer.text);
   return new URL(answer.headers.get('location') ?? '');

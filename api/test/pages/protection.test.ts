@@ -1,5 +1,4 @@
-// What holds for every page: who may send its forms, what its headers forbid, what it refuses to
-// read.
+// Rules of every page: accepted form origins, headers, refused requests.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
@@ -55,7 +54,7 @@ test('a cross-site form is 403 before it is read and changes nothing', async () 
       const { status, heading } = await visitor.post(path, { decision: 'approve' }, headers);
       assert.deepEqual([status, heading], [403, 'This form came from elsewhere'], `${path} ${JSON.stringify(headers)}`);
     }
-    // Refused though it could not even be read.
+    // Refused before parsing.
     assert.equal(
       (await visitor.post(path, {}, { 'sec-fetch-site': 'cross-site', 'content-type': 'application/json' })).status,
       403,
@@ -152,11 +151,11 @@ test('the style sheet has a content hash in its URL and is cached as immutable',
   const style = await site.visitor().get(path);
   assert.equal(style.headers.get('content-type'), 'text/css; charset=utf-8');
   assert.match(style.headers.get('cache-control') ?? '', /immutable/);
-  // It loads nothing by itself.
+  // The style sheet loads nothing.
   assert.doesNotMatch(style.text, /url\(|@import/);
 });
 
-/** Sends a body exactly as it is. */
+/** Sends a raw body. */
 async function raw(path: string, body: string): Promise<{ status: number; text: string }> {
   return await new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(body) };

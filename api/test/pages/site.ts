@@ -1,5 +1,4 @@
-// The pages of the tests: the whole server on loopback, its log in memory, and visitors who keep
-// cookies as browsers do.
+// Pages under test: the whole server on loopback, its log in memory, visitors with cookies.
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { newServices } from '../../src/control-plane/control-plane.ts';
@@ -16,15 +15,15 @@ export const PASSWORD = 'a boat in the harbour';
 export interface TestSite {
   api: TestApi;
   signIn: SignIn;
-  /** The same, with what devices ask. */
+  /** Sign-in for device clients. */
   clients: ClientSignIn;
   url: string;
-  /** Everything that the server wrote to its log, down to the finest. */
+  /** Returns the whole log, at the finest level. */
   log(): string;
   visitor(): TestVisitor;
-  /** An account with the password, signed in as nobody yet. */
+  /** Creates an account with the password, not signed in. */
   account(options?: { emailVerified?: boolean; name?: string }): Promise<{ userId: string; email: string }>;
-  /** A pending invitation of the first org, as its mail has been sent. */
+  /** Creates a pending invitation to the first org, already mailed. */
   invite(email: string, options?: { role?: string; expired?: boolean }): Promise<{ id: string; token: string }>;
   close(): Promise<void>;
 }
@@ -33,9 +32,8 @@ export interface PageResponse {
   status: number;
   headers: Headers;
   text: string;
-  /** The heading of the page. */
   heading: string;
-  /** What the error summary says, without tags. */
+  /** Texts of the error summary, without tags. */
   errors: string[];
 }
 
@@ -89,7 +87,7 @@ export async function startSite(options: Partial<TestApiOptions> = {}): Promise<
   };
 }
 
-/** Somebody with a browser of their own. */
+/** Visitor with a separate browser. */
 export class TestVisitor {
   readonly #url: string;
   readonly #cookies = new Map<string, string>();
@@ -98,12 +96,12 @@ export class TestVisitor {
     this.#url = url;
   }
 
-  /** Names and values of the cookies that the browser has. */
+  /** Cookies of the browser, by name. */
   get cookies(): ReadonlyMap<string, string> {
     return this.#cookies;
   }
 
-  /** The `Cookie` header that the browser sends; a copied one is a stolen one. */
+  /** `Cookie` header of the browser; a copy stands for a stolen cookie. */
   get cookieHeader(): string {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
@@ -112,7 +110,7 @@ export class TestVisitor {
     return await this.#send(path, { method: 'GET' });
   }
 
-  /** Sends a form, as a page of the service would. */
+  /** Sends a form like a page of the service. */
   async post(
     path: string,
     fields: Readonly<Record<string, string>>,
@@ -122,7 +120,7 @@ export class TestVisitor {
     return await this.#send(path, { method: 'POST', headers: sent, body: new URLSearchParams(fields).toString() });
   }
 
-  /** Signs in, and asserts that it worked. */
+  /** Signs in and asserts success. */
   async signIn(email: string, password: string = PASSWORD): Promise<void> {
     const { status, text } = await this.post('/sign-in', { email, password });
     assert.equal(status, 303, text);
@@ -153,7 +151,7 @@ export class TestVisitor {
   }
 }
 
-/** Lets no mail out until the function that it gives is called. */
+/** Fails all mail until the returned function is called. */
 export function breakMail({ context: { mailer } }: TestApi): () => void {
   const send = mailer.send.bind(mailer);
   mailer.send = () => Promise.reject(new Error('the mail server is down'));
@@ -162,7 +160,7 @@ export function breakMail({ context: { mailer } }: TestApi): () => void {
   };
 }
 
-/** The text of markup. */
+/** Strips the tags of markup. */
 function plain(markup: string): string {
   const characters: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
   return markup
@@ -172,7 +170,7 @@ function plain(markup: string): string {
     .trim();
 }
 
-/** The token in the newest mail to the address, which must be a link to the page. */
+/** Returns the token of the newest mail to the address, which must link to the page. */
 export function mailedToken(api: TestApi, to: string, page: string): string {
   const mail = api.mails.findLast((one) => one.to === to);
   assert.ok(mail, `no mail to ${to}`);

@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => site.close());
 
-/** Signed in with an address that is not verified, as after it was changed by the operator. */
+/** Signs in a user with an unverified address, as after a change by the operator. */
 async function unverified(): Promise<{ visitor: TestVisitor; email: string; userId: string }> {
   const { userId, email } = await site.account();
   const visitor = site.visitor();

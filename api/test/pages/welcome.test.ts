@@ -1,4 +1,4 @@
-// The first start's owner takes the account over.
+// The owner of the first start claims the account.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { makeOwnerLink, requestPasswordReset, welcomeOwner } from '../../src/services/people/accounts.ts';
@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => site.close());
 
-/** The owner's account as the first start leaves it, with a fresh link. */
+/** Resets the owner's account to its state after the first start, with a new link. */
 async function freshLink(): Promise<{ path: string; token: string }> {
   const { db, userId } = site.api;
   await db.deleteFrom('account').where('userId', '=', userId).execute();

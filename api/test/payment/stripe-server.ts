@@ -1,6 +1,6 @@
-// A server on loopback that speaks the shapes of Stripe's API, as far as the service uses it: forms
-// in, JSON out, errors as Stripe's, keys of idempotency kept, events signed. The service reaches it
-// through Stripe's own SDK; nothing here is shared with the code under test.
+// Loopback server with the parts of Stripe's API that the service uses: forms in, JSON out,
+// Stripe's errors, idempotency keys, signed events. The service calls it through Stripe's SDK; it
+// shares no code with the service.
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -49,10 +49,10 @@ const word = (prefix: string): string => `${prefix}_${randomBytes(12).toString('
 export class StripeServer {
   readonly secretKey = word('sk_test').replace('sk_test_', 'sk_test_5');
   readonly webhookSecret = word('whsec');
-  /** What was asked, without what was refused for its key. */
+  /** Requests received, without those refused for their API key. */
   readonly asked: Asked[] = [];
   readonly subscriptions = new Map<string, StandInSubscription>();
-  /** Answers every request in its place while it is set; undefined from it goes on as always. */
+  /** Handles every request while set; undefined falls back to the default. */
   instead: ((asked: Asked) => Promise<Answer | 'hang up' | undefined> | Answer | 'hang up' | undefined) | undefined;
   readonly #sessions = new Map<string, Session>();
   readonly #customers = new Map<string, Record<string, string>>();
@@ -77,12 +77,12 @@ export class StripeServer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** How often something was asked. */
+  /** Counts matching requests. */
   count(method: string, path: RegExp): number {
     return this.asked.filter((one) => one.method === method && path.test(one.path)).length;
   }
 
-  /** Somebody goes through the page of the checkout: the subscription that they have then. */
+  /** Completes the checkout page; returns the new subscription. */
   pay(sessionUrl: string, changes: Partial<StandInSubscription> = {}): StandInSubscription {
     const session = [...this.#sessions.values()].find(({ url }) => url === sessionUrl);
     assert.equal(session?.status, 'open', 'the page of this checkout cannot be used');
@@ -96,7 +96,7 @@ export class StripeServer {
     return made;
   }
 
-  /** A subscription that was made in another way than by a checkout. */
+  /** Adds a subscription without a checkout. */
   subscribe({ price = '', ...changes }: Partial<StandInSubscription> & { price?: string }): StandInSubscription {
     const created = (this.#seconds += 1);
     const made: StandInSubscription = {
@@ -118,7 +118,7 @@ export class StripeServer {
     return made;
   }
 
-  /** The completed checkout of the subscription, as an event tells of it. */
+  /** Completed checkout of the subscription as in an event. */
   sessionOf(subscriptionId: string): object {
     const session = [...this.#sessions.values()].find(({ subscription }) => subscription === subscriptionId);
     assert.ok(session !== undefined);
@@ -126,7 +126,7 @@ export class StripeServer {
     return told;
   }
 
-  /** An event as it is sent: the body and the header `Stripe-Signature`. */
+  /** Builds a signed event: body and `Stripe-Signature` header. */
   event(
     type: string,
     object: object,

@@ -1,5 +1,4 @@
-// A control plane that sells plans through a server that speaks Stripe's shapes (stripe-server.ts),
-// asked through Stripe's own SDK.
+// Control plane that sells plans through stripe-server.ts, called through Stripe's SDK.
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import { openStripe } from '../../src/payment/stripe.ts';
 import { startApi, type TestApi } from '../world/api.ts';

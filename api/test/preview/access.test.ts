@@ -1,5 +1,4 @@
-// Who gets to an app and who gets a page instead: each refusal in its two forms, what a sandbox
-// that sleeps says and does, and what ends that which is open.
+// Access to previews: refusals in both forms, sleeping sandboxes, and the end of open connections.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -41,9 +40,7 @@ beforeEach(() => {
   onRequest = undefined;
 });
 
-/**
- * Holds both forms of a refusal against one another and the table, and gives what a person reads.
- */
+/** Compares both forms of a refusal with each other and the table; returns the readable text. */
 async function refusal(
   code: ErrorCode,
   path: string,
@@ -202,7 +199,7 @@ test('each error of the host gets its own error page', async () => {
       world.api.front.stream = () => {
         throw new ExecRefusal(code, 'so');
       };
-      // A port whose connections nobody has kept.
+      // Port without kept connections.
       const { host, token } = await world.link(3998);
       assert.equal((await refusal(shownAs, `/?token=${token}`, { host })).title, title, code);
     }

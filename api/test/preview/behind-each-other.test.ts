@@ -1,5 +1,5 @@
-// What Node would write where another reads it: answers to what comes behind, to who asks first,
-// and to who is refused while sending; and bytes that are no UTF-8.
+// Responses around each other on one connection: pipelined requests, Expect, early refusals, and
+// bytes that are not UTF-8.
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
@@ -75,7 +75,7 @@ test('header bytes that are not UTF-8 arrive unchanged, both ways, before a slow
     given = request.headers['x-odd'] as string;
     request.resume();
     response.writeHead(200, { 'x-odd': '\xe9\xff' });
-    // Its head goes before it. flushHeaders() would make UTF-8 of it here.
+    // Sends the head. flushHeaders() would encode it as UTF-8.
     response.write('', 'latin1');
     request.once('end', () => response.end('app'));
   };

@@ -1,5 +1,5 @@
-// Bodies that pass through: they arrive as they were sent, however slowly they are taken, and
-// nothing of their memory is left to the collector.
+// Proxied bodies: they arrive unchanged at any reading speed, and their memory is freed without the
+// garbage collector.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 let app: Server;
 let relay: Server;
 let answerAs: RequestListener;
-/** What the app's answers were read into, and the parts that the parser made of it. */
+/** Read buffers of the app's responses, and the parser's chunks of them. */
 let read: Uint8Array[];
 let parts: Uint8Array[];
 before(async () => {
@@ -85,12 +85,11 @@ for (const [how, pauseMs] of [
 ] as const) {
   test(`a long response that is read ${how} arrives unchanged and its memory is freed`, async () => {
     answerAs = (_asked, answer) => answer.setHeader('content-length', SENT.length).end(SENT);
-    // The second comes over the same connection.
+    // The second request reuses the connection.
     for (const _ of [1, 2]) assert.equal(sha256(await visit(undefined, pauseMs)), sha256(SENT));
     assert.ok(parts.length > 100 && read.length > 100, `${parts.length} parts of ${read.length}`);
     const before = 2 * 2 * SENT.length;
-    // What came with a head was read before anybody knew how long the answer is; short parts are
-    // not worth the while.
+    // Bytes read with a head precede the known length; short chunks are not worth freeing.
     assert.ok(held(parts) + held(read) < before / 2, `${held(parts)} and ${held(read)} of ${before} bytes are held`);
   });
 }

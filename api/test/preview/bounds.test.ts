@@ -1,5 +1,5 @@
-// The bounds of what passes through previews, short enough here to be met: silence on either side,
-// and connections into one sandbox. And how an instance stops.
+// Limits of previews, short enough here to be reached: idle timeouts, connections of a sandbox, and
+// shutdown.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -17,7 +17,7 @@ type App = (request: IncomingMessage, response: ServerResponse) => void;
 const BOUNDS = { uploadSilenceMs: 1_000, answerMs: 10_000, silenceMs: 300, streamSilenceMs: 2_000, connections: 4 };
 
 let world: PreviewWorld;
-/** One in which an app has little time to answer: not for tests of apps that do. */
+/** World with a short response timeout, only for tests of that timeout. */
 let brief: PreviewWorld;
 let app: App;
 before(async () => {
@@ -26,7 +26,7 @@ before(async () => {
   world = await startPreview(serve, { bounds: { previews: BOUNDS } });
   brief = await startPreview(serve, { bounds: { previews: { ...BOUNDS, answerMs: 500 } } });
   await world.cookie();
-  // The app is asked on the way to it, and on a busy machine may be late.
+  // The setup calls the app, which may be late on a loaded host.
   await untilTrue('the app is in time once', () =>
     brief.cookie().then(
       () => true,
@@ -157,7 +157,7 @@ test('connections beyond the limit of a sandbox are 429; idle ones make room', a
   responses.forEach((response) => response.end('app'));
   for (const answer of answers) assert.equal((await answer).status, 200);
 
-  // Four are kept for port 3000 now; another port is to have one of them.
+  // Four connections are kept for port 3000; another port takes one of them.
   app = (_request, response) => void response.end('app');
   await world.serve(
     3002,
@@ -176,7 +176,7 @@ test('a request to a waking sandbox waits and gets the app’s response', async 
       await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
     });
   await become('waking');
-  // Once no verdict from before is remembered.
+  // Waits until no earlier decision is cached.
   await untilTrue('a visit waits', async () => {
     const early = await Promise.race([world.visit('/').then(({ status }) => status), delay(200, 'waits' as const)]);
     return early === 'waits';

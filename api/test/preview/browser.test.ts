@@ -1,6 +1,5 @@
-// Previews in a real browser: an app that is opened by its link and goes on by the cookie, and
-// every page that a visitor may get in its place, looked at as `Person.look` does. With
-// BERTH_TEST_PICTURES=<folder> the pictures are kept.
+// Previews in a real browser: an app opened by its link and continued by the cookie, and every
+// error page, checked by `Person.look`. BERTH_TEST_PICTURES=<folder> keeps the screenshots.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -93,7 +92,7 @@ test('an app opened by a link in a browser loads assets, requests, WebSocket and
   assert.deepEqual(await heard.jsonValue(), ['/data no cookie', 'over the socket', 'an event']);
   assert.equal(await person.page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(1, 2, 3)');
   assert.equal(await person.page.evaluate('document.cookie'), '');
-  // Without the link, by the cookie alone.
+  // By the cookie alone.
   await person.open(`http://${world.host}/`);
   await person.page.waitForFunction('window.heard');
   assert.deepEqual(person.complaints, []);

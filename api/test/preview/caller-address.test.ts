@@ -1,5 +1,4 @@
-// Whom an app is told its visitor is: whoever the service itself sees, through proxies that the
-// operator trusts.
+// Client address that an app receives: the peer of the service, seen through trusted proxies.
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';

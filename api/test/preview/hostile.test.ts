@@ -1,5 +1,4 @@
-// Requests that mean one thing to one reader and another to the next, sent as bytes, and apps that
-// answer what no app should.
+// Ambiguous requests sent as raw bytes, and apps with invalid responses.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { Socket } from 'node:net';
@@ -238,7 +237,7 @@ test('invalid HTTP, an oversized head or no response is 502 and affects no other
   const { host, token } = await world.link(3001);
   for (const [what, status, run] of scripts) {
     script = run;
-    // Twice: what is left of the first is nothing to the second.
+    // Twice: the first must leave nothing for the second.
     for (const _time of [1, 2]) {
       const answer = await world.ask(`/?token=${token}`, { host });
       assert.equal(answer.status, status, `${what}: ${answer.text}`);

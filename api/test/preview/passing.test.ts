@@ -1,5 +1,5 @@
-// What passes between a visitor and an app: requests and answers of every shape, each side held
-// back by the other, and what either may not say.
+// Proxying between client and app: requests and responses of every form, back-pressure, and
+// filtered headers.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -448,7 +448,7 @@ test('a response that the app aborts is aborted, never completed', async () => {
 test('a request on a stale connection is retried unnoticed; a body is never sent twice', async () => {
   const asked: string[] = [];
   let connections = 0;
-  // Takes the second request of a connection, and closes it in place of an answer.
+  // Accepts the second request of a connection and closes it without a response.
   const server = http.createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     if (used.has(request.socket)) request.socket.destroy();

@@ -1,4 +1,4 @@
-// Heads of answers that Node would not send: refused, with the response still to be given.
+// Response heads that Node refuses: the response can still be sent.
 import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// Callers who are refused while they still send hear why: the connection ends behind the answer
-// instead of being reset, for a while, whoever refuses.
+// Clients refused while sending receive the response: for a while the connection closes gracefully
+// instead of with a reset.
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -20,9 +20,8 @@ before(async () => {
 after(() => world.close());
 
 /**
- * Sends the head, waits until the service has ended its direction, and only then sends the body,
- * reading nothing before all of it is sent: what a reset takes away cannot be read any more. Gives
- * what was read, and whether the connection was reset.
+ * Sends the head, waits for the service's half-close, then sends the body without reading: data
+ * lost to a reset cannot be read. Returns the bytes read and whether the connection was reset.
  */
 async function sendThenRead(head: string, body = BODY): Promise<{ text: string; reset: boolean }> {
   const socket = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });

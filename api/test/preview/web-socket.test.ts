@@ -1,5 +1,4 @@
-// WebSockets through previews: every kind of frame both ways, how they close, and apps that do not
-// agree to them.
+// WebSockets through previews: all frames both ways, closing, and apps that refuse the handshake.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -100,7 +99,7 @@ test('an aborted client closes the connection to the app', async () => {
 });
 
 test('a page in response to a handshake is proxied', async () => {
-  // The server of the others upgrades every request; this one knows no upgrades.
+  // The default server upgrades every request; this one knows no upgrades.
   await world.serve(
     3001,
     http.createServer(
@@ -163,7 +162,7 @@ test('an app that switches to another protocol, or aborts, opens no WebSocket', 
   }
 });
 
-/** A handshake by hand; gives what comes until the connection is closed. */
+/** Sends a raw handshake; returns all bytes until the connection closes. */
 async function handshake(host: string, path: string, more = '', behind = ''): Promise<string> {
   return await world.raw(
     `GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n${more}\r\n${behind}`,

@@ -1,5 +1,5 @@
-// Previews of the tests: the whole API, a sandbox whose ports lead to servers of the test on
-// loopback, and a visitor who comes by the preview's host.
+// World of preview tests: the whole API, a sandbox whose ports lead to test servers on loopback,
+// and a visitor of the preview host.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http, { type IncomingHttpHeaders, type IncomingMessage, type RequestListener } from 'node:http';
@@ -30,15 +30,12 @@ export interface Asking {
 export class PreviewWorld {
   readonly api: TestApi;
   readonly sandboxId: string;
-  /** Of port 3000. */
+  /** Preview host of port 3000. */
   readonly host: string;
   /** Token of a public link to port 3000. */
   readonly token: string;
   readonly linkId: string;
-  /**
-   * Connections that the API has opened into the sandbox, oldest first: where to, and the sandbox's
-   * end.
-   */
+  /** Connections from the API into the sandbox, oldest first: port and the sandbox's end. */
   readonly opened: { port: number; socket: Socket }[] = [];
   readonly #servers: Server[];
   readonly #ports: Map<number, number>;
@@ -67,7 +64,7 @@ export class PreviewWorld {
     return Number(new URL(this.api.url).port);
   }
 
-  /** The `Cookie` that opens the preview, as a browser has it after it came by the link. */
+  /** `Cookie` header that gives access, as after opening the link. */
   async cookie(): Promise<string> {
     if (this.#cookie === undefined) {
       const { headers, status } = await this.ask(`/?token=${this.token}`);
@@ -79,7 +76,7 @@ export class PreviewWorld {
     return this.#cookie;
   }
 
-  /** With the cookie, unless there is one in the headers. */
+  /** Requests with the access cookie unless `headers` has one. */
   async visit(path: string, asking: Asking = {}): Promise<Answer> {
     const { headers } = asking;
     return await this.ask(path, {
@@ -88,14 +85,14 @@ export class PreviewWorld {
     });
   }
 
-  /** As it is: without the cookie. */
+  /** Requests without the access cookie. */
   async ask(path: string, asking: Asking = {}): Promise<Answer> {
     const { request, answer } = await this.begin(path, asking);
     request.end(asking.body);
     return await readAll(await answer);
   }
 
-  /** A request whose body is the caller's to write and to end. */
+  /** Begins a request whose body the caller writes and ends. */
   begin(
     path: string,
     { method = 'GET', headers = {}, host = this.host, agent }: Asking = {},
@@ -112,12 +109,12 @@ export class PreviewWorld {
       request.once('response', resolve);
       request.once('error', reject);
     });
-    // Whoever awaits it hears of it.
+    // Callers that await it get the error.
     answer.catch(() => undefined);
     return Promise.resolve({ request, answer });
   }
 
-  /** Sends the bytes and gives all that comes back until the connection is closed. */
+  /** Sends the bytes; returns all bytes until the connection closes. */
   async raw(bytes: string | Buffer, { end = false } = {}): Promise<string> {
     const socket = connect({ port: this.port, host: '127.0.0.1', allowHalfOpen: true });
     const chunks: Buffer[] = [];
@@ -147,7 +144,7 @@ export class PreviewWorld {
     });
   }
 
-  /** Lets a port of the sandbox lead to another server of the test. */
+  /** Routes a port of the sandbox to another test server. */
   async serve(port: number, server: Server): Promise<void> {
     this.#servers.push(server);
     server.listen(0, '127.0.0.1');
@@ -155,7 +152,7 @@ export class PreviewWorld {
     this.#ports.set(port, (server.address() as AddressInfo).port);
   }
 
-  /** A public link to another port or sandbox: host and token. */
+  /** Creates a public link to another port or sandbox; returns host and token. */
   async link(
     port: number,
     sandboxId = this.sandboxId,
@@ -194,10 +191,7 @@ export class PreviewWorld {
   }
 }
 
-/**
- * A sandbox whose port 3000 leads to the server; a WebSocket of it does what `onWebSocket` does, or
- * sends everything back.
- */
+/** Sandbox whose port 3000 leads to the server; its WebSockets run `onWebSocket` or echo. */
 export async function startPreview(
   app: RequestListener | Server,
   options: Partial<TestApiOptions> & { onWebSocket?: (socket: WebSocket, request: IncomingMessage) => void } = {},
@@ -226,7 +220,7 @@ export async function startPreview(
   ]);
 }
 
-/** A server that answers each connection with what it is given, whatever is asked. */
+/** Server that passes each raw connection to `onConnection`. */
 export function bareServer(onConnection: (socket: Socket) => void): Server {
   return createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined);

@@ -1,4 +1,4 @@
-// The document as the service gives it.
+// The OpenAPI document as served.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { publishedDocument } from '@berth/contract/document/openapi.ts';

@@ -1,6 +1,5 @@
-// The page that shows the document, in a real browser: it is drawn, asks no other site for
-// anything, keeps to its policy and fits a telephone. With BERTH_TEST_PICTURES=<folder> the
-// pictures are kept.
+// The reference page in a real browser: it renders, loads no foreign resources, obeys its CSP and
+// fits a phone. BERTH_TEST_PICTURES=<folder> keeps the screenshots.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -41,7 +40,7 @@ async function visit(width: number, height: number): Promise<Visit> {
   page.on('request', (request) => asked.push(request.url()));
   page.on('pageerror', (error) => complaints.push(error.message));
   page.on('console', (message) => {
-    // That plain http, as here, is not to be trusted.
+    // Chromium warns that plain http is not trustworthy.
     if (message.type() === 'error' && !message.text().includes('Cross-Origin-Opener-Policy header has been ignored'))
       complaints.push(message.text());
   });

@@ -1,5 +1,5 @@
-// Every list that can be read in pages: whole in the spec's shape without `limit` and `after`, and
-// the same list, page by page, with them.
+// Every paged list: whole in the spec's shape without `limit` and `after`, and the same list in
+// pages with them.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -21,27 +21,27 @@ before(async () => {
 after(() => api.close());
 
 /**
- * Whose list it is: an org of its own for each run, with a session of its owner, who holds the
- * personal tokens too.
+ * Owner of a list: a new org for each run, with a sign-in session of its owner, who also holds the
+ * agent tokens.
  */
 interface Place extends TestOrg {
   session: string;
-  /** Whose previews are listed. */
+  /** Sandbox of the listed previews. */
   sandboxId: string;
 }
 
 interface List {
   path(place: Place): string;
-  /** The field of an entry by which it is known. */
+  /** Field that identifies an entry. */
   key: string;
-  /** Adds an entry that came about at the instant, to the microsecond. */
+  /** Adds an entry of the instant, to the microsecond. */
   add(place: Place, at: ReturnType<typeof instant>): Promise<unknown>;
-  /** Entries that a new place has already. */
+  /** Number of entries of a new place. */
   own: number;
 }
 
 const BASE = '2026-01-31T08:15:30.25';
-/** Instants a microsecond apart: a list that is read by milliseconds would mix them up. */
+/** Instants a microsecond apart: reading by milliseconds would mix them up. */
 const instant = (microseconds: number) =>
   sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
 
@@ -173,7 +173,7 @@ const names = Object.keys(LISTS) as Name[];
 
 async function makePlace(): Promise<Place> {
   const org = await api.makeOrg();
-  // Of another org, for the list of sandboxes to be empty.
+  // In another org, so that the list of sandboxes is empty.
   const other = await api.makeOrg();
   await insertMembership(api.db, { orgId: other.orgId, userId: org.userId, role: 'owner' });
   const { id: sandboxId } = await api.makeSandbox('ready', { org_id: other.orgId, project_id: other.projectId });
@@ -275,7 +275,7 @@ test("a page of sandboxes keeps the endUserId filter; a cursor also works in ano
     ['a', 'a', 'a'],
   );
   assert.equal(rest.body.hasMore, false);
-  // It says where to go on, and opens nothing.
+  // The cursor is a position and grants nothing.
   assert.deepEqual((await get('sandboxes', other, `?after=${first.body.nextCursor}`)).body.sandboxes, []);
 });
 

@@ -1,10 +1,10 @@
-// Nothing that is put into a template gets out of its place.
+// Values in a template never escape their place.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { html, type Html } from '../../src/rules/html.ts';
 
-/** Text with what matters to HTML in it more often than by chance. */
+/** Text with frequent HTML metacharacters. */
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({
@@ -30,7 +30,7 @@ const text = fc.oneof(
   }),
 );
 
-/** Reads the five escapes back. */
+/** Decodes the five escapes. */
 function unescaped(markup: string): string {
   const characters: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
   return markup.replaceAll(/&(amp|lt|gt|quot|#39);/g, (_whole, name: string) => characters[name] ?? '');

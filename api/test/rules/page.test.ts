@@ -1,5 +1,4 @@
-// Cursors and page queries: what is written is read back, everything else is refused, and walking
-// the pages of a list gives the list.
+// Cursors and page queries: round trips, refusals, and complete paging.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
@@ -84,7 +83,7 @@ type Row = Place;
 const order = (one: Row, other: Row): number =>
   other.atMicroseconds - one.atMicroseconds || (one.tie < other.tie ? 1 : one.tie > other.tie ? -1 : 0);
 
-/** What the database does with a page: newest first. */
+/** Models the database's page query: newest first. */
 function select(rows: Row[], page: PageRequest | null): Promise<Slice<Row>> {
   const sorted = rows.toSorted(order);
   if (page === null) return Promise.resolve({ rows: sorted, next: null });

@@ -1,4 +1,4 @@
-// What a browser is given: the login's cookie, and only paths of this service to go to.
+// Login cookies, and return paths within this service.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

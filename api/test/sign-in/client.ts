@@ -1,5 +1,5 @@
-// A program that talks to the endpoints below /auth/, people with accounts, and a second instance
-// of the API over the same database.
+// Client of the endpoints below /auth/, people with accounts, and a second API instance on the same
+// database.
 import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
@@ -17,7 +17,7 @@ import type { TestApi } from '../world/api.ts';
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 export const PASSWORD = 'correct horse battery staple';
 
-/** An address that nothing else in the test run calls from. */
+/** Unique caller address within the test run. */
 export function newCaller(): Caller {
   return { address: `192.0.2.${newId('signIn')}`, userAgent: 'test' };
 }
@@ -28,7 +28,7 @@ export interface AuthAnswer {
   body: any; // oxlint-disable-line typescript/no-explicit-any
 }
 
-/** Posts a form, as OAuth's clients do. Holds what every answer must have. */
+/** Posts a form like an OAuth client; asserts the common headers. */
 export async function post(
   url: string,
   path: string,
@@ -59,7 +59,7 @@ export interface Person {
   password: string;
 }
 
-/** Somebody with an account and a password. */
+/** Creates a person with an account and a password. */
 export async function makePerson(
   signIn: ClientSignIn,
   changes: { emailVerified?: boolean; email?: string } = {},
@@ -74,7 +74,7 @@ export async function signInPerson(signIn: ClientSignIn, person: Person): Promis
   return await signIn.withPassword({ email: person.email, password: person.password }, newCaller());
 }
 
-/** For `assert.rejects`: a refusal of sign-in for this reason. */
+/** Matcher for `assert.rejects`: a refused sign-in with the reason. */
 export function refusedWith(refusal: SignInRefusal): (error: SignInError) => boolean {
   return (error) => {
     assert.equal(error.refusal, refusal, String(error));
@@ -89,10 +89,7 @@ export interface Instance {
   close(): Promise<void>;
 }
 
-/**
- * Another instance of the API: its own server, its own connections, the same database and secret
- * key.
- */
+/** Starts another API instance: own server and connections, same database and secret key. */
 export async function startInstance(api: TestApi): Promise<Instance> {
   const { db } = openDatabase({
     url: api.databaseUrl,
@@ -116,7 +113,7 @@ export async function startInstance(api: TestApi): Promise<Instance> {
   };
 }
 
-/** Stops the refilling of the buckets that are there: how long a test takes does not count then. */
+/** Stops the refill of existing buckets, so that the test's duration does not matter. */
 export async function stopRefilling(db: Database): Promise<void> {
   await sql`update throttle set refilled_at = clock_timestamp() + interval '1 day' where refilled_at <= clock_timestamp()`.execute(
     db,

@@ -1,5 +1,4 @@
-// A device that was approved, and a new password of who approved it: whoever was talked into
-// approving takes it back so.
+// Approved devices and a new password of the approver, which revokes them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

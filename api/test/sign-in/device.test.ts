@@ -1,5 +1,4 @@
-// A device asks, a person approves or denies, the device gets a session token: RFC 8628 over real
-// HTTP.
+// Device authorisation (RFC 8628) over real HTTP: request, approval or denial, access token.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

@@ -1,4 +1,4 @@
-// The form of the endpoints below /auth/: parameters, OAuth's errors, and the console's cookie.
+// Endpoints below /auth/: parameters, OAuth errors, and the console's cookie.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { newServices } from '../../src/control-plane/control-plane.ts';

@@ -1,5 +1,5 @@
-// What an OIDC provider, or who stands in its place, says wrongly: nobody is signed in by it. The
-// provider here signs what the test tells it to.
+// False claims of an OIDC provider or an impostor sign nobody in. The provider here signs what the
+// test wants.
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const otherKeys = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 
 interface Lie {
   claims?: Record<string, unknown>;
-  /** Claims that are not there. */
+  /** Omitted claims. */
   without?: string[];
   algorithm?: 'RS256' | 'HS256' | 'none';
   key?: KeyObject;
@@ -38,7 +38,7 @@ let userId: string;
 let lie: Lie = {};
 let nonce = '';
 let document: Record<string, unknown> = {};
-/** Answers wait for it. */
+/** Delays every response. */
 let silence: Promise<void> = Promise.resolve();
 
 before(async () => {

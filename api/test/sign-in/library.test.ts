@@ -1,5 +1,4 @@
-// The sign-in library finds its tables as it wants them, reads no variable of the environment, and
-// serves nothing by itself.
+// The sign-in library finds its tables, reads no environment variables and serves no paths.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { getMigrations } from 'better-auth/db/migration';

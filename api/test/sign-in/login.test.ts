@@ -1,5 +1,5 @@
-// Logins: with a password, refreshed, prolonged, ended; and what their credentials and session
-// tokens are good for on every instance.
+// Logins: by password, refreshed, extended, ended; validity of their credentials and access tokens
+// on every instance.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

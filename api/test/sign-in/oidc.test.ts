@@ -1,5 +1,4 @@
-// Sign-in at a real OIDC provider: who is let in, who is not, and what happens when the provider is
-// not there.
+// Sign-in with a real OIDC provider: acceptance, refusal, and an absent provider.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
@@ -57,7 +56,7 @@ const comeBack = async (way: URL, cookies: string[], at = api): Promise<Step> =>
     headers: { cookie: cookies.join('; '), 'user-agent': 'a browser' },
   });
 
-/** The whole way, for somebody whom the provider knows. */
+/** Runs the whole flow for a user of the provider. */
 async function signIn(who: TestProvider['who'], returnTo?: string): Promise<Step> {
   provider.who = who;
   const begun = await begin(returnTo);

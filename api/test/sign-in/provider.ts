@@ -1,5 +1,5 @@
-// A real OIDC provider (oidc-provider) on loopback, whose people are the test's, and a browser that
-// walks through it without being asked anything.
+// Real OIDC provider (oidc-provider) on loopback with the test's users, and a browser that passes
+// through it without prompts.
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ export interface ProviderAccount {
 
 export interface TestProvider {
   config: OidcConfig;
-  /** Who signs in next; null refuses. */
+  /** Next user to sign in; null refuses. */
   who: ProviderAccount | null;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Who reads the database, or the log, gets nothing to sign in with.
+// Database and log contain nothing that signs in.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

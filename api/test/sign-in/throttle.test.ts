@@ -1,5 +1,4 @@
-// Trying too often: by account and by address, on all instances together, and what is told about
-// it.
+// Limits of attempts by account and by address, across instances, and their responses.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';

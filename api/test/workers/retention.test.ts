@@ -1,4 +1,4 @@
-// Rows that have had their time go, batch by batch, by the one that leads; what can be used stays.
+// Expired rows are deleted in batches by the leader; usable rows stay.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

@@ -1,4 +1,4 @@
-// The headers of every answer, of whatever kind: also of those that no route gives.
+// Headers of every response, including those outside any route.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -32,7 +32,7 @@ interface RawAnswer {
   text: string;
 }
 
-/** What comes back on a connection of its own, until the server closes it. */
+/** Returns all bytes of a dedicated connection until the server closes it. */
 async function exchange(text: string, url = api.url): Promise<RawAnswer> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   let answer = '';

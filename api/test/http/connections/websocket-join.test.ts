@@ -1,5 +1,5 @@
-// What is hard to bring about over a network: frames that come in the moment in which a connection
-// ends, and many of them at once.
+// Cases hard to provoke over a network: frames at the moment of a connection's end, and many frames
+// at once.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
@@ -13,13 +13,13 @@ import { TUNNEL_DIALECT } from '../../../src/http/connections/tunnel-dialect.ts'
 import { join, type Dialect } from '../../../src/http/connections/websocket-join.ts';
 import type { SandboxConnection } from '../../../src/services/connections/connections.ts';
 
-/** A WebSocket that notes what is done with it. */
+/** WebSocket that records its calls. */
 class FakeWebSocket extends EventEmitter {
   bufferedAmount = 0;
   readonly sent: unknown[] = [];
   readonly closes: number[] = [];
   isPaused = false;
-  /** Tells of the last frame that it was sent. */
+  /** Called after the last sent frame. */
   told = (): void => undefined;
 
   pause(): void {
@@ -38,7 +38,7 @@ class FakeWebSocket extends EventEmitter {
   }
 }
 
-/** Joined with a stream whose writes, and whose end, take until they are let go on. */
+/** Joined with a stream whose writes and end wait until they are released. */
 function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; stream: Duplex; goOn: () => void } {
   const held: (() => void)[] = [];
   const stream = new Duplex({

@@ -1,4 +1,4 @@
-// How long the body of a request to the service may take, here short enough to be met.
+// Deadline of a request body, short enough here to be reached.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => api.close());
 
-/** What comes back until the server closes the connection. */
+/** Returns all bytes until the server closes the connection. */
 async function exchange(text: string): Promise<string> {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
   let answer = '';

@@ -1,5 +1,5 @@
-// Personal agent tokens: made, listed and revoked by the person who holds them; the little that
-// such a token can do today.
+// Personal agent tokens: created, listed and revoked by their holder, and their current
+// permissions.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AGENT_TOKEN_DAYS } from '@berth/contract/route/limits.ts';
@@ -222,7 +222,7 @@ test("creating and revoking a token adds a row to the feed of each of its holder
   });
 });
 
-/** The only routes that take such a token today; sessions of agents come with their own. */
+/** All routes that accept such tokens today; agent sessions add their own. */
 const OPEN_TO_TOKENS = ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'];
 
 test('the strongest token can read me and my orgs and wake; every other route is 403', async () => {

@@ -1,4 +1,4 @@
-// API keys: made, listed and revoked in a session; what a key is told and what it may never do.
+// API keys: created, listed and revoked in a sign-in session; what a key may never do.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { permission, ROLE_PERMISSIONS, role } from '@berth/contract/route/permissions.ts';
@@ -143,7 +143,7 @@ test("the list has this org's keys, newest first, with expired and revoked ones 
   );
 
   await api.call('GET', '/v1/me');
-  // Noted beside the answer, not before it.
+  // Recorded concurrently with the response.
   await untilTrue('the use of the operator key is listed', async () =>
     (await list()).some(({ name, lastUsedAt }) => name === 'operator' && lastUsedAt !== null),
   );
@@ -225,7 +225,7 @@ test('keys are managed only by roles with api_keys.manage', async () => {
   assert.equal((await create({ name: 'stranger' }, stranger.token)).body.error.code, 'org_access_denied');
 });
 
-/** What the spec says that a key may not do, and where a route exists for it. */
+/** Actions that the spec forbids to keys, with their routes if they exist. */
 const FORBIDDEN: [what: string, method: Method, path: (names: Record<string, string>) => string, body?: object][] = [
   ['create an org', 'POST', () => '/v1/orgs', { name: 'Mine' }],
   ['list invitations', 'GET', ({ orgId }) => `/v1/orgs/${orgId}/invitations`],

@@ -1,5 +1,4 @@
-// The activity feed: its order and pages, its filters, what an entry says, and that the database
-// answers every page from an index.
+// The activity feed: order, pages, filters, contents, and an index for every page.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ACTIVITY_PAGE, LIST_LIMIT } from '@berth/contract/route/limits.ts';
@@ -31,7 +30,7 @@ after(() => api.close());
 const read = (org: TestOrg, query = ''): Promise<Answer> =>
   api.call('GET', `/v1/orgs/${org.orgId}/activity${query}`, { token: org.token });
 
-/** Adds an entry as services do. */
+/** Adds an entry like a service. */
 async function add(org: TestOrg, changed: Partial<NewActivity> = {}): Promise<void> {
   await insertActivity(api.db, {
     orgId: org.orgId,
@@ -41,7 +40,7 @@ async function add(org: TestOrg, changed: Partial<NewActivity> = {}): Promise<vo
   });
 }
 
-/** The whole feed, page by page; `between` runs after each page. */
+/** Reads the whole feed page by page; calls `between` after each page. */
 async function walk(
   org: TestOrg,
   query: string,
@@ -160,13 +159,13 @@ test('an invalid or foreign cursor is 400 and named', async () => {
     assert.equal(status, 400, cursor);
     assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this very list');
   }
-  // Checked before the filters, which find nothing.
+  // Validated before the filters, which match nothing.
   assert.equal((await read(api, '?after=x&projectId=none')).status, 400);
 });
 
 test('paging returns every entry once, newest first, despite equal instants and new entries', async () => {
   const org = await api.makeOrg();
-  // One transaction: all of one instant, in the order they were added.
+  // One transaction: equal instants, in insertion order.
   const kinds = [
     'sandbox_created',
     'sandbox_running',
@@ -245,8 +244,8 @@ test("an org's feed has only its entries and needs activity.read", async () => {
 });
 
 /**
- * Many entries in one statement, a millisecond apart, of 40 sandboxes in 4 projects and of 5 kinds
- * of which one is rare.
+ * Adds entries a millisecond apart in one statement: 40 sandboxes, 4 projects, 5 kinds, one of them
+ * rare.
  */
 async function fill(org: TestOrg, rows: number): Promise<void> {
   await sql`

@@ -1,5 +1,5 @@
-// Subscriptions and their purchase, with a server on loopback that speaks Stripe's shapes, asked
-// through Stripe's own SDK. What its events bring about is in payment-events.test.ts.
+// Subscriptions and checkouts against a loopback Stripe server, called through Stripe's SDK. For
+// its events see payment-events.test.ts.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { role } from '@berth/contract/route/permissions.ts';
@@ -45,7 +45,7 @@ interface Buyer extends TestOrg {
   session: string;
 }
 
-/** A new org with its owner signed in. */
+/** Creates an org with a signed-in owner. */
 async function makeBuyer(): Promise<Buyer> {
   const org = await api.makeOrg();
   return { ...org, session: (await signInAs(api.db, org.userId)).token };
@@ -113,7 +113,7 @@ test('periods are months from the anchor, and the first begins with the subscrip
     ['2026-01-31T10:00:00.000Z', '2026-02-28T10:00:00.000Z'],
     'a clock that is behind',
   );
-  // A trial: what is paid begins later.
+  // Trial: the paid period begins later.
   await set('2026-01-10T00:00:00Z', '2026-01-24T00:00:00Z');
   assert.deepEqual(await bounds('2026-01-12T00:00:00Z'), ['2026-01-10T00:00:00.000Z', '2026-01-24T00:00:00.000Z']);
   assert.deepEqual(await bounds('2026-01-24T00:00:00Z'), ['2026-01-24T00:00:00.000Z', '2026-02-24T00:00:00.000Z']);

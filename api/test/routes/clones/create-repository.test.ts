@@ -1,5 +1,5 @@
-// What a create says of a repository, and what its project says where it says nothing: what the
-// sandbox then has, and what is refused with words.
+// Repository of a create, from the request or the project's default: the sandbox's fields, and
+// refusals.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';

@@ -1,5 +1,5 @@
-// The credentials of a project's repositories: stored sealed, opened for clones alone, and told by
-// nothing that is answered, kept or logged.
+// Repository credentials of a project: stored sealed, opened for clones only, and never returned or
+// logged.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ import { CannotOpen } from '../../../src/services/context/sealed.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
 
-/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+/** Distinctive text, as the tests search for it everywhere. */
 const TOKEN = 'ghp_WatchedForEverywhere0123456789';
 const USERNAME = 'watched-for-user';
 
@@ -127,7 +127,7 @@ test('sealed credentials do not open in another project, under another key, or a
     api.db,
   );
   await assert.rejects(open(from.id), cannot);
-  // What does not open can still be replaced.
+  // Credentials that cannot be opened can still be replaced.
   assert.equal((await patch(from.id, { repoCredentials: { token: 'new' } })).status, 200);
   assert.deepEqual(await open(from.id), { token: 'new' });
 });
@@ -141,7 +141,7 @@ test('deleting a project removes its credentials from its row', async () => {
   assert.equal(row.repo_credentials_sealed, null);
 });
 
-/** Every row of every table as text; bytes are read as text too. */
+/** Returns every row of every table as text, with bytes decoded. */
 async function everythingStored(): Promise<string> {
   const { rows: tables } = await sql<{
     name: string;
@@ -199,7 +199,7 @@ test("no response, row or log line has the given credentials, whatever the call'
   }
   await call('GET', pathOf(id));
   await call('GET', projects);
-  // A fault of the service is logged in full.
+  // Internal errors are logged in full.
   await sql`alter table project add constraint no_more check (name <> 'forbidden')`.execute(api.db);
   assert.equal((await call('PATCH', pathOf(id), { repoCredentials, name: 'forbidden' })).statusCode, 500);
   await sql`alter table project drop constraint no_more`.execute(api.db);

@@ -1,4 +1,4 @@
-// Commands over HTTP, against a host that runs scripts: what the API adds to the guest's own exec.
+// Commands over HTTP with a scripted host: the API's part of exec.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { once } from 'node:events';
@@ -9,10 +9,7 @@ import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest.t
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
-/**
- * Long enough for any answer that is not held back: once the headers are out, a failure has no
- * status of its own any more.
- */
+/** Long enough for normal responses: after early headers a failure has no status of its own. */
 const KEEP_ALIVE = { headersAfter: 2_000, spaceEvery: 50 };
 const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, timedOut: false };
 
@@ -26,7 +23,7 @@ after(() => api.close());
 
 const exec = (body: object): Promise<Answer> => api.call('POST', `/v1/sandboxes/${sandboxId}/exec`, { body });
 
-/** The raw answer: when its headers came is the caller's to see, and how its body ended. */
+/** Returns the raw response: time of its headers and end of its body. */
 async function execRaw(
   signal?: AbortSignal,
 ): Promise<{ response: http.IncomingMessage; body: Promise<{ text: string; whole: boolean }> }> {

@@ -1,5 +1,4 @@
-// What commands have to do with sleeping: they are signs of use, and wake a stopped sandbox where
-// its project says so.
+// Commands and sleep: commands record activity and wake a stopped sandbox if its project allows it.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -69,7 +68,7 @@ const activeMsAgo = async (id: string): Promise<number> => {
 const asleep = (changed: Partial<NewSandbox> = {}): Promise<SandboxRow> =>
   api.makeSandbox('stopped', { project_id: wakingProjectId, wakes_from: 'snapshot', ...changed });
 
-/** Brings the sandbox on as its durable step would. */
+/** Completes the sandbox's transition like its durable step. */
 async function settle(id: string, to: 'ready' | 'stopped', reason?: { code: string; message: string }): Promise<void> {
   const { outcome } = await api.db.transaction().execute(async (trx) => {
     const before = await lockSandbox(trx, id);
@@ -85,7 +84,7 @@ async function settle(id: string, to: 'ready' | 'stopped', reason?: { code: stri
   assert.equal(outcome, 'changed');
 }
 
-/** Resolves once the sandbox is in the status. */
+/** Resolves once the sandbox has the status. */
 async function until(id: string, status: string): Promise<void> {
   const deadline = AbortSignal.timeout(20_000);
   const watch = api.context.changes.watch(id);
@@ -133,7 +132,7 @@ test('without wakeOnUse a command during a sleep waits for it and is 409 without
   });
   await locked.promise;
   const answering = exec(id);
-  // The command's sign of use waits for the lock that the sleep holds.
+  // Recording activity waits for the lock that the sleep holds.
   const waits = sql<{ waits: boolean }>`
     select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%last_active_at%' and datname = current_database()) as waits`;
   const deadline = AbortSignal.timeout(20_000);
@@ -289,7 +288,7 @@ test('a caller that disconnects during the wake leaves no command; the wake cont
   gone.abort();
   await assert.rejects(answering, { name: 'AbortError' });
   await settle(id, 'ready');
-  // A command of somebody else comes after it.
+  // Another caller's command follows.
   assert.equal((await exec(id)).status, 200);
   assert.equal(ran, 1);
 });

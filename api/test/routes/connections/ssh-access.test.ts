@@ -1,5 +1,4 @@
-// What ssh clients are told of a sandbox: the host key that its host keeps, and which key may sign
-// in.
+// SSH details of a sandbox: the host key kept by its host, and the authorised key.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

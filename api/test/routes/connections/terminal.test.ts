@@ -1,5 +1,5 @@
-// Terminals over their WebSocket: bytes, orders and the exit code, translated to and from the
-// stream into a sandbox that may say anything.
+// Terminals over WebSocket: bytes, control frames and the exit code, translated to and from a
+// possibly hostile sandbox.
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
@@ -18,7 +18,7 @@ import { untilTrue } from '../../world/until-true.ts';
 import { askForWebSocket, Heard } from '../../world/websocket-client.ts';
 
 let api: TestApi;
-/** The sandbox's end of the last terminal: what it was asked for, and what it heard. */
+/** Sandbox's end of the last terminal: its request and received frames. */
 let shell: { target: string; stream: Duplex; typed: string; orders: unknown[]; frames: number };
 before(async () => {
   api = await startApi({ durable: false });
@@ -53,7 +53,7 @@ test('keys and output pass; the exit code is the last frame before the close', a
   assert.equal(shell.target, 'terminal?cols=132&rows=43');
   heard.socket.send(Buffer.from('ls ü\n'));
   await untilTrue('the keys arrive', () => shell.typed === 'ls ü\n');
-  // Frames as the network cuts them.
+  // Frames cut at network boundaries.
   const frames = Buffer.concat([bytesFrames(Buffer.from('file-ü')), bytesFrames(Buffer.from('\r\n'))]);
   for (const byte of frames) shell.stream.write(Buffer.from([byte]));
   await heard.until(({ bytes }) => bytes.toString() === 'file-ü\r\n');
@@ -252,7 +252,7 @@ test('a disconnected client under back-pressure is noticed before its next ping'
     other.front.stream = () => (stream) => {
       stream.pause();
       stream.once('close', () => closed.resolve());
-      // A connection that is not read does not tell that it broke either: the guest writes to it.
+      // An unread connection does not report its end either: the guest writes to it.
       const probe = setInterval(() => stream.write(bytesFrames(new Uint8Array(0))), 200);
       stream.once('close', () => clearInterval(probe));
       stream.on('error', () => undefined);

@@ -1,4 +1,4 @@
-// Tunnels: bytes to a port of a sandbox and back over a WebSocket, and what ends them.
+// Tunnels: bytes to and from a sandbox port over a WebSocket, and what closes them.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const SYSTEM = { kind: 'system', id: null, userId: null } as const;
 const LONG_AGO = new Date(Date.now() - 3_600_000);
 
 let api: TestApi;
-/** Streams that were opened into sandboxes: where to, and the sandbox's end. */
+/** Streams opened into sandboxes: target and the sandbox's end. */
 let opened: { vmId: string; target: string; stream: Duplex }[];
 before(async () => {
   api = await startApi({ durable: false });
@@ -63,7 +63,7 @@ async function refusal(
   return [answer.status, error.code, error.message];
 }
 
-/** The sandbox's end of the only stream. */
+/** Sandbox's end of the only stream. */
 function inSandbox(): Duplex {
   const [first] = opened;
   assert.ok(first !== undefined && opened.length === 1);
@@ -110,7 +110,7 @@ test('large transfers arrive complete, with back-pressure both ways', async () =
   const sent = randomBytes(16 * 1_048_576);
   for (let at = 0; at < sent.length; at += WEBSOCKET.frameBytes)
     heard.socket.send(sent.subarray(at, at + WEBSOCKET.frameBytes));
-  // Nobody reads in the sandbox: most of it stays with the sender.
+  // The sandbox reads nothing: most bytes stay with the sender.
   await untilTrue('the sender is held back', () => inSandbox().readableLength > 0);
   assert.ok(heard.socket.bufferedAmount > 4 * 1_048_576, `${heard.socket.bufferedAmount} bytes are unsent`);
 
@@ -266,7 +266,7 @@ test('a tunnel request without an upgrade is 426; an invalid handshake gets its 
     );
   }
 
-  // Any other protocol is not offered: the request is answered as if it had not asked.
+  // Other protocols are not offered: the upgrade is ignored.
   assert.deepEqual((await shake({ upgrade: 'h2c' })).slice(0, 2), [426, 'upgrade_required']);
   assert.deepEqual(opened, []);
 });
@@ -392,7 +392,7 @@ test('a tunnel survives another token of the same user; any other token, or none
   heard.socket.send(JSON.stringify({ bearer: api.secret(fresh.token) }));
   heard.socket.send(Buffer.from('asked'));
   await heard.until(({ bytes }) => bytes.toString() === 'asked');
-  // The second look after the first token is gone finds the tunnel still open.
+  // The second check after the first token's end finds the tunnel open.
   await api.db
     .updateTable('session_token')
     .set({ expires_at: new Date() })
@@ -413,7 +413,7 @@ test('a tunnel survives another token of the same user; any other token, or none
   }
 });
 
-/** Resolves after that many looks at open connections; changes of the row make them at once. */
+/** Resolves after `looks` checks of open connections; changes of the row trigger them. */
 async function statementsUntil(looks: number, id: string): Promise<number> {
   let seen = 0;
   const { callers } = api.context;
@@ -451,7 +451,7 @@ test('a broken connection to the sandbox closes the tunnel with 1011', async () 
   const { id } = await api.makeSandbox('ready');
   const heard = await open(id);
   inSandbox().destroy();
-  // Without a reset of a unix socket this is an end, and what is sent then finds nobody.
+  // A unix socket has no reset: this is an end, and later bytes find no reader.
   heard.socket.send(Buffer.from('anybody there?'));
   heard.socket.send(Buffer.from('anybody?'));
   assert.deepEqual(await heard.closed, { code: 1011, reason: 'the connection into the sandbox broke' });
@@ -475,7 +475,7 @@ test('a caller that stops responding is disconnected', async () => {
       authorization: `Bearer ${other.token}`,
     });
     assert.ok('socket' in answer);
-    // It reads nothing, and so answers no ping.
+    // The client reads nothing and so sends no pong.
     await closed.promise;
     answer.socket.terminate();
   } finally {

@@ -1,4 +1,4 @@
-// File calls over HTTP, against a host that runs scripts: what the API adds to the guest's own.
+// File calls over HTTP with a scripted host: the API's part of them.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
@@ -311,7 +311,7 @@ test('a write whose caller disconnects is completed and recorded', async () => {
   await begun.promise;
   caller.abort();
   await assert.rejects(left, { name: 'AbortError' });
-  // By then the API has seen that the caller left.
+  // By then the API has noticed the disconnect.
   for (let other = 0; other < 3; other += 1) assert.equal((await api.call('GET', `/v1/sandboxes/${id}`)).status, 200);
   go.resolve();
   const deadline = AbortSignal.timeout(20_000);

@@ -1,5 +1,4 @@
-// What file calls have to do with sleeping: they are signs of use, and wake a stopped sandbox where
-// its project says so.
+// File calls and sleep: they record activity and wake a stopped sandbox if its project allows it.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { newId } from '../../../src/store/database/ids.ts';
@@ -13,7 +12,7 @@ const LONG_AGO = new Date(Date.now() - 3_600_000);
 
 let api: TestApi;
 let wakingProjectId: string;
-/** File calls that reached the machine. */
+/** File calls that reached the VM. */
 let reached: string[];
 before(async () => {
   api = await startApi({ durable: false });
@@ -47,7 +46,7 @@ const CALLS: Readonly<Record<string, (id: string) => Promise<Answer>>> = {
 const rowOf = (id: string): Promise<SandboxRow> =>
   api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 
-/** Brings the sandbox on as its durable step would. */
+/** Completes the sandbox's transition like its durable step. */
 async function becomeReady(id: string): Promise<void> {
   await api.db.transaction().execute(async (trx) => {
     const before = await lockSandbox(trx, id);

@@ -1,5 +1,5 @@
-// Metrics over HTTP, against a host that answers scripts: what is shown of a hostile guest, what is
-// stored, what is recommended and kept for the next wake.
+// Metrics over HTTP with a scripted host: values of a hostile guest, stored samples,
+// recommendations for the next wake.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { MetricsSample } from '@berth/contract/metrics/metrics.ts';
@@ -70,7 +70,7 @@ const pendingOf = async (id: string): Promise<unknown> =>
 const rowsOf = (id: string) =>
   api.db.selectFrom('metrics_sample').selectAll().where('sandbox_id', '=', id).orderBy('at').execute();
 
-/** A sample of the past. */
+/** Inserts a past sample. */
 async function insertPast(
   id: string,
   minutesAgo: number,
@@ -122,12 +122,12 @@ test('live metrics show guest and host measurements, with units in the field nam
 test('CPU usage is the mean since the last sample, and null without one', async () => {
   const { id } = await auto();
   assert.equal((await live(id)).body.metrics.guest.cpu.usedPercent, null);
-  // 60 s ago by the guest's clock, 40 s at work since.
+  // 60 s ago by the guest's clock, 40 s of CPU time since.
   await insertPast(id, 1, { uptime: 40, busyMs: 5_000 });
   api.front.metrics = () => metrics({ cpuBusyMs: 45_000 });
   assert.equal((await live(id)).body.metrics.guest.cpu.usedPercent, 66.7);
   assert.equal((await sample(id)).cpuUsedPercent, 66.7);
-  // A look stores nothing: only the two samples are there.
+  // Reading stores nothing: only the two samples exist.
   assert.equal((await rowsOf(id)).length, 2);
 });
 
@@ -371,7 +371,7 @@ test('recommendations stay within plan and host; without a plan nothing larger i
 test("samples last a day, thinned after ten minutes to each minute's memory peak, at most 2,000", async () => {
   const { id } = await auto();
   for (const minutesAgo of [1_441, 1_439, 9, 9.1, 9.2]) await insertPast(id, minutesAgo);
-  // Three in one minute of the past: at its 10th, 20th and 30th second.
+  // Three in one past minute: at seconds 10, 20 and 30.
   for (const [second, memory] of [
     [10, 0.3],
     [20, 0.5],
@@ -404,7 +404,7 @@ test('samples are deleted in the transaction that deletes their sandbox; others 
   assert.equal((await rowsOf(gone.id)).length, 1);
   await api.db.transaction().execute(async (trx) => {
     await transitionSandbox(trx, { sandboxId: gone.id, epoch: 1, to: 'deleted', actor });
-    // For everybody else neither has happened yet.
+    // Other transactions see neither change yet.
     assert.equal((await rowsOf(gone.id)).length, 1);
   });
   assert.deepEqual([(await rowsOf(gone.id)).length, (await rowsOf(stays.id)).length], [0, 1]);

@@ -1,5 +1,4 @@
-// Invitations of somebody who could not send them any more: they would let in whom the org has just
-// taken its trust from.
+// Pending invitations of users who lost the right to send them.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Role } from '@berth/contract/route/permissions.ts';

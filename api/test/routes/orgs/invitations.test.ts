@@ -1,5 +1,4 @@
-// Invitations: who may invite whom, what the list and the feed say, and that a token is good for
-// one acceptance by the address it was mailed to.
+// Invitations: permissions, list and feed, and tokens that work once for the invited address.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/route/limits.ts';
@@ -16,13 +15,13 @@ before(async () => {
 });
 after(() => api.close());
 
-/** An org of its own for each test, and its only owner. */
+/** New org for each test, with a single owner. */
 let orgId: string;
 let owner: TestSession;
 beforeEach(async () => {
   owner = await api.makeSession({ role: null });
   orgId = (await api.call('POST', '/v1/orgs', { token: owner.token, body: { name: 'Tested' } })).body.org.id;
-  // What the test before left is none of this one's mails.
+  // Drops mails left by the previous test.
   await api.mailInvitations();
   api.mails.length = 0;
 });
@@ -44,7 +43,7 @@ const look = (token: string, by: TestSession): Promise<Answer> =>
 const accept = (token: string, by: { token: string }): Promise<Answer> =>
   api.call('POST', `/v1/invitations/${token}/accept`, { token: by.token });
 
-/** Invites the person and gives the token that was mailed. */
+/** Invites the person; returns the mailed token. */
 async function inviteByMail(person: { email: string }, role?: Role): Promise<{ id: string; token: string }> {
   const made = await invite({ email: person.email, ...(role === undefined ? {} : { role }) });
   assert.equal(made.status, 201, JSON.stringify(made.body));
@@ -271,7 +270,7 @@ for (const [what, token] of [
 ] as const) {
   test(`a token ${what} is 404, to read and to accept`, async () => {
     for (const answer of [await look(token, owner), await accept(token, owner)]) {
-      // Not even a path, where it is no UTF-8.
+      // Without valid UTF-8 it is not even a path.
       const expected = token.includes('%ff') ? [400, 'invalid_request'] : [404, 'invitation_not_found'];
       assert.deepEqual([answer.status, answer.body.error.code], expected);
     }

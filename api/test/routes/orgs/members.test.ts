@@ -1,5 +1,4 @@
-// Members: listing, roles, removal, leaving, the last owner, and that a change is in force at once
-// on every replica.
+// Members: list, roles, removal, leaving, the last owner, and immediate effect on every replica.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ROLE_PERMISSIONS, role as roleName, type Role } from '@berth/contract/route/permissions.ts';
@@ -31,7 +30,7 @@ interface Person extends TestSession {
   role: Role;
 }
 
-/** An org of its own for each test, and its only owner. */
+/** New org for each test, with a single owner. */
 let orgId: string;
 let owner: Person;
 beforeEach(async () => {
@@ -285,9 +284,7 @@ test('when two owners remove each other at once, exactly one stays', async () =>
   }
 });
 
-/**
- * What the person, signed in, and a key that they made may still do, asked of the given instance.
- */
+/** Status of a call by the person's token or key at the given instance. */
 async function reach(url: string, token: string, path: string, method = 'GET'): Promise<number> {
   const response = await fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } });
   await response.body?.cancel();
@@ -313,7 +310,7 @@ test('a removal revokes access of member and API keys at the next request on eve
   assert.deepEqual(new Set(await ask()), new Set([200]));
   assert.equal((await remove(owner, person.userId)).status, 200);
   assert.deepEqual(new Set(await ask()), new Set([403]));
-  // Who is signed in stays so: the person may be in other orgs.
+  // The sign-in session stays: the person may be in other orgs.
   assert.equal(await reach(second.url, person.token, '/v1/me'), 200);
 });
 
@@ -347,7 +344,7 @@ test('a demotion limits member and API keys at the next request on every instanc
 test("a request that waited during its caller's demotion is checked with the new role", async () => {
   const admin = await join('admin');
   const target = await join('viewer');
-  // Holds what every change of this org's memberships waits for.
+  // Holds the lock of all membership changes of this org.
   const locked = Promise.withResolvers<void>();
   const demote = Promise.withResolvers<void>();
   const holding = api.db.transaction().execute(async (trx) => {

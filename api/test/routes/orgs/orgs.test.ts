@@ -1,4 +1,4 @@
-// Making an org.
+// Creating orgs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';

@@ -1,5 +1,5 @@
-// Projects over HTTP and a real database: reading, changing, deleting, and what a deleted one still
-// is; the race of a delete with creates.
+// Projects over HTTP with a real database: read, update, delete, deleted projects, and the race of
+// deletes with creates.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Project } from '@berth/contract/orgs/projects.ts';
@@ -99,7 +99,7 @@ test('projects are listed newest first, with optional paging that is stable unde
 
   const first = await call('?limit=2');
   await api.call('POST', `/v1/orgs/${org.orgId}/projects`, { token: org.token, body: {} });
-  // The last of the page before and the first of the next are deleted in between.
+  // Deletes the last entry of the previous page and the first of the next.
   await api.db.updateTable('project').set({ deleted_at: new Date() }).where('id', 'in', ids.slice(1, 3)).execute();
   const second = await call(`?limit=2&after=${first.nextCursor}`);
   const third = await call(`?after=${second.nextCursor}`);
@@ -376,7 +376,7 @@ test('creates during a delete wait for it and are 400 unknown_project; replays s
     .where('project_id', '=', id)
     .execute();
   const [deleting, creating] = await api.db.transaction().execute(async (trx) => {
-    // The delete has written its project and waits to tell of it.
+    // The delete has updated its project and waits to write the feed row.
     await sql`lock table activity in share row exclusive mode`.execute(trx);
     const first = remove(id);
     await waiters(1);
@@ -392,7 +392,7 @@ test('creates during a delete wait for it and are 400 unknown_project; replays s
   const replayed = await createIn(id, 'made before the delete');
   assert.deepEqual([replayed.status, replayed.headers.get('idempotent-replayed')], [201, 'true']);
   assert.deepEqual([replayed.body.sandbox.id, replayed.body.sandbox.status], [earlier.body.sandbox.id, 'deleted']);
-  // A create that was refused leaves no key: it is refused again, not replayed.
+  // A refused create leaves no key: it is refused again, not replayed.
   assert.equal((await createIn(id, 'made too late')).body.error.code, 'unknown_project');
 });
 

@@ -1,4 +1,4 @@
-// Preview links over HTTP: who makes which, what is answered and listed, and how they end.
+// Preview links over HTTP: permissions, responses, lists and their end.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
@@ -20,7 +20,7 @@ after(() => api.close());
 const pathOf = (sandboxId: string, previewId?: string): string =>
   `/v1/sandboxes/${sandboxId}/previews${previewId === undefined ? '' : `/${previewId}`}`;
 
-/** Makes a link, and notes its token as a secret. */
+/** Creates a link and records its token as a secret. */
 async function mint(sandboxId: string, body: object, token = api.token): Promise<Answer> {
   const answer = await api.call('POST', pathOf(sandboxId), { body, token });
   if (answer.status === 201) api.secret(tokenOf(answer.body.preview.url), 'the token of a preview link');

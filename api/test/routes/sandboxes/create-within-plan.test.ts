@@ -1,5 +1,5 @@
-// Creates against the plan in force, over HTTP and a real database: every refusal, and the cap held
-// by creates at the same time.
+// Creates against the plan in force, over HTTP with a real database: every refusal, and the cap
+// under concurrent creates.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/sandboxes/machine-sizes.ts';

@@ -25,7 +25,7 @@ const create = async (body: object = {}): Promise<string> => {
   assert.equal(answer.body.sandbox.status, 'ready', JSON.stringify(answer.body));
   return answer.body.sandbox.id;
 };
-/** As it is answered, whatever is under way then. */
+/** Returns the first response, whatever is in progress. */
 const begin = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers, ...(body === undefined ? {} : { body }) });
 const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> =>
@@ -156,7 +156,7 @@ test('a disk without host capacity is refused while asleep and deferred to a wak
   const awake = (await verb(id, 'resize', { diskGb: 90_000 })).body.sandbox;
   assert.equal(awake.allocated_disk_gb, 90_000);
   await verb(id, 'sleep');
-  // The host turns out to be smaller.
+  // The host's capacity decreases.
   api.host.capacity = { ...capacity, diskGib: 90_500 };
   try {
     await untilHostHas(90_500);

@@ -1,4 +1,4 @@
-// Renewing ephemeral sandboxes over HTTP: what is extended, every refusal, and the race with the
+// Renewals of ephemeral sandboxes over HTTP: the new expiry, every refusal, and the race with the
 // expiry.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
@@ -133,7 +133,7 @@ test('a renewal before the expiry keeps the sandbox; one that waits for the expi
   assert.equal((await rowOf(saved.id)).status, 'ready');
 
   const lost = await makeEphemeral('ready', { expires_at: new Date(Date.now() - 50) });
-  // The expiry holds the row when the renewal arrives.
+  // The expiry holds the row lock when the renewal arrives.
   const answering = await api.db.transaction().execute(async (trx) => {
     await trx.selectFrom('sandbox').select('id').where('id', '=', lost.id).forUpdate().execute();
     const answer = renew(lost.id);

@@ -1,5 +1,4 @@
-// The guardrails on machine hours as org admins set them: the spec's four rules, who may, and what
-// is wrong input.
+// Machine-hour guardrails set by org admins: the spec's four rules, permissions, invalid input.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { role } from '@berth/contract/route/permissions.ts';

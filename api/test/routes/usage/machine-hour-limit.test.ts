@@ -1,5 +1,5 @@
-// Creates and wakes against caps on machine hours: to the millisecond, by org and project, and by
-// many at once on two instances of the API.
+// Creates and wakes against machine-hour caps: to the millisecond, by org and project, and
+// concurrently on two API instances.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
@@ -15,7 +15,7 @@ const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', inc
 let api: TestApi;
 /** Another instance of the API on the same database. */
 let second: Instance;
-/** Closed machine time stays, so each test has an org of its own. */
+/** New org for each test, as closed intervals cannot be deleted. */
 let org: TestOrg;
 let ownerToken: string;
 before(async () => {
@@ -87,7 +87,7 @@ test('running sandboxes of all projects count up to the current instant', async 
 
 test('usage of earlier periods and of other orgs does not count', async () => {
   const { periodStartsAt } = await setSubscription(api.db, org.orgId);
-  // Half of it lies before the period.
+  // Half of it precedes the period.
   await addUsed(api.db, org, 12 * HOUR_MS, new Date(periodStartsAt.getTime() + 6 * HOUR_MS));
   await addUsed(api.db, await api.makeOrg(), 100 * HOUR_MS);
   assert.equal((await create()).status, 201);
@@ -116,7 +116,7 @@ test('raising the cap or enabling overage admits the next create and wake; rever
   assert.equal((await create()).status, 201);
   await setGuardrails({ sandboxMachineHourLimit: 11 });
   assertAtCap(await create(), /is 11 machine hours/);
-  // With overage an explicit limit stops nobody either.
+  // With overage even an explicit limit blocks nothing.
   await setGuardrails({ sandboxOverageEnabled: true });
   assert.equal((await create()).status, 201);
   await setGuardrails({ sandboxMachineHourLimit: null });
@@ -217,7 +217,7 @@ test('the self-hosted plan has no cap, but an admin can set one', async () => {
   assertAtCap(await create(), /is 80 machine hours/);
 });
 
-/** Both instances in turn, each over connections of its own. */
+/** Both instances in turn, each with its own connections. */
 async function createAt(index: number): Promise<{ status: number; code: string | undefined }> {
   const { url } = index % 2 === 0 ? api : second;
   const answer = await fetch(`${url}/v1/orgs/${org.orgId}/sandboxes`, {
@@ -275,7 +275,7 @@ for (const [whose, lower] of [
 
 test('a cap reached during creates on two instances blocks all creates that begin after it', async () => {
   const { id } = await sandboxIn('ready');
-  // A machine that runs uses up the rest in a moment.
+  // A running VM uses up the rest within seconds.
   const reachedAt = new Date(Date.now() + 3_000);
   await addRunning(api.db, org, id, new Date(reachedAt.getTime() - 10 * HOUR_MS));
   let refused = 0;

@@ -1,4 +1,4 @@
-// What the two usage routes answer, from a ledger that the test writes.
+// The two usage routes, over a ledger written by the test.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
@@ -26,7 +26,7 @@ after(() => api.close());
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** Begins five days before now, wherever in the month that is. */
+/** Five days before now, on any day of the month. */
 const STARTED_AT = new Date(Date.now() - 5 * DAY_MS);
 
 async function makeOrg(plan = TEAM.id): Promise<TestOrg> {
@@ -43,12 +43,12 @@ interface Use {
   hours: number;
   projectId?: string;
   endUserId?: string | null;
-  /** When it begins, in hours after the period does. */
+  /** Start, in hours after that of the period. */
   after?: number;
   size?: [vcpu: number, memoryGb: number, diskGb: number];
 }
 
-/** Machine time that is over. */
+/** Adds a closed interval. */
 async function use(
   org: TestOrg,
   { hours, projectId = org.projectId, endUserId = null, after = 1, size = [1, 2, 10] }: Use,

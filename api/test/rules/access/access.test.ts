@@ -1,4 +1,4 @@
-// The access rule, as a table and as properties.
+// Access decisions, as a table and as properties.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';

@@ -1,4 +1,4 @@
-// Which addresses are counted as one.
+// Grouping of addresses for rate limits.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

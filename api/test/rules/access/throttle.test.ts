@@ -1,4 +1,4 @@
-// The arithmetic of tries, and the keys that they are counted by.
+// Arithmetic of attempts, and their keys.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ const bucket: fc.Arbitrary<Bucket> = fc.record({
   seconds: fc.integer({ min: 1, max: 7_200 }),
 });
 const seconds = fc.double({ min: 0, max: 10_000, noNaN: true });
-/** Differences of rounding. */
+/** Equal up to rounding. */
 const close = (a: number, b: number): boolean => Math.abs(a - b) < 1e-6;
 
 test('a bucket never exceeds its size and never loses attempts by waiting', () => {
@@ -58,7 +58,7 @@ test('an attempt is available after the reported time, and not a second before',
     fc.property(bucket, fc.double({ min: 0, max: 0.999, noNaN: true }), (size, tokens) => {
       const wait = secondsUntilTry(tokens, size);
       assert.ok(wait >= 1);
-      // The capacity itself bounds a bucket of one try.
+      // The capacity itself limits a bucket of one attempt.
       return refilled(tokens, wait, size) > 1 - 1e-6 && (wait === 1 || refilled(tokens, wait - 1, size) < 1);
     }),
   );
@@ -106,7 +106,7 @@ test('an IPv6 address is counted by its /64 network, whatever its notation', () 
     fc.property(groups, groups, (a, b) => {
       const neighbour = [...a.slice(0, 4), ...b.slice(4)];
       assert.equal(addressKey(plain(a)), addressKey(long(neighbour)));
-      // As programs write it, with its longest run of zeros left out.
+      // Compressed notation, without the longest run of zeros.
       assert.equal(addressKey(plain(a)), addressKey(new URL(`http://[${plain(a)}]/`).hostname.slice(1, -1)));
       const same = a.slice(0, 4).every((part, index) => part === b[index]);
       assert.equal(addressKey(plain(a)) === addressKey(plain(b)), same);

@@ -1,14 +1,11 @@
-// What a token bucket gives, over any sequence of times.
+// Tokens allowed by a bucket over any sequence of times.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket } from '../../../src/rules/access/token-bucket.ts';
 
 const rates = fc.oneof(fc.integer({ min: 1, max: 1_200 }), fc.integer({ min: 1, max: 1_000_000 }));
-/**
- * Milliseconds between calls, most of them small; and ones of a machine that has been up for
- * months.
- */
+/** Milliseconds between calls: mostly small, some as of a host that has been up for months. */
 const pauses = fc.oneof(
   fc.integer({ min: 0, max: 50 }),
   fc.integer({ min: 0, max: 5_000 }),
@@ -48,7 +45,7 @@ test('remaining tokens and reset time are whole numbers of tokens and seconds', 
 test('no window of time allows more than the limit plus its refill', () => {
   fc.assert(
     fc.property(rates, clocks, fc.array(pauses, { minLength: 1, maxLength: 300 }), (perMinute, start, steps) => {
-      // A burst now and then, so that the limit is met at every rate.
+      // Occasional bursts, so that every rate reaches the limit.
       const given: { atMs: number; count: number }[] = [];
       let bucket: Bucket | undefined;
       let nowMs = start;

@@ -1,5 +1,4 @@
-// Billing periods tile time: no millisecond is in none of them or in two, however the calendar
-// falls.
+// Billing periods tile time: every millisecond lies in exactly one of them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -11,10 +10,7 @@ const instant = fc.date({
   max: new Date('2400-12-31T23:59:59.999Z'),
   noInvalidDate: true,
 });
-/**
- * Where months are of different lengths: the 28th of February to the 1st of March, and the ends of
- * all others.
- */
+/** Anchors where month lengths matter: 28 February to 1 March, and the ends of all other months. */
 const lateAnchor = fc
   .record({
     year: fc.integer({ min: 1996, max: 2105 }),

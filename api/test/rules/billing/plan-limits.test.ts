@@ -1,4 +1,4 @@
-// What a plan allows.
+// Limits of a plan.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, machineSize } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -8,7 +8,7 @@ import type { CodedError } from '../../../src/rules/coded-error.ts';
 import { requireOneMore, requireSizeWithinPlan, requireTtlWithinPlan } from '../../../src/rules/billing/plan-limits.ts';
 
 const plan = (changed: Partial<Plan>): Plan => ({ ...SELF_HOSTED_PLAN, id: 'starter', name: 'Starter', ...changed });
-/** The code that the rule throws, or null when it passes. */
+/** Returns the error code of the rule, null if it passes. */
 function refusal(rule: () => void): string | null {
   try {
     rule();

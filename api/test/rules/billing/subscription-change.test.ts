@@ -1,4 +1,4 @@
-// What an org's subscription becomes when the payment provider tells of one.
+// Effect of a provider's subscription on the org's subscription.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,4 @@
-// Git's words are a stranger's: bounded, printable, and without what the clone signed in with, in
-// whatever they say.
+// Git's messages are untrusted: they become short, printable and free of the clone's credentials.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';

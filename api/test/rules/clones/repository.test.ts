@@ -1,5 +1,4 @@
-// Which repository a create gets, where it is cloned from, and for which hosts a project's
-// credentials are.
+// Repository of a create, its clone URL, and the hosts of a project's credentials.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CodedError } from '../../../src/rules/coded-error.ts';

@@ -1,4 +1,4 @@
-// Contents of files as text and back.
+// Encoding of file contents.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';

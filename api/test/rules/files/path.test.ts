@@ -1,4 +1,4 @@
-// What a caller's path means in a sandbox.
+// Resolution of a caller's path in a sandbox.
 import assert from 'node:assert/strict';
 import { posix } from 'node:path';
 import { test } from 'node:test';

@@ -1,5 +1,4 @@
-// Which host gets a machine: never one without room, the emptiest of the others, and a shortage
-// that says what is missing.
+// Choice of a host: only with capacity, the emptiest first, and shortages that name the resource.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, machineSize } from '@berth/contract/sandboxes/machine-sizes.ts';

@@ -1,5 +1,5 @@
-// Every cell of (status of the row x status of the machine): what is done when they do not agree,
-// and that nothing is done when they do.
+// Every cell of (status of the row × status of the VM): the repair if they disagree, and none if
+// they agree.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
@@ -19,8 +19,8 @@ const HERE = { hostId: 'here', missedBefore: false };
 type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
 const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
 /**
- * A failed row comes in kinds: for good, with its disk left, lost from sight, and with its disk
- * lost from sight.
+ * Kinds of failed rows: for good, with its disk, lost from sight, and with its disk lost from
+ * sight.
  */
 type Row =
   | Exclude<SandboxStatus, 'failed'>
@@ -74,7 +74,7 @@ const decide = (row: SandboxFacts | undefined, status: MachineStatus): Decision 
     ? reconcile(row, undefined, { hostId: 'here', missedBefore: status === 'missing again' })
     : reconcile(row, machineOf(status), HERE);
 
-/** One line for each decision, so that the table can be read. */
+/** Prints a decision on one line, for a readable table. */
 function tell(decision: Decision): string {
   switch (decision.do) {
     case 'change':
@@ -91,7 +91,7 @@ function tell(decision: Decision): string {
 
 const AT_WORK = { creating: 'nothing', sleeping: 'nothing', waking: 'nothing' } as const;
 const NEVER = 'nothing';
-/** `destroyed` is never listed; a host that lists it all the same has no machine. */
+/** Hosts never list `destroyed`; one that does has no VM. */
 const untouched = Object.fromEntries(MACHINES.map((status) => [status, NEVER])) as Record<MachineStatus, string>;
 const unclaimed: Record<MachineStatus, string> = {
   ...(Object.fromEntries(MACHINES.map((status) => [status, 'destroy 5'])) as Record<MachineStatus, string>),

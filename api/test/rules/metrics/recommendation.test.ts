@@ -1,5 +1,4 @@
-// The size that is recommended from samples: a table of every branch, and the properties that hold
-// of all.
+// Recommended sizes from samples: a table of every branch, and general properties.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -18,7 +17,7 @@ const DAY_MINUTES = 24 * 60;
 const { small, medium, large, xlarge } = MACHINE_SIZES;
 const AMOUNTS = ['vcpu', 'memoryGb', 'diskGb'] as const;
 
-/** What a load takes, in absolute amounts; a machine gives it no more than it has. */
+/** Demand in absolute amounts; a VM provides at most its size. */
 interface Load {
   vcpu: number | null;
   memoryGb: number;
@@ -37,7 +36,7 @@ function sampleOf(load: Load, on: Allocation, minutesAgo: number): UsageSample {
   };
 }
 
-/** One sample every `everyMinutes`, from now back. */
+/** Samples every `everyMinutes`, back from now. */
 function samples(load: Load, on: Allocation, minutes: number, everyMinutes = 2): UsageSample[] {
   return Array.from({ length: Math.floor(minutes / everyMinutes) + 1 }, (_, index) =>
     sampleOf(load, on, index * everyMinutes),
@@ -247,7 +246,7 @@ const usages: fc.Arbitrary<UsageSample[]> = fc.array(
   }),
   { maxLength: 60 },
 );
-/** A day at one load, so that every window has its say. */
+/** A day at one load, so that every window matters. */
 const days = fc.record({
   vcpu: fc.double({ min: 0, max: 12, noNaN: true }),
   memoryGb: fc.double({ min: 0, max: 24, noNaN: true }),
@@ -317,7 +316,7 @@ test('a followed recommendation is not reversed by the same load and soon settle
       const path: Allocation[] = [start];
       for (;;) {
         const current = path.at(-1) ?? start;
-        // The load takes all that it can get of each new machine; a day passes on each.
+        // The load uses all of each new VM; a day passes on each.
         const next = recommend(current, samples(load, current, DAY_MINUTES, 4), largest).allocation;
         if (AMOUNTS.every((amount) => next[amount] === current[amount])) break;
         path.push(next);
@@ -340,7 +339,7 @@ test('the same load never makes two sizes recommend each other, even right after
   fc.assert(
     fc.property(allocations, allocations, usages, (current, largest, given) => {
       const once = recommend(current, given, largest).allocation;
-      // The samples are the old ones: the very next sample is judged by them.
+      // The old samples also judge the next recommendation.
       const twice = recommend(once, given, largest).allocation;
       for (const amount of AMOUNTS) {
         if (once[amount] > current[amount]) assert.ok(twice[amount] >= once[amount], amount);

@@ -1,4 +1,4 @@
-// The rule of who may change whose membership, and that an org keeps an owner.
+// Permissions for membership changes, and the last owner.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { role, ROLE_PERMISSIONS, type Role } from '@berth/contract/route/permissions.ts';

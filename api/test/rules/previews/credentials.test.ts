@@ -1,4 +1,4 @@
-// What a request to a preview brings of ours is taken out of it, and nothing else.
+// Removal of Berth's credentials, and nothing else, from a preview request.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-// Hosts of previews: from an origin to its sandbox and port and back, and what is none.
+// Preview hosts: from an origin to its sandbox and port and back, and invalid hosts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -114,7 +114,7 @@ test('any prefix of the preview host is that preview or malformed; other hosts a
   fc.assert(
     fc.property(url, fc.string(), (previewUrl, before) => {
       const name = new URL(previewUrl).hostname;
-      // What ends a name would hide the rest.
+      // Characters that end a host name would hide the rest.
       fc.pre(!/[\s:/\\?#,@]/.test(before));
       const parsed = parsePreviewHost(previewUrl, `${before}.${name}`);
       const isPlace = typeof parsed === 'object';
@@ -152,7 +152,7 @@ test("the service's host, addresses and similar names are no preview", () => {
     assert.equal(parsePreviewHost(URLS[0], host), 'not_a_preview', host);
 
   assert.equal(parsePreviewHost(URLS[1], `3000-${ID}.localhost`), 'not_a_preview');
-  // Of a host that is for previews alone, the name itself is none of the service either.
+  // With a dedicated preview host, its bare name does not belong to the service either.
   for (const host of ['previews.example.com', 'previews.example.com:443', 'Previews.Example.com.'])
     assert.equal(parsePreviewHost(URLS[1], host), 'malformed', host);
 });

@@ -1,5 +1,4 @@
-// The way by the sign-in page and back leads to the preview that it came from, at its path, and
-// nowhere else.
+// The return from sign-in leads only to the original preview and path.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-// What a resize aims at, and what of it is more.
+// Target of a resize, and its increases.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { largerOf, sameSize, targetOf } from '../../../src/rules/sandboxes/allocation-target.ts';

@@ -1,4 +1,4 @@
-// What a sandbox gets where its caller said nothing.
+// Defaults of a new sandbox.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MACHINE_SIZES, type MachineSize, type Profile } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -24,7 +24,7 @@ const CASES: [
 ];
 
 for (const [profile, machineSize, projectProfile, [chosen, size]] of CASES) {
-  test(`${profile ?? 'none'}, ${machineSize ?? 'none'}, project ${projectProfile ?? 'none'}: ${chosen} on ${size}`, () => {
+  test(`${profile ?? '-'}, ${machineSize ?? '-'}, project ${projectProfile ?? '-'}: ${chosen} on ${size}`, () => {
     const result = chooseAllocation({ profile, machineSize }, { profile: projectProfile, persistencePolicy: null });
     assert.deepEqual([result.profile, result.allocation], [chosen, MACHINE_SIZES[size]]);
   });

@@ -1,5 +1,5 @@
-// What a destroy holds, from every status: never less than may be on the host, and of what its host
-// told to be gone no machine.
+// Resources held by a destroy, from every status: never less than the host may hold, and no VM that
+// the host reported gone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus } from '@berth/contract/sandboxes/state.ts';

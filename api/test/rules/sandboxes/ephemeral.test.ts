@@ -1,4 +1,4 @@
-// When a create may ask for an ephemeral sandbox.
+// Conditions for creating an ephemeral sandbox.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';

@@ -1,5 +1,4 @@
-// When a sandbox that nobody uses goes to sleep by itself: every branch of the rule, with the clock
-// given.
+// Idle sleep: every branch of the rule, with a given clock.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IDLE_MINUTES } from '@berth/contract/route/limits.ts';

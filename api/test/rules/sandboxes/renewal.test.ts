@@ -1,4 +1,4 @@
-// How far a renewal goes.
+// Limits of renewals.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TTL_SECONDS } from '@berth/contract/route/limits.ts';
@@ -8,7 +8,7 @@ import { renewedExpiry, requireRenewalWithinPlan, type Session } from '../../../
 
 const capped = (ephemeralSessionSeconds: number): Plan => ({ ...SELF_HOSTED_PLAN, ephemeralSessionSeconds });
 const BEGIN = Date.parse('2026-01-31T08:15:30.250Z');
-/** A session that was renewed so many times. */
+/** Sandbox after the given number of renewals. */
 const session = (ttlSeconds: number, renewals: number): Session => ({
   createdAt: new Date(BEGIN),
   expiresAt: new Date(BEGIN + ttlSeconds * (1 + renewals) * 1_000),

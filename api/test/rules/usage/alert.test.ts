@@ -1,4 +1,4 @@
-// What the alert says at each share of a cap.
+// Alerts at each percentage of a cap.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,4 @@
-// Which cap on machine hours holds, when it is reached, what is told then, and in which order what
-// is awake goes to sleep.
+// Machine-hour caps: which applies, when it is reached, its messages, and the order of stops.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MOST_MACHINE_HOURS } from '@berth/contract/billing/plans.ts';

@@ -1,4 +1,4 @@
-// What machine time is estimated to cost.
+// Estimated cost of machine time.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { estimatedCostUsd, machineHours } from '../../../src/rules/usage/machine-cost.ts';

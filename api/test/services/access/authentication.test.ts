@@ -1,5 +1,5 @@
-// Credentials over time and over replicas: expiry, revocation, a holder who is demoted or gone, the
-// note of the last use.
+// Credentials over time and across replicas: expiry, revocation, a demoted or removed holder, last
+// use.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -12,7 +12,7 @@ import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.t
 import { untilTrue } from '../../world/until-true.ts';
 
 let api: TestApi;
-/** Another instance of the API on the same database, with connections and memory of its own. */
+/** Another API instance on the same database, with its own connections and memory. */
 let replica: { url: string; close(): Promise<void> };
 before(async () => {
   api = await startApi({ durable: false });
@@ -42,9 +42,7 @@ async function startReplica(): Promise<typeof replica> {
   };
 }
 
-/**
- * What each of the two instances answers to the same call: the status, and the code of a failure.
- */
+/** Returns status and error code of the same call on both instances. */
 async function askBoth(token: string, path: string): Promise<[status: number, code: string | undefined][]> {
   const here = await api.call('GET', path, { token });
   const there = await fetch(replica.url + path, { headers: { authorization: `Bearer ${token}` } });
@@ -112,7 +110,7 @@ test("a key whose creator's account is gone is 401", async () => {
 });
 
 test('a token with a wrong checksum is refused without a database query', async () => {
-  // Breaking the table makes any look a 500.
+  // A missing table turns every query into a 500.
   await sql`alter table api_key rename to api_key_away`.execute(api.db);
   try {
     const wrong = newToken('api_key').replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
@@ -193,7 +191,7 @@ test("demoting a key's creator reduces the key at once on every instance; promot
       .where('user_id', '=', creator.userId)
       .where('org_id', '=', api.orgId)
       .execute();
-  // 400: allowed, and there is nothing to wake.
+  // 400: allowed, but not wakeable.
   assert.deepEqual(await wakes(), [400, 400]);
   await setRole('viewer');
   assert.deepEqual(await wakes(), [403, 403]);

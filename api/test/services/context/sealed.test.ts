@@ -1,4 +1,4 @@
-// Sealed text: what was sealed opens as it was, and nothing else opens.
+// Sealed text opens unchanged, and nothing else opens.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Listings as callers see them, from what a guest sent.
+// Listings returned to callers, from a guest's data.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FILE_LIST } from '@berth/protocol/files.ts';

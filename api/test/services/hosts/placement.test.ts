@@ -1,5 +1,5 @@
-// Reservations on hosts, against the real database: nothing is promised twice, and a refusal leaves
-// nothing behind.
+// Host reservations with a real database: no capacity is promised twice, and refusals leave
+// nothing.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
@@ -177,7 +177,7 @@ test("a sandbox's holdings at the start of its destroy stay reserved until it is
 test('an asleep sandbox frees vCPUs and memory and keeps its disk; a wake needs its own host', async () => {
   await addHost('a', 1, 100, 15);
   const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
-  // Its 10 GB of disk are still taken: no room for another of the same size.
+  // Its 10 GB of disk stay reserved: no capacity for another one.
   assert.match((await create()).body.error.message, /needs 10 GiB of disk, at most 5 free/);
   await addHost('a', 1, 100, 500);
   assert.equal((await create()).status, 201);

@@ -1,5 +1,4 @@
-// Links of an account that are made or used at the same moment: one works, and once it has set a
-// password none of the others does.
+// Concurrent creation and use of account links: one works, and a new password revokes the others.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
@@ -18,10 +17,7 @@ before(async () => {
 });
 after(() => api.close());
 
-/**
- * Makes two links for one purpose, the second while the first is not committed yet, and gives their
- * tokens.
- */
+/** Makes two links for a purpose, the second before the first commits; returns their tokens. */
 async function twoLinks(purpose: 'welcome' | 'reset_password', userId: string): Promise<[string, string]> {
   const make = { purpose, userId, minutes: ONE_TIME_LINK_MINUTES[purpose] };
   let second: Promise<string> = Promise.resolve('');

@@ -1,4 +1,4 @@
-// Who is let into a preview: by public links, by team links, on which host, for how long.
+// Access to previews by public and team links: host, lifetime, cookies.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -24,7 +24,7 @@ after(() => api.close());
 const ready = async (): Promise<string> => (await api.makeSandbox('ready')).id;
 const member = (): ReturnType<TestApi['makeSession']> => api.makeSession({ role: 'viewer' });
 
-/** A verdict is remembered for a second: asks until it is another. */
+/** Decisions are cached for a second: polls until it changes. */
 async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): Promise<unknown> {
   let refusal: unknown;
   await untilTrue(what, async () => {
@@ -263,7 +263,7 @@ test('a grant lasts a minute; later loads use the cookie, or sign in again', asy
     link.token,
     'by the link that the grant was for',
   );
-  // A link that is good for longer is to give a cookie that is, too.
+  // A link with a longer lifetime gives a longer cookie.
   const longer = teamToken(key, expiresAtMs + 60_000, place);
   assert.equal(typeof (await visit(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
 });
@@ -310,7 +310,7 @@ test('a cookie works only for its own login, not another one of the same or anot
     (await visit(api.previewAccess, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
       undefined,
   );
-  // A login and a person that do not belong together, though both are good.
+  // A valid login and a valid person that do not belong together.
   const [one, other] = [await member(), await member()];
   const key = api.context.secretKey.derive('preview-link');
   const mixed = {

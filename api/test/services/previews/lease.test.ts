@@ -1,4 +1,4 @@
-// What holds something of a preview open, and what ends it.
+// Leases of open preview connections, and what ends them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
@@ -37,7 +37,7 @@ async function teamLink(person: TestSession, expiresInSeconds = 3_600): Promise<
   return await grantedLink(api, await mintLink(api, (await api.makeSandbox('ready')).id, { expiresInSeconds }), person);
 }
 
-/** A cache with a count of the sandboxes that are watched through it. */
+/** Cache that counts its watched sandboxes. */
 function counting(context: ServiceContext): { cache: PreviewAccessCache; watched(this: void): number } {
   let open = 0;
   const watch = (sandboxId: string): ReturnType<ServiceContext['changes']['watch']> => {

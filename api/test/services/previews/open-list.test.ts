@@ -1,4 +1,4 @@
-// The list of what is open: what was added and not taken out, whatever the order.
+// List of open entries, in any order of additions and removals.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

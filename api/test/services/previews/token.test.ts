@@ -1,5 +1,4 @@
-// The texts that open a preview: each is read back where it was made for, and nowhere else, and no
-// other text is.
+// Preview tokens and cookies: each decodes only where it was made for; no other text does.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

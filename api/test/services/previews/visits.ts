@@ -1,5 +1,4 @@
-// Visits to previews for tests: links as the API makes them, people who are signed in, and further
-// replicas of the service.
+// Preview visits for tests: links made by the API, signed-in people, and further replicas.
 import assert from 'node:assert/strict';
 import { readPreviewPlace } from '../../../src/rules/previews/host.ts';
 import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
@@ -9,7 +8,7 @@ import { SandboxChanges } from '../../../src/store/sandboxes/changes.ts';
 import type { TestApi } from '../../world/api.ts';
 
 export interface MintedLink {
-  /** null of a team link. */
+  /** Null for a team link. */
   id: string | null;
   sandboxId: string;
   port: number;
@@ -17,7 +16,7 @@ export interface MintedLink {
   expiresAt: string;
 }
 
-/** Has the API make a link; its token may be found nowhere. */
+/** Creates a link through the API; records its token as a secret. */
 export async function mintLink(
   api: TestApi,
   sandboxId: string,
@@ -30,14 +29,14 @@ export async function mintLink(
   return { id, sandboxId, port, token: tokenIn(api, url), expiresAt };
 }
 
-/** The token in a URL of a preview. */
+/** Returns the token in a preview URL. */
 export function tokenIn(api: TestApi, url: string): string {
   const token = new URL(url).searchParams.get('token');
   assert.ok(token !== null, url);
   return api.secret(token, 'the token of a preview');
 }
 
-/** A visit to the link's host, with its token and nothing else unless it is said. */
+/** Visits the link's host, by default with its token only. */
 export async function visit(
   cache: PreviewAccessCache,
   link: MintedLink,
@@ -47,7 +46,7 @@ export async function visit(
   return await openPreview(cache, { sandboxId, port, token, cookie: null, ...brought });
 }
 
-/** The cookie that a visit set. */
+/** Returns the cookie set by a visit. */
 export function cookieOf(
   api: TestApi,
   { access, refusal }: { access?: PreviewAccess; refusal?: PreviewRefusal },
@@ -71,9 +70,7 @@ export async function grantedLink(
   return { ...link, token: tokenIn(api, way.location) };
 }
 
-/**
- * Another replica on the same database: it shares no memory with the first, and listens by itself.
- */
+/** Starts another replica on the same database, with its own memory and listener. */
 export async function startReplica(
   api: TestApi,
 ): Promise<{ cache: PreviewAccessCache; close(this: void): Promise<void> }> {

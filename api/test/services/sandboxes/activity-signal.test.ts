@@ -1,4 +1,4 @@
-// Signs of use: how often they are written, and use that lasts.
+// Activity signals: write frequency, and continuous use.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// What the expiry does in each status.
+// Effect of the expiry in each status.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';

@@ -1,4 +1,4 @@
-// The one way a status changes: every pair of statuses, epochs, usage, and what waits.
+// Status transitions: every pair of statuses, epochs, metering, and waiters.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';

@@ -1,5 +1,4 @@
-// The ledger of machine time through the lives of sandboxes: who is metered, from when to when, in
-// what size, and what of it stays when they are gone.
+// Ledger of machine time through the lives of sandboxes: start, end, size, and what outlives them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -28,7 +27,7 @@ async function makeAwake(changes: Partial<NewSandbox> = {}): Promise<string> {
   return id;
 }
 
-/** In order; `gapUs`: microseconds since the end of the one before. */
+/** Intervals in order; `gapUs`: microseconds since the end of the previous one. */
 async function ledgerOf(sandboxId: string): Promise<{ vcpu: number; open: boolean; gapUs: number | null }[]> {
   const { rows } = await sql<{ vcpu: number; open: boolean; gapUs: number | null }>`
     select vcpu, upper_inf(during) as open,

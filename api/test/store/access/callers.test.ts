@@ -1,5 +1,5 @@
-// The statement that finds a caller and the sandbox of its path: once for a call, of every kind of
-// token, and across migrations.
+// The statement that finds a caller and its path's sandbox: one per call, for every token kind, and
+// during migrations.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AuthKind } from '@berth/contract/route/route.ts';

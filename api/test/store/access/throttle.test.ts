@@ -1,5 +1,4 @@
-// Token buckets in rows: as the arithmetic says, by the database's clock, and right under
-// concurrency.
+// Token buckets in rows: correct arithmetic, by the database clock, under concurrency.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';

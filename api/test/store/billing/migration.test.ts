@@ -1,4 +1,4 @@
-// What becomes of the subscriptions of an installation from before billing.
+// Migration of subscriptions from before billing.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';

@@ -1,5 +1,4 @@
-// The shape of the database: made once by any number of starters, and refusing by itself what must
-// never be.
+// Migrations under concurrent starts, and constraints of the schema.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

@@ -1,5 +1,4 @@
-// Notices of changes between replicas, and what happens to waiters when the listening connection
-// breaks.
+// Change notifications between replicas, also when the listening connection breaks.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

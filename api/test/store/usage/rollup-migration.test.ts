@@ -1,4 +1,4 @@
-// What becomes of the machine time of an installation from before the sums.
+// Migration of machine time from before the sums.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';

@@ -1,5 +1,5 @@
-// The sums of closed intervals against the intervals themselves: whatever is rolled up, cut, closed
-// late or still running, and whatever window is asked for.
+// Sums of closed intervals compared with the intervals: rolled up, split, closed late or open, in
+// any window.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';

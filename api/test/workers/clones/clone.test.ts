@@ -1,5 +1,5 @@
-// The clone of a sandbox's repository through the real services, the real durable work in a process
-// of its own, a real Postgres and a stand-in host.
+// Clones through the real services and durable work in a separate process, with a real PostgreSQL
+// and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
@@ -11,7 +11,7 @@ import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const HOST_PATIENCE_MS = 1_500;
-/** Looked for in whatever must not hold it, so it is text that nothing holds by chance. */
+/** Distinctive text, as the tests search for it everywhere. */
 const TOKEN = 'WatchedForEverywhere0123456789';
 
 let world: World;

@@ -1,5 +1,5 @@
-// A replica is killed at every durable point of a clone, at its create and after a wake; the next
-// one must have the repository cloned once, and say so once.
+// A replica is killed at every durable point of a clone, at create and after a wake; the next one
+// clones and reports once.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';

@@ -1,4 +1,4 @@
-// What counts as silence of a host: what this process saw of it, look by look.
+// Silence of a host, as seen by one process poll by poll.
 import assert from 'node:assert/strict';
 import { after, before, test, type TestContext } from 'node:test';
 import { sql } from 'kysely';

@@ -1,5 +1,4 @@
-// Machines that die, hosts that fall silent and come back: what the sandboxes say, what is metered,
-// what is left to wake.
+// Dead VMs, silent and returning hosts: sandbox status, metering, wake sources.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// Ephemeral sandboxes end at their expiry, whatever is killed or away at that moment: real replicas
-// as processes, a real Postgres, a stand-in host.
+// Ephemeral sandboxes end at their expiry despite crashes and outages: real replica processes, a
+// real PostgreSQL, a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';

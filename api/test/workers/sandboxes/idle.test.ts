@@ -1,5 +1,5 @@
-// The watch for idle sandboxes: whom it puts to sleep, whom not, and what happens to who is used at
-// that moment. The past is written into the rows.
+// The idle watch: sandboxes that it puts to sleep or spares, and use at that moment. Tests write
+// the past into the rows.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';

@@ -1,5 +1,5 @@
-// Sleep, wake and live resize through the real services, the real durable work in a process of its
-// own, a real Postgres and a stand-in host.
+// Sleep, wake and live resize through the real services and durable work in a separate process,
+// with a real PostgreSQL and a stand-in host.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';

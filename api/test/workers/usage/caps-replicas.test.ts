@@ -1,5 +1,4 @@
-// The watch over caps on machine hours in real replicas, as processes: killed at each of its steps,
-// and two of them on one database.
+// The cap watch in real replica processes: killed at each step, and two on one database.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';

@@ -1,5 +1,4 @@
-// The watch over caps on machine hours: on exact numbers, with a clock of the test's own. Whom it
-// warns, whom it puts to sleep when, and whom not.
+// The cap watch on exact numbers with a test clock: warnings, stops and exceptions.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
@@ -20,7 +19,7 @@ const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', inc
 const GRACE_SECONDS = 60;
 
 let api: TestApi;
-/** Closed machine time stays, so each test has an org of its own. */
+/** New org for each test, as closed intervals cannot be deleted. */
 let org: TestOrg;
 let ownerToken: string;
 let periodStartsAt: Date;

@@ -1,5 +1,4 @@
-// The worker that sums closed machine time: replicas killed at every point of it, several at once,
-// and its looks.
+// The rollup worker: replicas killed at every point, several at once, and its passes.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
