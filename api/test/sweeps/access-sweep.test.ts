@@ -1,5 +1,5 @@
-// Every route with every kind of credential. What must come is worked out here from the contract's
-// data, apart from the rules of the server. Refusals are compared over HTTP and without it.
+// Every route with every kind of credential. Expected results are derived from the contract's data,
+// independently of the server's rules. Refusals are compared over HTTP and without it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
@@ -25,7 +25,7 @@ const CALL_HEADERS = [
 
 let api: TestApi;
 let credentials: Credential[];
-/** Asks where the credential is no one's. */
+/** Caller of requests with a dead credential. */
 let nobody: Person;
 before(async () => {
   api = await startApi({ durable: false });
@@ -37,7 +37,7 @@ before(async () => {
 });
 after(() => api.close());
 
-/** The whole of access control, once more: null for a success. */
+/** Models all of access control; null for a success. */
 function expectedRefusal(route: Route, credential: Credential): ErrorCode | null {
   if (route.auth.length === 0) return null;
   if (credential.kind === null) return 'unauthenticated';
@@ -50,7 +50,7 @@ function expectedRefusal(route: Route, credential: Credential): ErrorCode | null
   return granted && ROLE_PERMISSIONS[credential.role].has(route.permission) ? null : 'permission_denied';
 }
 
-/** What is wrong with an answer and the rows it left in the feed; empty: nothing. */
+/** Faults of a response and of its feed rows; empty if none. */
 async function faultsOf(route: Route, credential: Credential, answer: Answer): Promise<string[]> {
   const refusal = expectedRefusal(route, credential);
   const expected = refusal === null ? `${route.response.status}` : `${ERRORS[refusal].status} ${refusal}`;
@@ -118,7 +118,7 @@ async function ask(route: Route, credential: Credential): Promise<string[]> {
   }
 }
 
-/** What differs between the answers over HTTP and without it, where they must be the same. */
+/** Differences of the responses over HTTP and without it, where they must be equal. */
 function differencesOf(overHttp: Answer, direct: Answer): string[] {
   const comparable = ({ status, headers, body }: Answer): string =>
     JSON.stringify([status, CALL_HEADERS.map((name) => headers.get(name)), body]);

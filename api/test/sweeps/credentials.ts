@@ -8,27 +8,27 @@ import { deleteLogin } from '../../src/store/access/session-tokens.ts';
 import { signInAs, type TestApi, type TestOrg } from '../world/api.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
 
-/** A credential that is good for something. */
+/** Valid credential. */
 export interface LiveCredential {
   what: string;
   kind: AuthKind;
   token: string;
   holder: Person;
-  /** The key's or personal token's own id; null of a session. */
+  /** Id of the key or agent token; null for a sign-in session. */
   credentialId: string | null;
-  /** The holder's role in the org of the sweep now; null: not a member. */
+  /** Holder's current role in the sweep's org; null for a non-member. */
   role: Role | null;
-  /** What it grants at most; null: whatever the role has. */
+  /** Maximal permissions; null for those of the role. */
   grants: ReadonlySet<Permission> | null;
-  /** It is good in another org alone. */
+  /** Valid in another org only. */
   boundElsewhere: boolean;
 }
 
-/** What is no credential, or none any more. */
+/** Invalid or expired credential. */
 export interface DeadCredential {
   what: string;
   kind: null;
-  /** As the header `Authorization`; null: none. */
+  /** `Authorization` header; null for none. */
   authorization: string | null;
 }
 
@@ -149,7 +149,7 @@ export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise
   return made;
 }
 
-/** What nobody may do anything with. */
+/** Credentials that every route refuses. */
 export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[]> {
   const { db, orgId } = api;
   const { userId } = await makePerson(db, { [orgId]: 'owner' });
@@ -211,7 +211,7 @@ export async function makeDeadCredentials(api: TestApi): Promise<DeadCredential[
   return dead;
 }
 
-/** With another last character, that of the checksum. */
+/** Changes the last character, part of the checksum. */
 function flipped(token: string): string {
   return token.slice(0, -1) + (token.endsWith('0') ? '1' : '0');
 }

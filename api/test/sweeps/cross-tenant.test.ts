@@ -1,6 +1,5 @@
-// What one org can learn of another's things by asking for them: that an id exists (403 instead of
-// 404), and nothing else. Not what state it is in, by the answer's bytes or by the SQL that was run
-// for it.
+// Information about another org's resources: a response reveals that an id exists (403 instead of
+// 404) and nothing else, neither by its bytes nor by the SQL that ran for it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
@@ -19,7 +18,7 @@ interface Asker {
   what: string;
   kind: AuthKind;
   token: string;
-  /** Of the asker in its own org. */
+  /** Permissions in the caller's own org. */
   may: (permission: Route['permission']) => boolean;
 }
 
@@ -27,7 +26,7 @@ const recorder = new StatementRecorder();
 let api: TestApi;
 let own: Tenant;
 let foreign: Tenant;
-/** Other orgs, of other shapes than the foreign one. */
+/** Other orgs, filled differently from the foreign one. */
 let foreignOrgs: Thing[];
 let askers: Asker[];
 before(async () => {
@@ -84,7 +83,7 @@ async function makeAskers(): Promise<Asker[]> {
   ];
 }
 
-/** Requests that must not be told apart. */
+/** Requests with indistinguishable responses. */
 interface Group {
   /** What they have in common. */
   what: string;

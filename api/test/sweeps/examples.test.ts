@@ -1,5 +1,5 @@
-// Each example of the document is sent to a real service, on things that are as the example has
-// them, and answered as it says.
+// Each documented example is sent to a real service with matching rows and gets the documented
+// response.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {
@@ -41,7 +41,7 @@ before(async () => {
 });
 after(() => api.close());
 
-/** As a host writes a listing: entries, then its end. */
+/** Formats a listing like a host: entries, then its end. */
 function listingOf(entries: readonly string[]): string {
   return `D\0${entries.map((entry) => `${entry}\0`).join('')}EC`;
 }
@@ -70,7 +70,7 @@ async function makeAsInExample({ projectId }: Readonly<Record<string, string>>):
     .execute();
 }
 
-/** The request with the ids of real things. */
+/** Replaces the example's ids by real ones. */
 function withRealIds(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value).replaceAll(EXAMPLE_IDS.projectId, api.projectId).replaceAll(EXAMPLE_IDS.orgId, api.orgId),

@@ -1,5 +1,5 @@
-// What the server answers without a bearer token is the closed list of the contract, on paper too.
-// Asked of everything that it has registered.
+// Paths that respond without a bearer token are the contract's closed list, in the docs too. Covers
+// everything that the server registered.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

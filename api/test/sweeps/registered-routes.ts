@@ -1,5 +1,4 @@
-// What a server was told to answer, as the framework saw it: not what a list of ours says that it
-// answers.
+// Routes of a server as the framework registered them, independent of our own lists.
 import { subscribe } from 'node:diagnostics_channel';
 import type { FastifyInstance } from 'fastify';
 
@@ -9,7 +8,7 @@ export interface RegisteredRoute {
   path: string;
 }
 
-/** Notes every route of every server that is built in this process from now on; call it before. */
+/** Records every route of servers built later in this process; call it first. */
 export function noteRegisteredRoutes(): readonly RegisteredRoute[] {
   const noted: RegisteredRoute[] = [];
   subscribe('fastify.initialization', (message) => {

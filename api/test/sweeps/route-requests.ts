@@ -1,6 +1,6 @@
-// How each route of the contract is asked so that it succeeds: the path filled, a body, the state
-// that it needs. A route without an entry here fails the type check. Sweeps are made of these
-// requests; what a route must answer is said in them.
+// A successful request for each route of the contract: path, body and required state. A route
+// without an entry fails the type check. Sweeps use these requests; expected responses are in the
+// sweeps.
 import assert from 'node:assert/strict';
 import type { Route } from '@berth/contract/route/route.ts';
 import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
@@ -15,7 +15,7 @@ import type { CallOptions, TestApi, TestOrg } from '../world/api.ts';
 import { SOLD_PLAN } from '../world/payments-stand-in.ts';
 import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
 
-/** Where a request is made: in the org, by a caller who is that person. */
+/** Org and caller of a request. */
 export interface Setting {
   api: TestApi;
   org: TestOrg;
@@ -26,7 +26,7 @@ export interface Setting {
 export interface PreparedRequest {
   params: Readonly<Record<string, string>>;
   body?: unknown;
-  /** Puts back what a success changed for the caller. */
+  /** Restores the caller's state after a success. */
   undo?(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
-// Every kind of secret goes through the service, in calls that work, that are refused and that end
-// in a fault, with the real durable work behind it: afterwards none is in the log at its finest, in
-// any row of any table, or in a list of processes.
+// Every kind of secret passes through the service, in successful, refused and failing calls, with
+// the real durable work. Afterwards none is in the finest log, in any table row or in a process
+// list.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,7 +40,7 @@ async function makePerson(): Promise<Person> {
   return { userId, email };
 }
 
-/** Runs with a table away: whatever asks it is a fault of the service. */
+/** Runs with a table renamed: every query of it is an internal error. */
 async function whileBroken(table: string, run: () => Promise<void>): Promise<void> {
   await sql`alter table ${sql.table(table)} rename to ${sql.raw('away')}`.execute(api.db);
   try {
@@ -50,7 +50,7 @@ async function whileBroken(table: string, run: () => Promise<void>): Promise<voi
   }
 }
 
-/** Another secret of the same form: its last characters are others. */
+/** Returns another secret of the same form, with other last characters. */
 const spoilt = (secret: string): string =>
   api.secret(secret.slice(0, -4) + (secret.endsWith('aaaa') ? 'bbbb' : 'aaaa'), 'a wrong secret');
 const auth = (path: string, fields: Record<string, string>): ReturnType<typeof post> => post(api.url, path, fields);

@@ -1,5 +1,4 @@
-// Every cell of (status x action): what each action does in each status is what the contract's
-// table says. Called without HTTP.
+// Every cell of (status × action) behaves as the contract's table says. Called without HTTP.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
@@ -18,7 +17,7 @@ import { startApi, type Answer, type TestApi } from '../world/api.ts';
 import { idleMetrics } from '../world/host-stand-in.ts';
 
 let api: TestApi;
-/** Commands and looks that reached the host. */
+/** Commands and reads that reached the host. */
 let reached: string[] = [];
 before(async () => {
   api = await startApi({ durable: false });
@@ -82,7 +81,7 @@ function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandb
   };
 }
 
-/** What a `do` leaves: the status, the step, and by how much the epoch grew. */
+/** Effects of a `do`: status, step and increase of the epoch. */
 const CARRIED_OUT: {
   readonly [action in SandboxAction]: (from: SandboxStatus) => { to: SandboxStatus; step?: string };
 } = {
@@ -100,7 +99,7 @@ const CARRIED_OUT: {
   preview_link: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
-/** Answers of what is carried out, where they are not 200. */
+/** Success statuses other than 200. */
 const SUCCESSES: { readonly [action in SandboxAction]?: number } = { connect: 101, preview_link: 201 };
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'exec',

@@ -1,5 +1,4 @@
-// Sweeps generated from the contract: what must hold of every route, so that a new one cannot
-// forget it.
+// Sweeps generated from the contract: rules of every route, including future ones.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { AuthKind, Route } from '@berth/contract/route/route.ts';
@@ -81,7 +80,7 @@ const invitationOf = ({ body }: Answer): Subject => ['invitation', body.invitati
 const apiKeyOf = ({ body }: Answer): Subject => ['api_key', body.apiKey.id];
 const agentTokenOf = ({ body }: Answer): Subject => ['agent_token', body.agentToken.id];
 
-/** What the row in the activity feed is about. */
+/** Subject of the activity row. */
 const SUBJECTS: {
   readonly [name in ChangingRoute]: (answer: Answer, params: PreparedRequest['params']) => Subject | Promise<Subject>;
 } = {

@@ -1,4 +1,4 @@
-// Orgs with one of everything in every state, for tests of what one org can learn of another's.
+// Orgs with resources of every kind and state, for tests of isolation between orgs.
 import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
@@ -23,7 +23,7 @@ export interface Tenant {
   /** A live project of it. */
   projectId: string;
   owner: Person;
-  /** By the name of the parameter that stands for such a thing in a path. */
+  /** Resources by the name of their path parameter. */
   things: {
     readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Thing[];
   };
@@ -31,7 +31,7 @@ export interface Tenant {
 
 const ENDINGS: readonly Ending[] = ['live', 'revoked', 'expired'];
 
-/** Fills an org that is there. */
+/** Fills an existing org. */
 export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
   const { db } = api;
   const owner = await makePerson(db, { [orgId]: 'owner' });
@@ -92,7 +92,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
   return { orgId, projectId, owner, things };
 }
 
-/** Two ids of the kind that the parameter names, of nothing. */
+/** Two unused ids of the parameter's kind. */
 export function idsOfNothing(name: keyof Tenant['things'] | 'orgId'): Thing[] {
   const kinds = {
     orgId: 'org',

@@ -15,16 +15,16 @@ export interface ReplicaOptions {
   userId: string;
   mail: MailConfig;
   logLevel: string;
-  /** False: leave every step to the queue's poll. */
+  /** False leaves every step to the queue's poll. */
   startAtOnce: boolean;
   queuePollMs?: number;
   leaseMs?: number;
   hostPatienceMs?: number;
   hostSilenceMs?: number;
   mailPatience?: MailPatience;
-  /** Replaces the time limit of clones. */
+  /** Timeout of clones. */
   cloneTimeoutSeconds?: number;
-  /** Beside the self-hosted plan. */
+  /** Plans in addition to the self-hosted one. */
   plans?: Plan[];
   capGraceSeconds?: number;
 }
@@ -33,12 +33,12 @@ export interface ReplicaRequest {
   id: number;
   verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy' | 'invite' | 'cpu' | 'stop';
   sandboxId?: string;
-  /** Who is invited. */
+  /** Invited address. */
   email?: string;
-  /** What a create asks for to be cloned. */
+  /** Repository of a create. */
   repository?: string;
   branch?: string;
-  /** What a resize asks for. */
+  /** Size of a resize. */
   size?: { vcpu?: number; memoryGb?: number; diskGb?: number };
   respondAsync?: boolean;
 }
@@ -56,7 +56,7 @@ export type ReplicaAnswer = { id: number; value: ReplicaValue } | { id: number; 
 
 const PROGRAM = fileURLToPath(new URL('replica-process.ts', import.meta.url));
 
-/** A running replica. Every request rejects when its process ends before the answer. */
+/** Running replica. Requests reject if its process exits before the response. */
 export class Replica {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, { resolve: (value: ReplicaValue) => void; reject: (error: Error) => void }>();
@@ -97,7 +97,7 @@ export class Replica {
     return replica;
   }
 
-  /** Asks and awaits the answer. */
+  /** Sends a request and awaits the response. */
   ask(verb: ReplicaRequest['verb'], more: Omit<ReplicaRequest, 'id' | 'verb'> = {}): Promise<ReplicaValue> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
@@ -119,7 +119,7 @@ export class Replica {
     this.#child.kill(signal);
   }
 
-  /** Stops it properly. */
+  /** Stops gracefully. */
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     await this.ask('stop');
@@ -127,7 +127,7 @@ export class Replica {
     await this.ended;
   }
 
-  /** The last of what it logged. */
+  /** Tail of its log. */
   get log(): string {
     return this.#stderr;
   }

@@ -1,5 +1,5 @@
-// What tests of the durable work stand in: a Postgres of their own with one org and project, a
-// stand-in host, and a look at the rows.
+// World of durable-work tests: own PostgreSQL with one org and project, a stand-in host, and access
+// to the rows.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,16 +16,11 @@ export interface World {
   db: Database;
   host: HostStandIn;
   replica: ReplicaOptions;
-  /** Where replicas put mail. */
+  /** Mail folder of the replicas. */
   outbox: string;
-  /**
-   * The row once `done` says so; fails with what it saw when that takes longer than `deadlineMs`.
-   */
+  /** Returns the row once `done` is true; fails with the last row after `deadlineMs`. */
   until(sandboxId: string, done: (row: SandboxRow) => boolean, deadlineMs?: number): Promise<SandboxRow>;
-  /**
-   * Resolves when no durable step is left: what one test began must not be taken over by a replica
-   * that the next one kills.
-   */
+  /** Resolves when no durable step remains, so that no later replica takes over a test's step. */
   atRest(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
-// The control plane of the tests: real Postgres, real HTTP on loopback, the real services; hosts
-// are a stand-in. Every answer that passes through `call` is held against the contract: successes
-// against the route's schema, failures against the envelope and the route's errors.
+// Control plane for tests: real PostgreSQL, real HTTP on loopback, the real services, stand-in
+// hosts. `call` validates every response against the contract: successes against the route's
+// schema, failures against the envelope and the route's errors.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -50,7 +50,7 @@ import { HostStandIn } from './host-stand-in.ts';
 
 export type { Answer, CallOptions };
 
-/** An org with an owner's key, as the bootstrap makes one. */
+/** Org with an owner's key, as created by the bootstrap. */
 export interface TestOrg {
   orgId: string;
   projectId: string;
@@ -76,40 +76,41 @@ export interface TestApi extends TestOrg, Services {
   steps: { kind: LifecycleStepKind; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
   call(this: void, method: Method | 'HEAD' | 'OPTIONS', path: string, options?: CallOptions): Promise<Answer>;
-  /** The same without HTTP. */
+  /** Like `call`, without HTTP. */
   callDirectly(this: void, method: Method, path: string, options?: CallOptions): Promise<Answer>;
   /**
-   * Notes a secret, as `call` does with tokens: when the API closes it may be neither in the log
-   * nor in the database nor in a process list.
+   * Records a secret, as `call` does with tokens. On close the API asserts that it is in no log,
+   * database or process list.
    */
   secret(text: string, what?: string): string;
-  /** Looks for them now. */
+  /** Scans for recorded secrets now. */
   scanSecrets(): Promise<void>;
-  /** All that was logged, at every level. */
+  /** Returns the whole log, at every level. */
   logged(): string;
-  /** Another org with its own owner and key. */
+  /** Creates another org with its own owner and key. */
   makeOrg(): Promise<TestOrg>;
-  /** A person of the first org with the role (of no org with null), signed in. */
+  /** Signs in a new user with the role in the first org; null for no org. */
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
-  /** Messages that were mailed, the oldest first. */
+  /** Sent mails, oldest first. */
   mails: MailMessage[];
   /**
-   * Mails the invitations whose step was noted; only without durable work, which does it by itself.
+   * Mails the invitations whose steps were recorded; only without durable work, which mails them
+   * itself.
    */
   mailInvitations(): Promise<void>;
-  /** A key of the first org whose creator has the role. */
+  /** Creates a key of the first org whose creator has the role. */
   makeKey(options: { role?: Role; scopes?: string[] | null; expiresInDays?: number | null }): Promise<string>;
-  /** A sandbox's row as it would be in the status, with no machine behind it. */
+  /** Inserts a sandbox row in the status, without a VM. */
   makeSandbox(status: SandboxStatus, changes?: Partial<NewSandbox>): Promise<SandboxRow>;
   close(): Promise<void>;
 }
 
 export interface TestApiOptions {
-  /** Run the real durable work against the stand-in host; otherwise steps are only noted. */
+  /** Runs the real durable work against the stand-in host; otherwise steps are only recorded. */
   durable: boolean;
   now?: CallControlOptions['now'];
   bounds?: ServerBounds;
-  /** Who collects payments, null for nobody; without it somebody at whom nobody pays. */
+  /** Payment provider, null for none; by default one without payments. */
   payments?: PaymentProvider | null;
   /**
    * Plans in the catalogue beside the self-hosted one, which every org of the tests has, and one
@@ -117,9 +118,9 @@ export interface TestApiOptions {
    */
   plans?: Plan[];
   settings?: Partial<Settings>;
-  /** Done with the migrated database before the API opens it. */
+  /** Prepares the migrated database before the API opens it. */
   prepareDatabase?: (databaseUrl: string) => Promise<void>;
-  /** An OIDC provider to sign in at. */
+  /** OIDC provider of the sign-in. */
   oidc?: OidcConfig;
 }
 
@@ -128,7 +129,7 @@ export async function startApi(options: TestApiOptions): Promise<TestApi> {
   try {
     return await startOn(postgres, options);
   } catch (error) {
-    // A server that is left would keep the whole test run waiting.
+    // A remaining server would block the end of the test run.
     await postgres.stop();
     throw error;
   }
@@ -142,7 +143,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   await host.start();
   const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
   const scan = new SecretsScan();
-  // Without the log's own defences: what they would take out is not to get there.
+  // Without the log's redaction: secrets must not reach it.
   const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
   const mails: MailMessage[] = [];
   const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
@@ -195,8 +196,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
-    // Nothing looks after it here, and on a busy machine a file of tests may run for longer than a
-    // silent host is believed in.
+    // Nothing polls the host here, and a test file may run longer than a silent host is trusted.
     await db
       .updateTable('host')
       .set({ last_seen_at: new Date(Date.now() + 86_400_000) })
@@ -296,7 +296,7 @@ function noteToken(scan: SecretsScan, method: string, path: string, { token }: C
   if (typeof token === 'string' && tokenKind(token) !== null) scan.note(token, `a token of ${method} ${path}`);
 }
 
-/** The answer, compared with the contract. */
+/** Validates a response against the contract. */
 function checked(method: string, path: string, { token }: CallOptions, answer: Answer): Answer {
   const { status, headers, body } = answer;
   const route = routeOf(method, path);
@@ -309,14 +309,14 @@ function checked(method: string, path: string, { token }: CallOptions, answer: A
   return answer;
 }
 
-/** The token of the link in a mail. */
+/** Returns the link's token from a mail. */
 export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string {
   const token = /\?token=([\w-]+)$/m.exec(message?.text ?? '')?.[1];
   assert.ok(token !== undefined, 'no mail with a link');
   return token;
 }
 
-/** Asks for a WebSocket and hangs up once it is open. */
+/** Requests a WebSocket and disconnects once it is open. */
 async function callWebSocket(url: string, route: Route, path: string, options: CallOptions): Promise<Answer> {
   const authorization = typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {};
   const answer = await askForWebSocket(url + path, { ...authorization, ...options.headers });
@@ -389,7 +389,7 @@ async function makeSession(
   return { userId, email, loginId, token };
 }
 
-/** A login of the user with a session token. */
+/** Creates a login of the user with an access token. */
 export async function signInAs(
   db: Database,
   userId: string,

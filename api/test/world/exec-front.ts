@@ -1,12 +1,12 @@
-// A host of the tests that answers scripted commands, file calls, streams, host keys and metrics:
-// it stands in front of the stand-in host and passes everything else on to it.
+// Test host with scripted commands, file calls, streams, host keys and metrics; it forwards
+// everything else to the stand-in host.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 
 /**
- * What an exec does: answers the result, or throws an {@link ExecRefusal}. The signal aborts when
+ * Script of an exec: returns the result or throws an {@link ExecRefusal}. The signal aborts when
  * the API closes the connection.
  */
 export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
@@ -24,7 +24,7 @@ export class ExecRefusal extends Error {
   }
 }
 
-/** A file call as it arrives: `body` is the content of a write. */
+/** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
   verb: 'read' | 'write' | 'list';
@@ -33,7 +33,7 @@ export interface FileCall {
   body: Buffer;
 }
 
-/** What a file call comes to: bytes, or an object for JSON, or an {@link ExecRefusal} thrown. */
+/** Result of a file call: bytes, an object for JSON, or a thrown {@link ExecRefusal}. */
 export type FileScript = (call: FileCall) => Buffer | object | Promise<Buffer | object>;
 
 export interface ExecFront {
@@ -43,7 +43,7 @@ export interface ExecFront {
    * By default every folder is empty, every file has the same content, and every write succeeds.
    */
   files: FileScript;
-  /** What the metrics of a VM are, at once or later, or an {@link ExecRefusal} thrown. */
+  /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
   /** The host key of a VM, or an {@link ExecRefusal} thrown. */
   sshHostKey: (vmId: string) => unknown;
@@ -53,12 +53,12 @@ export interface ExecFront {
    * everything back.
    */
   stream: (vmId: string, target: string) => StreamScript | Promise<StreamScript>;
-  /** Answers the list of VMs instead of the stand-in. */
+  /** Lists VMs instead of the stand-in. */
   listVms?: (() => VmView[] | Promise<VmView[]>) | undefined;
   stop(): Promise<void>;
 }
 
-/** Listens on `socketPath`; `behind` is the socket of the stand-in. */
+/** Listens on `socketPath`; `behind` is the stand-in's socket. */
 export async function startExecFront(socketPath: string, behind: string): Promise<ExecFront> {
   const front: ExecFront = {
     url: `unix:${socketPath}`,

@@ -1,6 +1,6 @@
-// A host of the tests: a real HTTP server with the semantics of protocol/src/host.ts (epochs,
-// idempotent verbs, overtaking destroys) and no machines behind it. It counts what it made, and
-// does what a test scripts: be slow, refuse, lose an answer, be away, lose a machine.
+// Test host: a real HTTP server with the semantics of protocol/src/host.ts (epochs, idempotent
+// verbs, overtaking destroys) and no VMs. It counts its work and follows scripts: slow, refusing,
+// losing responses, absent, losing a VM.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clone, type VmClone } from '@berth/protocol/calls/clones.ts';
@@ -12,9 +12,9 @@ import type { GuestCloneResult } from '@berth/protocol/calls/clones.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
-  /** What is under way for it; settled when nothing is. */
+  /** Work in progress for the VM; settled when idle. */
   done: Promise<void>;
-  /** A resize is under way; it is `running` all the while. */
+  /** A resize is in progress; the status stays `running`. */
   resizing: boolean;
   overtaken: AbortController;
 }
@@ -49,7 +49,7 @@ export class HostStandIn {
   readonly hostId: string;
   readonly token = 'token-of-tests';
   readonly url: string;
-  /** How long each verb takes, in milliseconds. */
+  /** Duration of each verb in milliseconds. */
   createMs = 0;
   sleepMs = 0;
   wakeMs = 0;
@@ -63,30 +63,30 @@ export class HostStandIn {
   readonly refuseWakes: ScriptedRefusal[] = [];
   readonly refuseResizes: ScriptedRefusal[] = [];
   readonly refuseClones: ScriptedRefusal[] = [];
-  /** How the next clones come out, one each; then they are cloned. */
+  /** Results of the next clones, one each; later clones succeed. */
   readonly cloneResults: GuestCloneResult[] = [];
-  /** Every clone that was asked for. */
+  /** All requested clones. */
   readonly clones: VmClone[] = [];
   /** Clones carried out per VM. */
   readonly cloned = new Map<string, number>();
   /**
-   * Does the next calls of these verbs and breaks the connection instead of answering, one each.
+   * Executes the next calls of these verbs and breaks the connection instead of responding, one
+   * each.
    */
   readonly loseAnswers: HostVerb[] = [];
   /**
-   * A guest that does not let go: a wake with less than before leaves the machine as large as it
-   * was.
+   * Guest that keeps its resources: a wake with a smaller size leaves the VM as large as before.
    */
   guestHoldsOn = false;
-  /** Every call of a verb that arrived, in order. */
+  /** Received calls of verbs, in order. */
   readonly calls: HostCall[] = [];
-  /** How often the host was asked who it is. */
+  /** Number of polls of the host's identity. */
   looks = 0;
-  /** Machines brought up per VM, over its life: more than one is a machine made twice. */
+  /** VMs started per id, over its life: more than one is a duplicate. */
   readonly made = new Map<string, number>();
   /** Wakes carried out per VM. */
   readonly woken = new Map<string, number>();
-  /** What `GET /vms/{id}/metrics` answers. */
+  /** Response of `GET /vms/{id}/metrics`. */
   metrics: (id: string) => VmMetrics = idleMetrics;
   readonly #vms = new Map<string, StandInVm>();
   readonly #fences = new Map<string, number>();
@@ -101,7 +101,7 @@ export class HostStandIn {
     this.hostId = hostId;
   }
 
-  /** Starts to listen; after `stop`, as a daemon that was started again with its VMs adopted. */
+  /** Starts listening; after `stop`, like a restarted daemon that adopted its VMs. */
   async start(): Promise<void> {
     this.#startId += 1;
     const server = http.createServer((request, response) => {
@@ -114,7 +114,7 @@ export class HostStandIn {
     });
   }
 
-  /** Goes away with all connections; VMs stay. */
+  /** Stops with all connections; VMs stay. */
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -125,7 +125,7 @@ export class HostStandIn {
     });
   }
 
-  /** Every verb at once again, those under way too, and nothing scripted. */
+  /** Removes all delays, also of calls in progress, and all scripts. */
   calm(): void {
     for (const verb of this.#pauses.keys()) this.finish(verb);
     this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
@@ -135,15 +135,15 @@ export class HostStandIn {
   }
 
   /**
-   * Ends the pauses of what is under way of the verb: a test that wants to see it under way gives
-   * it long, looks, and then calls this.
+   * Ends the delays of the verb's calls in progress, so that a test can give them a long delay and
+   * check in between.
    */
   finish(verb: HostVerb): void {
     this.#pauses.get(verb)?.abort();
     this.#pauses.delete(verb);
   }
 
-  /** Aborted when the pause of the verb is over before its time. */
+  /** Aborts when the verb's delay ends early. */
   #pauseOf(verb: HostVerb): AbortSignal {
     const pause = this.#pauses.get(verb) ?? new AbortController();
     this.#pauses.set(verb, pause);
@@ -163,23 +163,23 @@ export class HostStandIn {
     return vm && viewOf(vm);
   }
 
-  /** The VM's process ends by itself. */
+  /** Ends the VM's process. */
   killVm(id: string, reason: string, more: Pick<VmView, 'deathCode' | 'keeps' | 'lastAliveUnixMs'> = {}): void {
     this.setVm(id, { status: 'dead', reason, deathCode: 'process_ended', keeps: 'disk', ...more });
   }
 
-  /** The VM is so from now on, however it came about. */
+  /** Overwrites the VM's state. */
   setVm(id: string, changed: Partial<VmView>): void {
     const vm = this.#vms.get(id);
     if (vm !== undefined) Object.assign(vm, changed);
   }
 
-  /** The host forgets the VM, as when its disk was wiped. */
+  /** Forgets the VM, as if its disk were wiped. */
   forgetVm(id: string): void {
     this.#vms.delete(id);
   }
 
-  /** A VM appears that no sandbox asked for. */
+  /** Adds a VM without a sandbox. */
   addVm(id: string, epoch: number, spec: VmSpec, changed: Partial<VmView> = {}): void {
     this.#vms.set(id, {
       id,
@@ -362,7 +362,7 @@ export class HostStandIn {
     const finished = this.#pauseOf('clone');
     while (performance.now() < until && !finished.aborted) {
       await delay(5);
-      // Its status is another's to change meanwhile.
+      // Other calls may change the status meanwhile.
       const { status }: VmView = vm;
       if (status !== 'running' || vm.overtaken.signal.aborted)
         throw new Refusal('vm_not_running', `the VM is ${status}`);
@@ -387,8 +387,8 @@ export class HostStandIn {
   }
 
   /**
-   * Waits until nothing else is under way for the VM; what the same verb and epoch began is waited
-   * for too, and answered as done.
+   * Waits until no other work of the VM is in progress. Work of the same verb and epoch is awaited
+   * too and reported as done.
    */
   async #turn(id: string, epoch: number, verb: 'sleeping' | 'waking' | 'resizing'): Promise<StandInVm | undefined> {
     for (;;) {
@@ -407,7 +407,7 @@ export class HostStandIn {
     }
   }
 
-  /** Rejects with `superseded` when a destroy comes in between. */
+  /** Rejects with `superseded` if a destroy overtakes it. */
   #work(vm: StandInVm, verb: HostVerb, ms: number, finish: () => void): Promise<void> {
     const work = (async () => {
       const signal = AbortSignal.any([vm.overtaken.signal, this.#pauseOf(verb)]);
@@ -415,7 +415,7 @@ export class HostStandIn {
       if (vm.overtaken.signal.aborted) throw new Refusal('superseded', 'a destroy overtook it');
       if (vm.status !== 'dead') finish();
     })();
-    // It is awaited by whoever asked, or by nobody.
+    // Awaited by its caller, if any.
     work.catch(() => undefined);
     return work;
   }
@@ -443,7 +443,7 @@ function viewOf({ id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, 
   };
 }
 
-/** What an idle machine of the smallest size uses. */
+/** Metrics of an idle VM of the smallest size. */
 export function idleMetrics(): VmMetrics {
   return {
     sampledAtUnixMs: Date.now(),

@@ -1,40 +1,39 @@
-// Looks for secrets where none may be: in the log, in every row of every table of every schema, and
-// in the command lines and environments of this process and those it started. `startApi` notes
-// every token that passes through `call`, and looks when it closes.
+// Scans for secrets in the log, in every row of every table of every schema, and in command lines
+// and environments of this process and its children. `startApi` records every token that passes
+// through `call` and scans on close.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { pino, type DestinationStream, type Level } from 'pino';
 
-/** Shorter text is found by chance. */
+/** Shorter texts occur by chance. */
 const MIN_CHARACTERS = 12;
 
 export class SecretsScan {
-  /** What each secret is called, by the secret. */
+  /** Name of each secret, keyed by the secret. */
   readonly #secrets = new Map<string, string>();
   readonly #lines: string[] = [];
 
-  /** Where the log goes: all of it is kept; what is at the level is shown on stderr too. */
+  /** Destination of the log: keeps everything, and shows the level on stderr. */
   into(shown: Level | undefined): DestinationStream {
     const kept = { level: 'trace' as const, stream: { write: (line: string) => void this.#lines.push(line) } };
     return pino.multistream(shown === undefined ? [kept] : [kept, { level: shown, stream: pino.destination(2) }]);
   }
 
-  /** Remembers a secret and gives it back. */
+  /** Records a secret and returns it. */
   note(secret: string, what: string): string {
     assert.ok(secret.length >= MIN_CHARACTERS, `${what} is too short to be looked for`);
     this.#secrets.set(secret, what);
     return secret;
   }
 
-  /** All that was logged. */
+  /** Returns the whole log. */
   logged(): string {
     return this.#lines.join('');
   }
 
   /**
-   * Fails when a noted secret is anywhere it must not be, as it is, in hexadecimal, in base64 or
-   * escaped for a URL.
+   * Throws if a recorded secret is in a forbidden place, plain or as hex, base64 or URL-encoded.
    */
   async check(databaseUrl: string): Promise<void> {
     if (this.#secrets.size === 0) return;
@@ -48,7 +47,7 @@ export class SecretsScan {
     assert.deepEqual([...found], [], 'secrets where none may be');
   }
 
-  /** Of the secrets those that are in the text: one pass, however many there are. */
+  /** Returns the secrets in the text, in one pass. */
   #find(whole: string): Set<string> {
     const text = withoutEscapes(whole);
     const beginnings = new Map<string, { form: string; what: string }[]>();
@@ -69,7 +68,7 @@ export class SecretsScan {
 
 function formsOf(secret: string): Set<string> {
   const bytes = Buffer.from(secret);
-  // The end of base64 depends on what comes after.
+  // The end of base64 depends on the following bytes.
   const base64 = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64');
   return new Set([withoutEscapes(secret), encodeURIComponent(secret), bytes.toString('hex'), base64]);
 }

@@ -1,11 +1,11 @@
-// The operator's choices in tests.
+// Operator settings in tests.
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 
 export const SETTINGS: Settings = {
   publicUrl: 'http://berth.example.test',
   previewUrl: 'http://previews.example.test',
-  // Sweeps call often, with one key.
+  // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
   sessionTokenMinutes: 60,
   signUp: 'invited',

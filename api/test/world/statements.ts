@@ -18,7 +18,7 @@ export class StatementRecorder {
     };
   }
 
-  /** Runs the work, with nothing else under way, and gives what it ran. */
+  /** Runs the work alone; returns its SQL statements. */
   async during<T>(work: () => Promise<T>): Promise<{ result: T; statements: string[] }> {
     const noted: string[] = [];
     this.#noted = noted;

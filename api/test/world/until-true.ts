@@ -1,11 +1,11 @@
-// Waiting for a condition in a test, with a deadline and words for what was waited for.
+// Waits for a condition in a test, with a deadline and a description.
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DEADLINE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Resolves once `done` says so; fails with `what` when that takes too long. */
+/** Resolves once `done` is true; fails with `what` at the deadline. */
 export async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + DEADLINE_MS;
   while (!(await done())) {

@@ -1,5 +1,4 @@
-// A client of the API's WebSockets: asks, and gives either the socket that is open or the refusal
-// that came instead.
+// WebSocket client of the API: returns the open socket or the refusal.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 
@@ -15,7 +14,7 @@ export interface Opened {
   socket: WebSocket;
 }
 
-/** `headers` as they are; `protocols`: subprotocols that are offered. */
+/** `headers` are sent unchanged; `protocols` are the offered subprotocols. */
 export async function askForWebSocket(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -26,7 +25,7 @@ export async function askForWebSocket(
     let answered: IncomingHttpHeaders = {};
     socket.once('upgrade', (response) => (answered = response.headers));
     socket.once('open', () => {
-      // What comes before anybody listens for it is not lost.
+      // Keeps early messages until a listener exists.
       socket.pause();
       resolve({ status: 101, headers: answered, socket });
     });
@@ -44,7 +43,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return Buffer.concat((await response.toArray()) as Buffer[]).toString('utf8');
 }
 
-/** What came over a WebSocket, and how it ended. */
+/** Messages received over a WebSocket, and its close. */
 export class Heard {
   readonly socket: WebSocket;
   /** Parsed text frames. */
@@ -53,7 +52,7 @@ export class Heard {
   #bytes: Buffer[] = [];
   #wake: (() => void) | undefined;
 
-  /** Begins to read. */
+  /** Starts reading. */
   constructor(socket: WebSocket) {
     this.socket = socket;
     this.closed = new Promise((resolve) =>
@@ -73,9 +72,7 @@ export class Heard {
     return Buffer.concat(this.#bytes);
   }
 
-  /**
-   * Resolves once `enough` says so of what was heard; rejects when the WebSocket is closed before.
-   */
+  /** Resolves once `enough` is true; rejects if the WebSocket closes first. */
   async until(enough: (heard: this) => boolean): Promise<void> {
     while (!enough(this)) {
       if (this.socket.readyState === WebSocket.CLOSED) throw new Error('it was closed before');
