@@ -220,10 +220,10 @@ for (const [title, strike] of [
 
 for (const point of [
   'clone:looked-up',
-  'clone:cloned',
-  'clone:cloned-recorded',
+  'clone:answered',
+  'clone:decided',
   'clone:written',
-  'clone:settled-recorded',
+  'clone:removed',
 ]) {
   test(
     `when the API is killed at ${point}, the repository is cloned once, and reported once`,
