@@ -218,13 +218,7 @@ for (const [title, strike] of [
   });
 }
 
-for (const point of [
-  'clone:looked-up',
-  'clone:answered',
-  'clone:decided',
-  'clone:written',
-  'clone:removed',
-]) {
+for (const point of ['clone:looked-up', 'clone:answered', 'clone:decided', 'clone:written', 'clone:removed']) {
   test(
     `when the API is killed at ${point}, the repository is cloned once, and reported once`,
     { timeout: 180_000 },
