@@ -141,7 +141,7 @@ test('a terminal closes when its key is revoked', async () => {
   assert.equal(await terminal.ended(), 1);
   assert.match(
     terminal.text,
-    /berth: the terminal was closed: the API key was revoked, or has expired \(unauthenticated\)\r\n$/,
+    /berth: the terminal was closed: the API key was revoked, or has expired \(unauthenticated\)\r\n {2}berth login signs in; .*\r\n$/,
   );
   await until('its program is gone', async () =>
     (await output('pgrep -f "^sleep 5353" || echo none')) === 'none' ? true : null,
