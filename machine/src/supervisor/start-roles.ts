@@ -137,6 +137,8 @@ async function supervise<T>(
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     await supervisor.start();
+    // Without its record, a service would outlive a supervisor killed from here on.
+    await recording.take(async () => undefined);
     return { context, result: await afterStart(context), stop };
   } catch (error) {
     await stop();
