@@ -32,7 +32,7 @@ for (const start of [realWorld, worldInMemory]) {
       );
     });
 
-    test('a sandbox is made, awake when it is given, fetched, listed by its end user, and gone after its destruction', async () => {
+    test('a created sandbox is awake, fetched, listed by its end user, and gone after its destruction', async () => {
       const sandbox = await berth.sandboxes.create({
         agent: 'agent_two',
         name: 'one',

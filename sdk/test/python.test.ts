@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("the client for Python has a type for every body and every answer, and Python's type checker holds programs to them", async (t) => {
+test('the Python client types every request and response, and mypy checks programs against them', async (t) => {
   const signatures = (await readFile(join(folder, 'client.py'), 'utf8'))
     .split('\n')
     .filter((line) => /^ {4}(async )?def \w+\(.*, headers: /.test(line));
@@ -78,7 +78,7 @@ test("the client for Python has a type for every body and every answer, and Pyth
   t.diagnostic((spawnSync(CHECKER, ['--version'], { encoding: 'utf8' }).stdout ?? '').trim());
 });
 
-test('a program in Python makes, finds, uses and destroys a sandbox of the real service, and reads why it refuses', async (t) => {
+test('a Python program creates, finds, uses and destroys a sandbox, and reads why a call is refused', async (t) => {
   const world = await realWorld();
   t.after(() => world.close());
   const operations = Object.values(publishedDocument().paths).flatMap((path) =>
