@@ -100,7 +100,8 @@ export class StepRunner {
   #start(step: ClaimedStep): void {
     const done = this.#run(step).then(
       () => {
-        const mayWait = this.#countLike(step) >= this.#perOrg;
+        // A claim in flight still counts this step as running.
+        const mayWait = this.#countLike(step) >= this.#perOrg || this.#claiming !== undefined;
         this.#running.delete(step.id);
         if (mayWait) this.wake();
       },

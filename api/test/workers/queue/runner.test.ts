@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { sql, type KyselyPlugin } from 'kysely';
 import pino from 'pino';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import type { Database } from '../../../src/store/database/schema.ts';
@@ -122,6 +122,43 @@ test("another org's step starts while an org's concurrency limit is used up", as
   open();
   await untilEmpty();
   assert.equal(started.length, 22);
+});
+
+test('a step that finishes while a claim is in flight makes room for the next', async () => {
+  const ends: (() => void)[] = [];
+  const claimIsHeld = Promise.withResolvers<void>();
+  const letClaimEnd = Promise.withResolvers<void>();
+  // The result of the second claim, which takes the fourth step, arrives late.
+  const holdSecondClaim: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      if (result.rows.some((row) => row['id'] === 'provision:busy:4')) {
+        claimIsHeld.resolve();
+        await letClaimEnd.promise;
+      }
+      return result;
+    },
+  };
+  const stopping = new AbortController();
+  const program: Program = () =>
+    new Promise((resolve, reject) => {
+      ends.push(resolve);
+      stopping.signal.addEventListener('abort', reject);
+    });
+  const runner = start(program, { stepsPerOrg: 3, stopping, db: db.withPlugin(holdSecondClaim) });
+  await enqueue('busy', 6);
+  runner.wake();
+  await untilTrue('the limit is reached', () => ends.length === 3);
+  ends[0]?.();
+  await claimIsHeld.promise;
+  ends[1]?.();
+  ends[2]?.();
+  await untilTrue('three steps are done', async () => (await countSteps()) === 3);
+  await delay(0);
+  letClaimEnd.resolve();
+  await untilTrue('the next three start', () => ends.length === 6);
+  for (const end of ends) end();
+  await untilEmpty();
 });
 
 test('two processes that claim concurrently run each step once', async () => {
