@@ -32,7 +32,7 @@ export interface BenchOrg {
   token: string;
 }
 
-export interface BenchControlPlane {
+interface BenchControlPlane {
   context: ServiceContext;
   db: Database;
   pool: Pool;

@@ -7,13 +7,13 @@ import { insertSandbox } from '@berth/api/store/sandboxes/sandboxes.ts';
 import type { Database } from '@berth/api/store/database/schema.ts';
 import { openBenchControlPlane } from './control-plane.ts';
 
-export interface MeasuredOrg {
+interface MeasuredOrg {
   orgId: string;
   token: string;
   sandboxId: string;
 }
 
-export interface ApiWorld {
+interface ApiWorld {
   apiPort: number;
   barePort: number;
   /** The first org; none of its sandboxes is deleted. */

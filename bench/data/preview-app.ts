@@ -3,7 +3,7 @@
 
 export const PREVIEW_APP_PORT = 3000;
 /** Body sizes of a small and a big response, in bytes. */
-export const SMALL_BYTES = 1_024;
+const SMALL_BYTES = 1_024;
 export const BIG_BYTES = 128 * 1_048_576;
 
 /** `/small`, `/big`, and `/socket` for a WebSocket with frames of up to 125 bytes. */

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { figureOf, type Figure } from '../world/statistics.ts';
 import { timed, type BenchWorld } from '../world/installation.ts';
 
-export const DIRTY_MIB = [0, 64, 256] as const;
-export const RAM_GIB = [1, 2, 4] as const;
+const DIRTY_MIB = [0, 64, 256] as const;
+const RAM_GIB = [1, 2, 4] as const;
 const COMMAND = 'uname -a';
 
 export interface SleepWakeFigures {

@@ -7,7 +7,7 @@ const POLL_MS = 10;
 /** Timeout for a sandbox to start or stop. */
 const TRANSITION_DEADLINE_MS = 120_000;
 
-export interface Endpoint {
+interface Endpoint {
   address: string;
   port: number;
   token: string;

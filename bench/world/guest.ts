@@ -13,7 +13,7 @@ import { expectSuccess, JsonCaller } from './client.ts';
 
 const run = promisify(execFile);
 
-export interface DirectGuest {
+interface DirectGuest {
   exec(command: string): Promise<void>;
   close(): void;
 }

@@ -20,7 +20,7 @@ const SETTLE_DEADLINE_MS = 150_000;
 const CLEARED_DEADLINE_MS = 60_000;
 const POLL_MS = 250;
 
-export interface RestParts {
+interface RestParts {
   parts: Parts;
   clients: readonly ClientLife[];
   weather: Weather;

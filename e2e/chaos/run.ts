@@ -16,7 +16,7 @@ import { compareAtRest } from './rest.ts';
 import { SmallDisk } from './disturbances/small-disk.ts';
 import { Weather } from './judging/weather.ts';
 
-export interface ChaosOptions {
+interface ChaosOptions {
   seed: string;
   minutes: number;
   clients: number;

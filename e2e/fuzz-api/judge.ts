@@ -14,7 +14,7 @@ export interface SentAnswer {
   text: string;
 }
 
-export interface Verdict {
+interface Verdict {
   /** null: the response matches the document. */
   fault: { kind: Fault; why: string } | null;
   /** Parsed response body, if JSON. */

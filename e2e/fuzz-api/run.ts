@@ -7,7 +7,7 @@ import { Known } from './known.ts';
 import { ApiFuzzReport } from './report.ts';
 import { ready, requests, type PlannedRequest, type ReadyRequest } from './request.ts';
 
-export interface Target {
+interface Target {
   url: string;
   /** By the names of the document's security schemes. */
   tokens: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface Target {
   tidy(): Promise<unknown>;
 }
 
-export interface ApiFuzzOptions {
+interface ApiFuzzOptions {
   seed: string;
   runs: number;
   clients: number;

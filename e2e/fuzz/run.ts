@@ -9,7 +9,7 @@ import { judgeNotes, makeDoors, secretsOf } from './previews/doors.ts';
 import { FuzzReport } from './asking/report.ts';
 import { Visiting } from './previews/visiting.ts';
 
-export interface FuzzOptions {
+interface FuzzOptions {
   seed: string;
   /** Minimum; related requests are sent to their end. */
   requests: number;

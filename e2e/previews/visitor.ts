@@ -30,7 +30,7 @@ export function hostOf(link: string, sandboxId: string, port: number | string): 
   return new URL(link).host.replace(/^\d+-[a-z2-7]+/, `${port}-${sandboxId.replace('sbx_', '')}`);
 }
 
-export interface Asking {
+interface Asking {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: Readable;

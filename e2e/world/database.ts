@@ -27,7 +27,7 @@ export async function queryDatabase<Row extends QueryResultRow>(
   }
 }
 
-export interface ActivityEntry extends QueryResultRow {
+interface ActivityEntry extends QueryResultRow {
   kind: string;
   details: Record<string, unknown>;
   at: Date;

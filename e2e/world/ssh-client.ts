@@ -116,7 +116,7 @@ export class SshClient {
 }
 
 /** A running program: its output so far, and its exit. */
-export class Session {
+class Session {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<number | null>;
   stdout = '';

@@ -8,7 +8,7 @@ import { build, stop, type Plugin } from 'esbuild';
 /** Node flags for the bundle; the image's service file explains them. */
 export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
 
-export interface GuestDaemonBundle {
+interface GuestDaemonBundle {
   /** An ECMAScript module that needs only Node 24. */
   code: Uint8Array;
   /** SHA-256 of `code`, lowercase hex. The same sources give the same bytes in any folder. */

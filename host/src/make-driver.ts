@@ -8,7 +8,7 @@ import type { VmDriver, VmSize } from './vm/driver.ts';
 import { createQemuDriver } from './vm/qemu/driver.ts';
 import { LARGEST } from './vm/machine-size.ts';
 
-export interface MadeDriver {
+interface MadeDriver {
   driver: VmDriver;
   /** Null for a driver without QEMU. */
   qemuVersion: string | null;

@@ -10,7 +10,6 @@ import { z } from 'zod';
 import { FILE_LIST } from './guest-limits.ts';
 
 export {
-  FILE_CALL_SECONDS,
   FILE_ERRORS,
   FILE_LIST,
   FILE_LIST_DEPTH,

@@ -54,7 +54,6 @@ export const TERMINAL_SIGNALS = [
   'SIGTSTP',
   'SIGWINCH',
 ] as const;
-export type TerminalSignal = (typeof TERMINAL_SIGNALS)[number];
 
 /** Longest file that is read, and longest that is written, at once. */
 export const FILE_READ_BYTES = 8_388_608;

@@ -14,7 +14,7 @@ const CUT = 0x54; // T
 const MOST_TEXT_BYTES = FILE_LIST.textBytes + 3 * FILE_PATH_BYTES;
 
 /** Names are the bytes they are, one character each (latin1). */
-export interface ListedFolder {
+interface ListedFolder {
   /** Below the folder asked for, each name after a slash; empty for that folder itself. */
   path: string;
   entries: { name: string; isFolder: boolean }[];
@@ -31,7 +31,7 @@ export interface Listing {
 }
 
 /** What was asked for. */
-export interface ListingAsked {
+interface ListingAsked {
   /** Path of the folder. */
   root: string;
   depth: number;

@@ -25,7 +25,7 @@ export interface SpliceBounds {
  * `ended`: both directions came to their end. `broken`: one of the streams failed or was closed
  * before.
  */
-export type SpliceEnd = 'ended' | 'broken' | 'idle' | 'longest';
+type SpliceEnd = 'ended' | 'broken' | 'idle' | 'longest';
 
 /**
  * Resolves when both streams are closed, never rejects. The end of one direction is passed on and

@@ -10,11 +10,11 @@ export const TERMINAL_FRAME = {
   /** JSON. */
   control: 1,
 } as const;
-export type TerminalFrameKind = (typeof TERMINAL_FRAME)[keyof typeof TERMINAL_FRAME];
+type TerminalFrameKind = (typeof TERMINAL_FRAME)[keyof typeof TERMINAL_FRAME];
 
 /** Without a terminal, bytes from a command begin with the stream that they are of. */
 export const COMMAND_STREAM = { stdout: 1, stderr: 2 } as const;
-export type CommandStream = (typeof COMMAND_STREAM)[keyof typeof COMMAND_STREAM];
+type CommandStream = (typeof COMMAND_STREAM)[keyof typeof COMMAND_STREAM];
 
 /** Longest content of a frame. */
 export const TERMINAL_FRAME_BYTES = 65_536;

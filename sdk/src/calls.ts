@@ -5,7 +5,7 @@ import type { RawClient } from './generated/raw/index.ts';
 import type { Endpoint } from './streams/open.ts';
 import type { CallNotes, Transport } from './transport/transport.ts';
 
-export interface CallsOptions {
+interface CallsOptions {
   raw: RawClient;
   transport: Transport;
   orgId: string | undefined;

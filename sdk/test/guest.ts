@@ -2,7 +2,7 @@
 // commands.
 import { setTimeout as delay } from 'node:timers/promises';
 
-export interface Outcome {
+interface Outcome {
   exitCode: number;
   stdout: string;
   stderr: string;

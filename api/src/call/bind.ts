@@ -36,7 +36,7 @@ export interface AnyCall {
   signal: AbortSignal;
 }
 
-export interface BindOptions {
+interface BindOptions {
   /** The answer may take minutes: headers and white space are sent ahead of it. */
   keepsAlive?: boolean;
 }

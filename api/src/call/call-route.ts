@@ -12,7 +12,7 @@ import { readIdempotencyKey } from './idempotency-key.ts';
 import { prefersAsync } from './prefer.ts';
 import { parseWith } from './validation.ts';
 
-export interface CallInput {
+interface CallInput {
   /** Parameters of the path, decoded. */
   params: Readonly<Record<string, string>>;
   query: unknown;

@@ -9,7 +9,7 @@ export class CallerGone extends Error {
   override readonly name = 'CallerGone';
 }
 
-export interface FailureResponse {
+interface FailureResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   body: ErrorEnvelope;

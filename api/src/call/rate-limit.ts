@@ -14,7 +14,7 @@ const MAX_BUCKETS = 100_000;
 /** How many forgotten ones a call clears away: more than it adds. */
 const CLEARED_A_CALL = 2;
 
-export interface BucketsOptions {
+interface BucketsOptions {
   perMinute: number;
   /** Milliseconds of a clock that never goes back. */
   now?: () => number;

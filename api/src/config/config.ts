@@ -11,7 +11,7 @@ import { previewUrlFault } from '../rules/previews/host.ts';
 import { SecretKey } from '../services/context/secret-key.ts';
 import type { Settings } from '../services/context/settings.ts';
 
-export interface DatabaseConfig {
+interface DatabaseConfig {
   /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
   databaseUrl: string;
   /** `BERTH_LOG_LEVEL`, default `info`. */
@@ -68,7 +68,7 @@ export interface OidcConfig {
   name: string;
 }
 
-export interface StripeConfig {
+interface StripeConfig {
   /** Content of the file `BERTH_STRIPE_SECRET_KEY_FILE`: a secret or restricted API key. */
   secretKey: string;
   /** Content of the file `BERTH_STRIPE_WEBHOOK_SECRET_FILE`: secret of the webhook endpoint. */

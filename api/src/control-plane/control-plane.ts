@@ -10,9 +10,9 @@ import { PreviewAccessCache } from '../services/previews/access-cache.ts';
 import { openSignIn } from '../sign-in/sign-in.ts';
 import { openCore, type ControlPlaneCore, type CoreConfig, type CoreOverrides } from './core.ts';
 
-export type ControlPlaneConfig = CoreConfig & Partial<Pick<ServeConfig, 'oidc'>>;
+type ControlPlaneConfig = CoreConfig & Partial<Pick<ServeConfig, 'oidc'>>;
 
-export interface ControlPlaneOverrides extends CoreOverrides, CallControlOptions {}
+interface ControlPlaneOverrides extends CoreOverrides, CallControlOptions {}
 
 /** What adapters serve. */
 export interface Services {
@@ -22,7 +22,7 @@ export interface Services {
   previewAccess: PreviewAccessCache;
 }
 
-export type ControlPlane = ControlPlaneCore & Services;
+type ControlPlane = ControlPlaneCore & Services;
 
 /** On a migrated database. */
 export async function openControlPlane(

@@ -27,7 +27,7 @@ import type { CallOptions, CallRequest } from '@berth/protocol/http/peer.ts';
 import { HostError } from './error.ts';
 import { HostPeer } from './peer.ts';
 
-export interface HostClientOptions {
+interface HostClientOptions {
   /** `unix:/path/to/socket` or `http://address:port`. */
   url: string;
   /** Bearer token of the host. */

@@ -9,7 +9,7 @@ import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
  */
 export type HostFailureCode = HostErrorCode | 'host_unreachable' | 'host_timeout' | 'invalid_answer';
 
-export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
+type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
 
 /**
  * A call to a host failed. `shortage` comes with `insufficient_capacity`, `errno` with

@@ -19,7 +19,7 @@ import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
 import { readJsonBodies } from './requests/body.ts';
 import { allowedMethods } from './requests/paths.ts';
 
-export interface AppOptions {
+interface AppOptions {
   log: Logger;
   settings: { publicUrl: string; trustedProxies: readonly string[] };
   /** The first that takes a request has it. */

@@ -23,7 +23,7 @@ const BODY_BYTES = 16 * 1024;
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const SEE_OTHER = 303;
 
-export interface AuthEndpointsOptions {
+interface AuthEndpointsOptions {
   context: Pick<ServiceContext, 'settings'>;
   signIn: ClientSignIn;
 }

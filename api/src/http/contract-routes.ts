@@ -11,7 +11,7 @@ import type { EntryPoint } from './entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, type ParseJson } from './requests/body.ts';
 import { toFastifyPath } from './requests/paths.ts';
 
-export interface ContractRoutesOptions {
+interface ContractRoutesOptions {
   /** When a long call gets its headers and spaces; the contract's times when absent. */
   keepAlive?: KeepAliveTimes | undefined;
 }

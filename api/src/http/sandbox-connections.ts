@@ -20,7 +20,7 @@ const DIALECTS: { readonly [name in Speech]: () => Dialect } = {
   command: commandDialect,
 };
 
-export interface SandboxConnectionsOptions {
+interface SandboxConnectionsOptions {
   /** Interval of pings on an open WebSocket; the contract's when absent. */
   pingEveryMs?: number | undefined;
 }

@@ -14,7 +14,7 @@ const MAX_ERROR_CHARACTERS = 300;
 const BEFORE_THE_MESSAGE = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
 
 /** Reason of a failed delivery, without message, recipient or text quoted from the message. */
-export class MailError extends Error {
+class MailError extends Error {
   override readonly name = 'MailError';
 }
 

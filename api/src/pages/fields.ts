@@ -42,7 +42,7 @@ export const currentPassword = z
   .min(1, 'Enter your password')
   .max(ANY_PASSWORD_CHARACTERS, 'This is longer than any password can be');
 
-export const newPassword = z
+const newPassword = z
   .string('Choose a password')
   .min(1, 'Choose a password')
   .min(PASSWORD_CHARACTERS.min, `Use at least ${PASSWORD_CHARACTERS.min} characters`)

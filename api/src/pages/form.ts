@@ -8,7 +8,7 @@ export interface FormState {
   errors: readonly FieldError[];
 }
 
-export interface FieldError {
+interface FieldError {
   /** Field name; null: the form as a whole. */
   field: string | null;
   message: string;
@@ -21,7 +21,7 @@ export function withError(values: Readonly<Record<string, string>>, field: strin
   return { values, errors: [{ field, message }] };
 }
 
-export type FormReading<T> = { read: T; wrong?: undefined } | { read?: undefined; wrong: FormState };
+type FormReading<T> = { read: T; wrong?: undefined } | { read?: undefined; wrong: FormState };
 
 /** Parses the form's fields by a schema of texts; ignores other fields. */
 export function readForm<S extends z.ZodObject>(schema: S, sent: unknown): FormReading<z.output<S>> {
@@ -42,7 +42,7 @@ export function readForm<S extends z.ZodObject>(schema: S, sent: unknown): FormR
   };
 }
 
-export interface Field {
+interface Field {
   name: string;
   label: string;
   type: 'text' | 'email' | 'password';

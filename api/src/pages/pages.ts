@@ -28,7 +28,7 @@ import { STYLE } from './style.ts';
 import { verifyEmailPage } from './verify-email.ts';
 import { welcomePage } from './welcome.ts';
 
-export interface PagesOptions {
+interface PagesOptions {
   context: ServiceContext;
   signIn: SignIn;
 }

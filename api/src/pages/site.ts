@@ -48,7 +48,7 @@ export interface ShownPage {
   formsLeadTo?: readonly string[];
 }
 
-export interface Redirect {
+interface Redirect {
   kind: 'redirect';
   /** A path of this service, or the address passed to {@link leave}. */
   to: string;

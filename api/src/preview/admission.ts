@@ -88,7 +88,7 @@ export async function readmit(
 }
 
 /** Returns undefined for a sandbox that is awake. */
-export function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | undefined {
+function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | undefined {
   if (isAwake(status)) return undefined;
   switch (status) {
     case 'sleeping':

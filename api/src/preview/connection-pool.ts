@@ -17,7 +17,7 @@ export class TooManyConnections extends Error {
   override readonly name = 'TooManyConnections';
 }
 
-export interface ConnectionPoolOptions {
+interface ConnectionPoolOptions {
   host: HostClient;
   sandboxId: string;
   /** Maximum of open connections, including those being opened. */

@@ -4,7 +4,7 @@ import type { HostClients } from '../hosts/clients.ts';
 import { ConnectionPool } from './connection-pool.ts';
 
 /** The VM of a sandbox, as its row reports it. */
-export interface LocatedVm {
+interface LocatedVm {
   sandboxId: string;
   epoch: number;
   hostUrl: string;

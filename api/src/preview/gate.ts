@@ -23,7 +23,7 @@ import type { PreviewRuntime } from './runtime.ts';
 import { SiteResolver, type Site } from './site.ts';
 import { responseOver, WebSocketProxy } from './web-socket.ts';
 
-export interface PreviewGateOptions {
+interface PreviewGateOptions {
   context: ServiceContext;
   accessCache: PreviewAccessCache;
   /** Overrides of the contract's limits. */

@@ -34,7 +34,7 @@ const NEVER_HOP_BY_HOP = 'host';
 const OURS = 'x-berth-';
 const FORWARDED = 'x-forwarded-';
 
-export interface AppRequestHeaders {
+interface AppRequestHeaders {
   /** Sent to the app. `Connection` is left to the HTTP client. */
   headers: IncomingHttpHeaders;
   /** Value of the preview cookie. */

@@ -5,7 +5,7 @@ import { responseHeaders } from './headers.ts';
 
 const PRINTABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-export interface CookieChanges {
+interface CookieChanges {
   /** Name of the preview cookie, which apps may not set. */
   cookieName: string;
   /** A `Set-Cookie` value to add. */

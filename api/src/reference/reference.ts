@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { html } from '../rules/html.ts';
 
-export const DOCUMENT_PATH = '/v1/openapi.json';
+const DOCUMENT_PATH = '/v1/openapi.json';
 const RENDERER_PATH = '/docs/redoc.js';
 const START_PATH = '/docs/start.js';
 const STYLE_PATH = '/docs/docs.css';

@@ -20,7 +20,7 @@ export type Html = Markup;
  * Values of a template: text is escaped; null, undefined and false are omitted; lists are
  * concatenated.
  */
-export type HtmlValue = Html | string | number | null | undefined | false | readonly HtmlValue[];
+type HtmlValue = Html | string | number | null | undefined | false | readonly HtmlValue[];
 
 /**
  * Markup of a template literal. Values may appear between tags and inside quoted attributes only;

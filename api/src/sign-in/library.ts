@@ -18,8 +18,8 @@ import { stateCookieName } from './oidc-paths.ts';
 
 /** Client ids that may request a device code. */
 export const DEVICE_CLIENTS: ReadonlySet<string> = new Set(['berth-cli', 'berth-console']);
-export const DEVICE_CODE_SECONDS = 900;
-export const DEVICE_POLL_SECONDS = 5;
+const DEVICE_CODE_SECONDS = 900;
+const DEVICE_POLL_SECONDS = 5;
 
 const DAY_SECONDS = 86_400;
 /** Lifetime of a sign-in session from its last refresh, which counts at most daily. */
@@ -36,7 +36,7 @@ export interface LibraryParts {
 }
 
 /** Reasons to refuse a provider's person; custom codes in the library's refusals. */
-export type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
+type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
 
 export type Library = ReturnType<typeof openLibrary>;
 
@@ -140,7 +140,7 @@ const loginPlugin = {
 } satisfies BetterAuthPlugin;
 
 /** Local facts about a provider's person, passed through the library as part of the profile. */
-export interface AskedBeforehand {
+interface AskedBeforehand {
   /** The person's address in lower case, if an invitation permits an account. */
   invitedAddress: string | null;
 }

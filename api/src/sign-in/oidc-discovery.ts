@@ -15,7 +15,7 @@ const discoveryDocument = z.object({
   userinfo_endpoint: z.url().optional(),
   token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
 });
-export type DiscoveryDocument = z.output<typeof discoveryDocument>;
+type DiscoveryDocument = z.output<typeof discoveryDocument>;
 
 /** Some providers encode the boolean as text. */
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]);
@@ -33,7 +33,7 @@ const idTokenClaims = personClaims.extend({
 });
 
 /** A person known to the provider. */
-export interface ProviderPerson {
+interface ProviderPerson {
   sub: string;
   email: string | undefined;
   emailVerified: boolean;

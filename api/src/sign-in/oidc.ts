@@ -15,7 +15,7 @@ const REFUSED_PATH = '/auth/oidc/refused';
 const PROVIDER = 'oidc';
 
 /** Timeouts after which the provider counts as unavailable. */
-export interface OidcDeadlines {
+interface OidcDeadlines {
   /** Discovery. Its request continues beyond this, for the next person. */
   openMs: number;
   /** Identification of the returning person. */
@@ -24,14 +24,14 @@ export interface OidcDeadlines {
 
 const DEADLINES: OidcDeadlines = { openMs: 10_000, endMs: 20_000 };
 
-export interface OidcBeginning {
+interface OidcBeginning {
   /** URL of the provider's page. */
   location: string;
   /** `Set-Cookie` values that the callback needs. */
   setCookies: string[];
 }
 
-export interface OidcEnd {
+interface OidcEnd {
   credential: string;
   returnTo: string;
 }

@@ -46,7 +46,7 @@ const MOST_SESSION_TOKENS = 50;
 const CREDENTIAL_FORM = /^[0-9A-Za-z_-]{1,128}\.[0-9A-Za-z_-]{43}$/;
 const PG_FOREIGN_KEY_VIOLATION = '23503';
 
-export interface SignInParts extends LibraryParts {
+interface SignInParts extends LibraryParts {
   settings: Pick<Settings, 'publicUrl' | 'signUp' | 'sessionTokenMinutes'>;
   oidc: OidcConfig | null;
 }

@@ -33,7 +33,7 @@ interface Session {
   given: Record<string, string>;
 }
 
-export interface Asked {
+interface Asked {
   method: string;
   path: string;
   form: Record<string, string>;

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { Provider } from 'oidc-provider';
 import type { OidcConfig } from '../../src/config/config.ts';
 
-export interface ProviderAccount {
+interface ProviderAccount {
   sub: string;
   email?: string;
   email_verified?: boolean;

@@ -25,7 +25,7 @@ export interface LiveCredential {
 }
 
 /** Invalid or expired credential. */
-export interface DeadCredential {
+interface DeadCredential {
   what: string;
   kind: null;
   /** `Authorization` header; null for none. */

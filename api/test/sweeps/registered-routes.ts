@@ -2,7 +2,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { FastifyInstance } from 'fastify';
 
-export interface RegisteredRoute {
+interface RegisteredRoute {
   method: string;
   /** Parameters as `:name`. */
   path: string;

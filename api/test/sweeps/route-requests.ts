@@ -16,7 +16,7 @@ import { SOLD_PLAN } from '../world/payments-stand-in.ts';
 import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
 
 /** Org and caller of a request. */
-export interface Setting {
+interface Setting {
   api: TestApi;
   org: TestOrg;
   caller: Person;

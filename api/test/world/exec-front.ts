@@ -9,9 +9,9 @@ import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/ho
  * Script of an exec: returns the result or throws an {@link ExecRefusal}. The signal aborts when
  * the API closes the connection.
  */
-export type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
+type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
 
-export type StreamScript = (caller: Duplex) => void;
+type StreamScript = (caller: Duplex) => void;
 
 export class ExecRefusal extends Error {
   readonly code: HostErrorCode;

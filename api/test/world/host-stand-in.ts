@@ -19,15 +19,15 @@ interface StandInVm extends VmView {
   overtaken: AbortController;
 }
 
-export type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'clone' | 'DELETE';
+type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'clone' | 'DELETE';
 
-export interface HostCall {
+interface HostCall {
   verb: HostVerb;
   id: string;
   epoch: number;
 }
 
-export interface ScriptedRefusal {
+interface ScriptedRefusal {
   code: HostErrorCode;
   message: string;
   shortage?: HostErrorBody['error']['shortage'];

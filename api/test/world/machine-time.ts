@@ -8,7 +8,7 @@ import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
 export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-export interface OrgAndProject {
+interface OrgAndProject {
   orgId: string;
   projectId: string;
 }

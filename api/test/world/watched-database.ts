@@ -4,7 +4,7 @@ import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import type { Database, Tables } from '../../src/store/database/schema.ts';
 
-export interface WatchedDatabase {
+interface WatchedDatabase {
   /** Destroy it. */
   db: Database;
   /** Every query so far, those of {@link explain} too. */

@@ -2,13 +2,13 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 
-export interface Refusal {
+interface Refusal {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
 }
 
-export interface Opened {
+interface Opened {
   status: 101;
   headers: IncomingHttpHeaders;
   socket: WebSocket;

@@ -8,7 +8,7 @@ import { fitting, startCommand, streamsOf, writeAll } from '../connections/strea
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
-export interface Attachment {
+interface Attachment {
   /** Whether stdin is the command's. Without it the command finds the end of its input. */
   interactive: boolean;
   /** Whether it has a terminal. */

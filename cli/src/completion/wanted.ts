@@ -12,7 +12,7 @@ export interface Suggestion {
  * Values that are not in the tree: of the account, or of this machine's disk. A place is
  * SANDBOX:PATH, or a path here.
  */
-export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
+type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
 export interface Wanted {
   /** What is typed of it so far. */

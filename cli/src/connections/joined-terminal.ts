@@ -6,7 +6,7 @@ import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
 import { writeAll } from './streams.ts';
 
-export interface TerminalEnds {
+interface TerminalEnds {
   /** null: nothing is typed; the terminal stays as it is, and its keys do here what they do. */
   stdin: NodeJS.ReadStream | null;
   stdout: NodeJS.WriteStream;

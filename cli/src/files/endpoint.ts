@@ -9,7 +9,7 @@ export interface PathThere {
 }
 
 /** Into a sandbox, or out of it. */
-export type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
+type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
 
 /** Ids of sandboxes alone, so that a file here may have a colon in its name. */
 const REMOTE = /^(sbx_[A-Za-z0-9_]{1,196}):(.*)$/s;

@@ -70,7 +70,7 @@ export function packingScript(path: string, { follow }: { follow: boolean }): st
   return script(PACK, [path, follow ? 'follow' : '']);
 }
 
-export interface UnpackPlace {
+interface UnpackPlace {
   path: string;
   /** What it is called in a folder that is there; empty: the content goes into that folder. */
   name: string;

@@ -7,7 +7,7 @@ import { ARCHIVE_END, entryHead, padding, type ArchiveEntry } from './archive.ts
 const READ_BYTES = 262_144;
 const SLASH = Buffer.from('/');
 
-export interface PackOptions {
+interface PackOptions {
   /** Name of the root in the archive. */
   root: string;
   /** Whether a source that is a symlink is what it leads to. Below it symlinks are kept. */

@@ -14,7 +14,7 @@ export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-export interface UnpackOptions {
+interface UnpackOptions {
   /** Told of what was not copied, by its path below the root; the rest is. */
   skipped: (path: Buffer, why: string) => void;
   /** Told how many bytes came. */

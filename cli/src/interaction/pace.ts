@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL } from '../output/failure.ts';
 
-export interface Pace {
+interface Pace {
   intervalSeconds: number;
   signal: AbortSignal;
   /** At most so many looks. */

@@ -59,7 +59,7 @@ export async function ask(
 }
 
 /** Asks until it is yes or no; nothing is no. */
-export async function confirm(asking: Asking, question: string): Promise<boolean> {
+async function confirm(asking: Asking, question: string): Promise<boolean> {
   for (;;) {
     const answer = (await ask(asking, `${question} [y/N] `)).toLowerCase();
     if (['y', 'yes'].includes(answer)) return true;

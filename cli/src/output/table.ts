@@ -23,7 +23,7 @@ export interface Column<Row> {
   style?: (row: Row) => Style | undefined;
 }
 
-export interface TableOptions {
+interface TableOptions {
   /** Cells of the terminal; undefined: as wide as it takes. */
   width?: number | undefined;
   paint?: Paint;

@@ -3,7 +3,7 @@
 // `berth --help` loads all of these and nothing else.
 import type { CliContext } from './context.ts';
 
-export interface ArgumentSpec {
+interface ArgumentSpec {
   /**
    * As help shows it: `<sandbox>` must be given, `[name]` may be, `[words...]` takes all that is
    * left.

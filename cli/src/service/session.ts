@@ -6,7 +6,7 @@ import { serviceAddress } from './address.ts';
 import { OAuthRefusal, refreshSession } from './oauth.ts';
 import { profileIn, type ProfileFile, type Profiles, type Session } from './profile-file.ts';
 
-export interface SessionPlace {
+interface SessionPlace {
   file: ProfileFile;
   /** Of the profile. */
   name: string;

@@ -29,7 +29,7 @@ export interface Ended {
 let home: string | undefined;
 
 /** An empty home of this test process alone, for all its runs that name no other. */
-export function ownHome(): string {
+function ownHome(): string {
   return (home ??= newHome());
 }
 

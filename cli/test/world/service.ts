@@ -4,7 +4,7 @@ import { startApi, type TestApi, type TestApiOptions } from '../../../api/test/w
 import { berth, cleanEnvironment, MAIN, type BerthOptions, type Ended } from './berth.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
 
-export interface Shown {
+interface Shown {
   code: number | null;
   /**
    * What the terminal got: stdout and stderr in the order in which they came, its line ends as
@@ -13,7 +13,7 @@ export interface Shown {
   text: string;
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   columns?: number;
   env?: Readonly<Record<string, string | undefined>>;
 }

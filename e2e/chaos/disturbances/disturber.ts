@@ -24,7 +24,7 @@ const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' |
 /** Longest wait for the worst moment. */
 const MOMENT_DEADLINE_MS = 10_000;
 
-export interface DisturberParts {
+interface DisturberParts {
   keeper: Keeper;
   disk: SmallDisk;
   weather: Weather;

@@ -19,7 +19,7 @@ const SOME_SPEC: VmSpec = { vcpu: 1, memoryMib: MIB_PER_GIB, diskGib: 10, hostna
 /** State of a VM as the host reports it: its current epoch, or the epoch of its destroy. */
 export type Fenced = Pick<VmView, 'id' | 'epoch' | 'status' | 'spec'>;
 
-export interface LateRequest {
+interface LateRequest {
   method: 'PUT' | 'POST' | 'DELETE';
   path: string;
   body?: unknown;
@@ -69,12 +69,12 @@ export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
   }
 }
 
-export interface Answer {
+interface Answer {
   status: number;
   text: string;
 }
 
-export interface LateVerbParts {
+interface LateVerbParts {
   paths: InstancePaths;
   weather: Weather;
   report: Report;

@@ -18,7 +18,7 @@ export type Reply = { sentMs: number; receivedMs: number } & (
   | { kind: 'unknown'; code: ErrorCode | null; message: string }
 );
 
-export interface Question {
+interface Question {
   /** Name of the route in the contract. */
   route: string;
   sandboxId?: string;

@@ -9,7 +9,7 @@ export type Finding =
   | 'interval-wrong'
   | 'contradiction';
 
-export interface Counts {
+interface Counts {
   operations: number;
   kills: number;
   /** Faults injected without a kill. */

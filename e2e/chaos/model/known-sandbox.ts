@@ -8,7 +8,7 @@ import type { Report } from '../judging/report.ts';
 import { MACHINE_TROUBLES, SHARED_TROUBLES, type Trouble, type Weather } from '../judging/weather.ts';
 
 /** Resting state of a sandbox. `gone`: destroying or deleted, which is final. */
-export type Rest = 'awake' | 'stopped' | 'failed' | 'gone';
+type Rest = 'awake' | 'stopped' | 'failed' | 'gone';
 
 /** Fact for the usage ledger between the two instants; `change`: from `fromMs` on, either. */
 export interface Fact {
@@ -292,7 +292,7 @@ export class KnownSandbox {
 }
 
 /** Resting state of a status; null during a transition. */
-export function restOf(status: SandboxStatus): Rest | null {
+function restOf(status: SandboxStatus): Rest | null {
   if (status === 'destroying' || status === 'deleted') return 'gone';
   if (SANDBOX_STATES[status].awake) return 'awake';
   return status === 'stopped' || status === 'failed' ? status : null;

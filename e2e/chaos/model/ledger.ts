@@ -8,7 +8,7 @@ import type { Finding } from '../judging/report.ts';
 /** Tolerated difference between a change and its response: clocks and transactions. */
 const TOLERANCE_MS = 1_000;
 
-export interface Span {
+interface Span {
   fromMs: number;
   toMs: number;
 }
@@ -22,7 +22,7 @@ export interface LedgerSubject {
   awake: boolean | null;
 }
 
-export interface LedgerFinding {
+interface LedgerFinding {
   finding: Finding;
   what: string;
 }

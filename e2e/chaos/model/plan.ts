@@ -26,7 +26,7 @@ export type Operation = { pauseMs: number } & (
       afterMs: number;
     } & Target)
 );
-export type OperationKind = Operation['kind'];
+type OperationKind = Operation['kind'];
 
 export const LATE_VERBS = ['create', 'sleep', 'wake', 'resize', 'destroy'] as const;
 

@@ -1,7 +1,7 @@
 // Counters and findings of a fuzzer run. Owns the last line and the result.
 
 /** `fault`: a 500 response. `hung`: none in time. `wrong`: any other violation of the contract. */
-export type Finding = 'fault' | 'hung' | 'wrong';
+type Finding = 'fault' | 'hung' | 'wrong';
 
 export class FuzzReport {
   readonly findings: { finding: Finding; what: string }[] = [];

@@ -9,7 +9,7 @@ export const APP_HEADER = 'x-fuzz-app';
 export const APP_SENT_HEADER = 'x-fuzz-sent';
 /** Request header that selects the response: status, mode and bytes of padding. */
 export const APP_TOLD_HEADER = 'x-fuzz-do';
-export const APP_WAYS = [
+const APP_WAYS = [
   'length',
   'chunked',
   'close',

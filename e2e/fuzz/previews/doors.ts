@@ -13,7 +13,7 @@ const SILENT_PORT = 9;
 const EXPIRY_DEADLINE_MS = 30_000;
 const POLL_MS = 100;
 
-export interface Sandboxes {
+interface Sandboxes {
   awake: string;
   /** Two awake sandboxes, which are put to sleep and destroyed after this. */
   stopped: string;

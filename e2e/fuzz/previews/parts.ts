@@ -88,7 +88,7 @@ const STATUSES = [
   '999',
 ] as const;
 
-export interface Target {
+interface Target {
   /** As sent. */
   sent: string;
   /** As the app must receive it. */
@@ -128,7 +128,7 @@ function spelled(random: Random, token: string): string {
   return `${name}=${random.chance(0.9) ? token : escapedFirst(token)}`;
 }
 
-export interface Credential {
+interface Credential {
   token: string | null;
   cookie: string | null;
   /** True if the credential opens the preview. */
@@ -173,7 +173,7 @@ function altered(random: Random, door: Door, doors: PreviewDoors): string {
 }
 
 /** Alters a text, using characters that are valid anywhere. */
-export function alteredText(random: Random, text: string): string {
+function alteredText(random: Random, text: string): string {
   const at = random.integer(0, text.length - 1);
   const other = text[at] === 'A' ? 'B' : 'A';
   return random.pick([
@@ -189,7 +189,7 @@ export function alteredText(random: Random, text: string): string {
   ]);
 }
 
-export interface Headers {
+interface Headers {
   sent: [string, string][];
   /** Headers that the app must receive unchanged. */
   forApp: [string, string][];
@@ -251,7 +251,7 @@ export function oddHeaders(random: Random, cookie: string | null, secret: string
   return { sent: random.shuffled(sent), forApp };
 }
 
-export interface Body {
+interface Body {
   headers: [string, string][];
   pieces: Buffer[];
   digest: string;

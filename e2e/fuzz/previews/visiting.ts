@@ -13,7 +13,7 @@ const SHOWN_CHARACTERS = 700;
 /** Contained in the value of every hop-by-hop header, in both directions. */
 export const HOP_MARKER = 'hop-marker';
 
-export interface Exchanged {
+interface Exchanged {
   answers: RawAnswer[];
   rest: Buffer;
 }

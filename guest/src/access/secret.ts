@@ -11,7 +11,7 @@ const SCHEME = 'Bearer ';
  * being applied -- complete() --> complete: it may be used. begin() (another identity, a wake)
  * leads back to incomplete, forget() to none (a template that was rehearsed).
  */
-export type SecretState = 'none' | 'incomplete' | 'complete';
+type SecretState = 'none' | 'incomplete' | 'complete';
 
 export class Secret {
   readonly #path: string;

@@ -26,7 +26,7 @@ const MESSAGE_LENGTH = 2_000;
 const MIB = 2 ** 20;
 
 /** The clone was ended from outside: no caller gets a result. */
-export class CloneEnded extends Error {
+class CloneEnded extends Error {
   override readonly name = 'CloneEnded';
 
   constructor() {

@@ -24,7 +24,7 @@ const STALLED = { bytesPerSecond: 1, seconds: 120 };
  */
 const LEADER = 'trap "kill -s KILL 0" TERM; "$@" & wait $!';
 
-export interface ProgramOptions {
+interface ProgramOptions {
   user: GuestUser;
   folder: string;
   env: Readonly<Record<string, string>>;
@@ -33,7 +33,7 @@ export interface ProgramOptions {
   signal: AbortSignal;
 }
 
-export interface Ended {
+interface Ended {
   code: number | null;
   words: string;
 }

@@ -20,7 +20,7 @@ const ANSWER_DEADLINE_MS = 30_000;
 const END_DEADLINE_MS = 5_000;
 
 /** Secret to serve, and the target and socket folder to serve it for. */
-export interface Keeping {
+interface Keeping {
   sealed: SealedSecret;
   url: string;
   folder: string;

@@ -17,7 +17,7 @@ export class NameTaken extends Error {
   }
 }
 
-export type Place = { state: 'none' } | { state: 'moving'; folder: string } | { state: 'done' };
+type Place = { state: 'none' } | { state: 'moving'; folder: string } | { state: 'done' };
 
 export class ClonePlace {
   readonly #stateFile: string;

@@ -11,7 +11,7 @@ import { exitOf, type Program, type TakeFrames } from './program.ts';
 import type { Sessions } from './sessions.ts';
 
 /** The daemon's ends of a command's pipes. */
-export interface CommandPipes {
+interface CommandPipes {
   stdin: Socket;
   stdout: OutputPipe;
   stderr: OutputPipe;

@@ -45,7 +45,7 @@ export class CommandRefused extends Error {
 }
 
 /** Sources of the pipes of commands. */
-export interface CommandStores {
+interface CommandStores {
   inputs: InputPipes;
   outputs: PipeStore;
 }

@@ -12,7 +12,7 @@ const LOW = 32;
 const MAKE_DEADLINE_MS = 20_000;
 
 /** Both ends of a pipe, open and blocking. The taker closes both. */
-export interface InputPipe {
+interface InputPipe {
   readFd: number;
   writeFd: number;
 }

@@ -7,12 +7,12 @@ import { Socket } from 'node:net';
 const DRAIN_BYTES = 1_048_576;
 
 /** Longest chunk passed on. */
-export const OUTPUT_CHUNK_BYTES = 65_535;
+const OUTPUT_CHUNK_BYTES = 65_535;
 /** Shared read buffer: all reads run on one thread, and no reader keeps a reference. */
 const landing = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
 /** false: pause until {@link OutputPipe.goOn}. The buffer is reused: copy bytes to keep them. */
-export type TakeBytes = (bytes: Buffer) => boolean;
+type TakeBytes = (bytes: Buffer) => boolean;
 
 export class OutputPipe {
   readonly #readFd: number;

@@ -11,7 +11,7 @@ const LOW = 128;
 const MKFIFO_DEADLINE_MS = 20_000;
 
 /** Both ends of a pipe, open. The taker closes both. */
-export interface Pipe {
+interface Pipe {
   /** Non-blocking. */
   readFd: number;
   /** Blocking, as programs expect of their output. */

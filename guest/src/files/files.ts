@@ -36,7 +36,7 @@ export class FileRefused extends Error {
 }
 
 /** A response in progress; its holder reads it to its end or destroys it. */
-export interface FileContent {
+interface FileContent {
   /** Length in bytes; undefined: not known yet. */
   bytes: number | undefined;
   stream: Readable;

@@ -22,7 +22,7 @@ import type { Terminals } from '../terminals/terminals.ts';
 
 const VERSION = '0.1.0';
 
-export interface GuestParts {
+interface GuestParts {
   secret: Secret;
   identity: IdentityStep;
   wake: WakeStep;
@@ -47,7 +47,7 @@ type ReplyOf<C extends GuestCall> = C['form'] extends 'json'
       ? { stream: Readable; bytes: number | undefined }
       : (caller: Duplex) => Promise<void>;
 
-export type GuestHandlers = {
+type GuestHandlers = {
   [C in GuestCall as C['name']]: (received: Omit<Received, keyof PartsOf<C>> & PartsOf<C>) => Promise<ReplyOf<C>>;
 };
 

@@ -23,9 +23,9 @@ const BOUNDS = {
 const WITHOUT_IDENTITY: ReadonlySet<string> = new Set(['identity', 'template', 'wake', 'endClone']);
 
 /** Handler of a call, whose parts have been checked. */
-export type Handler = (received: never) => Promise<Reply>;
+type Handler = (received: never) => Promise<Reply>;
 
-export interface ServerParts {
+interface ServerParts {
   secret: Secret;
   spaceEveryMs: number;
   /** By the names of the calls. */

@@ -17,7 +17,7 @@ const START_DEADLINE_MS = 20_000;
 const SAID_CHARACTERS = 4_096;
 
 /** A request for a program in a terminal. */
-export type InTerminal = Extract<TerminalAsked, { tty: true }>;
+type InTerminal = Extract<TerminalAsked, { tty: true }>;
 
 type Helper = ChildProcess & { stdin: Writable; stdout: Readable };
 

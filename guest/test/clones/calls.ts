@@ -12,7 +12,7 @@ import {
 import { testUid, type TestDaemon } from '../daemon.ts';
 
 /** As {@link GuestClone}, before the credentials are sealed. */
-export type PlainClone = Omit<GuestClone, 'credentials'> & { credentials: CloneSecret | null };
+type PlainClone = Omit<GuestClone, 'credentials'> & { credentials: CloneSecret | null };
 
 /** Body of a `POST /clone` without credentials that the daemon accepts. */
 export function aClone(url: string, changes: Partial<GuestClone> = {}): GuestClone {
@@ -54,7 +54,7 @@ export function gitIn(daemon: TestDaemon, ...args: string[]): string {
   }).trim();
 }
 
-export interface SeenProcess {
+interface SeenProcess {
   pid: number;
   /** Arguments and environment, separated by NUL. */
   text: string;

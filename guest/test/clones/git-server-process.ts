@@ -8,7 +8,7 @@ import { GitServer, type BasicCredentials } from './git-server.ts';
 
 type Order = { do: 'hold' | 'release' | 'look' } | { do: 'credentials'; credentials: BasicCredentials | null };
 
-export interface GitServerState {
+interface GitServerState {
   url: string;
   commits: { main: string; dev: string };
   /** Pack requests held back. */

@@ -14,14 +14,14 @@ export interface BasicCredentials {
   token: string;
 }
 
-export interface GitRequest {
+interface GitRequest {
   method: string;
   /** Path and query. */
   url: string;
   authorization: string | undefined;
 }
 
-export type GitHandler = (request: IncomingMessage, response: ServerResponse) => void;
+type GitHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 const BACKEND = join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git-http-backend');
 

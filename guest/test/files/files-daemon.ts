@@ -4,7 +4,7 @@ import { parseListing, type Listing } from '@berth/protocol/listing.ts';
 import type { Answer, TestDaemon } from '../daemon.ts';
 
 /** Outcome of a call: the bytes of the response, or status and code of a refusal. */
-export type Outcome = Buffer | `${number} ${string}`;
+type Outcome = Buffer | `${number} ${string}`;
 
 export class TestFiles {
   readonly #daemon: TestDaemon;

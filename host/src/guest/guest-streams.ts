@@ -20,7 +20,7 @@ export interface StreamLimits {
 }
 
 /** A VM as far as streams are concerned: each that is open is ended by its controller. */
-export interface StreamOwner {
+interface StreamOwner {
   readonly streams: Set<AbortController>;
 }
 

@@ -45,7 +45,7 @@ export function makeGuestSecret(): string {
 }
 
 /** Fresh for each VM; no two machines from one template share any of it. */
-export function makeNames(hostname: string): Names {
+function makeNames(hostname: string): Names {
   return { machineId: randomBytes(16).toString('hex'), sshHostKey: makeSshHostKey(`root@${hostname}`) };
 }
 

@@ -3,7 +3,7 @@
 // no process is started for a key.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 
-export interface SshHostKey {
+interface SshHostKey {
   /** PEM-like text of the private key file. */
   privateKey: string;
   /** One line: type, base64, comment. */

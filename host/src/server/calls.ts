@@ -15,7 +15,7 @@ import { openGuestPort } from '../guest/guest-streams.ts';
 import type { GuestRequest } from '../guest/client.ts';
 import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
 
-export interface CallParts {
+interface CallParts {
   lifecycle: VmLifecycle;
   pool: { state(): HostInfo['pool'] };
   /** The constant part of the host's description. */

@@ -33,7 +33,7 @@ const BOUNDS = {
 
 export type ListenOn = { socket: string; uid: number | null; gid: number | null } | { address: string; port: number };
 
-export interface ServerParts {
+interface ServerParts {
   calls: readonly BoundCall[];
   streamBounds: Required<SpliceBounds>;
   token: string;

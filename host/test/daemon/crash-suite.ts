@@ -23,7 +23,7 @@ const twice = (point: CrashPoint): string[] =>
 const LARGER = { vcpu: 2, memoryMib: 2_048, diskGib: 12 };
 const EXEC_SECONDS = 30;
 
-export interface CrashSubject {
+interface CrashSubject {
   /** The daemon's flags, besides its data folder. */
   flags: readonly string[];
   /** One entry for each VM of the installation that has a process. */

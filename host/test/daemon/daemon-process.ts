@@ -15,7 +15,7 @@ const START_DEADLINE_MS = 60_000;
 /** Longer than any timeout of the daemon, so that the daemon reports the slow part. */
 const CALL_DEADLINE_MS = 300_000;
 
-export interface Answer {
+interface Answer {
   status: number;
   body: unknown;
 }

@@ -2,7 +2,7 @@
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { GATEWAY_MAC } from '../../src/network/slots/slot.ts';
 
-export interface UdpFrame {
+interface UdpFrame {
   to: string;
   port: number;
   payload: string;

@@ -35,7 +35,7 @@ const CREATE_POINTS = [
 ];
 const END_POINTS = ['pool:driver-done', 'pool:removed'];
 
-export interface CrashSubject {
+interface CrashSubject {
   /** The daemon's flags, besides its data folder and its pool. */
   flags: readonly string[];
   /** One entry for each VM of the installation that has a process. */

@@ -17,7 +17,7 @@ import type { GuestMetrics } from '@berth/protocol/calls/metrics.ts';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
 import type { GuestEndpoint } from '../../src/vm/driver.ts';
 
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class ScriptedGuest {
   readonly endpoint: GuestEndpoint;

@@ -15,7 +15,7 @@ const READY_DEADLINE_MS = 120_000;
 /** Image and template may have to be built first. */
 const VERB_DEADLINE_MS = 900_000;
 
-export interface VerbResult {
+interface VerbResult {
   code: number | null;
   stdout: string;
   stderr: string;

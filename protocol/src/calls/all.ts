@@ -12,7 +12,7 @@ const MODULES = { exec, identity, metrics, clones, files, connections, vms } as 
 
 type CallsIn<M> = { [K in keyof M]: M[K] extends CallSpec ? M[K] : never }[keyof M];
 type Modules = typeof MODULES;
-export type Call = { [K in keyof Modules]: CallsIn<Modules[K]> }[keyof Modules];
+type Call = { [K in keyof Modules]: CallsIn<Modules[K]> }[keyof Modules];
 
 export const CALLS = Object.values(MODULES).flatMap((module) => Object.values<unknown>(module).filter(isCall));
 

@@ -121,7 +121,7 @@ export function hostSchemas(call: CallSpec): HostSchemas {
   };
 }
 
-export interface HostSchemas {
+interface HostSchemas {
   params: Readonly<Record<string, z.ZodType>>;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;

@@ -54,7 +54,7 @@ export class RequestFault extends Error {
   }
 }
 
-export interface Daemon<C extends ServedCall> {
+interface Daemon<C extends ServedCall> {
   readonly calls: readonly C[];
   readonly spaceEveryMs: number;
   /** Throws for a caller that may not make this call; undefined: there is no such call. */

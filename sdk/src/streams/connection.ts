@@ -6,7 +6,7 @@ import { parseJson } from '../transport/transport.ts';
 import { Socket, type UpgradeResponse } from './web-socket.ts';
 
 /** The end of a connection that gives its frames a meaning. */
-export interface Receiver {
+interface Receiver {
   bytes(chunk: Uint8Array): void;
   /** A text frame that holds an object. */
   order(value: Readonly<Record<string, unknown>>): void;

@@ -41,7 +41,7 @@ interface AnyWebSocket {
 }
 
 /** Events of a socket. All are called after the constructor has returned. */
-export interface SocketHandlers {
+interface SocketHandlers {
   opened(): void;
   /** `ws` alone. */
   refused(response: UpgradeResponse): void;

@@ -24,7 +24,7 @@ export interface Answering {
   headers: Headers;
 }
 
-export type Answer = (call: TestCall, about: Answering) => unknown;
+type Answer = (call: TestCall, about: Answering) => unknown;
 
 /** Answers by the name of their route. */
 export type Answers = { readonly [name in TestRouteName]?: Answer };

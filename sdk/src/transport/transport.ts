@@ -17,7 +17,7 @@ export interface CallOptions {
 /** An API key or session token, or what gives it for each request. */
 export type Credential = string | (() => string | Promise<string>);
 
-export interface TransportOptions {
+interface TransportOptions {
   credential: Credential;
   fetch: typeof globalThis.fetch;
   timeoutMs: number;

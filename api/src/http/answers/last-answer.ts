@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-export interface LastAnswerBounds {
+interface LastAnswerBounds {
   /** Longest time without a byte. */
   silenceMs: number;
   /** Longest time in all. */
@@ -15,7 +15,7 @@ export interface LastAnswerBounds {
   bytes: number;
 }
 
-export const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
+const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
 
 /** Replaces `destroySoon` of a socket that is ending: it closes within the bounds. */
 const closesByItself = (): void => undefined;

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 /** Status in the log, as common in the field, when the caller hung up before the response. */
 const CALLER_LEFT = 499;
 
-export interface Outcome {
+interface Outcome {
   /** Of the response, or 499 when the caller left before it began. */
   status: number;
   /** Present only when true. */

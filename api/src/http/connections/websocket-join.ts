@@ -20,7 +20,7 @@ const PROBE_MS = 1_000;
 const REASON_CHARACTERS = 100;
 
 /** What a client's frame becomes on the stream: bytes, the end of this direction, or nothing. */
-export type Inbound = Uint8Array | 'end' | null;
+type Inbound = Uint8Array | 'end' | null;
 /** What goes to a client: a binary frame, or a text frame of JSON. */
 export type Outbound = Uint8Array | { json: unknown };
 
@@ -42,7 +42,7 @@ export interface Dialect {
   readonly alive: Uint8Array | null;
 }
 
-export interface JoinOptions {
+interface JoinOptions {
   log: FastifyBaseLogger;
   /** The contract's time when absent. */
   pingEveryMs?: number | undefined;

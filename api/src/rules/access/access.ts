@@ -15,7 +15,7 @@ interface Caller {
 }
 
 /** A signed-in person. */
-export interface SessionActor extends Caller {
+interface SessionActor extends Caller {
   kind: 'session';
   /** The sign-in that issued the session token. */
   loginId: string;
@@ -33,7 +33,7 @@ export interface ApiKeyActor extends Caller {
 }
 
 /** The holder of a personal agent token. */
-export interface AgentTokenActor extends Caller {
+interface AgentTokenActor extends Caller {
   kind: 'agent_token';
   permissions: ReadonlySet<Permission>;
 }

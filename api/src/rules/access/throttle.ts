@@ -8,7 +8,7 @@ export interface Bucket {
   seconds: number;
 }
 
-export type ThrottleScope = 'account' | 'address' | 'user' | 'login';
+type ThrottleScope = 'account' | 'address' | 'user' | 'login';
 /** Key of a bucket. Only the functions below make keys, so that each subject has exactly one. */
 export type ThrottleKey = `${ThrottleScope}:${string}`;
 

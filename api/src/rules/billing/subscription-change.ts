@@ -29,7 +29,7 @@ export interface RecordedSubscription {
   paidId: string | null;
 }
 
-export type SubscriptionChange =
+type SubscriptionChange =
   | { kind: 'ignore'; why: string }
   /**
    * `instead`: another active subscription of the provider, which is no longer followed. The

@@ -18,7 +18,7 @@ export interface UsageSample {
   diskUsed: number;
 }
 
-export interface RecommendationInput {
+interface RecommendationInput {
   now: number;
   /** The allocation in force. */
   current: Allocation;
@@ -30,7 +30,7 @@ export interface RecommendationInput {
   samples: readonly UsageSample[];
 }
 
-export interface Recommendation {
+interface Recommendation {
   allocation: Allocation;
   /** One or more sentences for people, naming windows and figures. */
   reason: string;

@@ -6,7 +6,7 @@ import { CodedError } from '../coded-error.ts';
 /**
  * Change of one person's role. null: not a member, before (an invitation) or after (removed, left).
  */
-export interface MembershipChange {
+interface MembershipChange {
   from: Role | null;
   to: Role | null;
 }

@@ -6,10 +6,10 @@
  * name.
  */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
-export const PREVIEW_TOKEN_PARAMETER = 'token';
+const PREVIEW_TOKEN_PARAMETER = 'token';
 
 /** A request target without preview tokens, and the first token. */
-export interface TakenToken {
+interface TakenToken {
   token: string | null;
   /** Unchanged byte for byte, except for removed tokens. */
   target: string;

@@ -10,14 +10,14 @@ import {
 } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { DEFAULT_PERSISTENCE_POLICY, type PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 
-export interface AllocationRequest {
+interface AllocationRequest {
   profile?: Profile | undefined;
   machineSize?: MachineSize | undefined;
   persistencePolicy?: PersistencePolicy | undefined;
   mode?: 'ephemeral' | undefined;
 }
 
-export interface ProjectDefaults {
+interface ProjectDefaults {
   profile: Profile | null;
   persistencePolicy: PersistencePolicy | null;
 }

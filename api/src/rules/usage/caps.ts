@@ -14,7 +14,7 @@ import { CodedError } from '../coded-error.ts';
 const HOUR_MS = 3_600_000;
 
 /** Percentages of a cap at which the activity feed warns. The last is the cap itself. */
-export const WARNING_PERCENTS = [80, 100] as const;
+const WARNING_PERCENTS = [80, 100] as const;
 export type WarningPercent = (typeof WARNING_PERCENTS)[number];
 
 export interface OrgGuardrails {
@@ -97,7 +97,7 @@ export function describeWarning(
 }
 
 /** Facts about a running sandbox that decide its turn. */
-export interface SleepCandidate {
+interface SleepCandidate {
   mode: string;
   persistence_policy: string;
   status_reason_code: string | null;

@@ -3,7 +3,7 @@ import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
 const HOUR_MS = 3_600_000;
 
-export interface MachineTime {
+interface MachineTime {
   vcpu: number;
   memoryGb: number;
   diskGb: number;

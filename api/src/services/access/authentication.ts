@@ -42,7 +42,7 @@ export function readToken(authorization: string | undefined): BearerToken {
 }
 
 /** The credential of a request and the sandbox it names. */
-export interface Presented {
+interface Presented {
   bearer: BearerToken;
   /** Sandbox id in the path; null for none. Finding the sandbox grants no access to it. */
   sandboxId: string | null;

@@ -9,7 +9,7 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { ActivityRow };
 
-export interface FeedPage {
+interface FeedPage {
   rows: ActivityRow[];
   nextCursor: string | null;
 }

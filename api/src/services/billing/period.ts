@@ -17,7 +17,7 @@ export async function requirePeriod(db: Database, plans: Plans, orgId: string, a
 }
 
 /** As {@link requirePeriod}, for a row already read or locked. */
-export function periodOf(plans: Plans, subscription: SubscriptionRow | undefined, at: Date): CurrentPeriod {
+function periodOf(plans: Plans, subscription: SubscriptionRow | undefined, at: Date): CurrentPeriod {
   const current = inForce(plans, subscription);
   return { ...current, ...periodOfSubscription(current.subscription, at) };
 }

@@ -59,7 +59,7 @@ export function cloneStands(sandbox: SandboxRow, step: LifecycleStep): boolean {
 }
 
 /** Clone request for the host. `secrets` must be redacted from all output. */
-export interface CloneRequest extends Pick<VmClone, 'url' | 'branch' | 'credentials'> {
+interface CloneRequest extends Pick<VmClone, 'url' | 'branch' | 'credentials'> {
   secrets: string[];
 }
 

@@ -36,7 +36,7 @@ export interface Connecting {
 }
 
 /** Target of a connection, and its representation in the activity feed. */
-export interface ConnectionTarget {
+interface ConnectionTarget {
   /** Name for use in a sentence. */
   name: string;
   details: Readonly<Record<string, unknown>>;

@@ -24,7 +24,7 @@ const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string }
   guest_disk_full: "the sandbox's disk is full; what was there is untouched",
 };
 
-export interface FailedFileCall {
+interface FailedFileCall {
   sandboxId: string;
   action: Extract<SandboxAction, `files_${string}`>;
   path: string;

@@ -21,7 +21,7 @@ export interface VmFigures {
 }
 
 /** Reading of a VM's CPU counters. */
-export interface CpuLook {
+interface CpuLook {
   uptimeSeconds: number;
   busySeconds: number;
 }

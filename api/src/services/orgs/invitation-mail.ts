@@ -9,7 +9,7 @@ import { tellOf } from './invitations.ts';
 import type { MailMessage } from '../context/mail-port.ts';
 import { linkTokenSha256, newLinkToken } from '../access/one-time-links.ts';
 
-export interface PreparedMail {
+interface PreparedMail {
   message: MailMessage;
   /** Identifies the message's token among earlier and later ones. */
   tokenSha256: Buffer;
@@ -51,7 +51,7 @@ interface Facts {
   link: string;
 }
 
-export function messageOf(invitation: InvitationForMail, link: string): MailMessage {
+function messageOf(invitation: InvitationForMail, link: string): MailMessage {
   const org = oneLine(invitation.org_name);
   const inviter = oneLine(invitation.inviter_name ?? '');
   const invited = inviter === '' ? 'You are invited to' : `${inviter} invites you to`;

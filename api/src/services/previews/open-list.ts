@@ -2,7 +2,7 @@
 // Set or Map: V8 chains their former tables, so that removed items survive minor garbage
 // collections.
 
-export interface Opened {
+interface Opened {
   /** Removes the item. Idempotent. */
   close(this: void): void;
 }

@@ -13,7 +13,7 @@ import { isGone, mayPreview } from './verdict.ts';
 const GRANTED_MS = 60_000;
 
 /** A team link with a valid signature. */
-export interface TeamLink extends PreviewPlace {
+interface TeamLink extends PreviewPlace {
   expiresAtMs: number;
 }
 

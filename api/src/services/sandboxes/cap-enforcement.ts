@@ -78,7 +78,7 @@ export async function noteStanding(
   return isSame ? known.since : await noteCapReached(db, standing, at);
 }
 
-export interface EnforcementContext extends IntentContext {
+interface EnforcementContext extends IntentContext {
   plans: Plans;
   /** Clock by which machine time is metered. */
   readNow: (db: Database) => Promise<Date>;

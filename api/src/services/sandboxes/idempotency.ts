@@ -6,7 +6,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { findIdempotencyKey, insertIdempotencyKey } from '../../store/sandboxes/idempotency.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 
-export interface KeyedCreate {
+interface KeyedCreate {
   orgId: string;
   key: string;
   body: CreateSandboxBody;

@@ -11,7 +11,7 @@ import { awakeForUse, reread } from './wake-on-use.ts';
 /** An awake sandbox, which therefore has a host. */
 export type SandboxInUse = LocatedSandboxRow & { host_url: string };
 
-export interface Use {
+interface Use {
   action: SandboxAction;
   signalOfUse: UseSignal;
 }

@@ -14,7 +14,7 @@ import { guardrailsOf } from './caps.ts';
 
 type UsageContext = Pick<ServiceContext, 'db' | 'plans' | 'settings'>;
 
-export interface UsageFilter {
+interface UsageFilter {
   projectId?: string | undefined;
   endUserId?: string | undefined;
 }
@@ -92,7 +92,7 @@ async function capOf(
   };
 }
 
-export interface UsageByEndUser {
+interface UsageByEndUser {
   periodStartsAt: string;
   periodEndsAt: string;
   endUsers: EndUserUsage[];

@@ -21,7 +21,7 @@ const KNOWN_COLUMNS = [
   'last_used_at',
 ] as const satisfies (keyof KnownTokenRow)[];
 
-export interface NewAgentToken extends Pick<
+interface NewAgentToken extends Pick<
   AgentTokenRow,
   'id' | 'user_id' | 'name' | 'token_sha256' | 'token_prefix' | 'access' | 'can_approve' | 'can_wake'
 > {

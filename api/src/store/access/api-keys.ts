@@ -20,7 +20,7 @@ const KNOWN_COLUMNS = [
   'last_used_at',
 ] as const satisfies (keyof KnownKeyRow)[];
 
-export interface NewApiKey {
+interface NewApiKey {
   id: string;
   orgId: string;
   createdBy: string;

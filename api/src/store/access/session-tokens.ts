@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
 import type { Database } from '../database/schema.ts';
 
-export interface NewSessionToken {
+interface NewSessionToken {
   loginId: string;
   userId: string;
   tokenSha256: Buffer;
@@ -28,7 +28,7 @@ export async function insertSessionToken(
   return { id: row.id, expiresAt: row.expires_at };
 }
 
-export interface SessionTokenRow {
+interface SessionTokenRow {
   id: string;
   login_id: string;
   user_id: string;

@@ -9,7 +9,7 @@ export interface ThrottleBucket {
 }
 
 /** Fill level and age of a bucket without a whole try. */
-export interface EmptyBucket {
+interface EmptyBucket {
   tokens: number;
   elapsedSeconds: number;
 }

@@ -13,7 +13,7 @@ export type ActivityActor =
   | { kind: 'operator'; id: null; userId: null }
   | { kind: 'system'; id: null; userId: null };
 
-export interface ActivitySubject {
+interface ActivitySubject {
   kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link';
   id: string;
 }

@@ -44,7 +44,7 @@ export async function writeSubscription(
 }
 
 /** State of the org's subscription as reported by the payment provider. */
-export interface PaidState {
+interface PaidState {
   plan: string;
   status: SubscriptionStatus;
   startedAt: Date;

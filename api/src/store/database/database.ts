@@ -3,12 +3,12 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import type { Database, Tables } from './schema.ts';
 
-export interface OpenDatabase {
+interface OpenDatabase {
   db: Database;
   pool: Pool;
 }
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   /** `postgres://...`; for a UNIX socket `postgres://user@/database?host=/folder`. */
   url: string;
   maxConnections: number;

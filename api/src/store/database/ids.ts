@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const RANDOM_BYTES = 15;
 
-export const ID_PREFIXES = {
+const ID_PREFIXES = {
   user: 'usr_',
   org: 'org_',
   project: 'prj_',
@@ -22,7 +22,7 @@ export const ID_PREFIXES = {
   metricsSample: 'smp_',
   previewLink: 'prv_',
 } as const;
-export type IdKind = keyof typeof ID_PREFIXES;
+type IdKind = keyof typeof ID_PREFIXES;
 
 /** A new id, e.g. `sbx_` + 24 characters of a-z2-7. */
 export function newId(kind: IdKind): string {

@@ -3,7 +3,7 @@
 import { sql, type SelectQueryBuilder, type StringReference } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 
-export interface ListOrder<DB, TB extends keyof DB> {
+interface ListOrder<DB, TB extends keyof DB> {
   /** A timestamptz column. */
   at: StringReference<DB, TB>;
   /** A column unique among rows of one instant. */

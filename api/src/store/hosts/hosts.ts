@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
 /** A host's report about itself. */
-export interface HostReport {
+interface HostReport {
   id: string;
   url: string;
   startId: string;
@@ -87,7 +87,7 @@ export interface HostFreeRow {
   disk_gib: number;
 }
 
-export interface HostFreeFilter {
+interface HostFreeFilter {
   /** Maximum age of the last heartbeat; absent: all hosts. */
   seenWithinMs?: number;
   /** Limits the list to this host. */

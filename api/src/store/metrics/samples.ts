@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { newId } from '../database/ids.ts';
 import type { Database, DatabaseTransaction, MetricsSampleRow } from '../database/schema.ts';
 
-export interface NewMetricsSample {
+interface NewMetricsSample {
   sandboxId: string;
   uptimeSeconds: number;
   cpuBusyMs: number;

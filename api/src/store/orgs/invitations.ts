@@ -13,7 +13,7 @@ const NOW = sql<Date>`now()`;
 const STATUS = sql<InvitationStatus>`
   case when accepted_at is not null then 'accepted' when revoked_at is not null then 'revoked' when expires_at <= now() then 'expired' else 'pending' end`;
 
-export interface NewInvitation {
+interface NewInvitation {
   id: string;
   orgId: string;
   email: string;
@@ -134,7 +134,7 @@ export async function markAccepted(trx: DatabaseTransaction, invitationId: strin
     .execute();
 }
 
-export interface SentLately {
+interface SentLately {
   total: number;
   sameAddress: number;
   /** Time until the oldest counted invitation is an hour old. */

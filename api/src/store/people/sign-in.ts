@@ -7,7 +7,7 @@ import type { Database, DatabaseTransaction } from '../database/schema.ts';
 /** The library's provider name for password accounts. Their `accountId` is the user id. */
 const PASSWORD_PROVIDER = 'credential';
 
-export interface PasswordRow {
+interface PasswordRow {
   userId: string;
   emailVerified: boolean;
   passwordHash: string;
@@ -108,7 +108,7 @@ export async function deleteOldestSessionTokens(db: Database, loginId: string, k
       order by created_at desc, id offset ${kept} for update skip locked))`.execute(db);
 }
 
-export interface DeviceRow {
+interface DeviceRow {
   userCode: string;
   clientId: string | null;
   status: string;
@@ -179,7 +179,7 @@ const EXPIRING = {
   verification: 'expiresAt',
   one_time_link: 'expires_at',
 } as const;
-export type ExpiringTable = keyof typeof EXPIRING;
+type ExpiringTable = keyof typeof EXPIRING;
 export const EXPIRING_TABLES = Object.keys(EXPIRING) as ExpiringTable[];
 
 /**

@@ -10,7 +10,7 @@ import type { Database, DatabaseTransaction, PreviewLinkRow } from '../database/
 
 export type { PreviewLinkRow };
 
-export interface NewPreviewLink extends Pick<
+interface NewPreviewLink extends Pick<
   PreviewLinkRow,
   'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'port' | 'label' | 'end_user_id' | 'created_by'
 > {
@@ -109,7 +109,7 @@ export async function touchPreviewLink(db: Database, linkId: string): Promise<vo
 }
 
 /** A public link with its sandbox. The database clock decides expiry. */
-export interface PublicVisitRow {
+interface PublicVisitRow {
   sandbox: LocatedSandboxRow;
   port: number;
   expiresAt: Date;
@@ -147,7 +147,7 @@ export async function findPublicVisit(db: Database, linkId: string): Promise<Pub
 }
 
 /** A sandbox with the role in its org of the signed-in person. */
-export interface TeamVisitRow {
+interface TeamVisitRow {
   sandbox: LocatedSandboxRow;
   /** The sign-in session is the person's, and has neither ended nor expired. */
   signedIn: boolean;

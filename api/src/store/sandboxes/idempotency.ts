@@ -3,7 +3,7 @@ import { IDEMPOTENCY_KEY } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction, IdempotencyKeyRow } from '../database/schema.ts';
 
-export type NewIdempotencyKey = Omit<IdempotencyKeyRow, 'created_at'>;
+type NewIdempotencyKey = Omit<IdempotencyKeyRow, 'created_at'>;
 
 const OLDEST_KEPT = sql<Date>`now() - make_interval(hours => ${IDEMPOTENCY_KEY.keptHours})`;
 

@@ -83,7 +83,7 @@ export interface SizeChange {
   pending?: Allocation | null | undefined;
 }
 
-export interface StatusChange extends SizeChange {
+interface StatusChange extends SizeChange {
   sandboxId: string;
   epoch: number;
   status: SandboxStatus;

@@ -3,7 +3,7 @@
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-export interface NewStep {
+interface NewStep {
   /** Unique among unfinished steps: a second step with this id is the same step. */
   id: string;
   kind: string;
@@ -19,7 +19,7 @@ export interface ClaimedStep {
   input: unknown;
 }
 
-export interface Claim {
+interface Claim {
   executorId: string;
   /** Kinds known to this process. A newer version's steps wait for a replica of that version. */
   kinds: readonly string[];

@@ -33,7 +33,7 @@ export async function findProjectLimits(db: Database, projectIds: readonly strin
 }
 
 /** A project whose machine time is capped by its own cap or its org's. */
-export interface CappedProject {
+interface CappedProject {
   orgId: string;
   projectId: string;
 }
@@ -136,10 +136,7 @@ export async function deleteCapWarnings(db: Database, ageDays: number, limit: nu
 }
 
 /** An awake sandbox that a cap may stop. */
-export type AwakeSandbox = Pick<
-  SandboxRow,
-  'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'
->;
+type AwakeSandbox = Pick<SandboxRow, 'id' | 'mode' | 'persistence_policy' | 'status_reason_code' | 'status_changed_at'>;
 
 /** The scope's awake sandboxes, longest awake first. */
 export async function listAwakeIn(db: Database, scope: CapScope): Promise<AwakeSandbox[]> {

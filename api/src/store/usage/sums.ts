@@ -7,7 +7,7 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { Database } from '../database/schema.ts';
 
-export interface UsageWindow {
+interface UsageWindow {
   orgId: string;
   /** May be a deleted project. */
   projectId?: string | undefined;
@@ -41,7 +41,7 @@ export async function usedMs(db: Database, window: UsageWindow): Promise<number>
  * Use of an org, of one of its projects, and of one end user in that scope. Each is as in
  * {@link usedMs}; all are of one snapshot.
  */
-export interface UsedParts {
+interface UsedParts {
   orgMs: number;
   /** Use of the project; without a project, of the org. */
   scopeMs: number;

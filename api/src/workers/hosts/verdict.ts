@@ -16,7 +16,7 @@ import { stepKindOf } from '../steps/step-kind.ts';
  */
 const LATE_PATIENCE_MS = 15_000;
 
-export interface Question<T> {
+interface Question<T> {
   kind: LifecycleStepKind;
   /** For the log, e.g. `making a machine`. */
   what: string;
@@ -30,7 +30,7 @@ export interface Question<T> {
  * already. `failed`: the host refused, or could not be asked within its patience; the sandbox is as
  * it was read last.
  */
-export type Verdict<T> =
+type Verdict<T> =
   | { kind: 'answered'; answer: T }
   | { kind: 'void' }
   | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };

@@ -14,7 +14,7 @@ import type { StepRunner } from './runner.ts';
 const QUIET_MS = 3_000;
 const UNATTENDED_EVERY_MS = 2_000;
 
-export interface TakeoverOptions {
+interface TakeoverOptions {
   context: StepContext;
   session: ReplicaSession;
   runner: StepRunner;

@@ -18,7 +18,7 @@ const BATCH = 100;
 /** Transactions side by side; the pool serves requests too. */
 const AT_ONCE = 4;
 
-export interface ExpiryOptions {
+interface ExpiryOptions {
   context: StepContext;
   lifecycle: IntentContext['lifecycle'];
   session: Pick<ReplicaSession, 'leads'>;

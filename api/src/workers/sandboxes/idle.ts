@@ -17,7 +17,7 @@ const CPU_SPAN_MS = 30_000;
 /** Transactions side by side; the pool serves requests too. */
 const AT_ONCE = 4;
 
-export interface IdleWatchOptions {
+interface IdleWatchOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
   lifecycle: IntentContext['lifecycle'];
   session: Pick<ReplicaSession, 'leads'>;

@@ -30,7 +30,7 @@ const OTHER_POINTS = [
   'rollup:committed',
 ] as const;
 
-export type CrashPoint = `${LifecycleStepKind}:${(typeof STAGES)[number]}` | (typeof OTHER_POINTS)[number];
+type CrashPoint = `${LifecycleStepKind}:${(typeof STAGES)[number]}` | (typeof OTHER_POINTS)[number];
 export const CRASH_POINTS: readonly CrashPoint[] = [
   ...LIFECYCLE_KINDS.flatMap((kind) => STAGES.map((stage) => `${kind}:${stage}` as const)),
   ...OTHER_POINTS,

@@ -15,7 +15,7 @@ const QUERY_TIMEOUT_MS = 5_000;
 const QUIET_AFTER_BREAK_MS = 3_000;
 const LEASE_MS = 15_000;
 
-export interface ReplicaSessionOptions {
+interface ReplicaSessionOptions {
   databaseUrl: string;
   /** Id of this process among the executors of durable steps. */
   executorId: string;

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
-export interface ScheduledTask {
+interface ScheduledTask {
   name: string;
   /** Time between the end of one run and the start of the next. */
   everyMs: number;

@@ -20,7 +20,7 @@ export const USAGE_CAPS_EVERY_MS = 1_000;
 /** Orgs looked at side by side; the pool serves requests too. */
 const AT_ONCE = 4;
 
-export interface CapWatchOptions {
+interface CapWatchOptions {
   context: Pick<StepContext, 'db' | 'log' | 'stopping'>;
   plans: Plans;
   lifecycle: IntentContext['lifecycle'];

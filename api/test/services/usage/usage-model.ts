@@ -1,7 +1,7 @@
 // What a test expects of metering: its own ledger, and sums over it by brute force. Shares nothing
 // with the service but that an instant counts as the millisecond it lies in.
 
-export interface Stretch {
+interface Stretch {
   sandboxId: string;
   projectId: string;
   endUserId: string | null;
@@ -11,7 +11,7 @@ export interface Stretch {
   endsMs: number | null;
 }
 
-export interface Asked {
+interface Asked {
   projectId?: string;
   endUserId?: string;
   fromMs: number;

@@ -5,7 +5,7 @@ export const ZONE_ADDRESS = '44.0.0.10';
 
 /** A name whose response does not fit into a UDP packet. */
 export const LARGE_NAME = 'large.internet.test';
-export const LARGE_TEXT = 'x'.repeat(250);
+const LARGE_TEXT = 'x'.repeat(250);
 export const LARGE_RECORDS = 20;
 
 /** A query for a name, in wire format; type 1 is A, 16 is TXT. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const REGISTRY_FOLDER = '/run/berth/slots';
 
-export interface MachineState {
+interface MachineState {
   namespaces: number[];
   devices: number[];
   entries: number[];
