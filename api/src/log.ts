@@ -1,6 +1,6 @@
-// The log of the control plane: one line of JSON each. Secrets are not given to it in the first
-// place; this is the second line of defence: known names are taken out, errors are told by a fixed
-// list of their fields, and what has the form of a secret is cut out of the finished line.
+// The log of the control plane: JSON lines. Callers pass it no secrets; redaction is the second
+// line of defence. It removes fields with known names, logs a fixed list of an error's fields, and
+// cuts secret forms out of the finished line.
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
 import { TOKEN_PREFIXES } from './services/access/bearer-token.ts';
 
@@ -30,16 +30,16 @@ const SECRET_NAMES = [
 ];
 
 /**
- * What is cut out of lines, and what stays of it. A class of characters before a form keeps words
- * that merely end in it.
+ * Secret forms, each with its replacement. The character class before a form keeps words that
+ * merely end in it.
  */
 const SECRET_FORMS: readonly [RegExp, string][] = [
-  // A secret name with text, however deep it stands.
+  // A field with a secret's name and a string value, at any depth.
   [new RegExp(`"(${SECRET_NAMES.join('|')})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${TAKEN_OUT}"`],
   [new RegExp(`(?<![A-Za-z0-9])(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{8,}`, 'g'), `$1${TAKEN_OUT}`],
-  // What opens a preview: in a URL, or as a cookie.
+  // Preview tokens: in a URL, or as a cookie.
   [/(?<![A-Za-z0-9])(bp[tc]_)[\w.-]{8,}/g, `$1${TAKEN_OUT}`],
-  // Of the payment provider: its keys, and what its events are signed with.
+  // The payment provider's keys and webhook secrets.
   [/(?<![A-Za-z0-9])((?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{8,}/g, `$1${TAKEN_OUT}`],
   [/\b(Bearer|Basic) +[\w.~+/=%-]{8,}/gi, `$1 ${TAKEN_OUT}`],
   // Links hold their token in the query.
@@ -48,32 +48,27 @@ const SECRET_FORMS: readonly [RegExp, string][] = [
   [/(\w:\/\/[^\s:/@"'\\]*:)[^\s@/"'\\]+@/g, `$1${TAKEN_OUT}@`],
 ];
 
-/**
- * Lines are gathered until there are so many bytes of them, or so long: a write for each would cost
- * more than the line.
- */
+/** Buffer lines up to this size and age: a write per line would cost more than the line. */
 const GATHERED = { minLength: 16_000, periodicFlush: 50 } as const;
 
 /**
- * Where a log goes: a file, or a file descriptor. What is still gathered is written when the
- * process ends, unless it is killed.
+ * Opens a log file or descriptor. Buffered lines are written at exit, unless the process is killed.
  */
 export function logInto(dest: string | number): DestinationStream {
   return pino.destination({ dest, sync: false, ...GATHERED });
 }
 
-/** The log, at the level. */
 export function openLog(level: Level | 'silent', into: DestinationStream = logInto(1)): Logger {
   const options = {
     level,
     base: { part: 'api' },
     timestamp: stdTimeFunctions.isoTime,
-    // Paths with a wildcard cost more than the rest of a line: of what lies deeper, text alone is
-    // found, in the finished line.
+    // Wildcard paths cost more than the rest of a line. SECRET_FORMS finds nested fields in the
+    // finished line, but only strings.
     redact: { paths: SECRET_NAMES.map((name) => (/^\w+$/.test(name) ? name : `["${name}"]`)), censor: TAKEN_OUT },
     serializers: {
       err: tellError,
-      // A URL holds tokens in its query, and ids in its path: routes are told by their pattern.
+      // A URL holds tokens in its query and ids in its path: log the route's pattern.
       req: (request: { method?: string; routeOptions?: { url?: string } }) => ({
         method: request.method,
         path: request.routeOptions?.url,
@@ -85,10 +80,9 @@ export function openLog(level: Level | 'silent', into: DestinationStream = logIn
   return pino(options, into);
 }
 
-/** Most lines have none of them: one look instead of several. */
+/** Most lines match none: a single test instead of several. */
 const ANY_SECRET = new RegExp(SECRET_FORMS.map(([form]) => form.source).join('|'), 'i');
 
-/** A line as it may be written. */
 export function withoutSecrets(line: string): string {
   if (!ANY_SECRET.test(line)) return line;
   let clean = line;
@@ -97,8 +91,8 @@ export function withoutSecrets(line: string): string {
 }
 
 /**
- * What is told of an error beside its name, message and stack: Postgres's fields that hold no
- * values, and codes.
+ * Logged fields of an error, besides name, message and stack: codes, and Postgres's fields without
+ * values.
  */
 const ERROR_FIELDS = [
   'code',

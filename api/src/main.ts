@@ -25,14 +25,13 @@ import type { Database } from './store/database/schema.ts';
 import { armCrashPoint } from './workers/steps/crash-point.ts';
 
 /**
- * How long a stopping process lets open requests end; longer execs are then broken off, which ends
+ * Time for open requests to finish when the process stops; longer execs are broken off, which ends
  * their commands.
  */
 const STOP_GRACE_MS = 10_000;
 
-// What passes through in chunks, of files and tunnels, counts as memory like any other: by itself
-// V8 looks through the whole heap for each 16 MB of them. Bodies of previews are freed as they are
-// written.
+// Count chunks of files and tunnels as ordinary memory: by default V8 scans the whole heap for each
+// 16 MB of them. Preview bodies are freed as they are written.
 setFlagsFromString('--external-memory-accounted-in-global-limit');
 
 const [command = 'serve', ...rest] = process.argv.slice(2);
@@ -63,8 +62,8 @@ try {
   }
 } catch (error) {
   process.stderr.write(`berth-api: ${error instanceof Error ? error.message : String(error)}\n`);
-  // At once: a start that failed half-way (the port is taken) must not go on as a replica that does
-  // durable work and answers nobody.
+  // Exit at once: after a failed start (the port is taken) the process must not do durable work as
+  // a replica that serves no requests.
   process.exit(1);
 }
 
@@ -173,7 +172,7 @@ async function runPlans(args: string[]): Promise<void> {
   });
 }
 
-/** Runs a command of the operator on the migrated database, and closes it. */
+/** Runs an operator command on the migrated database, and closes the database. */
 async function withDatabase(run: (db: Database) => Promise<void>): Promise<void> {
   const { databaseUrl } = readDatabaseConfig(process.env);
   await migrate(databaseUrl);

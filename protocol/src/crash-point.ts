@@ -1,5 +1,5 @@
-// Named steps at which tests kill a program as `kill -9` would. Inert unless armed (BERTH_CRASH_AT,
-// read by the program's own config.ts). Knows no step: each program keeps its list.
+// Named points at which tests kill a program, as `kill -9` would. Inert unless armed
+// (BERTH_CRASH_AT, read by the program's own config.ts). Each program has its own list of points.
 
 export class CrashPoints<Point extends string> {
   readonly #points: readonly Point[];
@@ -9,10 +9,7 @@ export class CrashPoints<Point extends string> {
     this.#points = points;
   }
 
-  /**
-   * Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the
-   * list.
-   */
+  /** Arms a point: `name`, or `name#n` for its nth pass. Throws for an unknown name. */
   arm(text: string): void {
     const [name, nth = '1'] = text.split('#');
     const point = this.#points.find((known) => known === name);
@@ -22,7 +19,7 @@ export class CrashPoints<Point extends string> {
     this.#armed = { point, passesLeft: Number(nth) };
   }
 
-  /** Ends this process without any clean-up when the point is armed and this is its pass. */
+  /** Kills this process without cleanup if the point is armed and this is its pass. */
   pass(point: Point): void {
     if (this.#armed?.point === point && --this.#armed.passesLeft === 0) process.kill(process.pid, 'SIGKILL');
   }

@@ -20,10 +20,10 @@ export {
 } from './guest-limits.ts';
 
 /**
- * Longest listing in bytes: its text, the mark and the end of each entry and each folder, and the
- * last entry, which may go beyond the limit.
+ * Longest listing in bytes: its text, two bytes per entry and folder, and the last entry, which may
+ * exceed the limit.
  */
 export const FILE_LIST_MAX_BYTES = FILE_LIST.textBytes + 4 * FILE_LIST.entries + 8_192;
 
-/** Name of an error number, as `ENOSPC`; with `file_system_error`. */
+/** Name of an errno, such as `ENOSPC`; with `file_system_error`. */
 export const errnoName = z.string().regex(/^[A-Z][A-Z0-9]{1,29}$/);

@@ -1,6 +1,6 @@
-// Facts of the wire between host daemon and guest daemon that are no call: HTTP/1.1 with JSON bodies
-// on the guest's fixed address. Everything that comes from a guest is parsed with the schemas of
-// its call and never trusted.
+// Facts of the wire between host daemon and guest daemon besides its calls: HTTP/1.1 with JSON
+// bodies on the guest's fixed address. Every guest response is parsed with the schemas of its call
+// and never trusted.
 import { z } from 'zod';
 import { errnoName } from './files.ts';
 
@@ -15,8 +15,8 @@ export {
 } from './guest-limits.ts';
 
 /**
- * Address and prefix of every guest, and its gateway (the TAP end in its own network namespace,
- * also its DNS resolver).
+ * Address and prefix of every guest, and its gateway: the TAP device in its network namespace, also
+ * its DNS resolver.
  */
 export const GUEST_NETWORK = {
   address: '169.254.0.21',
@@ -25,7 +25,7 @@ export const GUEST_NETWORK = {
   mac: '52:54:00:b0:00:01',
 } as const;
 
-/** Body of every refused call; `code` and `errno` when a call names its errors. */
+/** Body of a refused call; `code` and `errno` for calls that define errors. */
 export const guestError = z.object({
   error: z.object({ message: z.string().max(4_096), code: z.string().optional(), errno: errnoName.optional() }),
 });

@@ -1,5 +1,5 @@
-// A VM as its host shows it, and the errors of a host daemon. The wire is HTTP/1.1 with JSON
-// bodies, over a unix socket or TCP, with a bearer token; its calls are in calls/.
+// The host's view of a VM, and the errors of a host daemon. The wire is HTTP/1.1 with JSON bodies,
+// over a unix socket or TCP, with a bearer token; calls/ defines its calls.
 import { z } from 'zod';
 import { errnoName, FILE_ERRORS } from './files.ts';
 
@@ -34,8 +34,8 @@ export const vmStatus = z.enum(['creating', 'running', 'sleeping', 'asleep', 'wa
 export type VmStatus = z.infer<typeof vmStatus>;
 
 /**
- * Why a VM is dead, for programs. `not_created`: it never came up. `process_ended`: QEMU ended in a
- * way that says nothing of the cause.
+ * Machine-readable cause of a VM's death. `not_created`: it never started. `process_ended`: QEMU
+ * exited without a known cause.
  */
 export const vmDeathCode = z.enum([
   'not_created',
@@ -51,8 +51,8 @@ export const vmDeathCode = z.enum([
 export type VmDeathCode = z.infer<typeof vmDeathCode>;
 
 /**
- * How a VM came back the last time: from its snapshot, processes and all, or by a boot of its disk;
- * then `reason` says why.
+ * Source of the last wake: the snapshot, with its processes, or a boot of the disk for the given
+ * `reason`.
  */
 export const vmWoke = z.object({ from: z.enum(['snapshot', 'disk']), reason: z.string().nullable() });
 export type VmWoke = z.infer<typeof vmWoke>;
@@ -61,39 +61,40 @@ export const vmView = z.object({
   id: vmId,
   epoch: z.int().min(1),
   status: vmStatus,
-  /** Present with `dead`: for people. */
+  /** Present with `dead`; human-readable. */
   reason: z.string().optional(),
   /** Present with `dead`. */
   deathCode: vmDeathCode.optional(),
   /**
-   * What a wake would start from. Present with `asleep` (`snapshot`, or `disk` when the snapshot is
-   * known to be of no use) and `dead`.
+   * Source of the next wake. Present with `asleep` (`disk` when the snapshot is unusable) and
+   * `dead`.
    */
   keeps: z.enum(['snapshot', 'disk', 'nothing']).optional(),
   /**
-   * Present with `dead`, where it is known: when the process was last seen to run, in milliseconds
-   * since 1970.
+   * Present with `dead`, if known: last time the process was seen running, in milliseconds since
+   * 1970.
    */
   lastAliveUnixMs: z.int().optional(),
-  /** Size and name in force: what the guest was verified to have, while it runs. */
+  /** Size and name in force; for a running VM, as verified in the guest. */
   spec: vmSpec.optional(),
-  /** Present once it was woken. */
+  /** Present after the first wake. */
   woke: vmWoke.optional(),
-  /** Processor time that its process has used so far, in milliseconds. Present with `running`. */
+  /** CPU time of the VM's process so far, in milliseconds. Present with `running`. */
   cpuMs: z.int().min(0).optional(),
 });
 export type VmView = z.infer<typeof vmView>;
 
 /**
- * Codes of refused calls, with their HTTP status.
- * `stale_epoch`: a newer epoch was seen. `epoch_conflict`: the same epoch with another spec.
- * `insufficient_capacity`: `resource` names what is short. `vm_not_found`, `vm_not_running`: for
- * data-plane calls. `create_failed`: the VM could not be brought up, `message` says why; nothing of
- * it is left. `guest_unreachable`: the guest did not answer, or answered something that is not its
- * protocol. `superseded`: a newer call overtook this one. `sleep_failed`, `wake_failed`,
- * `resize_failed`, `nothing_to_wake`: see the calls. `port_refused`, `port_forbidden`: see
- * calls/connections.ts. `too_many_streams`: the VM, or its host, has as many streams open as it may. Those of
- * file calls: see `FILE_ERRORS`.
+ * Error codes with their HTTP status.
+ * - `stale_epoch`: a newer epoch was seen. `epoch_conflict`: the same epoch with another spec.
+ * - `insufficient_capacity`: `resource` names the exhausted resource.
+ * - `vm_not_found`, `vm_not_running`: for data-plane calls.
+ * - `create_failed`: the VM could not be started, with the reason in `message`; it is fully
+ * removed.
+ * - `guest_unreachable`: the guest did not respond, or violated its protocol.
+ * - `superseded`: a newer call took precedence.
+ * - `too_many_streams`: limit of open streams of the VM or its host.
+ * Others: see their calls, and `FILE_ERRORS`.
  */
 export const HOST_ERRORS = {
   ...FILE_ERRORS,

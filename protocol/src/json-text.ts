@@ -1,6 +1,6 @@
-// Text that should be JSON, from a peer or a file that is not trusted to hold any.
+// Parses untrusted JSON text.
 
-/** Undefined for what is not JSON; no schema that asks for something accepts that. */
+/** Returns undefined for invalid JSON, which no schema with content accepts. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,7 +1,6 @@
-// Reads a listing of folders as a guest sends it (the format is in files.ts). A guest may send
-// anything: what is no listing of what was asked for is null, and so is one beyond the bounds of
-// FILE_LIST, because each entry is shown with its whole path: a few bytes of a listing could be any
-// number of an answer.
+// Reads a guest's folder listing (format: files.ts). A guest may send anything: returns null for a
+// listing that does not fit the request, or exceeds FILE_LIST. The bounds matter because each entry
+// is shown with its whole path: a few bytes of a listing could become a huge response.
 import { FILE_LIST, FILE_PATH_BYTES } from './guest-limits.ts';
 
 const FOLDER = 0x44; // D
@@ -10,40 +9,39 @@ const ENTRY_OTHER = 0x66; // f
 const END = 0x45; // E
 const WHOLE = 0x43; // C
 const CUT = 0x54; // T
-/** With the entry at which the guest stops: a path and twice a name. */
+/** Includes the entry at which the guest stops: a path and twice a name. */
 const MOST_TEXT_BYTES = FILE_LIST.textBytes + 3 * FILE_PATH_BYTES;
 
-/** Names are the bytes they are, one character each (latin1). */
+/** Names are raw bytes, a character each (latin1). */
 interface ListedFolder {
-  /** Below the folder asked for, each name after a slash; empty for that folder itself. */
+  /** Below the requested folder, each name after a slash; empty for that folder itself. */
   path: string;
   entries: { name: string; isFolder: boolean }[];
 }
 
 export interface Listing {
   /**
-   * The first one is the folder asked for; every other one is an entry of one before it, and each
-   * comes once.
+   * The first is the requested folder; every other is an entry of an earlier one, and none appears
+   * twice.
    */
   folders: ListedFolder[];
-  /** Whether there is more than is listed. */
+  /** The listing is incomplete. */
   truncated: boolean;
 }
 
-/** What was asked for. */
 interface ListingAsked {
-  /** Path of the folder. */
+  /** Path of the requested folder. */
   root: string;
   depth: number;
 }
 
-/** Null for anything but a whole listing of at most `depth` levels. */
+/** Returns null for anything but a complete listing of at most `depth` levels. */
 export function parseListing(bytes: Buffer, { root, depth }: ListingAsked): Listing | null {
   const rootBytes = root === '/' ? 0 : Buffer.byteLength(root);
   const folders: ListedFolder[] = [];
   let entries = 0;
   let textBytes = 0;
-  /** Folders that may still be opened, by path, with their level. */
+  /** Announced folders, by path, with their level. */
   const known = new Map<string, number>([['', 1]]);
   let open: { folder: ListedFolder; level: number } | undefined;
   let at = 0;

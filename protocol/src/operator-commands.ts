@@ -1,9 +1,9 @@
-// Results that the API's operator commands print as JSON on stdout, and that the supervisor reads.
+// JSON results that the API's operator commands print on stdout, read by the supervisor.
 import { z } from 'zod';
 
 /**
- * The first account, org, project and key. `token` is the only copy of the key; `welcomePath` is
- * the page on which the owner takes the account over, with its token.
+ * The first account, org, project and key. `token` is the only copy of the key. `welcomePath`, with
+ * its token, is the page on which the owner takes over the account.
  */
 export const bootstrapResult = z.discriminatedUnion('created', [
   z.object({
@@ -19,7 +19,7 @@ export const bootstrapResult = z.discriminatedUnion('created', [
 ]);
 export type BootstrapResult = z.infer<typeof bootstrapResult>;
 
-/** A new API key; `token` is the only copy. */
+/** A new API key; `token` is its only copy. */
 export const mintedKey = z.object({
   keyId: z.string(),
   orgId: z.string(),
@@ -30,8 +30,8 @@ export const mintedKey = z.object({
 export type MintedKey = z.infer<typeof mintedKey>;
 
 /**
- * A link with which the owner of the first org can sign in: a welcome for an account without a
- * password, a new password otherwise. `path` has the token in its query.
+ * Sign-in link for the owner of the first org: a welcome for an account without a password,
+ * otherwise a password reset. `path` has the token in its query.
  */
 export const ownerLink = z.object({
   kind: z.enum(['welcome', 'reset_password']),
@@ -41,7 +41,7 @@ export const ownerLink = z.object({
 });
 export type OwnerLink = z.infer<typeof ownerLink>;
 
-/** An org's plan, and its previous one with its status; null: it had none. */
+/** An org's plan, and its previous plan with status; null: none. */
 export const planChange = z.object({
   orgId: z.string(),
   plan: z.string(),

@@ -1,36 +1,36 @@
-// Makes one connection of two streams of bytes: what comes out of each goes into the other, as fast
-// as that one takes it. For host and guest daemon. Imports nothing: the guest daemon bundles it.
+// Joins two byte streams into a connection, with back-pressure in both directions. For host and
+// guest daemon. Imports nothing: the guest daemon bundles it.
 
-/** A socket, or whatever behaves like one. */
+/** A socket, or a stream with the same interface. */
 export interface ByteStream extends NodeJS.ReadWriteStream {
   readonly destroyed: boolean;
   readonly readableEnded: boolean;
   readonly writableFinished: boolean;
   destroy(): unknown;
-  /** Of a socket: closes a TCP connection so that its other end sees a failure and no end. */
+  /** Closes a TCP connection with a reset, so that its peer sees a failure instead of an end. */
   resetAndDestroy?(): unknown;
   readonly remoteFamily?: string | undefined;
-  /** Of one that reads into its chunks again: called once with each that nobody needs any more. */
+  /**
+   * For a stream that reuses its read buffers: called once with each chunk that is no longer
+   * needed.
+   */
   recycle?(this: void, chunk: Uint8Array): void;
 }
 
 export interface SpliceBounds {
-  /** Longest silence of both directions together. */
+  /** Limit of the silence of both directions together. */
   idleMs?: number;
-  /** Longest life, however busy. */
+  /** Limit of the connection's age. */
   longestMs?: number;
 }
 
-/**
- * `ended`: both directions came to their end. `broken`: one of the streams failed or was closed
- * before.
- */
+/** `ended`: both directions ended. `broken`: a stream failed or closed before that. */
 type SpliceEnd = 'ended' | 'broken' | 'idle' | 'longest';
 
 /**
- * Resolves when both streams are closed, never rejects. The end of one direction is passed on and
- * leaves the other open; a stream that breaks takes the other with it. Both must be opened with
- * `allowHalfOpen`. Who destroys one of them destroys both.
+ * Resolves when both streams are closed; never rejects. The end of a direction is forwarded and
+ * leaves the other open; a broken stream breaks the other too. Both must be opened with
+ * `allowHalfOpen`. Destroying either destroys both.
  */
 export function splice(
   one: ByteStream,
@@ -77,7 +77,7 @@ export function splice(
 
 function pipeRecycling(from: ByteStream, to: ByteStream, recycle: (chunk: Uint8Array) => void): void {
   from.on('data', (chunk: Uint8Array) => {
-    // When it failed, whoever was to write it may still hold it.
+    // After a failure the writer may still hold the chunk.
     const goesOn = to.write(chunk, (error) => {
       if (error === undefined || error === null) recycle(chunk);
     });
@@ -87,7 +87,7 @@ function pipeRecycling(from: ByteStream, to: ByteStream, recycle: (chunk: Uint8A
   from.once('end', () => to.end());
 }
 
-/** What was cut off must not look whole at the other end; a unix socket has no way to say so. */
+/** A truncated stream must not look complete to the peer; a unix socket cannot signal that. */
 function sever(stream: ByteStream): void {
   if (stream.resetAndDestroy !== undefined && stream.remoteFamily !== undefined && !stream.destroyed)
     stream.resetAndDestroy();

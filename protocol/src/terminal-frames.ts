@@ -1,31 +1,30 @@
-// How a terminal goes over a raw stream: frames of a byte for the kind, four for the length (the
-// highest first) and what it is about. Imports nothing: the guest daemon bundles it. What control
-// frames say is in guest.ts.
+// Frames of a terminal on a raw stream: a byte for the kind, four for the length (big-endian), then
+// the content. Imports nothing: the guest daemon bundles it. calls/connections.ts defines the
+// control frames.
 
 export const TERMINAL_FRAME = {
   /**
-   * Bytes of the terminal. Empty ones mean nothing: they keep a stream from being taken for silent.
+   * Bytes of the terminal. Empty frames have no meaning but keep a stream from counting as silent.
    */
   bytes: 0,
-  /** JSON. */
   control: 1,
 } as const;
 type TerminalFrameKind = (typeof TERMINAL_FRAME)[keyof typeof TERMINAL_FRAME];
 
-/** Without a terminal, bytes from a command begin with the stream that they are of. */
+/** Without a terminal, byte frames from a command begin with their stream. */
 export const COMMAND_STREAM = { stdout: 1, stderr: 2 } as const;
 type CommandStream = (typeof COMMAND_STREAM)[keyof typeof COMMAND_STREAM];
 
-/** Longest content of a frame. */
+/** Limit of a frame's content. */
 export const TERMINAL_FRAME_BYTES = 65_536;
 const HEAD_BYTES = 5;
 
-/** What came is no frame; nothing that follows can be understood. */
+/** An invalid frame; nothing after it can be parsed. */
 export class FrameFault extends Error {
   override readonly name = 'FrameFault';
 }
 
-/** As many frames of bytes as it takes. */
+/** Splits the content into as many byte frames as needed. */
 export function bytesFrames(content: Uint8Array): Uint8Array {
   const frames: Uint8Array[] = [];
   for (let at = 0; at === 0 || at < content.length; at += TERMINAL_FRAME_BYTES)
@@ -35,8 +34,8 @@ export function bytesFrames(content: Uint8Array): Uint8Array {
 }
 
 /**
- * A frame of what a command without a terminal wrote to one of its streams: at most {@link
- * TERMINAL_FRAME_BYTES} - 1 bytes.
+ * A frame of output of a command without a terminal: at most {@link TERMINAL_FRAME_BYTES} - 1
+ * bytes.
  */
 export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + 1 + content.length);
@@ -47,7 +46,6 @@ export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Ar
   return bytes;
 }
 
-/** A control frame. */
 export function controlFrame(value: unknown): Uint8Array {
   return frame(TERMINAL_FRAME.control, Buffer.from(JSON.stringify(value)));
 }
@@ -60,7 +58,7 @@ function frame(kind: TerminalFrameKind, content: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Puts frames together again, however the stream cuts them. */
+/** Reassembles frames from arbitrary chunks. */
 export class FrameReader {
   readonly #onFrame: (kind: TerminalFrameKind, content: Buffer) => void;
   #left: Buffer = Buffer.alloc(0);
@@ -69,7 +67,7 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
-  /** Throws {@link FrameFault}, and what `onFrame` throws. Keeps no more than one frame. */
+  /** Throws {@link FrameFault}, and errors of `onFrame`. Buffers at most one frame. */
   push(chunk: Buffer): void {
     let bytes = this.#left.length === 0 ? chunk : Buffer.concat([this.#left, chunk]);
     while (bytes.length >= HEAD_BYTES) {

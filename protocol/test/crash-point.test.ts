@@ -3,10 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { CrashPoints } from '../src/crash-point.ts';
 
-/**
- * Signal that ended a program which arms `armed` and then passes `a`, `b`, `a`; null when it came
- * to its end.
- */
+/** Signal that killed a program which arms `armed` and passes `a`, `b`, `a`; null if it exited. */
 function endOf(armed: string): NodeJS.Signals | null {
   const file = JSON.stringify(new URL('../src/crash-point.ts', import.meta.url).href);
   const code = `import { CrashPoints } from ${file};

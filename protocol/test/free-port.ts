@@ -1,14 +1,14 @@
-// A port for a server that a test starts later. The kernel gives ports of its own choice (listen on
-// port 0, connections to somewhere) out of another range: one of those, free now, may be another
-// test's by the time it is listened on.
+// Selects a port for a server that starts later. The kernel assigns ports (listen on port 0,
+// outgoing connections) from another range: a free port of that range may be taken before it is
+// used.
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the 32,768 where Linux begins with its own choice. */
+/** Below 32,768, the start of Linux's ephemeral range. */
 const PORTS = { first: 20_000, end: 32_768 } as const;
 
-/** A port of 127.0.0.1 that nobody listens on, and that nobody gets by chance. */
+/** Returns an unused port of 127.0.0.1 outside the ephemeral range. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(PORTS.first, PORTS.end);

@@ -1,4 +1,3 @@
-// Frames of a terminal, however the stream cuts them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {

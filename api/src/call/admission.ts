@@ -1,4 +1,4 @@
-// Admits a call: who calls, how often, and whether this caller may use the route. Reads no body.
+// Admits a call: authenticates the caller, counts the request, decides access. Reads no body.
 import type { Route } from '@berth/contract/route/route.ts';
 import type { Logger } from 'pino';
 import { authorize, namedSandboxId, type PathNames } from '../services/access/access.ts';
@@ -19,18 +19,18 @@ export interface Admissible {
   /** Network address of the caller; counts failed authentications. */
   address: string;
   requestId: string;
-  /** The log of this call. Who calls, for which org and with which error become fields of it. */
+  /** Log of this call. Caller, org and error code become fields of it. */
   log: Logger;
 }
 
 export interface Admission {
   actor: Actor;
   bearer: BearerToken;
-  /** The sandbox that the path names, as of the access decision. */
+  /** The sandbox named by the path, as of the access decision. */
   sandbox: LocatedSandboxRow | undefined;
 }
 
-/** Throws the refusal. Adds the headers of the rate limit to `headers`. */
+/** Throws the refusal. Adds the rate limit headers to `headers`. */
 export async function admit(
   control: CallControl,
   route: Route,
@@ -49,7 +49,7 @@ export async function admit(
   return { actor, bearer, sandbox: named.sandbox };
 }
 
-/** Who calls, unless the address has failed to authenticate too often. */
+/** Authenticates the caller, unless its address has failed too often. */
 async function identify(
   { context, failures }: CallControl,
   { credential, address, requestId }: Admissible,

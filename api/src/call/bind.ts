@@ -1,29 +1,29 @@
-// Ties a route value of the contract to what answers it, with the types that follow from the value.
+// Binds a route of the contract to its handler, with the types that the route implies.
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route/route.ts';
 import type { Actor } from '../services/access/authentication.ts';
 import type { Connecting, SandboxConnection } from '../services/connections/connections.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 
-/** One request, authenticated, allowed and parsed. */
+/** A request, authenticated, authorized and parsed. */
 export interface Call<R extends Route> {
   params: RouteParams<R>;
   query: RouteQuery<R>;
   body: RouteBody<R>;
   actor: R['auth'] extends readonly [] ? undefined : Actor;
-  /** The sandbox of the path, as it was when access was decided. */
+  /** The sandbox of the path, as of the access decision. */
   sandbox: R['path'] extends `${string}{sandboxId}${string}` ? LocatedSandboxRow : undefined;
   /** `Prefer: respond-async` was sent and the route honours it. */
   respondAsync: boolean;
-  /** `Idempotency-Key` of a route that takes one. */
+  /** `Idempotency-Key`, if the route accepts one. */
   idempotencyKey: string | undefined;
-  /** Says in the answer that it is that of an earlier call with the same key. */
+  /** Marks the response as a replay of an earlier call with the same key. */
   noteReplay(this: void): void;
-  /** Aborts when the caller goes away. */
+  /** Aborts when the caller disconnects. */
   signal: AbortSignal;
 }
 
-/** A call whose route is not known to the type checker. */
+/** A call whose route the type checker does not know. */
 export interface AnyCall {
   params: unknown;
   query: unknown;
@@ -37,7 +37,7 @@ export interface AnyCall {
 }
 
 interface BindOptions {
-  /** The answer may take minutes: headers and white space are sent ahead of it. */
+  /** The response may take minutes: send headers and white space ahead of it. */
   keepsAlive?: boolean;
 }
 
@@ -46,20 +46,20 @@ export interface BoundAnswer extends Required<BindOptions> {
   answer(context: ServiceContext, call: AnyCall): Promise<unknown>;
 }
 
-/** `command`: one without a terminal. */
+/** `command`: without a terminal. */
 export type Speech = 'tunnel' | 'terminal' | 'command';
 
 /** A route that becomes a WebSocket. */
 export interface BoundWebSocket {
   route: Route;
-  /** What its frames are, by its query. */
+  /** Frame protocol, selected by the query. */
   speaks(query: unknown): Speech;
   connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
 }
 
 export type BoundRoute = BoundAnswer | BoundWebSocket;
 
-/** `answer` gives the body of the successful answer; every failure is thrown. */
+/** `answer` returns the body of a successful response and throws every failure. */
 export function bind<const R extends Route>(
   route: R,
   answer: (context: ServiceContext, call: Call<R>) => Promise<RouteAnswer<R>>,
@@ -67,13 +67,15 @@ export function bind<const R extends Route>(
 ): BoundAnswer {
   return {
     route,
-    // The server parses with this very route's schemas before it calls.
+    // The server parses with the schemas of this route before the call.
     answer: (context, call) => answer(context, call as Call<R>),
     keepsAlive: options.keepsAlive ?? false,
   };
 }
 
-/** `connect` opens what the WebSocket is joined with; every failure before that is thrown. */
+/**
+ * `connect` opens the connection to join with the WebSocket and throws every failure before that.
+ */
 export function bindWebSocket<const R extends Route & { websocket: true }>(
   route: R,
   speaks: (query: RouteQuery<R>) => Speech,

@@ -1,7 +1,6 @@
-// One call of a contract route, whatever it came over. Knows no HTTP server: an adapter passes on
-// what its caller sent, and sends the response.
-//
-//   authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
+// Runs a call of a contract route, over any transport. Knows no HTTP server: an adapter passes the
+// caller's input and sends the response.
+// authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import { admit, type Admissible, type Admission } from './admission.ts';
 import type { AnyCall, BoundAnswer, BoundWebSocket, Speech } from './bind.ts';
@@ -24,11 +23,11 @@ interface CallInput {
 
 export interface RouteCall extends Admissible {
   input: CallInput;
-  /** Aborts when the caller goes away. Read only by routes that wait. */
+  /** Aborts when the caller disconnects. Read only by routes that wait. */
   readonly signal: AbortSignal;
   /**
-   * Called right before the service runs, with the headers of the response so far. May refuse the
-   * call by throwing.
+   * Called right before the service runs, with the response headers so far. May throw to refuse the
+   * call.
    */
   onStart?(headers: Readonly<Record<string, string>>): void;
 }
@@ -36,7 +35,7 @@ export interface RouteCall extends Admissible {
 export interface RouteResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** JSON: of the route's schema, or the error envelope. */
+  /** JSON: the route's response schema, or the error envelope. */
   body: unknown;
 }
 
@@ -59,7 +58,7 @@ export async function callRoute(control: CallControl, bound: BoundAnswer, call: 
   });
 }
 
-/** The same for a route that becomes a connection into a sandbox; the adapter closes it. */
+/** The same for a route that opens a connection into a sandbox; the adapter closes it. */
 export async function connectRoute(
   control: CallControl,
   bound: BoundWebSocket,
@@ -94,7 +93,6 @@ async function respond<T>(
   }
 }
 
-/** The call, parsed by the route's schemas. */
 async function readCall(
   { route }: BoundAnswer,
   call: RouteCall,

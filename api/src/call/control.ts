@@ -1,5 +1,5 @@
-// What calls of routes work with: services, routes and the rates of callers. One per process,
-// shared by all adapters.
+// Context of route calls: services, routes and rate limits. A process has one, shared by all
+// adapters.
 import type { Route } from '@berth/contract/route/route.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { BoundRoute } from './bind.ts';
@@ -8,16 +8,16 @@ import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
 export interface CallControl {
   context: ServiceContext;
   routes: readonly BoundRoute[];
-  /** Requests of each credential. */
+  /** Limits requests per credential. */
   requests: RequestLimit;
-  /** Failed authentications of each address. */
+  /** Limits failed authentications per address. */
   failures: FailedAuthentications;
-  /** Receives every successful response as its caller will parse it. */
+  /** Receives every successful response as the caller will parse it. */
   onAnswer?: ((route: Route, answer: unknown) => void) | undefined;
 }
 
 export interface CallControlOptions {
-  /** Milliseconds of a clock that never goes back; counts requests. */
+  /** Monotonic clock, in milliseconds; counts requests. */
   now?: (() => number) | undefined;
   onAnswer?: CallControl['onAnswer'];
 }

@@ -1,10 +1,10 @@
-// The headers of an alias that is kept for old callers: since when it is deprecated (RFC 9745) and
-// what to call instead (RFC 8594, RFC 5829).
+// Headers of a deprecated alias: date of deprecation (RFC 9745) and its successor (RFC 8594, RFC
+// 5829).
 import type { Route } from '@berth/contract/route/route.ts';
 
 /**
- * Headers that every answer of a deprecated route carries, errors too; none for the others.
- * `params` are those of the request's path.
+ * Headers of every response of a deprecated route, errors included; none for other routes. `params`
+ * are those of the request's path.
  */
 export function deprecationHeaders(route: Route, params: Readonly<Record<string, string>>): Record<string, string> {
   if (route.deprecated === undefined) return {};

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorCode, type ErrorEnvelope } from '@berth/contract/rout
 import type { Logger } from 'pino';
 import { CodedError } from '../rules/coded-error.ts';
 
-/** The caller closed its connection: nobody receives the response, and nothing went wrong. */
+/** The caller closed its connection: nothing can receive the response, and nothing failed. */
 export class CallerGone extends Error {
   override readonly name = 'CallerGone';
 }
@@ -19,15 +19,18 @@ export function envelope(code: ErrorCode, message: string): ErrorEnvelope {
   return { error: { message, code } };
 }
 
-/** Any failure as a coded one; what it was is its cause. A bug's message never reaches the caller. */
+/**
+ * Converts any failure to a coded error with the original as its cause. A bug's message never
+ * reaches the caller.
+ */
 export function toCodedError(error: unknown, requestId: string): CodedError {
   if (error instanceof CodedError) return error;
   return new CodedError('internal', `a fault in the service; the request's id is ${requestId}`, { cause: error });
 }
 
 /**
- * Logs faults of the service and of its dependencies in full, and errors of callers not at all. The
- * code becomes a field of all later lines of this log.
+ * Logs faults of the service and of its dependencies in full, but no errors of callers. The code
+ * becomes a field of all later lines of this log.
  */
 export function logFailure(error: CodedError, log: Logger): void {
   if (!(error.cause instanceof CallerGone)) {

@@ -1,12 +1,11 @@
-// The idempotency key of a call, on routes that take one.
 import { IDEMPOTENCY_KEY } from '@berth/contract/route/limits.ts';
 import { CodedError } from '../rules/coded-error.ts';
 
 const FORM = new RegExp(`^[\\x20-\\x7e]{1,${IDEMPOTENCY_KEY.maxCharacters}}$`);
 
 /**
- * The key among the values of the header `Idempotency-Key`; undefined when there is none. Throws
- * `invalid_request` when it is malformed or sent twice.
+ * Returns the key from the values of the header `Idempotency-Key`; undefined without one. Throws
+ * `invalid_request` when the key is malformed or sent twice.
  */
 export function readIdempotencyKey(given: readonly string[]): string | undefined {
   if (given.length === 0) return undefined;

@@ -1,6 +1,6 @@
-// The preference `respond-async` of a call (RFC 7240), the only one that is honoured.
+// The preference `respond-async` of a call (RFC 7240). Others are ignored.
 
-/** Whether the values of the header `Prefer` ask for a response before the transition is done. */
+/** True if a `Prefer` header requests a response before the transition is done. */
 export function prefersAsync(given: readonly string[]): boolean {
   return given
     .flatMap((text) => text.split(','))

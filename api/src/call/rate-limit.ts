@@ -1,32 +1,29 @@
-// How often one credential may call this instance, and how often an address may fail to say who it
-// is. In memory: every instance counts for itself (spec: Limits). Who calls is found out elsewhere,
-// and before: what is counted here may still be refused.
+// Limits the requests of each credential, and the failed authentications of each address. Buckets
+// are in memory and per instance (spec: Limits). Authentication runs first: a counted request may
+// still be refused.
 import { addressBlock } from '../rules/access/address-block.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket, type Taken } from '../rules/access/token-bucket.ts';
 import type { Actor } from '../services/access/authentication.ts';
 
-/**
- * What is counted at once at most; beyond it what was used longest ago is forgotten, which is as if
- * its bucket were full.
- */
+/** Limit of buckets. Beyond it the least recently used is dropped, as if it were full. */
 const MAX_BUCKETS = 100_000;
-/** How many forgotten ones a call clears away: more than it adds. */
+/** Buckets a call may drop: more than it adds. */
 const CLEARED_A_CALL = 2;
 
 interface BucketsOptions {
   perMinute: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic clock, in milliseconds. */
   now?: () => number;
   maxBuckets?: number;
 }
 
-/** Token buckets by name. Those that are full again are forgotten. */
+/** Token buckets by name. Full buckets are dropped. */
 export class Buckets {
   readonly #perMinute: number;
   readonly #now: () => number;
   readonly #maxBuckets: number;
-  /** In the order of their last use. */
+  /** Ordered by last use. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor({ perMinute, now = () => performance.now(), maxBuckets = MAX_BUCKETS }: BucketsOptions) {
@@ -67,7 +64,7 @@ export class Buckets {
   }
 }
 
-/** Requests of one credential. */
+/** Limits the requests of each credential. */
 export class RequestLimit {
   readonly #buckets: Buckets;
   readonly #policy: string;
@@ -78,8 +75,8 @@ export class RequestLimit {
   }
 
   /**
-   * Counts a request. Gives the headers of its answer (draft-ietf-httpapi-ratelimit-headers), and
-   * the refusal when it is one too many.
+   * Counts a request. Returns its rate limit headers (draft-ietf-httpapi-ratelimit-headers), and a
+   * refusal when the limit is exceeded.
    */
   count(actor: Actor): { headers: Record<string, string>; refusal: CodedError | undefined } {
     const { allowed, left, fullInSeconds, nextInSeconds } = this.#buckets.take(credentialOf(actor));
@@ -90,19 +87,19 @@ export class RequestLimit {
   }
 }
 
-/** Of a session the login: a token that was refreshed is no new credential. */
+/** A sign-in session is counted as a whole: a refreshed token is no new credential. */
 function credentialOf(actor: Actor): string {
   return actor.kind === 'session' ? actor.loginId : actor.id;
 }
 
 /**
- * Requests whose caller could not be found out, by address, so that guessing costs no unbounded
- * number of queries. Who called from an address before goes on when others use its tries up: a
- * credential that was good the last time needs no try. (It is looked up as ever.)
+ * Limits requests without a valid credential per address, so that guessing costs a bounded number
+ * of queries. A credential that was valid the last time needs no try, so other callers at the same
+ * address cannot lock it out. It is still looked up.
  */
 export class FailedAuthentications {
   readonly #tries: Buckets;
-  /** Hashes of such credentials, in the order of their last use. */
+  /** Hashes of recently valid credentials, ordered by last use. */
   readonly #good = new Set<string>();
   readonly #maxGood: number;
 
@@ -111,21 +108,19 @@ export class FailedAuthentications {
     this.#maxGood = options.maxBuckets ?? MAX_BUCKETS;
   }
 
-  /**
-   * Counts a request whose credential cannot be one. Throws `rate_limited` when it is one too many.
-   */
+  /** Counts a request whose credential is malformed. Throws `rate_limited` over the limit. */
   count(address: string): void {
     this.#try(addressBlock(address));
   }
 
   /**
-   * Looks a credential up, unless too many of the address were none; then throws `rate_limited`.
-   * Otherwise gives and throws what `lookUp` does.
+   * Looks a credential up. Throws `rate_limited` after too many invalid ones from the address.
+   * Otherwise returns and throws as `lookUp` does.
    */
   async guard<T>(address: string, credential: { sha256: Buffer }, lookUp: () => Promise<T>): Promise<T> {
     const hash = credential.sha256.toString('base64');
     const wasGood = this.#good.has(hash);
-    // A try is taken before the look, so that many at once are no more than many in turn.
+    // Take the try before the look-up, so that concurrent tries count like successive ones.
     if (!wasGood) this.#try(addressBlock(address));
     try {
       const found = await lookUp();
@@ -134,7 +129,7 @@ export class FailedAuthentications {
       return found;
     } catch (error) {
       if (error instanceof CodedError && error.code === 'unauthenticated') this.#good.delete(hash);
-      // A fault of ours says nothing of the credential.
+      // A fault of the service does not mean that the credential is invalid.
       else if (!wasGood) this.#tries.giveBack(addressBlock(address));
       throw error;
     }

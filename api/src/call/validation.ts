@@ -1,5 +1,5 @@
-// Parses what a caller sent with the contract's schemas and says what is wrong: where, what was
-// found, what is allowed.
+// Parses input with the contract's schemas. Errors name the place, the value found and the allowed
+// values.
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 
@@ -9,8 +9,8 @@ const MAX_ISSUES_TOLD = 5;
 const MAX_VALUE_CHARACTERS = 60;
 
 /**
- * The parsed value. Throws `invalid_request` naming every fault (at most five); `place` is where it
- * stood: body, query or path.
+ * Returns the parsed value. Throws `invalid_request` naming up to five faults; `place` is body,
+ * query or path.
  */
 export function parseWith<S extends z.ZodType>(
   schema: S,
@@ -50,7 +50,7 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
     case 'too_big':
       return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
     case 'invalid_key':
-      // The path ends in the name itself, which is the input of the issues within.
+      // The path ends in the key itself, which is the input of the inner issues.
       return issue.issues.map((inner) => sentence(inner, schema, `${where} (its name)`)).join('; ');
     case 'invalid_format':
     case 'custom':
@@ -59,7 +59,7 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
   }
 }
 
-/** The names of the fields of the object that the path leads to. */
+/** Field names of the object that the path leads to. */
 function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let at: unknown = schema;
   for (const step of [...path, undefined]) {
@@ -71,8 +71,8 @@ function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
 }
 
 /**
- * Whether the path leads to, or below, what the contract marks as `writeOnly`: a secret, whose
- * value is never shown, not even to whoever sent it.
+ * True if the path leads to, or below, a `writeOnly` field: a secret, never shown, not even to its
+ * sender.
  */
 function isSecret(schema: z.ZodType, path: readonly PropertyKey[]): boolean {
   let at: unknown = schema;
@@ -91,8 +91,8 @@ function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
 }
 
 /**
- * A union of plain types is told as a list of them. (A fault within the right type comes as that
- * type's own issue.)
+ * Describes a union of plain types as a list. A fault within the right type is a separate issue of
+ * that type.
  */
 function alternatives(issue: Extract<Issue, { code: 'invalid_union' }>): string {
   const types = issue.errors.flatMap((options) =>
@@ -126,7 +126,7 @@ function lengthOf(origin: string, input: unknown): string | null {
 }
 
 function show(input: unknown): string {
-  // Written with an exponent, a number can be JSON and yet too large to hold.
+  // With an exponent, a number can be valid JSON and still too large for a double.
   if (typeof input === 'number') return Number.isFinite(input) ? String(input) : 'one beyond 1.8e308';
   if (typeof input === 'string' || typeof input === 'boolean' || input === null) return shorten(JSON.stringify(input));
   return kindOf(input);

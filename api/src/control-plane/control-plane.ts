@@ -1,5 +1,5 @@
 // The composition root: builds the control plane from its configuration, for the server's process,
-// tests and benchmarks alike. Adapters are put on it by server.ts.
+// tests and benchmarks. server.ts adds the adapters.
 import type { Logger } from 'pino';
 import { newCallControl, type CallControl, type CallControlOptions } from '../call/control.ts';
 import type { ServeConfig } from '../config/config.ts';
@@ -14,7 +14,7 @@ type ControlPlaneConfig = CoreConfig & Partial<Pick<ServeConfig, 'oidc'>>;
 
 interface ControlPlaneOverrides extends CoreOverrides, CallControlOptions {}
 
-/** What adapters serve. */
+/** Services used by the adapters. */
 export interface Services {
   context: ServiceContext;
   signIn: ClientSignIn;
@@ -24,7 +24,7 @@ export interface Services {
 
 type ControlPlane = ControlPlaneCore & Services;
 
-/** On a migrated database. */
+/** Requires a migrated database. */
 export async function openControlPlane(
   config: ControlPlaneConfig,
   log: Logger,
@@ -36,7 +36,7 @@ export async function openControlPlane(
   return { ...core, ...newServices(core.context, signIn, overrides) };
 }
 
-/** With caches and rates of its own, as a process has. */
+/** With separate caches and rate limits, like a separate process. */
 export function newServices(
   context: ServiceContext,
   signIn: ClientSignIn,

@@ -1,5 +1,5 @@
-// The control plane without its adapters: database, hosts, mail, payments and durable work, which
-// make up the context of services. For a replica that serves nobody this is all.
+// The control plane without adapters: database, hosts, mail, payments and durable work, which form
+// the context of services. Sufficient for a replica without an HTTP server.
 import type { Logger } from 'pino';
 import type { Pool } from 'pg';
 import type { ServeConfig } from '../config/config.ts';
@@ -27,7 +27,7 @@ export interface CoreOverrides {
   mailer?: Mailer | undefined;
   /** Replaces the provider of the configuration; null collects no payments. */
   payments?: PaymentProvider | null | undefined;
-  /** Receives the steps instead of the durable work, which is not started then. */
+  /** Receives the steps instead of the durable work, which is then not started. */
   lifecycle?: LifecycleQueue | undefined;
   durable?:
     | Pick<DurableOptions, 'leaseMs' | 'queuePollMs' | 'hostPatienceMs' | 'hostSilenceMs' | 'mailPatience'>
@@ -38,13 +38,13 @@ export interface ControlPlaneCore {
   context: ServiceContext;
   /** The pool of `context.db`. */
   pool: Pool;
-  /** null: the steps go elsewhere. */
+  /** null: `overrides.lifecycle` receives the steps. */
   durable: DurableWork | null;
   /** Stops the durable work and closes all connections. */
   close(this: void): Promise<void>;
 }
 
-/** On a migrated database. */
+/** Requires a migrated database. */
 export async function openCore(
   config: CoreConfig,
   log: Logger,
@@ -102,7 +102,7 @@ function openConfiguredMailer({ mail }: CoreConfig, log: Logger): Mailer {
   return openMailer(mail, log);
 }
 
-/** Loaded only where it is configured: it is a large package. */
+/** Loaded on demand: the package is large. */
 async function openPayments({ stripe }: CoreConfig): Promise<PaymentProvider | null> {
   return stripe === undefined || stripe === null ? null : (await import('../payment/stripe.ts')).openStripe(stripe);
 }

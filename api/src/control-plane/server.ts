@@ -12,9 +12,9 @@ import { PreviewGate } from '../preview/gate.ts';
 import { reference } from '../reference/reference.ts';
 import type { Services } from './control-plane.ts';
 
-/** The contract's where absent. */
+/** Each defaults to the contract's value. */
 export interface ServerBounds {
-  /** When a long call gets its headers and spaces. */
+  /** Delays of a long call's headers and spaces. */
   keepAlive?: KeepAliveTimes | undefined;
   /** Interval of pings on an open WebSocket. */
   pingEveryMs?: number | undefined;

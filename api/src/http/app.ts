@@ -1,4 +1,4 @@
-// The HTTP server. It composes nothing: the composition root lists its entry points.
+// The HTTP server. The composition root lists its entry points.
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
@@ -22,7 +22,7 @@ import { allowedMethods } from './requests/paths.ts';
 interface AppOptions {
   log: Logger;
   settings: { publicUrl: string; trustedProxies: readonly string[] };
-  /** The first that takes a request has it. */
+  /** The first entry point that takes a request handles it. */
   entryPoints: readonly EntryPoint[];
   /** Time for a body to arrive after its head; {@link BODY_ARRIVES_MS} when absent. */
   bodyArrivesMs?: number | undefined;
@@ -32,7 +32,6 @@ const RECEIVE_HEAD_MS = 60_000;
 /** Idle time of a kept connection. */
 const KEPT_CONNECTION_MS = 72_000;
 
-/** A server without routes, hooks and parsers. */
 export function newServer({ log, settings, entryPoints, bodyArrivesMs }: AppOptions): FastifyInstance {
   const headers = securityHeaders(settings.publicUrl);
   const app = fastify({
@@ -44,7 +43,7 @@ export function newServer({ log, settings, entryPoints, bodyArrivesMs }: AppOpti
     bodyLimit: DEFAULT_BODY_BYTES,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    // Node limits the head of a request to 16 KiB; an id of any length is simply not found.
+    // Node limits a request's head to 16 KiB; a longer id is simply not found.
     routerOptions: { maxParamLength: 16_384 },
     serverFactory: (service) => newHttpServer(service, entryPoints, bodyArrivesMs ?? BODY_ARRIVES_MS),
     frameworkErrors: (error, request, reply) =>
@@ -63,7 +62,8 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
       requireHostHeader: false,
       shouldUpgradeCallback: asksForWebSocket,
       headersTimeout: RECEIVE_HEAD_MS,
-      // Uploads to previews have no time limit; bodies of the service have their own, below.
+      // Uploads to previews have no time limit; bodies for the service are limited by
+      // requests/arrival.ts.
       requestTimeout: 0,
       keepAliveTimeout: KEPT_CONNECTION_MS,
     },
@@ -78,13 +78,13 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
     const socket = stream as Socket;
     if (!entryPoints.some((entryPoint) => entryPoint.takesUpgrade?.(request, socket, head) === true)) socket.destroy();
   });
-  // An app may refuse a body before it is sent; the service lets every caller continue.
+  // An app may refuse a body before it is sent; the service always continues.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (taken(request, response)) return;
     response.writeContinue();
     server.emit('request', request, response);
   });
-  // An unknown expectation may be ignored (RFC 9110); Node would respond to it by itself.
+  // An unknown expectation may be ignored (RFC 9110); by default Node refuses it.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     server.emit('request', request, response),
   );
@@ -92,8 +92,8 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
 }
 
 /**
- * Builds the server; it does not listen yet. `close()` refuses new requests and resolves when the
- * open ones have ended.
+ * Builds the server, which does not listen yet. `close()` refuses new requests and resolves when
+ * the open ones have finished.
  */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const app = newServer(options);
@@ -126,15 +126,15 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Starts to listen; resolves with the address. Port 0 takes a free one. */
+/** Starts to listen; resolves with the address. Port 0 selects a free port. */
 export async function listen(app: FastifyInstance, address: string, port: number): Promise<AddressInfo> {
   await app.listen({ host: address, port });
   return app.server.address() as AddressInfo;
 }
 
-/** Why a request is refused whatever its path; undefined when it is not. */
+/** Refusal that does not depend on the path; undefined for an acceptable request. */
 function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolean): CodedError | undefined {
-  // RFC 9112. Node does not check it, as it would respond without our headers.
+  // RFC 9112. Node's own check is off: its response lacks our headers.
   if (raw.headers.host === undefined && raw.httpVersion !== '1.0')
     return new CodedError('invalid_request', 'the header Host is missing');
   if (!closing) return undefined;

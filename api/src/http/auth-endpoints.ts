@@ -1,6 +1,6 @@
-// The endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749,
-// 7009, 8628) for clients that hold a refresh token, the same for the console's cookie, and the way
-// to the OIDC provider and back. Shapes and refusals only; sign-in itself is src/sign-in.
+// Endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749,
+// 7009, 8628) by refresh token or console cookie, and the redirects to and from the OIDC provider.
+// Request and response forms only; sign-in itself is in src/sign-in.
 import formBody from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -28,7 +28,7 @@ interface AuthEndpointsOptions {
   signIn: ClientSignIn;
 }
 
-/** The endpoints, with their own body parser and their own form of errors. */
+/** The endpoints, with a dedicated body parser and error form. */
 export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryPoint {
   const { publicUrl } = context.settings;
   const endpoints = async (scope: FastifyInstance): Promise<void> => {
@@ -110,7 +110,7 @@ export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryP
     });
 
     scope.get(OIDC_CALLBACK_PATH, async (request, reply) => {
-      // The state is good for one way back, whatever becomes of it.
+      // A state is valid for a single callback, even a failed one.
       const spent = cookie(publicUrl, stateCookieName(publicUrl), '', 0);
       const query = Object.entries(request.query as Record<string, unknown>).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',
@@ -136,9 +136,7 @@ export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryP
   }
 }
 
-/**
- * Back to the page with the button, which says why; a fault of the service is none of its reasons.
- */
+/** Redirects to the sign-in page, which shows the reason; faults of the service are thrown. */
 function toSignInPage(error: unknown, returnTo: string | null, reply: FastifyReply): FastifyReply {
   if (!(error instanceof OidcRefusal)) throw error;
   return reply.redirect(signInRefusedPath(error.refusal, error.returnTo ?? returnTo), SEE_OTHER);
@@ -153,14 +151,14 @@ function sessionTokenAnswer({ sessionToken }: Refreshed): {
 }
 
 /**
- * Whether a script of the service's own origin asks: browsers say so, and let no page say it for
- * another.
+ * True if a script of the service's own origin sent the request: browsers set the header, and pages
+ * cannot.
  */
 function isOwnPage({ headers }: FastifyRequest, publicUrl: string): boolean {
   return headers['sec-fetch-site'] === 'same-origin' || headers.origin === publicUrl;
 }
 
-/** The address is the connection's, or what a trusted proxy says. */
+/** The address of the connection, or the one reported by a trusted proxy. */
 function callerOf(request: FastifyRequest): Caller {
   return { address: request.ip, userAgent: request.headers['user-agent'] ?? null };
 }

@@ -1,4 +1,4 @@
-// The contract's routes over HTTP: what the caller sent becomes a call, its response a reply.
+// The contract's routes over HTTP: converts requests to calls and responses to replies.
 import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
@@ -12,7 +12,7 @@ import { hasJsonBody, jsonParser, readBody, type ParseJson } from './requests/bo
 import { toFastifyPath } from './requests/paths.ts';
 
 interface ContractRoutesOptions {
-  /** When a long call gets its headers and spaces; the contract's times when absent. */
+  /** Delays of a long call's headers and spaces; the contract's when absent. */
   keepAlive?: KeepAliveTimes | undefined;
 }
 
@@ -38,8 +38,8 @@ export function contractRoutes(control: CallControl, { keepAlive }: ContractRout
 }
 
 /**
- * The route as the server takes it. All of it runs before the server would read a body: of a caller
- * who is refused none is read.
+ * Fastify options of a route. The call is admitted before its body is read, so no body of a refused
+ * caller is read.
  */
 export function routeOptions(
   { route }: BoundRoute,
@@ -53,14 +53,13 @@ export function routeOptions(
   };
 }
 
-/** What the caller sent. */
 export function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   credential: string | undefined,
   body: () => unknown,
 ): RouteCall {
-  // Made on demand: a plain read has no use for it.
+  // Created on demand: plain reads do not need it.
   let signal: AbortSignal | undefined;
   return {
     credential,
@@ -94,7 +93,7 @@ async function readJson(
   try {
     return await parse(request, await readBody(request.raw, route.bodyBytes ?? DEFAULT_BODY_BYTES));
   } catch (error) {
-    // The caller may send more than was read.
+    // The caller may have sent more than was read.
     void reply.header('connection', 'close');
     throw error;
   }

@@ -1,4 +1,4 @@
-// What the server consists of besides itself: paths it serves, and requests that leave it early.
+// An entry point of the server: serves paths, or takes requests before the router.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -6,8 +6,8 @@ import type { FastifyInstance } from 'fastify';
 export interface EntryPoint {
   /** Registers paths and hooks. */
   register?(app: FastifyInstance): void;
-  /** Takes a request before any hook or route sees it; false leaves it to the others. */
+  /** Takes a request before any hook or route; returns false to leave it to the others. */
   takes?(request: IncomingMessage, response: ServerResponse): boolean;
-  /** The same for a request that asks to become a WebSocket; `head` came right behind it. */
+  /** The same for a WebSocket upgrade; `head` holds the bytes that followed the request. */
   takesUpgrade?(request: IncomingMessage, socket: Socket, head: Buffer): boolean;
 }

@@ -1,10 +1,10 @@
-// How OAuth's endpoints read their parameters and say no (RFC 6749, sections 3.2 and 5.2): names,
-// not values, in what they say.
+// Parameters and errors of the OAuth endpoints (RFC 6749, sections 3.2 and 5.2). Errors quote
+// names, never values.
 import { SignInError } from '../services/people/sign-in-port.ts';
 
 const LONGEST_VALUE = 4_096;
 
-/** A refusal in OAuth's words. */
+/** An error response of OAuth. */
 export class OAuthError extends Error {
   override readonly name = 'OAuthError';
   readonly code: string;
@@ -19,7 +19,7 @@ export class OAuthError extends Error {
   }
 }
 
-/** The refusals of sign-in as OAuth's; null for what is none. */
+/** Converts refusals of sign-in to OAuth errors; null for other errors. */
 export function oauthErrorOf(error: unknown): OAuthError | null {
   if (error instanceof OAuthError) return error;
   if (!(error instanceof SignInError)) return null;
@@ -31,8 +31,8 @@ export function oauthErrorOf(error: unknown): OAuthError | null {
 type Parameters<R extends string, O extends string> = { [name in R]: string } & { [name in O]?: string };
 
 /**
- * Parameters of a form or of a JSON object. An empty one counts as absent; others than those named
- * are ignored, as OAuth asks.
+ * Reads parameters of a form or JSON object. Empty ones count as absent, and unknown ones are
+ * ignored, as OAuth requires.
  */
 export function readParameters<R extends string, O extends string = never>(
   body: unknown,

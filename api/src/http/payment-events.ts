@@ -1,5 +1,4 @@
-// The path to which the payment provider sends its events. Bodies are left as they came: the
-// signature is over their bytes.
+// Webhook path of the payment provider. Bodies stay raw: the signature covers their bytes.
 import type { FastifyInstance } from 'fastify';
 import { requirePayments } from '../services/billing/billing.ts';
 import type { ServiceContext } from '../services/context/context.ts';
@@ -7,10 +6,12 @@ import type { EntryPoint } from './entry-point.ts';
 import { takePaymentEvent } from '../services/billing/paid-subscriptions.ts';
 
 const PATH = '/billing/stripe';
-/** Far above what Stripe sends of a subscription or a checkout. */
+/** Far above the size of Stripe's subscription and checkout events. */
 const BODY_BYTES = 256 * 1024;
 
-/** Responds with 2xx once the event is processed; after any other status the event is sent again. */
+/**
+ * Responds with 2xx once the event is processed; after any other status the provider resends it.
+ */
 export function paymentEvents(context: ServiceContext): EntryPoint {
   const path = async (scope: FastifyInstance): Promise<void> => {
     scope.removeAllContentTypeParsers();

@@ -1,4 +1,4 @@
-// The contract's WebSockets: a call opens what the WebSocket is joined with, so that a refusal is a
+// The contract's WebSockets: a call opens the connection into the sandbox, so that a refusal is a
 // JSON error; then the request leaves HTTP.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
@@ -25,7 +25,7 @@ interface SandboxConnectionsOptions {
   pingEveryMs?: number | undefined;
 }
 
-/** Takes every upgrade that is left: to be listed last. */
+/** Takes every remaining upgrade: list it last. */
 export function sandboxConnections(control: CallControl, options: SandboxConnectionsOptions = {}): EntryPoint {
   const sockets = new WebSockets();
   return {
@@ -60,7 +60,7 @@ async function serve(
     void sendResponse(reply, opened);
     return;
   }
-  // All in one turn from here: errors of the connection or its caller always find a listener.
+  // Synchronous from here: errors of the connection or its caller always find a listener.
   const websocket = acceptOrClose(sockets, opened, request, reply);
   logRequest(request, reply, { status: 101 });
   control.onAnswer?.(bound.route, undefined);

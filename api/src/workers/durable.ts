@@ -1,8 +1,7 @@
-// Starts and stops the durable work of one API replica: the steps, and the schedules that watch
-// over sandboxes and hosts. The services see of it only the queue.
-//
-// Versions: replicas of several versions share the queue, and each claims only kinds it knows. A
-// step whose input or meaning changes gets a new kind.
+// Starts and stops the durable work of an API replica: the steps, and the schedules that watch
+// sandboxes and hosts. Services see only the queue.
+// Replicas of several versions share the queue, and each claims only kinds it knows. A step whose
+// input or meaning changes gets a new kind.
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { HostClients } from '../hosts/clients.ts';
@@ -31,7 +30,9 @@ import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage/rollup.ts';
 import { CapWatch, USAGE_CAPS_EVERY_MS } from './usage/caps.ts';
 import { wake } from './sandboxes/wake.ts';
 
-/** The safety net under the start after the commit; see docs/decisions/durable-work.md for its cost. */
+/**
+ * Fallback for steps not started after their commit; docs/decisions/durable-work.md has its cost.
+ */
 const QUEUE_POLL_MS = 1_000;
 const TAKEOVER_EVERY_MS = 500;
 const HOST_HEALTH_EVERY_MS = 1_000;
@@ -42,33 +43,27 @@ export interface DurableOptions {
   databaseUrl: string;
   db: Database;
   hosts: HostClients;
-  /** Addresses of the hosts this replica watches over. */
+  /** Addresses of the hosts watched by this replica. */
   hostUrls: string[];
   mailer: Mailer;
   /** Origin of the links in mails. */
   publicUrl: string;
-  /** Opens the credentials of repositories. */
+  /** Decrypts the credentials of repositories. */
   secretKey: SecretKey;
   git: GitSettings;
-  /** By id. */
+  /** Keyed by id. */
   plans: Plans;
-  /** From when a cap on machine hours was seen to be reached until what is awake goes to sleep. */
+  /** Time between reaching a machine hour cap and putting sandboxes to sleep. */
   capGraceSeconds: number;
   log: Logger;
   queuePollMs?: number;
-  /** Silence after which Postgres counts this replica as dead. */
+  /** Silence after which Postgres considers this replica dead. */
   leaseMs?: number;
-  /**
-   * How long after its request a sandbox waits for a host that does not answer. Default: two
-   * minutes.
-   */
+  /** Time from its request that a sandbox waits for an unresponsive host. Default: two minutes. */
   hostPatienceMs?: number;
-  /**
-   * How long a host may be silent before what is awake on it fails as `host_lost`. Default: one
-   * minute.
-   */
+  /** Host silence after which its awake sandboxes fail as `host_lost`. Default: one minute. */
   hostSilenceMs?: number;
-  /** How a mail is tried again. Default: for a day, with pauses that grow to half an hour. */
+  /** Retry policy of mails. Default: for a day, with pauses of up to half an hour. */
   mailPatience?: MailPatience;
 }
 
@@ -76,17 +71,16 @@ type WorkContext = MailStepContext & CloneStepContext;
 
 export interface DurableWork {
   queue: LifecycleQueue;
-  /** Id of this process among those that run durable steps. */
   executorId: string;
   /**
-   * Claims nothing more, lets running steps end for a moment, and leaves the rest to whoever runs
-   * next.
+   * Claims no more steps, lets running steps finish briefly, and leaves the rest to other
+   * processes.
    */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the durable work. Rejects when the database cannot be reached; a host that cannot is only
+ * Starts the durable work. Rejects when the database is unreachable; an unreachable host is only
  * logged.
  */
 export async function startDurable(options: DurableOptions): Promise<DurableWork> {
@@ -129,8 +123,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     graceSeconds: options.capGraceSeconds,
   });
   runner.wake();
-  // A first look before the first request: what a killed process left goes on, and the host of the
-  // request has a row.
+  // Run once before the first request: resumes the steps of a killed process, and creates the
+  // host's row.
   await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
 
   const schedules = [

@@ -1,6 +1,5 @@
-// Removes rows that nobody can use any more: what sign-in kept, idempotency keys, links to
-// previews, samples of metrics, counts of tries. What has expired is refused, or passed over, by
-// itself; this bounds the tables.
+// Deletes expired rows: sign-in data, idempotency keys, preview links, metrics samples, rate limit
+// buckets. Expired rows are ignored or refused anyway; this bounds the tables.
 import { LONGEST_WINDOW_MS } from '../rules/metrics/recommendation.ts';
 import { LONGEST_REFILL_SECONDS } from '../rules/access/throttle.ts';
 import { deleteOldIdempotencyKeys } from '../store/sandboxes/idempotency.ts';
@@ -14,14 +13,14 @@ import type { StepContext } from './steps/step-context.ts';
 
 export const RETENTION_EVERY_MS = 60_000;
 export const CAP_WARNING_RETENTION_EVERY_MS = 3_600_000;
-/** Of warnings of caps: longer than any period. */
+/** Longer than any billing period. */
 const WARNINGS_KEPT_DAYS = 400;
-/** Small, so that no transaction holds many rows; many of them in one look after a burst. */
+/** Small, so that no transaction locks many rows; a pass after a burst has many batches. */
 const BATCH = 500;
-/** Of samples, in one look: after an upgrade there may be those of years. */
+/** Limit of samples per pass: after an upgrade there may be years of them. */
 const MOST_SAMPLES = 50_000;
 
-/** One look: removes all that has had its time, batch by batch. */
+/** Runs a pass over all tables. */
 export async function removeOldRows(
   context: Pick<StepContext, 'db' | 'stopping'>,
   session: Pick<ReplicaSession, 'leads'>,
@@ -34,7 +33,7 @@ export async function removeOldRows(
   await inBatches(context, () => deleteOldMetricsSamples(context.db, LONGEST_WINDOW_MS, BATCH), MOST_SAMPLES);
 }
 
-/** Removes warnings of caps that nobody is held against any more. */
+/** Deletes cap warnings of past billing periods. */
 export async function forgetCapWarnings(
   context: Pick<StepContext, 'db' | 'stopping'>,
   session: Pick<ReplicaSession, 'leads'>,

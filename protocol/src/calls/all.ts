@@ -20,7 +20,7 @@ function isCall(value: unknown): value is CallSpec {
   return typeof value === 'object' && value !== null && 'target' in value && 'method' in value;
 }
 
-/** Calls that the host daemon serves with a handler of its own. */
+/** Calls that the host daemon handles itself. */
 export type HostCall = Extract<Call, { target: 'host' }>;
 /** Calls that the guest daemon serves. */
 export type GuestCall = Exclude<Call, { target: 'host' }>;

@@ -12,7 +12,7 @@ import {
 } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
 
-/** Limit of the response, but for a space every ten seconds. */
+/** Limit of the response, without its space every ten seconds. */
 export const CLONE_ANSWER_MAX_BYTES = 6 * CLONE_MESSAGE_LENGTH + 4_096;
 const SPACES = CLONE_TIMEOUT_SECONDS.max / 10;
 
@@ -24,7 +24,7 @@ export const guestClone = z.strictObject({
     .max(CLONE_URL_LENGTH)
     .regex(/^https?:\/\/[^\s/@?#\\]+\/[^\s?#\\]+$/)
     .describe('must be an http or https URL without user name, query and fragment'),
-  /** null: the one that the repository says. */
+  /** null: the default branch of the repository. */
   branch: z.string().min(1).max(CLONE_BRANCH_LENGTH).nullable(),
   credentials: z
     .strictObject({
@@ -34,15 +34,15 @@ export const guestClone = z.strictObject({
     })
     .nullable(),
   timeoutSeconds: z.int().min(CLONE_TIMEOUT_SECONDS.min).max(CLONE_TIMEOUT_SECONDS.max),
-  /** Most that is fetched. */
+  /** Limit of the fetched bytes. */
   maxMib: z.int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max),
 });
 export type GuestClone = z.infer<typeof guestClone>;
 
 /**
- * Why a clone failed. `access_denied`: the server wants credentials, or other ones.
- * `folder_not_empty`: `/code` has something of a name that the repository has too. `failed`: none
- * of the others.
+ * Why a clone failed. `access_denied`: the server requires credentials, or other ones.
+ * `folder_not_empty`: `/code` has an entry with a name that the repository has too. `failed`: any
+ * other reason.
  */
 export const cloneFailureCode = z.enum([
   'repository_not_found',
@@ -57,7 +57,7 @@ export const cloneFailureCode = z.enum([
 ]);
 export type CloneFailureCode = z.infer<typeof cloneFailureCode>;
 
-/** `message`: the last words of git, unfit to be shown as they are. */
+/** `message`: git's last output, unfit to be shown as it is. */
 export const guestCloneResult = z.discriminatedUnion('outcome', [
   z.object({ outcome: z.literal('cloned') }),
   z.object({ outcome: z.literal('failed'), code: cloneFailureCode, message: z.string().max(CLONE_MESSAGE_LENGTH) }),
@@ -65,13 +65,13 @@ export const guestCloneResult = z.discriminatedUnion('outcome', [
 export type GuestCloneResult = z.infer<typeof guestCloneResult>;
 
 /**
- * Makes the repository, with its whole history, the content of `/code`, as user `berth`. It is
- * cloned into a folder beside that content and moved into place when complete, once in the life of
- * a VM: a call that finds it done returns at once, one that finds it under way waits for it. A
- * clone whose callers are all gone is ended some seconds later. The credentials are sealed to the
- * key of {@link cloneKey} (guest/src/clones/seal.ts): the daemon cannot read them. They are given
- * out once, to git, for the host and path of the URL alone. A call whose key is forgotten, of a
- * clone that is still to be made, is broken off.
+ * Clones the repository, with its whole history, into `/code`, as user `berth`. Git clones into a
+ * folder beside it, which is moved into place when complete, once in the life of a VM. A repeated
+ * call returns at once when the clone is done, and waits while it is in progress. A clone without
+ * callers is ended some seconds later.
+ * The credentials are sealed to the key of {@link cloneKey} (guest/src/clones/seal.ts): the daemon
+ * cannot read them. They are given once, to git, only for the host and path of the URL. A call for
+ * a pending clone whose key is gone is broken off.
  */
 export const guestCloneCall = defineCall({
   name: 'clone',
@@ -79,7 +79,7 @@ export const guestCloneCall = defineCall({
   method: 'POST',
   path: '/clone',
   body: guestClone,
-  // A URL and a branch, every character as a six byte JSON escape, and the longest box.
+  // A URL and a branch, with every character as a six byte JSON escape, and the longest box.
   requestBytes: 6 * 8_192 + 163_840,
   form: 'keepalive',
   response: guestCloneResult,
@@ -93,8 +93,8 @@ export const guestCloneCall = defineCall({
 export const guestCloneKey = z.object({ key: z.string().regex(CLONE_KEY) });
 
 /**
- * Returns the key to which the credentials of a clone that comes soon are sealed. The guest starts
- * a process for the secret first.
+ * Returns the key that seals the credentials of the next clone. The guest first starts a process
+ * for the secret.
  */
 export const cloneKey = defineCall({
   name: 'cloneKey',
@@ -112,8 +112,9 @@ export const cloneKey = defineCall({
 export const guestCloneEnd = z.object({});
 
 /**
- * Ends a clone under way, as before a sleep. Returns once git is gone and the secret with it; calls
- * that wait for the clone are broken off. The deadline is longer than the guest takes to kill git.
+ * Ends a clone in progress, for example before a sleep. Returns once git and the secret are gone;
+ * calls that wait for the clone are broken off. The deadline exceeds the time in which the guest
+ * kills git.
  */
 export const endClone = defineCall({
   name: 'endClone',
@@ -137,9 +138,8 @@ const vmCloneBody = guestClone.extend({ credentials: cloneCredentials.nullable()
 export type VmClone = z.infer<typeof vmCloneBody> & { epoch: number };
 
 /**
- * Clones a repository into a VM that is `running`: {@link guestCloneCall} with the credentials in
- * plain, which the host daemon seals, and the streamed response of the guest. A sleep ends it, and
- * so does a destroy.
+ * Clones a repository into a `running` VM: {@link guestCloneCall} with plain credentials, which the
+ * host daemon seals, and the guest's streamed response. A sleep or destroy ends the clone.
  */
 export const clone = defineCall({
   name: 'clone',

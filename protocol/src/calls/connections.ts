@@ -1,17 +1,17 @@
-// Calls that become raw streams of bytes. The end of one direction is passed on and leaves the
-// other open. A sleep, a destroy or the end of the VM closes a stream at once; so do the limits of
-// the host on the silence and the age of a stream.
+// Calls that become raw byte streams. The end of a direction is forwarded and leaves the other
+// open. A sleep, a destroy or the exit of the VM closes a stream at once, and so do the host's
+// limits on its silence and age.
 import { z } from 'zod';
 import { EXEC_COMMAND_LENGTH, PORT_TEXT, TERMINAL_SIGNALS, TERMINAL_SIZE } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
 
-/** A TCP port as part of a path: digits alone, no sign, no leading zero. */
+/** A TCP port in a path: digits only, no sign, no leading zero. */
 const port = z.string().regex(PORT_TEXT).describe('is no port: a whole number from 1 to 65535');
 
 /**
- * A stream to a port of the loopback of the VM, 127.0.0.1 or else ::1, for programs that listen
- * nowhere else. Refused with 403 for the daemon's own port, with 502 when nothing listens, with 504
- * when the listener does not take the connection.
+ * A stream to a port of the VM's loopback (127.0.0.1, then ::1), for programs that listen nowhere
+ * else. Refused with 403 for the daemon's own port, with 502 when nothing listens, with 504 when
+ * the listener does not accept the connection.
  */
 export const guestPort = defineCall({
   name: 'port',
@@ -31,9 +31,9 @@ export const guestPort = defineCall({
 });
 
 /**
- * A stream to a TCP port of a guest that is `running`. The host dials the address of the guest in
- * its own network slot and no other; when that is refused it calls {@link guestPort}.
- * `port_refused`: nothing listens. `port_forbidden`: the guest daemon's own.
+ * A stream to a TCP port of a `running` guest. The host dials only the guest's address in its
+ * network slot; if refused, it calls {@link guestPort}. `port_refused`: nothing listens.
+ * `port_forbidden`: the guest daemon's own port.
  */
 export const openPort = defineCall({
   name: 'openPort',
@@ -55,8 +55,8 @@ export const terminalSize = z.strictObject({
 export type TerminalSize = z.infer<typeof terminalSize>;
 
 /**
- * Program at the other end of a terminal stream: without a command the login shell. Without a
- * terminal there is always a command.
+ * Program at the other end of a terminal stream; null: the login shell. Without a terminal,
+ * `command` is required.
  */
 export type TerminalAsked = ({ tty: true; command: string | null } & TerminalSize) | { tty: false; command: string };
 
@@ -75,13 +75,13 @@ export function terminalQueryOf(asked: TerminalAsked): TerminalQuery {
 }
 
 /**
- * A stream to the login shell of `berth`, or to a `/bin/sh -c` command as exec runs it, in a
- * dedicated terminal, in `/code`; or to such a command with pipes. It carries the frames of
- * terminal-frames.ts: those of bytes are the terminal's, or go to the command's input, and from it
- * begin with the number of its stream. Control frames to the guest are {@link terminalOrder}; the
- * last frame from it is {@link terminalExit}. When the connection ends before, the shell and its
- * programs get SIGHUP; of a command every process of its session does, and those that remain some
- * seconds later get SIGKILL.
+ * A stream to the login shell of `berth` or to a `/bin/sh -c` command, in a dedicated terminal in
+ * `/code`; or to such a command with pipes. It carries the frames of terminal-frames.ts. Byte
+ * frames are terminal input and output; without a terminal, frames from a command begin with a
+ * stream number. Control frames to the guest are {@link terminalOrder}; the last frame from it is
+ * {@link terminalExit}.
+ * If the connection closes first, the shell and its programs get SIGHUP. A command's whole POSIX
+ * session does, and SIGKILL some seconds later.
  */
 export const openTerminal = defineCall({
   name: 'openTerminal',
@@ -98,14 +98,14 @@ export const openTerminal = defineCall({
 });
 
 export const terminalOrder = z.union([
-  /** Of a terminal alone. */
+  /** Only with a terminal. */
   z.strictObject({ resize: terminalSize }),
   z.strictObject({ signal: z.enum(TERMINAL_SIGNALS) }),
-  /** The end of the input; without a terminal alone. */
+  /** The end of the input; only without a terminal. */
   z.strictObject({ end: z.literal(true) }),
 ]);
 export type TerminalOrder = z.infer<typeof terminalOrder>;
 
-/** The exit code of shell or command; 128 + n when signal n ended it, with its name. */
+/** Exit code of the shell or command; 128 + n, with the signal's name, when signal n killed it. */
 export const terminalExit = z.strictObject({ exit: z.int().min(0).max(255), signal: z.string().max(16).optional() });
 export type TerminalExit = z.infer<typeof terminalExit>;

@@ -1,6 +1,6 @@
-// Definition of a call between two daemons: API to host daemon, host daemon to guest daemon, or
-// from the API through the host daemon to the guest daemon. Paths, schemas, limits and deadlines
-// stand in the definitions of this folder and nowhere else.
+// Definition of a call between two daemons: API to host daemon, host daemon to guest daemon, or API
+// through the host daemon to the guest daemon. Paths, schemas, limits and deadlines are defined
+// only in this folder.
 import { z } from 'zod';
 import { vmId, type HostErrorCode } from '../host.ts';
 
@@ -16,14 +16,13 @@ export interface CallSpec {
    */
   readonly target: 'host' | 'guest' | 'pass-through';
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** At the target; a host daemon serves a pass-through call below `/vms/{vmId}`. */
+  /** Path at the target; a host daemon serves a pass-through call below `/vms/{vmId}`. */
   readonly path: string;
-  /** Parts of the path in braces. */
+  /** Path parameters, in braces in the path. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodType;
-  /** JSON body of the request. */
   readonly body?: z.ZodObject;
-  /** The body of the request is bytes, with a Content-Length. */
+  /** The request body is bytes, with a Content-Length. */
   readonly upload?: true;
   /**
    * `json`: a JSON body. `keepalive`: headers early, spaces, then a JSON body. `bytes`:
@@ -32,30 +31,31 @@ export interface CallSpec {
   readonly form: 'json' | 'keepalive' | 'bytes' | 'upgrade';
   /** Value of the `Upgrade` header. */
   readonly upgrade?: string;
-  /** JSON body of the response. */
   readonly response?: z.ZodType;
-  /** Whether the response fits a request with an upload of that many bytes. */
+  /** True if the response matches a request with an upload of that size. */
   readonly confirms?: (response: never, uploadBytes: number) => boolean;
   /** Limit of the request body. */
   readonly requestBytes?: number;
   /** Limit of the response body, spaces included. */
   readonly responseBytes?: number;
-  /** Deadline of the target for its own work. */
+  /** Time limit of the target for its own work. */
   readonly deadlineMs: number;
-  /** Integer field of the body, in seconds, that is added to the deadline. */
+  /** Integer field of the body, in seconds, added to the deadline. */
   readonly timeoutField?: string;
-  /** Added to the deadline by each caller on the way, for the connection and the response. */
+  /** Added to the deadline by each caller in the chain, for connection and response. */
   readonly marginMs: number;
   /**
-   * The request carries the epoch of the sandbox, in the body or, without one, in the query. A host
+   * The request carries the sandbox's epoch, in the body or, without a body, in the query. A host
    * refuses an epoch older than the newest it has seen for the VM.
    */
   readonly fenced?: true;
-  /** The call has the same effect when it is sent twice, so it may use a pooled connection. */
+  /** A repeated call has the same effect, so the call may use a pooled connection. */
   readonly repeatable?: true;
-  /** Codes that the guest daemon refuses the call with. */
+  /** Error codes with which the guest daemon may refuse the call. */
   readonly errors?: readonly HostErrorCode[];
-  /** Refusals of the guest daemon that are a status alone, with the message for the API. */
+  /**
+   * Refusals that the guest daemon expresses as a status only, with code and message for the API.
+   */
   readonly statuses?: Readonly<Record<number, readonly [HostErrorCode, string]>>;
   /** Protocol version that introduced the call. */
   readonly since: number;
@@ -80,7 +80,7 @@ export type ResponseOf<C extends CallSpec> = Output<C['response']>;
 /** Query, path parameters and JSON body of a call. */
 export type PartsOf<C extends CallSpec> = Part<C, 'params'> & Part<C, 'query'> & Part<C, 'body'>;
 
-/** Request of a call on the wire of the host daemon. */
+/** Request of a call as sent to the host daemon. */
 export type HostRequestOf<C extends CallSpec> = PartsOf<C> &
   (Path<C> extends `${string}{vmId}${string}` ? { vmId: string } : unknown) &
   (C extends { fenced: true } ? { epoch: number } : unknown);
@@ -92,14 +92,14 @@ export function pathOf({ target, path }: CallSpec, side: Side): string {
   return side === 'host' && target === 'pass-through' ? `/vms/{vmId}${path}` : path;
 }
 
-/** Deadline of a caller of `side`: that of the target and the margin of each caller on the way. */
+/** Deadline of a caller on `side`: the target's, plus the margin of each caller in the chain. */
 export function deadlineOf(call: CallSpec, side: Side, body?: unknown): number {
   const seconds = call.timeoutField === undefined ? 0 : Number((body as Record<string, unknown>)[call.timeoutField]);
   const callers = side === 'host' && call.target === 'pass-through' ? 2 : 1;
   return call.deadlineMs + seconds * 1_000 + callers * call.marginMs;
 }
 
-/** JSON body of a call of the host daemon: that of the call, and the epoch of a fenced one. */
+/** JSON body of a call to the host daemon, with the epoch if it is fenced. */
 export function hostBodyOf<C extends CallSpec & { body: z.ZodObject }>(
   call: C,
 ): z.ZodType<z.output<C['body']> & (C extends { fenced: true } ? { epoch: number } : unknown)>;
@@ -108,10 +108,10 @@ export function hostBodyOf({ body, fenced }: CallSpec): z.ZodType | undefined {
   return fenced ? body?.extend({ epoch }) : body;
 }
 
-/** Query of a fenced call that has no body. */
+/** Query of a fenced call without a body. */
 export const epochQuery = z.strictObject({ epoch: z.coerce.number<string>().pipe(epoch) });
 
-/** Schemas of the parts of a request on the wire of the host daemon. */
+/** Schemas of the parts of a request as sent to the host daemon. */
 export function hostSchemas(call: CallSpec): HostSchemas {
   const { params, query, body, fenced } = call;
   return {

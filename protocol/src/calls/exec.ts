@@ -4,8 +4,8 @@ import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '..
 import { defineCall } from './define.ts';
 
 /**
- * Limit of the response: two outputs whose every byte became a six byte JSON escape, and room for
- * the rest.
+ * Limit of the response: two outputs with every byte as a six byte JSON escape, and room for the
+ * rest.
  */
 export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
 
@@ -15,7 +15,7 @@ export const guestExecRequest = z.strictObject({
 });
 export type GuestExecRequest = z.infer<typeof guestExecRequest>;
 
-/** `exitCode` is the shell's, 128 + n when signal n ended it, 124 with `timedOut`. */
+/** `exitCode` is the shell's: 128 + n when signal n killed it, 124 with `timedOut`. */
 export const guestExecResult = z.object({
   exitCode: z.int().min(0).max(255),
   stdout: z.string(),
@@ -26,8 +26,8 @@ export const guestExecResult = z.object({
 export type GuestExecResult = z.infer<typeof guestExecResult>;
 
 /**
- * Runs one `/bin/sh -c` command in `/code` as user `berth`. Closing the connection ends its process
- * group. The deadline leaves time for the start of the shell: fifty at once take long.
+ * Runs a `/bin/sh -c` command in `/code` as user `berth`. Closing the connection kills its process
+ * group. The deadline leaves time to start the shell: fifty concurrent starts are slow.
  */
 export const exec = defineCall({
   name: 'exec',
@@ -35,7 +35,7 @@ export const exec = defineCall({
   method: 'POST',
   path: '/exec',
   body: guestExecRequest,
-  // Every character of the longest command as a six byte JSON escape, and the other fields.
+  // Every character of the longest command as a six byte JSON escape, plus the other fields.
   requestBytes: 6 * EXEC_COMMAND_LENGTH + 1_024,
   form: 'keepalive',
   response: guestExecResult,

@@ -1,5 +1,5 @@
-// File calls. Contents and listings are bytes, never JSON, so that no daemon on the way holds or
-// parses them. Paths are absolute and without `.` and `..`. Calls act as the user of commands.
+// File calls. Contents and listings are bytes, never JSON, so that no daemon buffers or parses
+// them. Paths are absolute, without `.` and `..`. Calls act as the user of commands.
 import { z } from 'zod';
 import { FILE_LIST_MAX_BYTES } from '../files.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../guest-limits.ts';
 import { defineCall } from './define.ts';
 
-/** Longer than any path can be once its bytes are counted; the guest counts those. */
+/** Above the limit in bytes, which the guest checks. */
 const path = z
   .string()
   .max(4_096)
@@ -40,7 +40,7 @@ export const readFile = defineCall({
 export const fileWritten = z.object({ size: z.int().min(0).max(FILE_WRITE_BYTES) });
 export type FileWritten = z.infer<typeof fileWritten>;
 
-/** Writes a file whole or not at all. A repeated write would overwrite one that came between. */
+/** Writes a file atomically. Not repeatable: a retry could overwrite a concurrent write. */
 export const writeFile = defineCall({
   name: 'writeFile',
   target: 'pass-through',
@@ -58,7 +58,7 @@ export const writeFile = defineCall({
   since: 1,
 });
 
-/** Returns a listing of folders, `depth` levels, in the format of listing.ts. */
+/** Returns a listing of a folder, `depth` levels deep, in the format of listing.ts. */
 export const listFiles = defineCall({
   name: 'listFiles',
   target: 'pass-through',

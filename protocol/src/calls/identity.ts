@@ -1,5 +1,5 @@
-// Calls of the host daemon that make a VM its own: identity, wake and size, and what a template
-// needs. Their callers bring the deadline of the verb that they are a step of.
+// Calls of the host daemon that give a VM its identity, wake it, size it, or prepare a template.
+// Callers use the deadline of the surrounding verb.
 import { z } from 'zod';
 import { defineCall } from './define.ts';
 
@@ -10,7 +10,7 @@ const MARGIN_MS = 10_000;
 
 /** Bearer secret of a VM: 32 random bytes, base64url. */
 const secret = z.string().min(43).max(64);
-/** Milliseconds since 1970, of the host's clock at the moment of sending. */
+/** Host clock when sent, in milliseconds since 1970. */
 const clockUnixMs = z.int().min(1);
 /** Random bytes for the guest's kernel pool and user-space generators. */
 const entropy = z
@@ -27,7 +27,7 @@ export const guestSize = z.strictObject({
 export type GuestSize = z.infer<typeof guestSize>;
 
 export const guestIdentity = z.strictObject({
-  /** In force from now on. */
+  /** Replaces the secret from now on. */
   secret,
   hostname: z
     .string()
@@ -39,15 +39,15 @@ export const guestIdentity = z.strictObject({
     .describe('must be 32 lowercase hex digits'),
   clockUnixMs,
   entropy,
-  /** One OpenSSH host key pair (ed25519). */
+  /** An OpenSSH host key pair (ed25519). */
   sshHostKey: z.strictObject({ privateKey: z.string().max(4_096), publicKey: z.string().max(1_024) }),
-  /** Public key lines for the user `berth`; empty: nobody may sign in by ssh. */
+  /** Public keys for the user `berth`; empty: no ssh sign-in. */
   sshAuthorizedKeys: z.array(z.string().max(16_384)).max(16),
   ...guestSize.shape,
 });
 export type GuestIdentity = z.infer<typeof guestIdentity>;
 
-/** Values that the guest reads back after it applied an identity. */
+/** Values read back by the guest after it applied an identity. */
 export const guestIdentityResult = z.object({
   hostname: z.string().max(64),
   machineId: z.string().max(64),
@@ -59,10 +59,10 @@ export const guestIdentityResult = z.object({
 export type GuestIdentityResult = z.infer<typeof guestIdentityResult>;
 
 /**
- * Gives a restored VM its identity. The daemon of a template has no secret and takes the first one
- * that is set; after that, the call needs the secret in force. Returns only when every part was
- * applied and read back; after a refusal with 500 the VM must not be used. The root file system is
- * grown to the disk when it is smaller.
+ * Gives a restored VM its identity. A template's daemon has no secret and accepts the first one;
+ * after that, the call requires the current secret. Returns only when every part was applied and
+ * read back; after a 500 the VM must not be used. Grows a root file system that is smaller than the
+ * disk.
  */
 export const identity = defineCall({
   name: 'identity',
@@ -83,9 +83,9 @@ export const identity = defineCall({
 export const guestTemplateResult = z.object({});
 
 /**
- * Makes the daemon forget its secret: it is as before the first identity, with its code warm. Needs
- * the secret in force. Follows a rehearsal of {@link identity}, of a template before it is frozen
- * and of a VM before it waits in the pool.
+ * Makes the daemon forget its secret, as before the first identity, with its code warm. Requires
+ * the current secret. Follows a rehearsal of {@link identity}: of a template before it is frozen,
+ * of a VM before it joins the pool.
  */
 export const template = defineCall({
   name: 'template',
@@ -104,7 +104,7 @@ export const template = defineCall({
 export const guestWake = z.strictObject({ secret, clockUnixMs, entropy, ...guestSize.shape });
 export type GuestWake = z.infer<typeof guestWake>;
 
-/** What the guest reads back from itself. */
+/** Sizes read back by the guest. */
 export const guestSizeResult = z.object({
   clockUnixMs: z.int(),
   vcpu: z.int().min(1),
@@ -114,11 +114,11 @@ export const guestSizeResult = z.object({
 export type GuestSizeResult = z.infer<typeof guestSizeResult>;
 
 /**
- * Follows the restore of a snapshot, or the boot of a disk that had an identity. The names and keys
- * of the VM stay; its clock is set, its generators are reseeded, the secret is replaced, every TCP
- * connection that leaves the VM is aborted (their other ends are long gone), and it is brought to
- * the size given. Needs the secret in force before, or the one given (a call that is repeated);
- * after a boot there is none in force. Refused as {@link identity} is.
+ * Follows the restore of a snapshot, or the boot of a disk with an identity. Names and keys stay.
+ * The guest sets the clock, reseeds its generators, replaces the secret, aborts every TCP
+ * connection that leaves the VM (their peers are long gone), and applies the given size. Requires
+ * the previous secret, or the given one in a repeated call; after a boot none is set. Fails like
+ * {@link identity}.
  */
 export const wake = defineCall({
   name: 'wake',
@@ -126,7 +126,7 @@ export const wake = defineCall({
   method: 'POST',
   path: '/wake',
   body: guestWake,
-  // Small, because the caller may not have shown the secret yet.
+  // Small, because the caller may be unauthenticated so far.
   requestBytes: SMALL_BYTES,
   form: 'json',
   response: guestSizeResult,
@@ -138,9 +138,9 @@ export const wake = defineCall({
 });
 
 /**
- * Brings online what the host has plugged in: waits for it, bounded, and reads back. Returns when
- * the VM has at least the size given and exactly the vCPUs; otherwise it is refused with 500 and
- * what the VM has in the message.
+ * Brings hot-plugged resources online: waits for them, bounded, and reads back. Returns when the VM
+ * has at least the given size and exactly the given vCPUs. Otherwise fails with 500 and the actual
+ * size.
  */
 export const size = defineCall({
   name: 'size',
@@ -161,7 +161,7 @@ export const size = defineCall({
 export const guestHealth = z.object({ ok: z.literal(true), version: z.string().max(64), uptimeSeconds: z.number() });
 export type GuestHealth = z.infer<typeof guestHealth>;
 
-/** Returns when the daemon can run commands. Needs the secret once one is set. */
+/** Returns when the daemon can run commands. Requires the secret once set. */
 export const health = defineCall({
   name: 'health',
   target: 'guest',

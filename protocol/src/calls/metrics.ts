@@ -1,19 +1,17 @@
-// Calls for the figures of a VM.
+// Calls for metrics of a VM.
 import { z } from 'zod';
 import { deadlineOf, defineCall } from './define.ts';
 
-/** Counters count from the boot of the VM. */
+/** Counters start at the boot of the VM. */
 export const guestMetrics = z.object({
   uptimeSeconds: z.number().min(0),
   vcpu: z.int().min(1),
-  /**
-   * Time all vCPUs together spent at work (not idle, not waiting for the disk), in milliseconds.
-   */
+  /** Busy time of all vCPUs (not idle, not waiting for the disk), in milliseconds. */
   cpuBusyMs: z.number().min(0),
-  /** Over 1, 5 and 15 minutes. */
+  /** Averages over 1, 5 and 15 minutes. */
   load: z.tuple([z.number().min(0), z.number().min(0), z.number().min(0)]),
   memoryTotalMib: z.number().min(0),
-  /** In use: neither free nor given back when somebody asks. */
+  /** Neither free nor reclaimable. */
   memoryUsedMib: z.number().min(0),
   diskTotalMib: z.number().min(0),
   diskUsedMib: z.number().min(0),
@@ -23,7 +21,7 @@ export const guestMetrics = z.object({
 });
 export type GuestMetrics = z.infer<typeof guestMetrics>;
 
-/** Figures that the guest reports about itself. An emulated guest that is busy takes its time. */
+/** Metrics that the guest reports about itself. A busy emulated guest is slow. */
 export const guestMetricsCall = defineCall({
   name: 'metrics',
   target: 'guest',
@@ -42,24 +40,21 @@ export const vmMetrics = z.object({
   sampledAtUnixMs: z.int(),
   guest: guestMetrics,
   host: z.object({
-    /** Processor time of the VM's process so far. */
+    /** CPU time of the VM's process so far. */
     cpuMs: z.number().min(0),
-    /**
-     * Memory of the VM's process that is in the machine's RAM, and the part of it that no other VM
-     * shares.
-     */
+    /** Resident memory of the VM's process, and its part not shared with other VMs. */
     residentMib: z.number().min(0),
     unsharedMib: z.number().min(0),
-    /** Space that the VM's disk takes on the host's disk. */
+    /** Space that the VM's disk occupies on the host's disk. */
     diskUsedMib: z.number().min(0),
-    /** Bytes that went into and out of the guest's network interface, as its host counted them. */
+    /** Traffic of the guest's network interface, as counted by the host. */
     networkInBytes: z.number().min(0),
     networkOutBytes: z.number().min(0),
   }),
 });
 export type VmMetrics = z.infer<typeof vmMetrics>;
 
-/** Figures of guest and host of a VM that is `running`, at one moment. */
+/** Guest and host metrics of a `running` VM at the same moment. */
 export const vmMetricsCall = defineCall({
   name: 'vmMetrics',
   target: 'host',

@@ -1,10 +1,10 @@
-// Calls of the API that the host daemon serves itself: the host, and the life of its VMs. Every verb
-// is idempotent.
+// Calls from the API that the host daemon handles itself: the host, and the lifecycle of its VMs.
+// Every verb is idempotent.
 import { z } from 'zod';
 import { vmSpec, vmView } from '../host.ts';
 import { defineCall } from './define.ts';
 
-/** Sixteen long keys, with every character escaped. */
+/** Sixteen long keys, every character escaped. */
 const SPEC_BYTES = 2 * 1_024 * 1_024;
 const SMALL_BYTES = 4_096;
 /** A list of 1,000 VMs is 400 KB. */
@@ -13,20 +13,20 @@ const RESPONSE_BYTES = 8 * 1_024 * 1_024;
 /** A host: its identity, what it can hold and what is reserved. */
 export const hostInfo = z.object({
   hostId: z.string(),
-  /** New at each start of the daemon. */
+  /** Changes at each start of the daemon. */
   startId: z.string(),
   driver: z.enum(['qemu', 'fake']),
   accelerator: z.enum(['kvm', 'tcg', 'none']),
   qemuVersion: z.string().nullable(),
   templateId: z.string().nullable(),
-  /** What may be handed out in all; memory as the guests see it. */
+  /** Total that can be allocated; memory as seen by guests. */
   capacity: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
   reserved: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
-  /** Largest machine it can make, whatever is free. */
+  /** Largest VM that the host can create when empty. */
   largest: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
-  /** Restored machines that wait for a create: how many there are, and how many it aims at. */
+  /** Pool VMs waiting for a create, and their target number. */
   pool: z.object({ ready: z.int(), target: z.int() }),
-  /** Deadline of a create, which an operator sets; absent from a daemon of protocol version 1. */
+  /** Deadline of a create, set by an operator; absent from daemons of protocol version 1. */
   createDeadlineMs: z.int().optional(),
 });
 export type HostInfo = z.infer<typeof hostInfo>;
@@ -47,7 +47,7 @@ export const info = defineCall({
 
 export const vmList = z.object({ vms: z.array(vmView) });
 
-/** Lists the VMs that the host has on record, without destroyed ones. */
+/** Lists the VMs on record at the host, without destroyed ones. */
 export const listVms = defineCall({
   name: 'listVms',
   target: 'host',
@@ -62,7 +62,7 @@ export const listVms = defineCall({
   since: 1,
 });
 
-/** `vm_not_found` for a VM that the host never saw. */
+/** `vm_not_found` for a VM that the host has never seen. */
 export const getVm = defineCall({
   name: 'getVm',
   target: 'host',
@@ -78,10 +78,10 @@ export const getVm = defineCall({
 });
 
 /**
- * Returns the VM `running`, whether this call or an earlier one with the same epoch made it. After
- * a `create_failed` the same epoch may try again, unless the VM had been running under it: a fresh
- * disk must not pass for the one that was lost. A newer epoch ends the VM of the older one and
- * makes it anew. An operator may set another deadline, which {@link hostInfo} reports.
+ * Returns the VM `running`, made by this call or an earlier one with the same epoch. After
+ * `create_failed` the same epoch may retry, unless the VM had been running under it: a fresh disk
+ * must not pass for the lost one. A newer epoch ends the older VM and creates it anew. An operator
+ * may set another deadline, reported by {@link hostInfo}.
  */
 export const createVm = defineCall({
   name: 'createVm',
@@ -101,9 +101,9 @@ export const createVm = defineCall({
 });
 
 /**
- * Returns the VM `asleep` once memory, devices and disk are durable and its QEMU process is gone.
- * `sleep_failed`: it could not be captured and runs on, under the new epoch. `vm_not_running` when
- * it is dead or was never made. The deadline covers writing the dirty memory.
+ * Returns the VM `asleep` once memory, devices and disk are durable and its QEMU process has
+ * exited. `sleep_failed`: the capture failed; the VM keeps running, under the new epoch.
+ * `vm_not_running`: it is dead or was never created. The deadline covers writing the dirty memory.
  */
 export const sleepVm = defineCall({
   name: 'sleepVm',
@@ -123,13 +123,13 @@ export const sleepVm = defineCall({
 });
 
 /**
- * Returns the VM `running`, from its snapshot, or by a boot of its disk when there is no snapshot
- * or it does not verify; `woke` says which. The spec is the requested size: more than before is
- * plugged in, less is unplugged if the guest releases it; `spec` of the response is the size in
- * force. A VM that runs already (its host was thought lost) is returned as it is. `wake_failed`: it
- * is `asleep` or `dead` as before, `message` says why. `nothing_to_wake`: the host has neither
- * snapshot nor disk. `insufficient_capacity` as for a create. The deadline covers reading the
- * memory, or booting an emulated VM and repairing its disk.
+ * Returns the VM `running`, from its snapshot, or by a boot of its disk without a valid snapshot,
+ * as reported by `woke`. The spec is the requested size: more is plugged in, less is unplugged if
+ * the guest releases it; the response has the size in force. A running VM (its host was thought
+ * lost) is returned unchanged. `wake_failed`: it is still `asleep` or `dead`, with the reason in
+ * `message`. `nothing_to_wake`: the host has neither snapshot nor disk. `insufficient_capacity` as
+ * for a create. The deadline covers reading the memory, or booting an emulated VM and repairing its
+ * disk.
  */
 export const wakeVm = defineCall({
   name: 'wakeVm',
@@ -149,9 +149,9 @@ export const wakeVm = defineCall({
 });
 
 /**
- * Grows a VM that is `running`, verified from inside; `spec` of the response has the new size.
- * `resize_failed`: it runs on as before, `message` says why. `insufficient_capacity` as for a
- * create. `invalid_request`: less than it has of anything.
+ * Grows a `running` VM, verified from inside; `spec` of the response has the new size.
+ * `resize_failed`: it keeps running unchanged, with the reason in `message`.
+ * `insufficient_capacity` as for a create. `invalid_request`: a resource would shrink.
  */
 export const resizeVm = defineCall({
   name: 'resizeVm',
@@ -173,9 +173,9 @@ export const resizeVm = defineCall({
 });
 
 /**
- * Returns the VM `destroyed` and that epoch, once nothing of it is left; again when it was gone
- * already, and for a VM the host never saw: the epoch is remembered and refuses a create that
- * arrives late. Ends whatever is under way for the VM (`superseded`).
+ * Returns the VM `destroyed`, with that epoch, once all its resources are released. Succeeds for
+ * VMs that are already destroyed or were never seen: the recorded epoch refuses a late create. Ends
+ * every call in flight for the VM (`superseded`).
  */
 export const destroyVm = defineCall({
   name: 'destroyVm',
@@ -196,9 +196,9 @@ export const vmSshHostKey = z.object({ publicKey: z.string().regex(/^ssh-ed25519
 export type VmSshHostKey = z.infer<typeof vmSshHostKey>;
 
 /**
- * Returns the public key, kind and material, of the ssh server of a VM that was made once, in any
- * status. It is the key that the host gave the VM, never what the guest reports. `vm_not_found`
- * when none is on record.
+ * Returns the public ssh host key, kind and material, of a VM that was created once, in any status.
+ * The key is the one given by the host, never one reported by the guest. `vm_not_found` when none
+ * is on record.
  */
 export const sshHostKey = defineCall({
   name: 'sshHostKey',

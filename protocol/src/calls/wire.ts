@@ -1,11 +1,11 @@
-// The calls that the guest daemon serves, as plain data. The bundle of the guest daemon has this
-// module's values in its place, so that it brings no schema library (guest/src/bundle.ts).
+// The calls of the guest daemon, as plain data. Its bundle inlines this module's values, so that it
+// contains no schema library (guest/src/bundle.ts).
 import { z } from 'zod';
 import { CALLS } from './all.ts';
 import { terminalOrder } from './connections.ts';
 import type { CallSpec } from './define.ts';
 
-/** The part of JSON Schema that the schemas of the guest wire come to. */
+/** Subset of JSON Schema used by the guest wire. */
 export interface JsonSchema {
   readonly type?: string;
   readonly anyOf?: readonly JsonSchema[];
@@ -20,9 +20,9 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxItems?: number;
-  /** Predicate of the message for a string that does not match. */
+  /** Predicate of the message for a mismatched string. */
   readonly description?: string;
-  /** Code of the refusal of a string that is too long. */
+  /** Error code for a string that is too long. */
   readonly tooLong?: string;
 }
 

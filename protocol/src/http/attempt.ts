@@ -1,4 +1,4 @@
-// One call under way over node:http: its request, its deadline, and the errors that it fails with.
+// A call in flight over node:http: its request, deadline and errors.
 import http from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -47,7 +47,7 @@ export class Attempt {
     this.#timer = setTimeout(() => this.#over.abort(peer.late(this.#what, deadlineMs)), deadlineMs);
   }
 
-  /** Runs all of the call. */
+  /** Runs the whole call. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -58,19 +58,19 @@ export class Attempt {
     }
   }
 
-  /** From here on neither deadline nor signal have a hold on the call. */
+  /** Detaches the deadline and the signal from the call. */
   end(): void {
     clearTimeout(this.#timer);
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
   }
 
-  /** Resolves with the response as soon as its headers are here. */
+  /** Resolves with the response once its headers have arrived. */
   async send(): Promise<http.IncomingMessage> {
     const { freshAgent } = this.#peer;
     try {
       return await this.#exchange(this.#peer.agentOf(this.call));
     } catch (error) {
-      // Nothing of the request was read on a connection that had been closed while idle.
+      // The pooled connection was closed while idle: nothing of the request was read.
       if (!(error instanceof StaleConnection) || freshAgent === undefined) throw error;
       return this.#exchange(freshAgent);
     }
@@ -104,7 +104,7 @@ export class Attempt {
         return;
       }
       this.#over.signal.removeEventListener('abort', onAbort);
-      // Until its owner listens for them.
+      // Until the stream's owner listens for errors.
       stream.on('error', () => undefined);
       if (head.length > 0) stream.unshift(head);
       resolve({ stream });
@@ -115,7 +115,6 @@ export class Attempt {
     return promise;
   }
 
-  /** Reads the refusal of a response. */
   async refusal(response: http.IncomingMessage): Promise<Error> {
     const status = response.statusCode ?? 0;
     const { bytes } = await gather(response, REFUSAL_BYTES).catch((error: unknown) => {
@@ -136,7 +135,7 @@ export class Attempt {
     return this.#failed('invalid', message);
   }
 
-  /** The error that the caller gets to see. */
+  /** Converts a failure to the error for the caller. */
   failure(error: unknown): Error {
     if (this.#over.signal.aborted) return this.#over.signal.reason as Error;
     if (this.#peer.isFailure(error)) return error;
@@ -173,7 +172,7 @@ export class Attempt {
               }),
         },
       });
-      // Ends the exchange also while the response comes in. The option `signal` costs more.
+      // Also aborts while the response arrives. The option `signal` costs more.
       signal.addEventListener('abort', () => request.destroy(signal.reason as Error), { once: true });
       request.once('response', resolve);
       request.on('error', (error: NodeJS.ErrnoException) => {
@@ -182,7 +181,7 @@ export class Attempt {
       });
       refuseInterim(request, reject);
       if (payload === undefined || Buffer.isBuffer(payload)) request.end(payload);
-      // The content stays the caller's: it is neither destroyed nor read to its end.
+      // The content belongs to the caller: never destroyed, nor read to its end.
       else payload.content.pipe(request);
     });
   }
@@ -192,8 +191,8 @@ export class Attempt {
 class StaleConnection extends Error {}
 
 /**
- * No daemon sends an interim response (1xx), and nothing else bounds their number. A hostile peer
- * can also end an exchange without response and error, as with an upgrade that nobody asked for.
+ * Daemons send no interim responses (1xx), and Node does not bound their number. A hostile peer can
+ * also end an exchange without response or error, as with an unsolicited upgrade.
  */
 function refuseInterim(request: http.ClientRequest, reject: (error: Error) => void): void {
   request.once('information', () => request.destroy(new Error('the peer sent an interim answer')));

@@ -1,5 +1,4 @@
-// Bodies of a hostile peer: read or forwarded up to a byte limit. Must not know whose bodies they
-// are.
+// Bodies of a hostile peer: read or forwarded up to a byte limit. Must not know their content.
 import { finished, Readable } from 'node:stream';
 import { GatheredBytes } from './gathered-bytes.ts';
 
@@ -12,8 +11,8 @@ export class TooLong extends Error {
 }
 
 /**
- * The whole body as text. Beyond the limit it stops reading, destroys a stream and rejects with
- * {@link TooLong}.
+ * Returns the whole body as text. Beyond the limit it stops reading, destroys a stream and rejects
+ * with {@link TooLong}.
  */
 export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
   return new Promise((resolve, reject) => {
@@ -29,16 +28,16 @@ export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffe
     const settle = (whole: boolean) => (): void => resolve({ bytes: gathered.whole(), whole });
     body.on('data', onData);
     body.on('end', settle(true));
-    // What came before a failure may still explain it.
+    // Data before a failure may explain it.
     body.on('error', settle(false));
     body.on('close', settle(false));
   });
 }
 
 /**
- * Forwards the body with back-pressure; fails with the result of `asError` for {@link TooLong} or
- * the body's own failure. Destroying the result destroys the body. Buffered data is forwarded at
- * once: a body in single bytes costs no more than one in large chunks.
+ * Forwards the body with back-pressure; fails with `asError` of {@link TooLong} or of the body's
+ * own failure. Destroying the result destroys the body. Buffered data is forwarded at once: single
+ * bytes cost no more than large chunks.
  */
 export function atMost(body: Readable, maxBytes: number, asError: (error: unknown) => Error): Readable {
   let bytes = 0;
@@ -60,7 +59,7 @@ export function atMost(body: Readable, maxBytes: number, asError: (error: unknow
       callback(error === null ? null : asError(error));
     },
   });
-  // No unhandled error: readers see the failure, also those that start later.
+  // Prevents an unhandled error: readers see the failure, even late ones.
   counted.on('error', () => undefined);
   body.on('readable', () => {
     if (wanted) pass();

@@ -1,5 +1,5 @@
-// Sends calls to a daemon over node:http, for API and host daemon: within the deadline of the call,
-// bounded by its limits, and with a response of its schema. Follows nothing that a peer says.
+// Sends calls to a daemon over node:http, for API and host daemon, within the call's deadline,
+// limits and schema. Follows no redirects.
 import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, ResponseOf } from '../calls/define.ts';
 import { parseJson } from '../json-text.ts';
@@ -39,8 +39,9 @@ export class CallClient {
   }
 
   /**
-   * Resolves when the peer has accepted the call, with its response as it comes. The stream fails
-   * when the peer breaks off, sends too much or passes the deadline. Destroying it ends the call.
+   * Resolves with the response stream when the peer has accepted the call. The stream fails when
+   * the peer breaks off, exceeds the limit or passes the deadline. Destroying the stream ends the
+   * call.
    */
   async stream<C extends CallSpec>(call: C, request: CallRequest<C>, options: CallOptions = {}): Promise<Readable> {
     const attempt = new Attempt(this.#peer, call, request, options);
@@ -56,7 +57,7 @@ export class CallClient {
     }
   }
 
-  /** Resolves with a raw stream, which can be half closed and is the caller's to close. */
+  /** Resolves with a raw stream, which can be half-closed. The caller closes it. */
   async open<C extends CallSpec>(call: C, request: CallRequest<C>, options: CallOptions = {}): Promise<Duplex> {
     const attempt = new Attempt(this.#peer, call, request, options);
     return attempt.run(async () => {

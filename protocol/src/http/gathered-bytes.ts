@@ -1,6 +1,6 @@
-// Bytes of a body, put together as they come. A peer decides into how many pieces its body is cut,
-// and each piece that is kept costs a hundred times its one byte and the network buffer that it is
-// in: so the bytes are copied into one buffer, and no piece is kept.
+// Gathers the bytes of a body in a single buffer. The peer chooses the chunk sizes, and keeping a
+// one-byte chunk costs a hundred bytes and the network buffer behind it. So every chunk is copied,
+// and none is kept.
 
 const FIRST_BYTES = 16_384;
 
@@ -23,7 +23,7 @@ export class GatheredBytes {
     this.#length = length;
   }
 
-  /** All bytes added so far; not a copy. */
+  /** All bytes added so far, without a copy. */
   whole(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }

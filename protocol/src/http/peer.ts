@@ -1,4 +1,4 @@
-// A daemon that is called, and what a caller says of a call to it.
+// A called daemon, and its errors as seen by the caller.
 import type http from 'node:http';
 import type { CallSpec, PartsOf, Side } from '../calls/define.ts';
 import type { Upload } from './serve.ts';
@@ -7,15 +7,15 @@ export type Target = { socketPath: string } | { host: string; port: number };
 
 export interface CallOptions {
   /**
-   * Ends the call, which then rejects with the signal's reason; an open stream is the caller's to
-   * destroy.
+   * Aborts the call, which rejects with the signal's reason. The caller must destroy an open
+   * stream.
    */
   signal?: AbortSignal | undefined;
   /** Replaces the deadline of the call. */
   deadlineMs?: number | undefined;
 }
 
-/** Request of a call: its parts, and what the wire of a host adds to them. */
+/** Request of a call: its parts, and the additions of the host wire. */
 export type CallRequest<C extends CallSpec> = PartsOf<C> & {
   vmId?: string;
   epoch?: number;
@@ -23,12 +23,11 @@ export type CallRequest<C extends CallSpec> = PartsOf<C> & {
 };
 
 /**
- * `broken`: no connection, or it broke before the whole response came. `invalid`: a response that
- * is not of the protocol.
+ * `broken`: no connection, or it broke before the whole response. `invalid`: a response that
+ * violates the protocol.
  */
 export type FailureKind = 'broken' | 'invalid';
 
-/** A daemon that is called. */
 export interface Peer {
   readonly side: Side;
   readonly target: Target;
@@ -36,16 +35,16 @@ export interface Peer {
   authorization(): string | undefined;
   agentOf(call: CallSpec): http.Agent;
   /**
-   * For a repeatable call whose pooled connection was closed before the request was read; absent:
-   * the call fails then.
+   * For a repeatable call whose pooled connection was closed before the request was read. Without
+   * it the call fails.
    */
   readonly freshAgent?: http.Agent;
-  /** Error of a refusal; undefined for one that is not of the protocol. */
+  /** Error of a refusal; undefined for one that violates the protocol. */
   refusal(call: CallSpec, what: string, status: number, text: string): Error | undefined;
   /** Error of a call without a response within its deadline. */
   late(what: string, deadlineMs: number): Error;
   /** Error of any other failure. */
   failure(kind: FailureKind, what: string, message: string, cause?: unknown): Error;
-  /** Whether the error is one of these. */
+  /** True for an error made by these methods. */
   isFailure(error: unknown): error is Error;
 }

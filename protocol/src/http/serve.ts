@@ -1,6 +1,6 @@
-// Serves calls over node:http, for host daemon and guest daemon: finds the call of a request,
-// bounds and checks what comes in, runs its handler and shapes the response by the form of the
-// call. Imports nothing but Node: the guest daemon bundles it.
+// Serves calls over node:http, for host and guest daemon: matches the call, bounds and validates
+// the input, runs the handler and forms the response. Imports only Node modules: the guest daemon
+// bundles it.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -13,17 +13,17 @@ export type ServedCall = Pick<CallSpec, 'name' | 'method' | 'path' | 'form' | 'u
 
 export type Part = 'params' | 'query' | 'body';
 
-/** A request that passed the checks of its call. */
+/** A request validated against its call. */
 export interface Received {
   params: Record<string, string>;
   query: unknown;
   body: unknown;
-  /** With a call that uploads. */
+  /** Present with a call that uploads. */
   upload: Upload | undefined;
   request: IncomingMessage;
-  /** Time at which its headers had come, of `performance.now()`. */
+  /** Arrival of the headers, by `performance.now()`. */
   receivedMs: number;
-  /** Aborted when the caller goes away. */
+  /** Aborts when the caller disconnects. */
   signal: AbortSignal;
 }
 
@@ -33,9 +33,9 @@ export interface Upload {
 }
 
 /**
- * Result of a handler, by the form of the call. `json`: the body. `keepalive`: the body to come, or
- * a stream that has spaces and body in it. `bytes`: a stream, and its length when that is known.
- * `upgrade`: takes over the connection after the 101.
+ * Result of a handler, by the form of the call. `json`: the body. `keepalive`: the pending body, or
+ * a stream of spaces and body. `bytes`: a stream, and its length if known. `upgrade`: takes over
+ * the connection after the 101.
  */
 export type Reply =
   | object
@@ -43,7 +43,7 @@ export type Reply =
   | { stream: Readable; bytes?: number | undefined }
   | ((caller: Duplex) => Promise<void>);
 
-/** A request that is not of the protocol. */
+/** A request that violates the protocol. */
 export class RequestFault extends Error {
   override readonly name = 'RequestFault';
   readonly kind: 'invalid' | 'body_too_long' | 'upload_too_long';
@@ -57,16 +57,16 @@ export class RequestFault extends Error {
 interface Daemon<C extends ServedCall> {
   readonly calls: readonly C[];
   readonly spaceEveryMs: number;
-  /** Throws for a caller that may not make this call; undefined: there is no such call. */
+  /** Throws if the caller may not make this call; undefined: unknown call. */
   admit(request: IncomingMessage, call: C | undefined): void;
-  /** Refusal of a request that no call matches. `others`: the calls that there are. */
+  /** Refusal of a request that matches no call. `others`: the known calls. */
   unknownCall(route: string, upgrade: boolean, others: readonly C[]): Error;
-  /** Returns the value of a part of a request, or throws. */
+  /** Returns the validated part of a request, or throws. */
   check(call: C, part: Part, value: unknown): unknown;
   handle(call: C, received: Received): Promise<Reply>;
   /** Status and JSON body for a failure. */
   refusal(error: unknown, request: IncomingMessage): { status: number; body: object };
-  /** Called with the failure of a response that had begun. */
+  /** Called with the failure of a response in progress. */
   brokeOff(error: unknown): void;
 }
 
@@ -85,7 +85,7 @@ export class CallServer<C extends ServedCall> {
     response.once('close', () => {
       if (!response.writableFinished) gone.abort(new DOMException('the caller went away', 'AbortError'));
     });
-    // The reader of the body sees the failure of a body that breaks off.
+    // The reader of the body sees this failure too.
     request.on('error', () => undefined);
     try {
       const { call, received } = await this.#receive(request, false, gone.signal);
@@ -94,7 +94,7 @@ export class CallServer<C extends ServedCall> {
       if (gone.signal.aborted || response.destroyed) return;
       if (response.headersSent) {
         this.#daemon.brokeOff(error);
-        // Half a response must not be taken for a whole one.
+        // A truncated response must not look complete.
         response.destroy();
         return;
       }
@@ -108,7 +108,7 @@ export class CallServer<C extends ServedCall> {
   async serveUpgrade(request: IncomingMessage, caller: Duplex, head: Buffer): Promise<void> {
     const gone = new AbortController();
     caller.once('close', () => gone.abort(new DOMException('the caller went away', 'AbortError')));
-    // Until the connection has an owner that listens.
+    // Until the connection's owner listens for errors.
     caller.on('error', () => undefined);
     if (head.length > 0) caller.unshift(head);
     try {
@@ -179,7 +179,7 @@ export class CallServer<C extends ServedCall> {
   }
 }
 
-/** `{name}` in a path stands for anything but a slash. */
+/** `{name}` in a path matches anything but a slash. */
 function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
 }
@@ -206,9 +206,9 @@ function uploadOf(request: IncomingMessage, { requestBytes = 0 }: ServedCall): U
 }
 
 /**
- * Reads the rest of a body and drops it, within the server's time for a request: a caller that
- * still sends would not see the response otherwise. A connection that closes after the response is
- * waited for until the body has come.
+ * Drains and drops the rest of a body, within the server's time for a request: otherwise a caller
+ * that still sends would not see the response. A connection that closes after the response is kept
+ * open until the body has arrived.
  */
 async function dropBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
   request.unpipe();
@@ -248,7 +248,7 @@ async function respond(
   }
 }
 
-/** Fails when the source ends before that many bytes. */
+/** Fails when the source ends early. */
 function exactly(bytes: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let sent = 0;

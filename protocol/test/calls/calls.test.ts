@@ -1,5 +1,5 @@
-// What holds of every call: its wire is the one that sleeping guests and running hosts speak, its
-// limits are there, and each caller waits longer than the daemon that it calls.
+// Invariants of every call: its wire is unchanged for sleeping guests and running hosts, it has
+// limits, and each caller waits longer than the daemon it calls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CALLS } from '../../src/calls/all.ts';

@@ -1,4 +1,3 @@
-// Bodies of a hostile peer, passed on.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';

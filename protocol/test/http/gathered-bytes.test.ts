@@ -1,4 +1,3 @@
-// Answers in as many pieces as a guest likes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';

@@ -1,8 +1,7 @@
-// Whether the caller is still there to be answered.
 import type { FastifyReply } from 'fastify';
 import { CallerGone } from '../../call/failure.ts';
 
-/** Aborts when the caller's connection closes before the answer was written. */
+/** Aborts when the caller's connection closes before the response was written. */
 export function abortedWhenGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const closed = (): void => {

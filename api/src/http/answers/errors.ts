@@ -1,4 +1,4 @@
-// Failures over HTTP: those of the server itself become coded errors, as those of calls are.
+// Failures over HTTP: converts errors of the server itself to coded errors, like those of calls.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { failureResponse, logFailure, toCodedError } from '../../call/failure.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -13,14 +13,13 @@ export function notJson(contentType: string | undefined): CodedError {
   return new CodedError('unsupported_media_type', `the body ${what}; send the header Content-Type: application/json`);
 }
 
-/** Any failure as a coded one, logged. */
+/** Converts any failure to a coded error and logs it. */
 export function failureOf(error: unknown, request: FastifyRequest): CodedError {
   const coded = codedByServer(error, request) ?? toCodedError(error, request.id);
   logFailure(coded, logOf(request));
   return coded;
 }
 
-/** Sends a failure. */
 export function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body } = failureResponse(failureOf(error, request));
   return reply.code(status).headers(headers).send(body);

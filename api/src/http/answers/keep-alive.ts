@@ -1,7 +1,7 @@
-// Keeps the connection of a long call alive: after a while without a result the headers are sent,
-// then a space at each interval, then the JSON (white space before JSON is JSON). A failure after
-// that cannot change the status: it writes the error envelope and breaks the connection off without
-// the end of the body, so that no client takes it for a success.
+// Keeps the connection of a long call alive: sends the headers, then a space per interval, then the
+// JSON (leading white space is valid JSON). A later failure cannot change the status. The error
+// envelope is then written and the connection broken off without the end of the body, so that no
+// client takes it for a success.
 import type { ServerResponse } from 'node:http';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import type { FastifyReply } from 'fastify';
@@ -19,19 +19,18 @@ export class KeepAlive {
   #headers: NodeJS.Timeout | undefined;
   #spaces: NodeJS.Timeout | undefined;
 
-  /** @param status of a success */
+  /** @param status of a successful response */
   constructor(reply: FastifyReply, status: number, times: KeepAliveTimes = EXEC_KEEPALIVE_MS) {
     this.#reply = reply;
     this.#status = status;
     this.#times = times;
   }
 
-  /** Starts to wait for the result. */
   start(headers: Readonly<Record<string, string>>): void {
     this.#headers = setTimeout(() => this.#sendHeaders(headers), this.#times.headersAfter);
   }
 
-  /** Ends a response that has begun; false: nothing was sent yet. */
+  /** Ends a response that has begun; returns false when nothing was sent yet. */
   async end({ status, body }: RouteResponse): Promise<boolean> {
     clearTimeout(this.#headers);
     clearInterval(this.#spaces);
@@ -49,12 +48,12 @@ export class KeepAlive {
       ...(this.#reply.getHeaders() as Record<string, string>),
       ...headers,
       'content-type': 'application/json; charset=utf-8',
-      // Buffering proxies would hold the spaces back.
+      // Keeps buffering proxies from holding the spaces back.
       'x-accel-buffering': 'no',
     });
     raw.write(' ');
     this.#spaces = setInterval(() => {
-      // A caller that reads nothing must not make the queue of spaces grow.
+      // Do not queue spaces for a caller that does not read.
       if (!raw.writableNeedDrain) raw.write(' ');
     }, this.#times.spaceEvery);
   }

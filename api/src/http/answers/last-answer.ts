@@ -1,8 +1,6 @@
-// How a connection ends whose caller is still sending when its last answer is given. To close it is
-// to reset it: the kernel does so when bytes have arrived that nobody read, or arrive afterwards,
-// and a caller that learns of it while writing never reads the answer. So our direction ends behind
-// the answer, and what still comes is read and thrown away for a while. Must not know what was
-// asked.
+// Closes a connection after its last response while the caller is still sending. With unread or
+// later bytes the kernel resets a closed connection, and a caller that sees the reset while writing
+// never reads the response. So end only our direction, and drain the input for a while.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -11,18 +9,18 @@ interface LastAnswerBounds {
   silenceMs: number;
   /** Longest time in all. */
   longestMs: number;
-  /** What is read at most. */
+  /** Limit of drained bytes. */
   bytes: number;
 }
 
 const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
 
-/** Replaces `destroySoon` of a socket that is ending: it closes within the bounds. */
+/** Replaces `destroySoon` of a socket that is being drained. */
 const closesByItself = (): void => undefined;
 
 /**
- * Lets connections of the server end so, of which Node writes the last answer (`Connection: close`,
- * HTTP/1.0): it closes them by `destroySoon()`.
+ * Drains connections of the server whose last response Node writes (`Connection: close`, HTTP/1.0).
+ * Node closes these by `destroySoon()`.
  */
 export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
   const latest = new WeakMap<Socket, IncomingMessage>();
@@ -39,8 +37,8 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
 }
 
 /**
- * The same for an answer that somebody else wrote: to a handshake, or to what cannot be read, of
- * which nobody knows where it ends.
+ * Drains after a response that Node did not write: to a handshake, or to an unreadable request,
+ * whose end is unknown.
  */
 export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
   if (socket.destroySoon === closesByItself || socket.destroyed) return;
@@ -50,8 +48,8 @@ export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER
 }
 
 /**
- * Reads and throws away. It ends with the caller's own end, which closes the connection as ours has
- * come before, or with the bounds.
+ * Drains the socket until the caller's end or the bounds. The caller's end closes the connection,
+ * as our direction has ended.
  */
 function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBounds): void {
   const over = (): void => void socket.destroy();
@@ -63,8 +61,7 @@ function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBou
   });
   const parsers = socket.listeners('data') as ((chunk: Buffer) => void)[];
   let left = bytes;
-  // The first of these takes the bytes from Node's parser: what comes behind is no request any
-  // more.
+  // Take the bytes from Node's parser: what follows is not a request.
   socket.on('data', (chunk: Buffer) => {
     silent.refresh();
     left -= chunk.byteLength;
@@ -72,7 +69,7 @@ function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBou
   });
   for (const parser of parsers) socket.off('data', parser);
   socket.resume();
-  // Where the request was held back Node had stopped reading by a way of the parser's, which knows
-  // of no going on without it.
+  // When the request was held back, Node's parser stopped reading by other means than pause(); only
+  // this resumes it.
   socket._read(0);
 }

@@ -1,5 +1,4 @@
-// Ids of requests: `x-request-id` of every answer. Always our own; what a caller sends under that
-// name is not believed.
+// Request ids: `x-request-id` of every response. Always generated; a caller's header is ignored.
 import { randomUUID } from 'node:crypto';
 
 export function newRequestId(): string {

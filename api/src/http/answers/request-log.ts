@@ -1,25 +1,25 @@
-// The log line of every request. Its fields tell who called, never what was sent.
+// The log line of every request. Its fields identify the caller and never contain input.
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 
-/** Status in the log, as common in the field, when the caller hung up before the response. */
+/** Status in the log, a common convention, when the caller disconnected before the response. */
 const CALLER_LEFT = 499;
 
 interface Outcome {
-  /** Of the response, or 499 when the caller left before it began. */
+  /** Status of the response, or 499 when the caller disconnected before it began. */
   status: number;
   /** Present only when true. */
   brokenOff?: true;
 }
 
-/** Of a response that is over. */
+/** Outcome of a finished response. */
 export function outcomeOf(response: ServerResponse): Outcome {
   if (response.writableFinished) return { status: response.statusCode };
   return { status: response.headersSent ? response.statusCode : CALLER_LEFT, brokenOff: true };
 }
 
-/** The log of one request. The server is given a log of pino's, and makes its children. */
+/** The log of a request. Fastify makes its children from the pino logger it was given. */
 export function logOf(request: FastifyRequest): Logger {
   return request.log as Logger;
 }

@@ -1,8 +1,8 @@
-// The headers that every answer has, whatever it is: nothing of the API is a page, is to be framed,
-// stored or read by another site. Pages for people put their own policy over it. There are no
-// Access-Control headers: other origins get nothing (CORS is closed).
+// Security headers of every response: no response of the API may be framed, stored or read by
+// another site. HTML pages override the policy. There are no Access-Control headers (CORS is
+// closed).
 
-/** Headers of every answer of a service that is reached by this origin. */
+/** Security headers for a service at this origin. */
 export function securityHeaders(publicUrl: string): Readonly<Record<string, string>> {
   return {
     'cache-control': 'no-store',
@@ -12,8 +12,7 @@ export function securityHeaders(publicUrl: string): Readonly<Record<string, stri
     'cross-origin-resource-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
-    // Said only where it is true: a browser that heard it would not find a service without https
-    // any more.
+    // Only with https: a browser that saw it would no longer reach the service without https.
     ...(publicUrl.startsWith('https://') ? { 'strict-transport-security': 'max-age=31536000' } : {}),
   };
 }

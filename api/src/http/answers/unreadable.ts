@@ -1,5 +1,5 @@
-// Requests that are no HTTP, or of which the head does not end or is too long: answered with the
-// envelope and closed. No route sees them.
+// Responds with the error envelope to requests that are not HTTP, or whose head is incomplete or
+// too long, and closes the connection. No route sees them.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
@@ -13,7 +13,7 @@ const REASONS = {
   invalid_request: 'Bad Request',
 } as const;
 
-/** Answers on the socket itself; the answer has the given headers and an `x-request-id`. */
+/** Responds on the socket itself, with the given headers and an `x-request-id`. */
 export function answerUnreadable(
   error: NodeJS.ErrnoException,
   socket: Socket,
@@ -42,16 +42,15 @@ export function answerUnreadable(
     `HTTP/1.1 ${statusOf(code)} ${REASONS[code]}`,
     ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
   ];
-  // What was sent is not logged: it may hold a token.
+  // Never log the input: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
   endBehindAnswer(socket);
 }
 
 /**
- * Whether the answer under way on the connection is that of a request before this one, or has
- * begun: what is written now would be taken for it, or for a part of it. Node keeps it at the
- * socket.
+ * True if the response in flight belongs to an earlier request, or has begun: a response written
+ * now would be taken for it or a part of it. Node keeps it on the socket.
  */
 function isAnsweringAnother(socket: Socket): boolean {
   const answer = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;

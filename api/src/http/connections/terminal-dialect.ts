@@ -1,6 +1,6 @@
-// How a terminal, and a command without one, speak over their WebSocket: binary frames are bytes,
-// text frames are orders and, last of all, the exit code. Translates to and from the frames of the
-// stream into the sandbox, which is hostile: what it says is checked.
+// WebSocket frames of a terminal, and of a command without one: binary frames carry bytes, text
+// frames carry orders and, last, the exit code. Translates to and from the frames of the stream
+// into the sandbox. The guest is hostile: its frames are validated.
 import { COMMAND_OUTPUT, commandOrder, terminalExit, terminalOrder } from '@berth/contract/connections/terminal.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
@@ -25,17 +25,15 @@ const COMMAND: Kind = {
   orders: commandOrder,
   notUnderstood:
     'a text frame of a command without a terminal is {"end":true}, {"signal":"SIGINT"} or {"bearer":"..."}',
-  // The number of a stream, and something of that.
+  // Stream number, then at least a byte.
   isOutput: (content) =>
     content.length > 1 && (content[0] === COMMAND_OUTPUT.stdout || content[0] === COMMAND_OUTPUT.stderr),
 };
 
-/** Of a terminal, whatever runs in it. */
 export function terminalDialect(): Dialect {
   return dialectOf(TERMINAL);
 }
 
-/** Of a command without a terminal. */
 export function commandDialect(): Dialect {
   return dialectOf(COMMAND);
 }
@@ -45,7 +43,7 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
   let heard: Outbound[] = [];
   let exited = false;
   const reader = new FrameReader((kind, content) => {
-    // After its end a terminal has nothing to say.
+    // A terminal sends nothing after its end.
     if (exited) throw new NotUnderstood(NOT_ITS_PROTOCOL);
     if (kind === TERMINAL_FRAME.bytes) {
       if (content.length === 0) return;

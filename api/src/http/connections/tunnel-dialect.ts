@@ -1,5 +1,4 @@
-// How a tunnel speaks over its WebSocket: binary frames are the bytes, a text frame says that one
-// direction came to its end.
+// WebSocket frames of a tunnel: binary frames carry bytes, a text frame ends a direction.
 import { tunnelEnd } from '@berth/contract/connections/tunnel.ts';
 import { NotUnderstood, type Dialect } from './websocket-join.ts';
 

@@ -1,15 +1,13 @@
-// The bearer token of a WebSocket's handshake: a browser cannot set headers and offers it as a
-// subprotocol. It is never in the URL, which is logged, and never in the answer.
+// The bearer token of a WebSocket handshake: browsers cannot set headers, so they offer it as a
+// subprotocol. The token is never in the URL, which is logged, and never in the response.
 import type { IncomingMessage } from 'node:http';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 
-/** A name as RFC 9110 has it. */
+/** Token syntax of RFC 9110. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/**
- * The `Authorization` of a request, or what stands for it among the subprotocols that it offers.
- */
+/** Returns the request's `Authorization`, or its equivalent among the offered subprotocols. */
 export function websocketAuthorization({ headers }: IncomingMessage): string | undefined {
   if (headers.authorization !== undefined) return headers.authorization;
   const names = (headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
@@ -18,8 +16,8 @@ export function websocketAuthorization({ headers }: IncomingMessage): string | u
 }
 
 /**
- * Throws where subprotocols are offered and ours is not among them: a browser gives up on an answer
- * that takes none of what it offered.
+ * Throws when subprotocols are offered without ours: a browser rejects a response that selects none
+ * of its offers.
  */
 export function requireSubprotocol({ headers }: IncomingMessage): void {
   const header = headers['sec-websocket-protocol'];

@@ -1,6 +1,5 @@
-// Joins a WebSocket with a connection into a sandbox: bytes both ways, each held back by the one
-// that takes them; asks whether the other end is still there; closes with the reason when the
-// connection may not stay. What frames mean is said by a dialect.
+// Joins a WebSocket with a connection into a sandbox: bytes in both directions with back-pressure,
+// and pings. Closes with a reason when access ends. A dialect defines the frames.
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
 import { closeCodeOf, renewBearer, WEBSOCKET_CLOSE } from '@berth/contract/connections/websocket.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
@@ -9,53 +8,53 @@ import type { WebSocket } from 'ws';
 import { CodedError } from '../../rules/coded-error.ts';
 import type { SandboxConnection } from '../../services/connections/connections.ts';
 
-/** Bytes under way to a slow reader beyond which no more is read for it. */
+/** Limit of unsent bytes; beyond it, reading from the sandbox pauses. */
 const UNSENT_BYTES = 1_048_576;
 /**
- * A connection that is not read does not tell that it broke: while a client is held back, something
- * is written to it this often, which then fails.
+ * A paused connection does not report that it broke. While a client is paused, a frame is written
+ * at this interval, which then fails.
  */
 const PROBE_MS = 1_000;
 /** Longest reason in a close frame: 123 bytes. */
 const REASON_CHARACTERS = 100;
 
-/** What a client's frame becomes on the stream: bytes, the end of this direction, or nothing. */
+/** Result of a client's frame for the stream: bytes, the end of this direction, or nothing. */
 type Inbound = Uint8Array | 'end' | null;
-/** What goes to a client: a binary frame, or a text frame of JSON. */
+/** Frame to a client: binary, or JSON text. */
 export type Outbound = Uint8Array | { json: unknown };
 
 /**
- * How one kind of WebSocket speaks. Each method throws {@link NotUnderstood} for what it does not
- * understand.
+ * Frame protocol of a kind of WebSocket. Each method throws {@link NotUnderstood} for invalid
+ * input.
  */
 export interface Dialect {
   binary(frame: Buffer): Inbound;
   text(value: unknown): Inbound;
-  /** Of what comes out of the sandbox. */
+  /** Bytes from the sandbox. */
   received(chunk: Buffer): Outbound[];
-  /** The sandbox's direction came to its end. */
+  /** The sandbox ended its direction. */
   ended(): { send: Outbound[]; endOurs: boolean };
   /**
-   * Sent as long as the client answers, so that a stream whose user is there does not count as
-   * silent; null: nothing.
+   * Sent while the client responds to pings, so that a stream in use does not count as silent;
+   * null: nothing.
    */
   readonly alive: Uint8Array | null;
 }
 
 interface JoinOptions {
   log: FastifyBaseLogger;
-  /** The contract's time when absent. */
+  /** Defaults to the contract's interval. */
   pingEveryMs?: number | undefined;
 }
 
-/** A frame that means nothing: of the client, or of a guest that is not as it should be. */
+/** An invalid frame of the client or of a misbehaving guest. */
 export class NotUnderstood extends Error {
   override readonly name = 'NotUnderstood';
 }
 
 /**
- * Resolves when the WebSocket is closed, with the close code; the connection is closed then too.
- * Never rejects.
+ * Resolves with the close code when both the WebSocket and the connection are closed. Never
+ * rejects.
  */
 export async function join(
   websocket: WebSocket,
@@ -74,13 +73,10 @@ class Join {
   readonly #log: FastifyBaseLogger;
   readonly #ping: NodeJS.Timeout;
   readonly #probe: NodeJS.Timeout;
-  /** Since the last ping, something showed that the other end is there. */
+  /** The other end showed activity since the last ping. */
   #alive = true;
   #closing = false;
-  /**
-   * The sandbox is through with the connection: what the client says from then on finds nobody,
-   * through no fault of its own.
-   */
+  /** The sandbox closed the connection: ignore the client's later frames without an error. */
   #through = false;
 
   constructor(
@@ -97,7 +93,7 @@ class Join {
     this.closed = promise;
     this.#ping = setInterval(() => this.#askWhetherThere(), pingEveryMs);
     this.#probe = setInterval(() => {
-      // One that nobody asked for wants no answer.
+      // An unsolicited pong needs no response.
       if (websocket.isPaused && websocket.bufferedAmount === 0) websocket.pong();
     }, PROBE_MS);
     websocket.on('pong', () => this.#answered());
@@ -185,7 +181,7 @@ class Join {
   }
 
   #askWhetherThere(): void {
-    // One that is held back cannot answer: its answer would be behind what is not read.
+    // A paused client cannot respond: its pong would be queued behind unread frames.
     if (!this.#alive && !this.#websocket.isPaused) {
       this.#websocket.terminate();
       return;
@@ -224,7 +220,7 @@ class Join {
     if (this.#closing) return;
     this.#closing = true;
     this.#connection.close();
-    // The answer to the close frame is to be read.
+    // Resume, to read the response to the close frame.
     this.#websocket.resume();
     this.#websocket.close(code, reason.slice(0, REASON_CHARACTERS));
   }

@@ -1,6 +1,6 @@
-// Requests that ask to become a WebSocket: they go through the server's routes like any other, so
-// that a refusal is the JSON that any route answers, and leave HTTP when their route accepts. Owns
-// the handshake and which WebSockets are open; what goes over them is websocket-join.ts's.
+// WebSocket upgrade requests. They pass through the server's routes, so a refusal is ordinary JSON,
+// and leave HTTP when their route accepts. Owns the handshake and the set of open WebSockets;
+// websocket-join.ts carries the frames.
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
@@ -14,18 +14,18 @@ import { requireSubprotocol } from './websocket-bearer.ts';
 
 const VERSION = '13';
 const KEY = /^[0-9A-Za-z+/]{22}==$/;
-/** How long one whose instance stops may take to say good-bye. */
+/** Time for close handshakes when the instance stops. */
 const GOING_AWAY_MS = 1_000;
 
 interface Upgrade {
   socket: Socket;
-  /** What came right behind the request. */
+  /** Bytes that followed the request's head. */
   head: Buffer;
 }
 
 /**
- * For Node: which requests are handed over with their connection. Every other upgrade is ignored,
- * as a server may (RFC 9110).
+ * Tells Node which upgrades to hand over with their connection. Others are ignored, as RFC 9110
+ * allows.
  */
 export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.trim().toLowerCase() === 'websocket';
@@ -44,7 +44,7 @@ export class WebSockets {
   #app: FastifyInstance | undefined;
   #closing = false;
 
-  /** Serves upgrades by the routes of the app. */
+  /** Serves upgrades through the routes of the app. */
   register(app: FastifyInstance): void {
     this.#app = app;
     app.addHook('preClose', (done) => {
@@ -88,8 +88,8 @@ export class WebSockets {
   }
 
   /**
-   * Answers 101 with the headers that the reply has so far. Throws {@link CallerGone} when the
-   * caller is gone. After {@link require}.
+   * Responds 101 with the reply's headers. Throws {@link CallerGone} when the caller disconnected.
+   * Call after {@link require}.
    */
   accept(request: FastifyRequest, reply: FastifyReply): WebSocket {
     const upgrade = this.#upgrades.get(request.raw);

@@ -1,19 +1,16 @@
-// How long the body of a request to the service may take to arrive. Node's own bound would hold for
-// previews too, whose uploads take as long as they take.
+// Time limit for the body of a request to the service. Node's own limit would also apply to
+// previews, whose uploads have none.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 export const BODY_ARRIVES_MS = 60_000;
 
-/**
- * Ends a request whose body does not arrive in time, as Node does where it is told how long a
- * request may take.
- */
+/** Ends a request whose body does not arrive in time, as Node's `requestTimeout` does. */
 export function boundArrival(server: Server, request: IncomingMessage, response: ServerResponse, ms: number): void {
   const { headers } = request;
   if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return;
   const timer = setTimeout(() => {
     if (request.complete || request.socket.destroyed) return;
-    // What was answered already is not answered once more.
+    // Do not respond twice.
     if (response.headersSent) {
       request.socket.destroy();
     } else {
@@ -24,8 +21,8 @@ export function boundArrival(server: Server, request: IncomingMessage, response:
       );
     }
   }, ms);
-  // Node does not tell of the end of a request that was answered before its body came: nothing may
-  // wait for that.
+  // Node emits no end for a request that was answered before its body arrived: do not keep the
+  // process alive.
   timer.unref();
   request.once('close', () => clearTimeout(timer));
 }

@@ -1,14 +1,14 @@
-// Reads bodies: JSON in UTF-8 and nothing else. An empty body counts as none, whatever its content
-// type: many clients send one so.
+// Reads bodies: JSON in UTF-8 only. An empty body counts as absent with any content type: many
+// clients send one.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { CodedError } from '../../rules/coded-error.ts';
 import { bodyTooLarge, notJson } from '../answers/errors.ts';
 
-/** Parses a body. Refuses field names that programs which copy objects trip over. */
+/** Parses a body. Refuses field names that are unsafe to copy, such as `__proto__`. */
 export type ParseJson = (request: FastifyRequest, body: Buffer) => Promise<unknown>;
 
-/** The end of the engine's message where it quotes from the text instead of naming a place. */
+/** End of the engine's message where it quotes the text instead of naming a position. */
 const EXCERPT = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/su;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
@@ -37,7 +37,7 @@ export function readJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, jsonParser(app));
 }
 
-/** False: the request has no body. Throws `unsupported_media_type` for one that is not JSON. */
+/** Returns false without a body. Throws `unsupported_media_type` for a body that is not JSON. */
 export function hasJsonBody({ headers }: FastifyRequest): boolean {
   const type = headers['content-type'];
   const length = headers['content-length'];
@@ -47,7 +47,7 @@ export function hasJsonBody({ headers }: FastifyRequest): boolean {
   return true;
 }
 
-/** Reads the whole body of a request that no parser of the app has touched. */
+/** Reads the whole body of a request that no parser of the app has consumed. */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length']) > limitBytes) throw bodyTooLarge(limitBytes);
   if (request.destroyed) throw new CodedError('invalid_request', 'the request was aborted');
@@ -75,8 +75,8 @@ function readAll(request: IncomingMessage, limitBytes: number): Promise<Buffer> 
 }
 
 /**
- * Not JSON, in the words of the engine but without its excerpt of the body, which may hold secrets;
- * or JSON with a field name that programs which copy objects would trip over.
+ * Explains why a body is refused: not JSON, by the engine's message without its excerpt, which may
+ * hold secrets; or an unsafe field name.
  */
 function whyRefused(text: string, cause: Error): CodedError {
   try {

@@ -1,7 +1,6 @@
-// The durable step that clones a sandbox's repository: ask the host until it answers for good, then
-// commit what came of it. Its credentials are opened when they are sent and are part of nothing
-// that is recorded. Safe to run again from the start at any point and beside itself: the guest
-// clones once, and so is the commit.
+// Durable step: clones a sandbox's repository. Calls the host until the outcome is final, then
+// commits it. Credentials are decrypted only to be sent and are never stored. The step can be
+// repeated, also concurrently: the guest clones once, and the commit is idempotent.
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
@@ -14,10 +13,7 @@ import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandb
 import { crashPoint } from '../steps/crash-point.ts';
 import { pause, settleStep, worthLogging, type StepContext } from '../steps/step-context.ts';
 
-/**
- * A call that lasted longer than this had reached the guest: the host's silence begins anew with
- * its end.
- */
+/** A call longer than this had reached the guest: the host's silence restarts at its end. */
 const REACHED_MS = 5_000;
 
 export interface CloneStepContext extends StepContext {
@@ -25,12 +21,12 @@ export interface CloneStepContext extends StepContext {
   git: GitSettings;
 }
 
-/** `void`: the sandbox sleeps, is lost or gone, or another step is for its clone. */
+/** `void`: the sandbox is asleep, lost or deleted, or another step is responsible for its clone. */
 type Outcome = { kind: 'void' } | { kind: 'cloned' } | { kind: 'failed'; reason: Reason };
 
 /**
- * Brings a sandbox from `running` to `ready` with its clone cloned or failed, or leaves it alone
- * when that is no longer this step's.
+ * Moves a sandbox from `running` to `ready` with its clone done or failed. Changes nothing if the
+ * step is no longer responsible.
  */
 export async function clone(context: CloneStepContext, step: LifecycleStep): Promise<void> {
   const outcome = await cloneRepository(context, step);
@@ -63,8 +59,8 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
     } catch (error) {
       stopping.throwIfAborted();
       const code = error instanceof HostError ? error.code : null;
-      // What a guest says in refusing is its own, and it knows the secret: of a host's error the
-      // code alone is told.
+      // The guest is hostile and knows the secret: log only the code of a host error, never its
+      // message.
       if (worthLogging(attempt)) {
         log.warn(
           { ...(code === null ? { err: error } : { code }), sandboxId: step.sandboxId, attempt },
@@ -90,7 +86,7 @@ async function ask(context: CloneStepContext, sandbox: LocatedSandboxRow, timeou
   const prepared = await prepareClone(context, sandbox);
   if ('refused' in prepared) return { kind: 'failed', reason: prepared.refused };
   const { secrets, ...what } = prepared;
-  // A sandbox at its clone is in use, however little of its processors that takes.
+  // A clone counts as use of the sandbox, even at a low CPU load.
   const use = holdActivity(context, sandbox.id, 'clone');
   try {
     const request = { ...what, epoch: sandbox.epoch, timeoutSeconds, maxMib: context.git.cloneMaxMib };
@@ -105,7 +101,7 @@ function failed(code: CloneFailure, words?: string, secrets?: readonly string[])
   return { kind: 'failed', reason: cloneFailure(code, words, secrets) };
 }
 
-/** After these the sandbox's row soon says why, or the same call succeeds. */
+/** After these the sandbox's row soon shows the reason, or a retry succeeds. */
 const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
   'stale_epoch',
   'superseded',

@@ -1,9 +1,7 @@
-// Looks at one host again and again: keeps its row up to date, has the differences between it and
-// the sandboxes' rows mended (reconciler.ts), and, when it is silent for long, fails the sandboxes
-// that were awake on it. They come back when it does.
-//
-// `last_seen_at` is written at the end of a look that succeeded. What a look finds dead died after
-// it, so it is a proof of life.
+// Polls a host: updates its row, has the reconciler repair differences to the sandbox rows, and
+// after long silence fails the sandboxes awake on it. They recover when the host returns.
+// `last_seen_at` is written at the end of a successful poll: VMs found dead by a poll died after
+// it.
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { HOST_LOST } from '../../rules/sandboxes/machine-death.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
@@ -22,8 +20,7 @@ export class HostHealth {
   readonly #reconciler: Reconciler;
   #reachable: boolean | undefined;
   /**
-   * Since when this process has found the host silent: that the service itself was away is no
-   * silence of the host.
+   * Start of the host's silence as seen by this process. Downtime of the service does not count.
    */
   #silentSince: number | null = null;
 
@@ -34,8 +31,8 @@ export class HostHealth {
   }
 
   /**
-   * Asks the host once and acts on it. A host that does not answer is logged when that begins and
-   * when it ends. Rejects when the database cannot be asked.
+   * Polls the host once. Logs when it becomes unreachable or reachable. Rejects when the database
+   * is unreachable.
    */
   async tick(): Promise<void> {
     const { stopping, log } = this.#context;
@@ -46,8 +43,8 @@ export class HostHealth {
       if (!(error instanceof HostError)) throw error;
       if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'a host cannot be asked');
       this.#reachable = false;
-      // One that answers something else (another version, another token) is there, and so are its
-      // machines.
+      // A host with an unexpected response (another version, another token) is up, and so are its
+      // VMs.
       if (!SILENT.has(error.code)) {
         this.#silentSince = null;
         return;
@@ -57,16 +54,13 @@ export class HostHealth {
     }
   }
 
-  /**
-   * Another replica looks after the host now: what this one saw until here says nothing about the
-   * time until it looks again.
-   */
+  /** Called when another replica watches the host: the observations made so far no longer count. */
   rest(): void {
     this.#silentSince = null;
     this.#reconciler.forget();
   }
 
-  /** Resolves when nothing that a look began is under way. */
+  /** Resolves when no cleanup call is in flight. */
   async idle(): Promise<void> {
     await this.#reconciler.idle();
   }
@@ -74,7 +68,7 @@ export class HostHealth {
   async #look(): Promise<void> {
     const { db, log, stopping } = this.#context;
     const info = await this.#client.info({ signal: stopping });
-    // It spoke, whatever becomes of the rest of the look.
+    // The host responded, even if the rest of the poll fails.
     this.#silentSince = null;
     const { hostId } = info;
     const report = { ...info, id: hostId, url: this.#client.url };
@@ -84,14 +78,13 @@ export class HostHealth {
     await upsertHost(db, report);
     if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'a host answers');
     this.#reachable = true;
-    // Another host is at this address than before: what was awake on that one is nowhere to be
-    // asked for.
+    // A new host may have taken over this address: VMs of the former one cannot be queried.
     await this.#failSilent(hostId);
   }
 
   /**
-   * Fails what is awake on the hosts known at this address, but the given one, that have been
-   * silent for long.
+   * Fails the sandboxes awake on hosts with this address, except the given host, after long
+   * silence.
    */
   async #failSilent(exceptHostId: string | null): Promise<void> {
     const { db, hostSilenceMs } = this.#context;

@@ -1,13 +1,13 @@
-// Holds what one host has against what the sandboxes' rows say, both ways, and mends each
-// difference as rules/reconciliation.ts decides. It never touches a machine or a row that a step is
-// at work on.
-//
-// The order of the reads is what makes it safe while sandboxes come and go:
-//   1. the rows of the host's sandboxes   2. the host's list   3. the rows of those listed that are to be destroyed by 1, or are not in it
-// A row says awake, or stopped, only after the host said the same, so what 2 says against 1
-// happened since, and whatever was asked for since has raised the epoch that every write is fenced
-// by: rows before the list. A machine exists only after its row was committed, so a machine of 2
-// without a claim in 3 has none: rows after the list.
+// Compares a host's VMs with the sandbox rows, in both directions, and repairs each difference as
+// decided by rules/hosts/reconciliation.ts. Never touches a VM or row with a step in progress.
+// The order of the reads makes this safe while sandboxes are created and deleted:
+// 1. the rows of the host's sandboxes
+// 2. the host's list
+// 3. the rows of listed VMs that 1 destroys or does not contain
+// A row becomes awake or stopped only after the host reported the same. A difference between 1 and
+// 2 is therefore newer than the row, and any newer intent raised the epoch that fences each write:
+// read rows before the list. A VM exists only after its row was committed, so a VM of 2 without a
+// row in 3 is unclaimed: read rows after the list.
 import type { VmView } from '@berth/protocol/host.ts';
 import type { HostClient } from '../../hosts/client.ts';
 import { reconcile, type Decision, type MachineFacts } from '../../rules/hosts/reconciliation.ts';
@@ -22,16 +22,14 @@ import { sizeOf } from './vm-spec.ts';
 export class Reconciler {
   readonly #context: StepContext;
   readonly #client: HostClient;
-  /**
-   * What the host should have and did not list last time, with when it was last seen before that.
-   */
+  /** VMs missing from the host's last list, with the time of their last sighting. */
   #missed = new Map<string, Date | null>();
   /**
-   * Calls of the host that are under way for machines nobody claims, by machine: they take seconds,
-   * and a look must not wait for them.
+   * In-flight cleanup calls for unclaimed VMs, keyed by VM id. They take seconds; reconciliation
+   * does not wait for them.
    */
   readonly #errands = new Map<string, Promise<void>>();
-  /** Differences that no mending is safe for: logged when they begin. */
+  /** Differences without a safe repair; logged when they first appear. */
   #reported = new Set<string>();
 
   constructor(context: StepContext, client: HostClient) {
@@ -39,14 +37,14 @@ export class Reconciler {
     this.#client = client;
   }
 
-  /** Differences that were left as they are, one line each. */
+  /** Differences left unrepaired, a line each. */
   get unmended(): readonly string[] {
     return [...this.#reported];
   }
 
   /**
-   * One look. `seenAt`: when the host was last seen before it. Rejects when the host cannot be
-   * asked, or the database.
+   * Reconciles once. `seenAt`: time of the previous successful poll. Rejects when the host or the
+   * database is unreachable.
    */
   async look(hostId: string, seenAt: Date | null): Promise<void> {
     const rows = await listOnHost(this.#context.db, hostId);
@@ -71,12 +69,12 @@ export class Reconciler {
     );
   }
 
-  /** What was missed last time is missed for the first time again. */
+  /** Forgets missing VMs: the next pass counts each as missing for the first time. */
   forget(): void {
     this.#missed.clear();
   }
 
-  /** Resolves when no call of the host is under way. */
+  /** Resolves when no cleanup call is in flight. */
   async idle(): Promise<void> {
     await Promise.all(this.#errands.values());
   }
@@ -103,7 +101,7 @@ export class Reconciler {
         default:
       }
     } catch (error) {
-      // One sandbox that cannot be written must not keep the others; the next look tries again.
+      // A failed write must not block the other sandboxes; the next pass retries.
       if (!this.#context.stopping.aborted)
         this.#context.log.warn({ err: error, sandboxId: row.id, decision }, 'could not mend a difference');
     }
@@ -116,7 +114,7 @@ export class Reconciler {
   ): Promise<void> {
     const lost = decision.to === 'failed';
     const result = await this.#context.db.transaction().execute(async (trx) => {
-      // The epoch is the one read before the list: whatever was asked for since wins.
+      // Use the epoch read before the list: any newer intent wins.
       const change = {
         sandboxId: row.id,
         epoch: row.epoch,
@@ -179,7 +177,7 @@ export class Reconciler {
     if (this.#errands.has(vmId)) return;
     const { log, stopping } = this.#context;
     const running = run(stopping)
-      // A newer intent came in between, or the host went away: the next look sees what is left.
+      // A newer intent arrived, or the host became unreachable: the next pass handles the rest.
       .catch((error: unknown) => {
         if (!stopping.aborted) log.warn({ err: error, vmId }, `could not ${what}`);
       })

@@ -1,4 +1,4 @@
-// How a durable step asks its host: again and again, until there is a verdict, the step is void, or
+// Calls a host for a durable step, with retries, until the outcome is final, the step is void, or
 // the host's time is up.
 import { HostError } from '../../hosts/error.ts';
 import type { HostClient } from '../../hosts/client.ts';
@@ -11,8 +11,7 @@ import { pause, worthLogging, type StepContext } from '../steps/step-context.ts'
 import { stepKindOf } from '../steps/step-kind.ts';
 
 /**
- * A host gets at least this long when the step starts late, after a recovery; or its whole patience
- * when that is shorter.
+ * Minimum time for a host when the step starts late, after a recovery; limited by `hostPatienceMs`.
  */
 const LATE_PATIENCE_MS = 15_000;
 
@@ -20,15 +19,15 @@ interface Question<T> {
   kind: LifecycleStepKind;
   /** For the log, e.g. `making a machine`. */
   what: string;
-  /** Since when the host's patience runs. */
+  /** Start of the host's time limit. */
   askedAt(sandbox: SandboxRow): Date;
   ask(host: HostClient, sandbox: SandboxRow, signal: AbortSignal): Promise<T>;
 }
 
 /**
- * `answered`: the host did it. `void`: a newer intent (a destroy) is in force, or the work is done
- * already. `failed`: the host refused, or could not be asked within its patience; the sandbox is as
- * it was read last.
+ * `answered`: the host did it. `void`: a newer intent (a destroy) is in force, or the work is
+ * already done. `failed`: the host refused or was unreachable until its time limit; `sandbox` is as
+ * last read.
  */
 type Verdict<T> =
   | { kind: 'answered'; answer: T }
@@ -36,7 +35,8 @@ type Verdict<T> =
   | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };
 
 /**
- * Asks the sandbox's host until there is a verdict. Throws the abort reason when this process stops.
+ * Calls the sandbox's host until the outcome is final. Throws the abort reason when this process
+ * stops.
  */
 export async function askHost<T>(
   context: StepContext,
@@ -65,8 +65,8 @@ export async function askHost<T>(
       }
 
       const host = hosts.at(sandbox.host_url);
-      // The host has seen a newer epoch than the database knows of: its record and ours have parted
-      // (a restored backup).
+      // The host has seen a newer epoch than the database has: the database was restored from a
+      // backup.
       if (overtaken !== undefined)
         return { kind: 'failed', code: overtaken.code, message: overtaken.message, sandbox, host };
       giveUpAt = Math.max(
@@ -95,10 +95,7 @@ export async function askHost<T>(
   }
 }
 
-/**
- * The VM as its host has it now: `null` when it has none, `undefined` when the host cannot be
- * asked.
- */
+/** The VM as its host lists it: `null` if absent, `undefined` when the host is unreachable. */
 export async function lookAtVm(
   context: StepContext,
   host: HostClient | null,

@@ -1,5 +1,4 @@
-// A sandbox's machine in the words of the host protocol: what its row asks for, and what the host's
-// answer says it has. Pure.
+// Converts sandbox rows to VM specs, and a host's VM views to sizes. Pure.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { roomFor } from '../../rules/hosts/placement.ts';
@@ -7,8 +6,8 @@ import { allocationOf, type WakeSource } from '../../store/sandboxes/sandboxes.t
 import type { SandboxRow } from '../../store/database/schema.ts';
 
 /**
- * The machine of the given size, or of the size in force; its hostname is the sandbox's name as far
- * as a DNS label can hold it.
+ * VM spec with the given or current size. The hostname is the sandbox's name, shortened to a DNS
+ * label.
  */
 export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocationOf(sandbox)): VmSpec {
   return {
@@ -18,14 +17,14 @@ export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocatio
   };
 }
 
-/** The size that a host says a machine has; null when it does not say. */
+/** Size of a VM as reported by its host; null if not reported. */
 export function sizeOf(vm: VmView): Allocation | null {
   if (vm.spec === undefined) return null;
   const { vcpu, memoryMib, diskGib } = vm.spec;
   return { vcpu, memoryGb: Math.max(1, Math.floor(memoryMib / 1_024)), diskGb: diskGib };
 }
 
-/** What a wake of the machine would start from. */
+/** Source from which a wake of the VM would start. */
 export function remainsOf(vm: VmView): WakeSource | null {
   if (vm.keeps === undefined) return vm.status === 'asleep' ? 'snapshot' : null;
   return vm.keeps === 'nothing' ? null : vm.keeps;

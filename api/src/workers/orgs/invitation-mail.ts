@@ -1,7 +1,6 @@
-// The durable step that mails an invitation: a fresh token, the mail server, the note that it went
-// out. At least once: killed between the last two, it mails again, and the newer message's link is
-// the one that works. The step's row never holds a token. Safe to run again from the start at any
-// point.
+// Durable step: mails an invitation. Creates a fresh token, sends the mail, then records it as
+// sent. At least once: after a kill before the record it mails again, and only the newer link
+// works. Can be repeated from the start at any point.
 import { setTimeout as delay } from 'node:timers/promises';
 import { noteInvitationSent, prepareInvitationMail } from '../../services/orgs/invitation-mail.ts';
 import type { Mailer } from '../../services/context/mail-port.ts';
@@ -16,10 +15,10 @@ export interface InvitationMailStep {
 }
 
 export interface MailPatience {
-  /** Pause after the first failure; each is twice as long as the one before. */
+  /** Pause after the first failure; doubles with each failure. */
   firstPauseMs: number;
   longestPauseMs: number;
-  /** For how long it is tried. A step that starts later than that tries once. */
+  /** Time limit of the retries. A step that starts later tries once. */
   giveUpAfterMs: number;
 }
 
@@ -37,12 +36,12 @@ export interface MailStepContext extends StepContext {
 }
 
 /**
- * `void`: the invitation is not pending any more, or its mail went out. `overtaken`: another run of
- * the step sent a newer one.
+ * `void`: the invitation is no longer pending, or its mail was sent. `overtaken`: another run of
+ * the step sent a newer mail.
  */
 type Outcome = 'sent' | 'void' | 'overtaken' | 'given up';
 
-/** Mails a pending invitation whose mail did not go out yet. */
+/** Mails a pending invitation whose mail was not sent yet. */
 export async function invitationMail(context: MailStepContext, step: InvitationMailStep): Promise<void> {
   const outcome = await mailUntilSent(context, step);
   context.log.debug({ invitationId: step.invitationId, outcome }, 'the mail of an invitation is done');
@@ -65,7 +64,7 @@ async function mailUntilSent(
       if (prepared === null) return 'void';
       await mailer.send(prepared.message, stopping);
       crashPoint('invitation-mail:sent');
-      // From here on only the database can fail: that is no reason to send another mail.
+      // Only the database can fail from here on: do not send another mail.
       return await noteSent(context, invitationId, prepared.tokenSha256);
     } catch (error) {
       stopping.throwIfAborted();
@@ -96,8 +95,8 @@ async function noteSent(context: MailStepContext, invitationId: string, tokenSha
 }
 
 /**
- * With a quarter of jitter, so that mails that wait for one server do not come to it all at once.
- * Ends early when the process stops.
+ * Adds a quarter of jitter, so that waiting mails do not reach a server all at once. Ends early
+ * when the process stops.
  */
 async function pauseAfter(
   attempt: number,

@@ -1,5 +1,5 @@
-// Puts durable steps into the queue, in the transaction of their intent, and starts them right
-// after its commit.
+// Enqueues durable steps in the transaction of their intent, and starts them right after its
+// commit.
 import type { LifecycleQueue, LifecycleStep, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 import { insertStep } from '../../store/steps/steps.ts';
@@ -10,7 +10,7 @@ import { INVITATION_MAIL, stepId } from '../steps/step-kind.ts';
 export class DurableQueue implements LifecycleQueue {
   readonly #wake: () => void;
 
-  /** `wake` starts what waits; it never throws. */
+  /** `wake` starts waiting steps; it never throws. */
   constructor(wake: () => void) {
     this.#wake = wake;
   }

@@ -1,5 +1,5 @@
-// Claims durable steps and runs each until it is done. A step may run again from its start, also
-// beside itself: the host's verbs are idempotent and fenced by the epoch, and so are the commits.
+// Claims durable steps and runs each until it is done. A step may be repeated from its start, also
+// concurrently: host calls and commits are idempotent and fenced by the epoch.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { claimSteps, deleteStep, releaseSteps, type ClaimedStep } from '../../store/steps/steps.ts';
@@ -10,13 +10,13 @@ import type { StepKind } from '../steps/step-kind.ts';
 
 const CLAIM_BATCH = 100;
 /**
- * Steps of one org and kind that run at once in one process; further ones wait in the queue. There
- * is no limit over all orgs: steps that wait for a host or mail server would hold up other orgs.
+ * Limit of concurrent steps per org and kind in a process; further steps wait in the queue. There
+ * is no limit over all orgs: steps waiting for a host or mail server would hold up other orgs.
  */
 const STEPS_PER_ORG = 100;
-/** A destroy outranks everything, so it never waits for another step. */
+/** A destroy takes precedence over everything, so it never waits for another step. */
 const UNLIMITED_KINDS: readonly StepKind[] = ['destroy'];
-/** How long a stopping process lets running steps finish. */
+/** Time for running steps to finish when the process stops. */
 const STOP_GRACE_MS = 2_000;
 
 export type StepPrograms = Readonly<Record<StepKind, (input: never) => Promise<void>>>;
@@ -26,7 +26,7 @@ export interface RunnerOptions {
   log: Logger;
   executorId: string;
   programs: StepPrograms;
-  /** Ends the waits of all steps. */
+  /** Aborts the waits of all steps. */
   stopping: AbortController;
   stepsPerOrg?: number;
 }
@@ -48,12 +48,12 @@ export class StepRunner {
     this.#perOrg = options.stepsPerOrg ?? STEPS_PER_ORG;
   }
 
-  /** Claims and starts what waits. Never throws. Claims never overlap, and no call is missed. */
+  /** Claims and starts waiting steps. Never throws. Claims never overlap, and no call is missed. */
   wake(): void {
     this.#again = true;
     if (this.#claiming !== undefined || this.#closed) return;
     this.#claiming = this.#claimAll()
-      // The poll tries again.
+      // The next poll retries.
       .catch((error: unknown) => this.#options.log.warn({ err: error }, 'cannot claim durable steps yet'))
       .finally(() => {
         this.#claiming = undefined;
@@ -62,7 +62,7 @@ export class StepRunner {
   }
 
   /**
-   * Claims nothing more, gives running steps a moment to finish, and leaves the others to the next
+   * Claims no more steps, lets running steps finish briefly, and leaves the others to the next
    * process.
    */
   async stop(): Promise<void> {
@@ -76,7 +76,7 @@ export class StepRunner {
     stopping.abort();
     await allDone;
     if (this.#running.size === 0) return;
-    // Without this the next process finds out by the session's lock.
+    // Otherwise the next process has to wait for the lock of the Postgres session.
     await releaseSteps(db, executorId).catch((error: unknown) => log.warn({ err: error }, 'cannot release steps'));
   }
 

@@ -1,5 +1,5 @@
-// Finds durable steps that no process runs any more: those of dead processes, and those of
-// sandboxes under way whose step is not on record.
+// Finds orphaned durable steps: steps of dead processes, and sandboxes in transition whose step is
+// not on record.
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { beginClone } from '../../services/clones/clone.ts';
 import { listUnattended, listUnattendedClones } from '../../store/sandboxes/lifecycle.ts';
@@ -10,7 +10,7 @@ import type { StepContext } from '../steps/step-context.ts';
 import { EPOCH_STEP_KINDS, stepKindOf } from '../steps/step-kind.ts';
 import type { StepRunner } from './runner.ts';
 
-/** How long a sandbox may be under way before its step is searched for. */
+/** Time in transition after which a sandbox's step is searched for. */
 const QUIET_MS = 3_000;
 const UNATTENDED_EVERY_MS = 2_000;
 
@@ -29,7 +29,7 @@ export class Takeover {
     this.#options = options;
   }
 
-  /** One pass. Most passes are one query of a small table. */
+  /** A pass is usually a single query of a small table. */
   async tick(): Promise<void> {
     await this.#takeOverDead();
     if (performance.now() < this.#nextUnattendedAt) return;

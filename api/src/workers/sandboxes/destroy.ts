@@ -1,6 +1,6 @@
-// The durable step that deletes a sandbox's machine and disk: ask the host until it confirms,
-// however long that takes, then commit. Nothing outranks it: its epoch, given with the request,
-// ends whatever is under way for the sandbox. Safe to run again at any point.
+// Durable step: deletes a sandbox's VM and disk. Calls the host until it confirms, without a time
+// limit, then commits. Takes precedence over every other step: its epoch ends their calls at the
+// host. Can be repeated at any point.
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { HostClient } from '../../hosts/client.ts';
 import { HostError } from '../../hosts/error.ts';
@@ -10,7 +10,6 @@ import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { pause, settleStep, SYSTEM, worthLogging, type StepContext } from '../steps/step-context.ts';
 
-/** Brings a sandbox from `destroying` to `deleted`. */
 export async function destroy(context: StepContext, step: LifecycleStep): Promise<void> {
   const removed = await removeMachine(context, step);
   if (removed === 'void') return;
@@ -43,8 +42,8 @@ async function removeFrom(host: HostClient, step: LifecycleStep, signal: AbortSi
     await host.destroyVm(step.sandboxId, step.epoch, { signal });
   } catch (error) {
     if (!(error instanceof HostError) || error.code !== 'stale_epoch') throw error;
-    // The host has seen a newer epoch than the database knows of (a restored backup). The sandbox
-    // is to be deleted all the same.
+    // The host has seen a newer epoch than the database has (restored from a backup). Delete the VM
+    // all the same.
     const vm = (await host.listVms({ signal })).find((listed) => listed.id === step.sandboxId);
     if (vm !== undefined) await host.destroyVm(vm.id, vm.epoch, { signal });
   }

@@ -1,21 +1,20 @@
-// Ends ephemeral sandboxes when their time is up. The database knows the time and the due ones, so
-// nothing is lost with a process: whoever looks next finds what is overdue. One replica leads, the
-// others step in for one that leads and does nothing.
+// Destroys expired ephemeral sandboxes. Deadlines are in the database, so any process finds overdue
+// sandboxes. A single replica leads; the others stand in for a leader that makes no progress.
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
 import { expireSandbox } from '../../services/sandboxes/expiry.ts';
 import { listExpired } from '../../store/sandboxes/expiry.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
-/** How often to look; a sandbox ends this much late at most, and what it takes to commit. */
+/** Poll interval; a sandbox is destroyed at most this late, plus the commit. */
 export const EXPIRY_EVERY_MS = 250;
 /**
- * A replica that does not lead ends what is overdue by this much. The row's lock makes it harmless
- * that both do.
+ * Delay after which a replica that does not lead acts too. The row lock makes concurrent attempts
+ * harmless.
  */
 const STAND_IN_AFTER_MS = 1_000;
 const BATCH = 100;
-/** Transactions side by side; the pool serves requests too. */
+/** Concurrent transactions; the pool also serves requests. */
 const AT_ONCE = 4;
 
 interface ExpiryOptions {
@@ -31,14 +30,14 @@ export class Expiry {
     this.#options = options;
   }
 
-  /** One look: ends all that is due. One indexed query when nothing is. */
+  /** Destroys all due sandboxes. Without any, a pass is a single indexed query. */
   async tick(): Promise<void> {
     const { context, session } = this.#options;
     const overdueMs = (await session.leads('expiry')) ? 0 : STAND_IN_AFTER_MS;
     while (!context.stopping.aborted) {
       const due = await listExpired(context.db, overdueMs, BATCH);
       const ended = await this.#endAll(due);
-      // Without progress there is nothing to gain by looking again at once.
+      // Without progress an immediate retry is pointless.
       if (due.length < BATCH || ended === 0) return;
     }
   }
@@ -58,7 +57,7 @@ export class Expiry {
     try {
       return await expireSandbox({ db, lifecycle: this.#options.lifecycle }, sandboxId);
     } catch (error) {
-      // One that cannot be ended must not keep the others.
+      // A failure must not block the other sandboxes.
       if (!stopping.aborted)
         log.warn({ err: error, sandboxId }, 'could not end an expired sandbox; it will be tried again');
       return false;

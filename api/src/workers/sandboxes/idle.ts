@@ -1,34 +1,34 @@
-// Looks, on one replica, at every sandbox that may sleep by itself, and at the processor time of
-// its machine: what it finds idle is put to sleep. Remembers nothing but the last look at each
-// machine's processors; after a change of the leader nothing sleeps before there are two.
+// Puts idle sandboxes to sleep, on a single replica, by their activity and the CPU time of their
+// VMs. State is only the previous CPU measurement per VM, so after a change of the leader no
+// sandbox sleeps before two measurements.
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
 import { judgeIdleness } from '../../services/sandboxes/idle.ts';
 import { listPossibleSleepers, type SleeperRow } from '../../store/sandboxes/activity-signals.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
-/** How often to look: a sandbox goes to sleep this much late. */
+/** Poll interval; a sandbox goes to sleep at most this late. */
 export const IDLE_EVERY_MS = 5_000;
 /**
- * Shares of a processor are means over so long at least: an idle guest's own chores are bursts of a
- * second or two.
+ * Minimum span of a CPU average: background work of an idle guest comes in bursts of a second or
+ * two.
  */
 const CPU_SPAN_MS = 30_000;
-/** Transactions side by side; the pool serves requests too. */
+/** Concurrent transactions; the pool also serves requests. */
 const AT_ONCE = 4;
 
 interface IdleWatchOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
   lifecycle: IntentContext['lifecycle'];
   session: Pick<ReplicaSession, 'leads'>;
-  /** Replaces the span over which a share of a processor is taken. */
+  /** Replaces the span of a CPU average. */
   cpuSpanMs?: number;
 }
 
 interface CpuLook {
   atMs: number;
   cpuMs: number;
-  /** Of one host CPU, over the span that ended with this look; null for the first. */
+  /** Share of a host CPU over the span that ends with this measurement; null for the first. */
   share: number | null;
 }
 
@@ -43,7 +43,6 @@ export class IdleWatch {
     this.#cpuSpanMs = options.cpuSpanMs ?? CPU_SPAN_MS;
   }
 
-  /** One look around. */
   async tick(): Promise<void> {
     const { context, session } = this.#options;
     if (!(await session.leads('idle'))) {
@@ -58,8 +57,8 @@ export class IdleWatch {
   }
 
   /**
-   * The looks at the machines of one host; those before where it cannot be asked, with nothing
-   * known of this moment.
+   * Measurements of the VMs of a host. An unreachable host keeps its previous ones, with an unknown
+   * current share.
    */
   async #lookAt(url: string, sleepers: SleeperRow[]): Promise<[string, CpuLook][]> {
     const { hosts, log, stopping } = this.#options.context;
@@ -81,7 +80,7 @@ export class IdleWatch {
   }
 
   #next(before: CpuLook | undefined, { atMs, cpuMs }: { atMs: number; cpuMs: number }): CpuLook {
-    // A new process has used less: it was asleep in between.
+    // A new process has used less: the VM was asleep in between.
     if (before === undefined || cpuMs < before.cpuMs) return { atMs, cpuMs, share: null };
     const spanMs = atMs - before.atMs;
     return spanMs < this.#cpuSpanMs ? before : { atMs, cpuMs, share: (cpuMs - before.cpuMs) / spanMs };
@@ -108,7 +107,7 @@ export class IdleWatch {
       if (verdict === 'idle')
         context.log.info({ sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt }, 'an idle sandbox goes to sleep');
     } catch (error) {
-      // One that cannot be put to sleep must not keep the others awake.
+      // A failure must not keep the other sandboxes awake.
       if (!context.stopping.aborted)
         context.log.warn({ err: error, sandboxId: sleeper.id }, 'could not put an idle sandbox to sleep');
     }

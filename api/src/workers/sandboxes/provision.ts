@@ -1,6 +1,6 @@
-// The durable step that makes a sandbox's machine: ask the host until it answers for good, then
-// commit what came of it. Safe to run again from the start at any point and beside itself: the
-// host's verb is idempotent and fenced, so is the commit.
+// Durable step: creates a sandbox's VM. Calls the host until the outcome is final, then commits it.
+// Can be repeated from the start, also concurrently: host call and commit are idempotent and
+// fenced.
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
@@ -9,8 +9,8 @@ import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { vmSpecOf } from '../hosts/vm-spec.ts';
 
 /**
- * Brings a sandbox from `provisioning` to `ready`, to `running` with the step that clones its
- * repository, or to `failed`, or leaves it alone when its epoch is no longer in force.
+ * Moves a sandbox from `provisioning` to `ready`, `running` with a clone step, or `failed`. Changes
+ * nothing if its epoch is no longer in force.
  */
 export async function provision(context: StepContext, step: LifecycleStep): Promise<void> {
   const verdict = await askHost(context, step, {
@@ -24,8 +24,7 @@ export async function provision(context: StepContext, step: LifecycleStep): Prom
   const { sandbox } = await settleStep(context, 'provision', (trx) =>
     verdict.kind === 'answered'
       ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM })
-      : // A failure takes a new epoch: whatever the host still makes under the old one is void and
-        // gets reaped.
+      : // A failure takes a new epoch: a VM made later under the old one is destroyed.
         transitionSandbox(trx, {
           ...step,
           to: 'failed',

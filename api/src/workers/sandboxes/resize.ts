@@ -1,6 +1,6 @@
-// The durable step that grows a sandbox's machine while it runs: ask the host until it answers for
-// good, commit the size that was verified. Safe to run again from the start at any point and beside
-// itself: the host's verb is idempotent and fenced, so is the commit.
+// Durable step: grows a sandbox's VM while it runs. Calls the host until the outcome is final, then
+// commits the verified size. Can be repeated from the start, also concurrently: host call and
+// commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { roomFor } from '../../rules/hosts/placement.ts';
@@ -10,12 +10,12 @@ import { askHost, lookAtVm } from '../hosts/verdict.ts';
 import { settleStep, type StepContext } from '../steps/step-context.ts';
 import { sizeOf } from '../hosts/vm-spec.ts';
 
-/** `verified` null: nothing is known but what the allocation says already. */
+/** `verified` null: the size is known only from the allocation. */
 type Grown = { kind: 'void' } | { kind: 'grown'; verified: Allocation | null; deferred: Reason | null };
 
 /**
- * Brings an awake sandbox to its pending allocation as far as that grows, or leaves that for the
- * next wake and says why.
+ * Grows an awake sandbox towards its pending allocation, or leaves the change to the next wake,
+ * with the reason.
  */
 export async function resize(context: StepContext, step: LifecycleStep): Promise<void> {
   const grown = await growMachine(context, step);
@@ -39,7 +39,7 @@ async function growMachine(context: StepContext, step: LifecycleStep): Promise<G
   if (verdict.kind === 'void') return verdict;
   if (verdict.kind === 'answered') return { kind: 'grown', verified: verdict.answer, deferred: null };
   const vm = await lookAtVm(context, verdict.host, step.sandboxId);
-  // Some of it may have worked, or only the answer was lost.
+  // The resize may have worked in part, or only the response was lost.
   const verified = vm?.status === 'running' ? sizeOf(vm) : null;
   return { kind: 'grown', verified, deferred: { code: verdict.code, message: verdict.message } };
 }

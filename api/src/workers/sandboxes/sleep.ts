@@ -1,6 +1,6 @@
-// The durable step that puts a sandbox's machine to sleep: ask the host until it answers for good,
-// see what is left where it does not, commit what came of it. Safe to run again from the start at
-// any point and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// Durable step: puts a sandbox's VM to sleep. Calls the host until the outcome is final, checks the
+// VM's state after a failure, then commits. Can be repeated from the start, also concurrently: host
+// call and commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { HOST_LOST, deathOf, MACHINE_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
@@ -13,8 +13,8 @@ import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf } from '../hosts/vm-spec.ts';
 
 /**
- * `asleep`: captured. `runs-on`: it could not be. `gone`: its machine is no more, or nobody can say
- * what it is.
+ * `asleep`: captured. `runs-on`: capture failed, the VM still runs. `gone`: the VM is gone, or its
+ * state unknown.
  */
 type Captured =
   | { kind: 'void' }
@@ -23,8 +23,8 @@ type Captured =
   | { kind: 'gone'; reason: Reason; wakesFrom: WakeSource | null };
 
 /**
- * Brings a sandbox from `sleeping` to `stopped`, back to awake, or to `failed`, or leaves it alone
- * when its epoch is no longer in force.
+ * Moves a sandbox from `sleeping` to `stopped`, back to awake, or to `failed`. Changes nothing if
+ * its epoch is no longer in force.
  */
 export async function sleep(context: StepContext, step: LifecycleStep): Promise<void> {
   const captured = await captureMachine(context, step);
@@ -49,7 +49,7 @@ async function captureMachine(context: StepContext, step: LifecycleStep): Promis
   return judge(await lookAtVm(context, verdict.host, step.sandboxId), verdict.message);
 }
 
-/** What the machine's state means for its sandbox; `message` says why it is not simply asleep. */
+/** Outcome for a VM's state; `message` is why the VM is not simply asleep. */
 function judge(vm: VmView | null | undefined, message: string): Captured {
   switch (vm?.status) {
     case 'asleep':
@@ -59,8 +59,7 @@ function judge(vm: VmView | null | undefined, message: string): Captured {
     case 'dead':
       return { kind: 'gone', reason: deathOf(vm), wakesFrom: remainsOf(vm) };
     default:
-      // What a host that does not answer, or is still at it, comes to in the end is seen when it is
-      // looked at: workers/hosts/health.ts.
+      // workers/hosts/health.ts resolves the state of an unresponsive or still busy host.
       return vm === null
         ? { kind: 'gone', reason: MACHINE_LOST, wakesFrom: null }
         : { kind: 'gone', reason: HOST_LOST, wakesFrom: 'disk' };
@@ -72,6 +71,6 @@ function changeOf(
 ): Pick<Transition, 'to' | 'reason' | 'wakesFrom' | 'allocated' | 'newEpoch'> {
   if (captured.kind === 'asleep')
     return { to: 'stopped', wakesFrom: captured.wakesFrom, allocated: captured.size ?? undefined };
-  // A failure takes a new epoch: what the host may still be doing under the old one is void.
+  // A failure takes a new epoch, which voids any call still in progress on the host.
   return { to: 'failed', newEpoch: true, reason: captured.reason, wakesFrom: captured.wakesFrom };
 }

@@ -1,6 +1,6 @@
-// The durable step that wakes a sandbox's machine: ask the host until it answers for good, see what
-// is left where it does not, commit what came of it. Safe to run again from the start at any point
-// and beside itself: the host's verb is idempotent and fenced, so is the commit.
+// Durable step: wakes a sandbox's VM. Calls the host until the outcome is final, checks the VM's
+// state after a failure, then commits. Can be repeated from the start, also concurrently: host call
+// and commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
 import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
@@ -14,15 +14,15 @@ import { askHost, lookAtVm } from '../hosts/verdict.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf, vmSpecOf } from '../hosts/vm-spec.ts';
 
-/** `not-woken`: it is as before, or less is left of it. */
+/** `not-woken`: the VM is unchanged, or has lost its snapshot or disk. */
 type Woken =
   | { kind: 'void' }
   | { kind: 'awake'; woke: VmWoke | null; size: Allocation | null }
   | { kind: 'not-woken'; to: 'stopped' | 'failed'; reason: Reason; wakesFrom: WakeSource | null };
 
 /**
- * Brings a sandbox from `waking` to awake, back to `stopped`, or to `failed`, or leaves it alone
- * when its epoch is no longer in force.
+ * Moves a sandbox from `waking` to awake, back to `stopped`, or to `failed`. Changes nothing if its
+ * epoch is no longer in force.
  */
 export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
   const woken = await wakeMachine(context, step);
@@ -48,7 +48,7 @@ async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<W
   if (verdict.code === 'nothing_to_wake')
     return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
   const vm = await lookAtVm(context, verdict.host, step.sandboxId);
-  // Only the answer was lost.
+  // Only the response was lost.
   if (vm?.status === 'running' && vm.epoch === step.epoch) return awake(vm);
   return notWoken(vm, { code: 'wake_failed', message: verdict.message }, verdict.sandbox.wakes_from);
 }
@@ -90,7 +90,7 @@ async function settleNotWoken(
   step: LifecycleStep,
   { to, reason, wakesFrom }: Extract<Woken, { kind: 'not-woken' }>,
 ): Promise<TransitionResult> {
-  // A failure takes a new epoch: should the host still be at work on the old one, what it wakes is
-  // void and is put to sleep again.
+  // A failure takes a new epoch: if the host still wakes the VM under the old one, the VM is put to
+  // sleep again.
   return await transitionSandbox(trx, { ...step, to, newEpoch: true, actor: SYSTEM, reason, wakesFrom });
 }

@@ -1,11 +1,11 @@
-// The named steps at which tests kill this process as `kill -9` would. Inert unless armed
-// (BERTH_CRASH_AT, read by config.ts). Each name stands right after the step it names; those that
-// end in `enqueued` or `written` are inside a transaction, before its commit.
+// Named points at which tests kill this process, as `kill -9` would. Inert unless armed
+// (BERTH_CRASH_AT, read by config.ts). Each name follows the action it names; names ending in
+// `enqueued` or `written` are inside a transaction, before its commit.
 import { CrashPoints } from '@berth/protocol/crash-point.ts';
 import type { LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 
 const LIFECYCLE_KINDS = ['provision', 'sleep', 'wake', 'resize', 'destroy', 'clone'] as const;
-/** Those of a lifecycle step, in their order. */
+/** Stages of a lifecycle step, in order. */
 const STAGES = ['enqueued', 'claimed', 'looked-up', 'answered', 'decided', 'written', 'settled', 'removed'] as const;
 const OTHER_POINTS = [
   'step:committed',
@@ -38,14 +38,12 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
 
 const points = new CrashPoints(CRASH_POINTS);
 
-/**
- * Arms one point: `name`, or `name#n` for its nth pass. Throws for a name that is not in the list.
- */
+/** Arms a point: `name`, or `name#n` for its nth pass. Throws for an unknown name. */
 export function armCrashPoint(text: string): void {
   points.arm(text);
 }
 
-/** Ends this process without any clean-up when the point is armed. */
+/** Kills this process without cleanup if the point is armed. */
 export function crashPoint(point: CrashPoint): void {
   points.pass(point);
 }

@@ -1,16 +1,15 @@
-// This process's session with Postgres: while it lives, so do the advisory locks that say "this
-// executor is alive" and "I lead this". Owns one connection, outside every pool, and mends it when
-// it breaks. Locks are only a matter of economy: the work is fenced anyway. Postgres ends a session
-// that says nothing for the length of the lease, so a process that is paused or hangs loses its
-// locks, by the clock of the server alone.
+// This process's session with Postgres. While it lives it holds the advisory locks that mark this
+// executor as alive and leader. Owns a connection outside every pool, and reconnects when it
+// breaks. Locks only avoid duplicate work: the work itself is fenced. Postgres ends a session that
+// is silent for the lease, so a paused or hung process loses its locks by the server's clock alone.
 import pg from 'pg';
 import type { Logger } from 'pino';
 
 const RECONNECT_MS = 100;
 const QUERY_TIMEOUT_MS = 5_000;
 /**
- * After a break nobody is declared dead for this long: when Postgres itself was away, everyone is
- * mending their session now.
+ * After a break, take over no executor for this long: after an outage of Postgres every replica
+ * reconnects.
  */
 const QUIET_AFTER_BREAK_MS = 3_000;
 const LEASE_MS = 15_000;
@@ -27,13 +26,13 @@ interface ReplicaSessionOptions {
 export class ReplicaSession {
   readonly #options: ReplicaSessionOptions;
   readonly #held = new Set<string>();
-  /** The session, once it has its lock. */
+  /** The session, once it holds its lock. */
   #client: pg.Client | undefined;
-  /** One that is to be the session. */
+  /** A connection that is about to become the session. */
   #opening: pg.Client | undefined;
   /**
-   * Settles when the query asked last has ended: several schedules share the one connection, which
-   * takes one query at a time.
+   * Settles with the last query: several schedules share the connection, which runs queries in
+   * turn.
    */
   #lastQuery: Promise<unknown> = Promise.resolve();
   #reconnect: NodeJS.Timeout | undefined;
@@ -45,7 +44,7 @@ export class ReplicaSession {
     this.#options = options;
   }
 
-  /** Connects and declares this executor alive. Must come before the first step is claimed. */
+  /** Connects and marks this executor as alive. Must precede the first claim of a step. */
   async open(): Promise<void> {
     const leaseMs = this.#options.leaseMs ?? LEASE_MS;
     const client = new pg.Client({
@@ -54,14 +53,13 @@ export class ReplicaSession {
       connectionTimeoutMillis: QUERY_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
-      // The server finds out within half a minute that the machine of a replica is gone, and lets
-      // go of its locks.
+      // The server detects a dead replica host within half a minute and releases its locks.
       options:
         '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3' +
         ` -c idle_session_timeout=${leaseMs}`,
     });
-    // Until it is this session's it may break at every moment, and that is told here alone: two who
-    // mend one session would lock each other out.
+    // Until the client becomes the session it may break at any moment. Only this call handles that:
+    // concurrent reconnects would block each other's lock.
     let broken: Error | undefined;
     const onBroken = (error: Error): void => {
       broken ??= error;
@@ -89,10 +87,7 @@ export class ReplicaSession {
     }
   }
 
-  /**
-   * True while this replica is the one that does `task`. The first to ask leads until its session
-   * ends.
-   */
+  /** True if this replica leads `task`. The first caller leads until its session ends. */
   async leads(task: string): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
@@ -103,8 +98,8 @@ export class ReplicaSession {
   }
 
   /**
-   * Runs `takeOver` while it is certain that no live process runs as this executor; false when one
-   * does, or nobody can tell now.
+   * Runs `takeOver` while it is certain that no live process runs as this executor. Returns false
+   * when the executor is alive or its state is unknown.
    */
   async ifDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
@@ -120,7 +115,7 @@ export class ReplicaSession {
     return true;
   }
 
-  /** Lets go of everything. */
+  /** Releases all locks and closes the connection. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnect);
@@ -132,7 +127,7 @@ export class ReplicaSession {
 
   async #inTurn<T>(query: () => Promise<T>): Promise<T> {
     const asked = this.#lastQuery.then(query);
-    // Whoever asked is told of its failure; the next in turn has no part in it.
+    // The caller handles the failure; the next query in line is not affected.
     this.#lastQuery = asked.then(
       () => undefined,
       () => undefined,

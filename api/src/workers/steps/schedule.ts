@@ -1,4 +1,4 @@
-// Runs a small task again and again, never beside itself, until told to stop. Owns the timing only.
+// Runs a task periodically, without overlap, until aborted.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
@@ -10,8 +10,8 @@ interface ScheduledTask {
 }
 
 /**
- * Runs the task until the signal aborts; resolves when its last run has ended. A run that fails is
- * logged and does not end the schedule.
+ * Runs the task until the signal aborts; resolves after the last run. Failures are logged and do
+ * not end the schedule.
  */
 export async function runEvery(task: ScheduledTask, signal: AbortSignal, log: Logger): Promise<void> {
   let failures = 0;
@@ -21,7 +21,7 @@ export async function runEvery(task: ScheduledTask, signal: AbortSignal, log: Lo
       failures = 0;
     } catch (error) {
       failures += 1;
-      // The database or a host being away fails every run; one line when it begins is enough.
+      // An unreachable database or host fails every run: log only the first failure.
       if (!signal.aborted)
         log[failures === 1 ? 'warn' : 'debug']({ err: error, failures }, `${task.name} failed; it will run again`);
     }

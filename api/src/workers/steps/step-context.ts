@@ -1,5 +1,5 @@
-// What every durable step works with, how it waits and how it commits. A step of a stopping process
-// throws the abort reason, stays on record, and runs again in the next process.
+// Context, pauses and commits of durable steps. A step of a stopping process throws the abort
+// reason, stays on record, and runs again in the next process.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
@@ -8,30 +8,30 @@ import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
 import { crashPoint } from './crash-point.ts';
 
-/** The service itself, carrying out what somebody asked for or writing what it found. */
+/** The service as an actor: carries out a request, or records what it found. */
 export const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 
 export interface StepContext {
   db: Database;
   hosts: HostClients;
   log: Logger;
-  /** For the clone that begins when a machine answers. */
+  /** Enqueues the clone after a VM started. */
   lifecycle: Pick<LifecycleQueue, 'enqueue' | 'started'>;
-  /** How long after its request a sandbox waits for a host that does not answer. */
+  /** Time from its request that a sandbox waits for an unresponsive host. */
   hostPatienceMs: number;
-  /** How long a host may be silent before the sandboxes that are awake on it count as lost. */
+  /** Host silence after which the sandboxes awake on it count as lost. */
   hostSilenceMs: number;
-  /** Aborts when this process stops doing durable work. */
+  /** Aborts when this process stops its durable work. */
   stopping: AbortSignal;
 }
 
 const FIRST_WAIT_MS = 50;
-/** With its jitter below the 2 s in which an expired sandbox is gone once its host is back. */
+/** Including jitter, below the 2 s in which an expired sandbox is deleted once its host is back. */
 const LONGEST_WAIT_MS = 1_000;
 
 /**
- * Waits before attempt number `attempt` + 1: 50 ms, doubling up to 1 s, with a quarter of jitter.
- * Ends early when the process stops.
+ * Pauses after a failed attempt: 50 ms, doubling up to 1 s, with a quarter of jitter. Ends early
+ * when the process stops.
  */
 export async function pause(attempt: number, stopping: AbortSignal): Promise<void> {
   const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(attempt, 10)) * (0.75 + Math.random() * 0.5);
@@ -42,14 +42,12 @@ export async function pause(attempt: number, stopping: AbortSignal): Promise<voi
   }
 }
 
-/**
- * True for attempts 0, 1, 3, 7, 15 ...: enough for the log of something that is tried for hours.
- */
+/** True for attempts 0, 1, 3, 7, 15, ...: limits the log lines of long retries. */
 export function worthLogging(attempt: number): boolean {
   return (attempt & (attempt + 1)) === 0;
 }
 
-/** Repeats an idempotent transaction until the database takes it. Throws when the process stops. */
+/** Retries an idempotent transaction until it commits. Throws when the process stops. */
 export async function untilCommitted<T>(
   { log, stopping }: Pick<StepContext, 'log' | 'stopping'>,
   what: string,

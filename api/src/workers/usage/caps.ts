@@ -1,6 +1,6 @@
-// Holds, on one replica, whoever has machines awake against their caps on machine hours: warns, and
-// when the time of grace is over puts to sleep what is awake. What it has done stands in the
-// database, so nothing is lost or done twice when the replica is killed and another leads.
+// Enforces machine hour caps, on a single replica: warns, and puts sandboxes to sleep after the
+// grace period. All state is in the database, so a change of the leader neither loses nor repeats
+// an action.
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { noteStanding, sleepBeyondCap, warnOfCap } from '../../services/sandboxes/cap-enforcement.ts';
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
@@ -13,11 +13,11 @@ import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
 /**
- * How often to look. Used time goes on until then: a cap is passed by this, the time of grace, and
- * what it takes to commit.
+ * Poll interval. Usage continues meanwhile: a cap may be exceeded by this, the grace period and the
+ * commit.
  */
 export const USAGE_CAPS_EVERY_MS = 1_000;
-/** Orgs looked at side by side; the pool serves requests too. */
+/** Orgs checked concurrently; the pool also serves requests. */
 const AT_ONCE = 4;
 
 interface CapWatchOptions {
@@ -25,7 +25,7 @@ interface CapWatchOptions {
   plans: Plans;
   lifecycle: IntentContext['lifecycle'];
   session: Pick<ReplicaSession, 'leads'>;
-  /** From when a cap was seen to be reached until what is awake goes to sleep. */
+  /** Time between reaching a cap and putting sandboxes to sleep. */
   graceSeconds: number;
   /** Replaces the database's clock. */
   readNow?: (db: Database) => Promise<Date>;
@@ -35,11 +35,11 @@ export class CapWatch {
   readonly #options: CapWatchOptions;
   readonly #readNow: (db: Database) => Promise<Date>;
   /**
-   * Projects by org that had machines awake at the last look: what they used since counts, also
-   * when they sleep now.
+   * Projects by org with awake VMs at the last pass: their usage since then counts, even if they
+   * sleep now.
    */
   #before = new Map<string, Set<string>>();
-  /** Nobody knows what the leader before this one had left to look at. */
+  /** A new leader does not know what the former had left to check. */
   #isFirst = true;
 
   constructor(options: CapWatchOptions) {
@@ -47,7 +47,6 @@ export class CapWatch {
     this.#readNow = options.readNow ?? readClock;
   }
 
-  /** One look around. */
   async tick(): Promise<void> {
     const { context, session, plans } = this.#options;
     if (!(await session.leads('usage-caps'))) {
@@ -74,7 +73,7 @@ export class CapWatch {
     await Promise.all(Array.from({ length: AT_ONCE }, lookNext));
   }
 
-  /** One org's trouble must not keep the others from their caps, nor others from it. */
+  /** A failure in one org must not affect the caps of others. */
   async #lookAt(orgId: string, projectIds: string[], reached: ReadonlyMap<string, CapReached>): Promise<void> {
     const { context, plans } = this.#options;
     try {

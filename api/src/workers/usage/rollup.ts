@@ -1,7 +1,6 @@
-// Adds closed usage intervals to the sums by day and billing period, so that asking for usage costs
-// the same however much there is of it. One replica leads; what makes it exactly once is the
-// transaction that takes an interval off the list and adds it, under the org's lock
-// (store/usage-rollup.ts).
+// Adds closed usage intervals to the sums per day and billing period, so that the cost of a usage
+// query is bounded. Exactly once: a transaction under the org's lock takes an interval off the list
+// and adds it (store/usage/rollup.ts).
 import { periodOfSubscription } from '../../services/billing/period.ts';
 import { readClock } from '../../store/database/clock.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
@@ -11,13 +10,13 @@ import { crashPoint } from '../steps/crash-point.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
-/** How often to look: what closed since the last time is summed by those who ask. */
+/** Poll interval; usage queries add the intervals closed since. */
 export const USAGE_ROLLUP_EVERY_MS = 5_000;
-/** Intervals of one transaction: well below a second of work. */
+/** Intervals per transaction: well below a second of work. */
 const BATCH = 5_000;
 const UNCUT_BATCH = 100;
 
-/** One look: brings the sums of every org up to date, an org's batch after another's. */
+/** Updates the sums of every org, batch by batch. */
 export async function rollUpAllUsage(
   context: Pick<StepContext, 'db' | 'log' | 'stopping'>,
   session: Pick<ReplicaSession, 'leads'>,
@@ -45,15 +44,15 @@ async function attempt(
   try {
     return await rollUpOrgUsage(db, orgId, most);
   } catch (error) {
-    // One org's must not keep the others'.
+    // A failure must not block the other orgs.
     if (!stopping.aborted) log.warn({ err: error, orgId }, 'could not sum the usage of an org; it will be tried again');
     return 0;
   }
 }
 
 /**
- * Adds up to so many of the org's intervals to its sums; resolves with how many. None while another
- * transaction is at it.
+ * Adds up to `most` of the org's intervals to its sums; resolves with their number, 0 while another
+ * transaction holds the lock.
  */
 export async function rollUpOrgUsage(db: Database, orgId: string, most: number): Promise<number> {
   const added = await db.transaction().execute(async (trx) => {
@@ -69,8 +68,8 @@ export async function rollUpOrgUsage(db: Database, orgId: string, most: number):
 }
 
 /**
- * Where the present billing period begins and ends, and where the subscription and the count of its
- * months begin.
+ * Start and end of the current billing period, and starts of the subscription and its monthly
+ * count.
  */
 async function cutAtPeriods(trx: DatabaseTransaction, orgId: string): Promise<void> {
   const subscription = await findSubscription(trx, orgId);
