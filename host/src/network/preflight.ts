@@ -4,7 +4,7 @@ import { access, constants } from 'node:fs/promises';
 import { z } from 'zod';
 import { ROOT_TABLE } from './slots/firewall.ts';
 import { runTool } from './slots/machine-script.ts';
-import { makeScript } from './slots/slot-scripts.ts';
+import { makeProgram } from './slots/slot-programs.ts';
 import {
   HOST_VETH_PREFIX,
   NetworkError,
@@ -54,13 +54,11 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
   } catch (error) {
     return [{ message: `/dev/net/tun cannot be used: ${(error as Error).message}`, remedy: 'modprobe tun' }];
   }
-  const trial = [
-    'mkdir -p /run/netns',
-    'mount -t tmpfs -o mode=0755 tmpfs /run/netns',
-    makeScript([slotOf(parseGuestCidr(cidr), 0)]),
-  ];
+  const { command, environment } = makeProgram([slotOf(parseGuestCidr(cidr), 0)]);
+  const inPrivate = 'mkdir -p /run/netns; mount -t tmpfs -o mode=0755 tmpfs /run/netns; exec "$@"';
+  const trial = ['unshare', '--net', '--mount', 'sh', '-euc', inPrivate, 'sh', ...command] as const;
   try {
-    await runTool('Making a network slot for trial', ['unshare', '--net', '--mount', 'sh', '-eu'], trial.join('\n'));
+    await runTool('Making a network slot for trial', trial, environment);
     return [];
   } catch (error) {
     if (!(error instanceof NetworkError)) throw error;

@@ -1,17 +1,17 @@
 // Makes and unmakes slots on the host: registry entry, kernel objects, DNS listener, in an order
 // that survives a kill at any moment.
 //
-//   make:    entry -> namespace, veth, TAP, rules (one script) -> listener
-//   unmake:  listener -> namespace, veth (one script) -> entry
+//   make:    entry -> namespace, veth, TAP, rules (one program) -> listener
+//   unmake:  listener -> namespace, veth (one program) -> entry
 //
 // Tracks its own slots; network.ts tracks which of them are idle or claimed.
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runMachineScript } from './slots/machine-script.ts';
+import { runMachineScript, type Program } from './slots/machine-script.ts';
 import { enterSlot, enteredNumbers, lockFile, removeEntry } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
 import type { Resolver, ServedGuest } from './dns/resolver.ts';
-import { makeScript, removeRootRulesScript, unmakeScript } from './slots/slot-scripts.ts';
+import { makeProgram, removeRootRulesProgram, unmakeProgram } from './slots/slot-programs.ts';
 import { NetworkError, hostVethName, slotOf } from './slots/slot.ts';
 import type { GuestCidr, Slot } from './slots/slot.ts';
 
@@ -59,7 +59,7 @@ export class SlotMaker {
    * like {@link make}.
    */
   prepareMachine(): Promise<string[]> {
-    return this.#applyMakeScript([]);
+    return this.#runMake([]);
   }
 
   /**
@@ -71,7 +71,7 @@ export class SlotMaker {
       await this.#enter(count, numbers);
       const slots = numbers.map((number) => slotOf(this.#options.cidr, number));
       if (slots.length === 0) return { slots, changes: [] };
-      const changes = await this.#applyMakeScript(slots);
+      const changes = await this.#runMake(slots);
       // Await all: a listener that came up after its slot was unmade would hold the address for the
       // daemon's lifetime.
       const served = await Promise.allSettled(slots.map((slot) => this.serve(slot)));
@@ -121,7 +121,10 @@ export class SlotMaker {
 
   /** Removes the shared rules of the root namespace once no instance on the host has a slot. */
   async removeRootRules(): Promise<void> {
-    await this.#run('Removing the firewall of the root namespace', removeRootRulesScript(this.#options.registryFolder));
+    await this.#run(
+      'Removing the firewall of the root namespace',
+      removeRootRulesProgram(this.#options.registryFolder),
+    );
   }
 
   /** Names of the slot's missing namespace and devices; empty if all exist. */
@@ -157,18 +160,18 @@ export class SlotMaker {
     }
   }
 
-  async #applyMakeScript(slots: readonly Slot[]): Promise<string[]> {
+  async #runMake(slots: readonly Slot[]): Promise<string[]> {
     const names = slots.map((slot) => slot.number).join(', ');
     const step = slots.length > 0 ? `Making network slot ${names}` : 'Making the network of the machine ready';
-    const output = await this.#run(step, makeScript(slots));
+    const output = await this.#run(step, makeProgram(slots));
     if (!output.includes('ip_forward')) return [];
     const line = `${new Date().toISOString()} ${FORWARDING_CHANGE}\n`;
     await writeFile(join(this.#options.registryFolder, CHANGES_FILE), line, { flag: 'a', mode: 0o600 });
     return [FORWARDING_CHANGE];
   }
 
-  #run(step: string, script: string): Promise<string> {
-    return runMachineScript(step, script, lockFile(this.#options.registryFolder));
+  #run(step: string, program: Program): Promise<string> {
+    return runMachineScript(step, program, lockFile(this.#options.registryFolder));
   }
 }
 
@@ -178,7 +181,7 @@ export class SlotMaker {
  */
 export async function unmakeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
-  const left = (await runMachineScript(step, unmakeScript(numbers), lockFile(registryFolder))).trim();
+  const left = (await runMachineScript(step, unmakeProgram(numbers), lockFile(registryFolder))).trim();
   if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);
   for (const number of numbers) await removeEntry(registryFolder, number);
 }

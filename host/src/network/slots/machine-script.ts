@@ -1,4 +1,4 @@
-// Runs shell scripts that change the host's network, one at a time per host, each with a deadline.
+// Runs programs that change the host's network, one at a time per host, each with a deadline.
 // Owns the lock; knows nothing of slots.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,27 +17,34 @@ const LOCK_TIMEOUT_STATUS = 75;
 
 const TOOL_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
-/**
- * Runs `script` with `sh -eu` under the lock file, and resolves with its stdout. Rejects with a
- * {@link NetworkError} that names `step` and the output.
- * Every process of the script holds the lock, so the leftovers of a killed daemon finish before the
- * next daemon's script starts. A script that waits for the lock when its daemon dies never starts:
- * it would undo the next daemon's work.
- */
-export function runMachineScript(step: string, script: string, lockFile: string): Promise<string> {
-  const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];
-  return runTool(step, ['setpriv', '--pdeathsig', 'KILL', ...lock, 'sh', '-eu'], script);
+export interface Program {
+  command: readonly string[];
+  /** In addition to {@link TOOL_ENVIRONMENT}. */
+  environment: Readonly<Record<string, string>>;
 }
 
 /**
- * Runs one command with `input` on stdin; output, deadline and errors as in {@link
- * runMachineScript}.
+ * Runs a program under the lock file, and resolves with its stdout. Rejects with a {@link
+ * NetworkError} that names `step` and the output.
+ * Every process of the program holds the lock, so the leftovers of a killed daemon finish before
+ * the next daemon's program starts. A program that waits for the lock when its daemon dies never
+ * starts: it would undo the next daemon's work.
  */
-export async function runTool(step: string, command: readonly [string, ...string[]], input = ''): Promise<string> {
+export function runMachineScript(step: string, program: Program, lockFile: string): Promise<string> {
+  const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];
+  return runTool(step, ['setpriv', '--pdeathsig', 'KILL', ...lock, ...program.command], program.environment);
+}
+
+/** Runs one command; output, deadline and errors as in {@link runMachineScript}. */
+export async function runTool(
+  step: string,
+  command: readonly [string, ...string[]],
+  environment: Program['environment'] = {},
+): Promise<string> {
   const child = spawn(command[0], command.slice(1), {
-    env: TOOL_ENVIRONMENT,
+    env: { ...environment, ...TOOL_ENVIRONMENT },
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -45,15 +52,12 @@ export async function runTool(step: string, command: readonly [string, ...string
       output[name] = (output[name] + chunk).slice(0, name === 'stdout' ? OUTPUT_CHARS + 1 : COMPLAINT_CHARS);
     });
   }
-  // EPIPE if a script exits before reading all its input; its exit status has the reason.
-  child.stdin.on('error', () => undefined);
   let late = false;
   const deadline = setTimeout(() => {
     late = true;
     if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
   }, DEADLINE_MS);
   try {
-    child.stdin.end(input);
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0 && output.stdout.length > OUTPUT_CHARS)
       throw new NetworkError(`${step}: more than ${OUTPUT_CHARS} characters came back`);

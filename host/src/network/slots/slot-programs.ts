@@ -1,0 +1,41 @@
+// Programs that make and unmake slots in batches: shell files of programs/ with their arguments and
+// environment. Runs nothing.
+import { join } from 'node:path';
+import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { ROOT_TABLE, rootRules, slotRules } from './firewall.ts';
+import type { Program } from './machine-script.ts';
+import {
+  GATEWAY_MAC,
+  HOST_VETH_PREFIX,
+  INNER_VETH_NAME,
+  NAMESPACE_PREFIX,
+  SLOT_PREFIX_LENGTH,
+  TAP_NAME,
+  TAP_PREFIX_LENGTH,
+} from './slot.ts';
+import type { Slot } from './slot.ts';
+
+const NAMES = { NAMESPACE_PREFIX, HOST_VETH_PREFIX };
+
+export function makeProgram(slots: readonly Slot[]): Program {
+  const words = slots.flatMap((slot) => [slot.number, slot.uid, slot.hostAddress, slot.address, slotRules(slot)]);
+  return program('make-slots', words, {
+    ...NAMES,
+    ...{ INNER_VETH_NAME, TAP_NAME, GATEWAY_MAC },
+    ROOT_RULES: rootRules(),
+    SLOT_PREFIX_LENGTH: String(SLOT_PREFIX_LENGTH),
+    TAP_PREFIX_LENGTH: String(TAP_PREFIX_LENGTH),
+    GATEWAY_ADDRESS: GUEST_NETWORK.gateway,
+    GUEST_ADDRESS: GUEST_NETWORK.address,
+    GUEST_MAC: GUEST_NETWORK.mac,
+  });
+}
+
+export const unmakeProgram = (numbers: readonly number[]): Program => program('unmake-slots', numbers, NAMES);
+
+export const removeRootRulesProgram = (registryFolder: string): Program =>
+  program('remove-root-rules', [registryFolder], { ROOT_TABLE });
+
+function program(name: string, words: readonly (string | number)[], environment: Program['environment']): Program {
+  return { command: ['sh', join(import.meta.dirname, 'programs', `${name}.sh`), ...words.map(String)], environment };
+}
