@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_ACTION_RULES, type SandboxAction, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ExecResult } from '@berth/contract/commands/exec.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
-import { sandboxIn, type Asking, type Reply } from './judging/asking.ts';
+import { sandboxIn, type ChaosClient, type Reply } from './judging/client.ts';
 import { beginLife, parseReadBack, READ_BACK, writeFile, type Place, type Written } from './model/guest-work.ts';
 import { KnownSandbox } from './model/known-sandbox.ts';
-import { illegality } from './judging/legality.ts';
+import { violationOf } from './judging/violation.ts';
 import type { Operation, Verb } from './model/plan.ts';
 import type { Report } from './judging/report.ts';
-import type { Weather } from './judging/weather.ts';
+import type { FaultLog } from './judging/faults.ts';
 
 /** Limit on live sandboxes per client: all of them must fit on a small host. */
 const LIVE_AT_MOST = 3;
@@ -28,8 +28,8 @@ export class ClientLife {
   readonly sandboxes: KnownSandbox[] = [];
   /** Keys of creates without a response: each may have made a sandbox. */
   readonly unansweredKeys: string[] = [];
-  readonly #asking: Asking;
-  readonly #weather: Weather;
+  readonly #client: ChaosClient;
+  readonly #faults: FaultLog;
   readonly #report: Report;
   readonly #projects: { persistent: string; ephemeral: string };
   readonly #creates = new Map<string, Record<string, unknown>>();
@@ -38,19 +38,19 @@ export class ClientLife {
 
   constructor(
     name: string,
-    asking: Asking,
-    weather: Weather,
+    client: ChaosClient,
+    faults: FaultLog,
     report: Report,
     projects: { persistent: string; ephemeral: string },
   ) {
     this.name = name;
-    this.#asking = asking;
-    this.#weather = weather;
+    this.#client = client;
+    this.#faults = faults;
     this.#report = report;
     this.#projects = projects;
   }
 
-  async carryOut(operation: Operation): Promise<void> {
+  async run(operation: Operation): Promise<void> {
     switch (operation.kind) {
       case 'create':
         return await this.#create(operation);
@@ -79,7 +79,7 @@ export class ClientLife {
   }
 
   async get(sandbox: KnownSandbox): Promise<void> {
-    const reply = await this.#asking.ask({ route: 'getSandbox', sandboxId: sandbox.id });
+    const reply = await this.#client.send({ route: 'getSandbox', sandboxId: sandbox.id });
     if (reply.kind === 'done') sandbox.observe(sandboxIn(reply), reply.sentMs, reply.receivedMs);
     else if (reply.kind === 'refused') sandbox.missing();
     else await delay(SILENCE_PAUSE_MS);
@@ -114,8 +114,8 @@ export class ClientLife {
   async verb(sandbox: KnownSandbox, verb: Verb, respondAsync = false): Promise<void> {
     const sentMs = Date.now();
     const statuses = sandbox.statuses();
-    const takeBack = verb === 'renew' ? (): void => undefined : sandbox.intend(verb, sentMs);
-    const reply = await this.#asking.ask({
+    const undo = verb === 'renew' ? (): void => undefined : sandbox.intend(verb, sentMs);
+    const reply = await this.#client.send({
       route: `${verb}Sandbox`,
       sandboxId: sandbox.id,
       ...(respondAsync ? { headers: { prefer: 'respond-async' } } : {}),
@@ -123,7 +123,7 @@ export class ClientLife {
     this.#judge(verb, reply, sandbox, statuses);
     if (reply.kind === 'unknown') await delay(SILENCE_PAUSE_MS);
     if (reply.kind === 'refused') {
-      takeBack();
+      undo();
       if (reply.code === 'sandbox_not_found') sandbox.missing();
     }
     if (reply.kind !== 'done') return;
@@ -138,7 +138,7 @@ export class ClientLife {
         { gone: sandbox.gone && sandbox.status === 'deleted', maybeGone: sandbox.maybeGone },
       ]),
     );
-    const reply = await this.#asking.ask({ route: 'listSandboxes' });
+    const reply = await this.#client.send({ route: 'listSandboxes' });
     if (reply.kind !== 'done') return;
     const { sandboxes } = reply.body as { sandboxes: Sandbox[] };
     const listed = new Map(sandboxes.map((view) => [view.id, view]));
@@ -166,9 +166,9 @@ export class ClientLife {
     this.#creates.set(key, body);
     const headers = { 'idempotency-key': key, ...(respondAsync ? { prefer: 'respond-async' } : {}) };
     for (const firstSentMs = Date.now(); ;) {
-      const reply = await this.#asking.ask({ route: 'createSandbox', body, headers });
+      const reply = await this.#client.send({ route: 'createSandbox', body, headers });
       if (reply.kind === 'done') {
-        const sandbox = new KnownSandbox(sandboxIn(reply), key, firstSentMs, this.#weather, this.#report);
+        const sandbox = new KnownSandbox(sandboxIn(reply), key, firstSentMs, this.#faults, this.#report);
         this.sandboxes.push(sandbox);
         this.#report.counts.sandboxes += 1;
         sandbox.observe(sandboxIn(reply), reply.sentMs, reply.receivedMs);
@@ -194,7 +194,7 @@ export class ClientLife {
     const sandbox = this.sandboxes[Math.floor(pick * this.sandboxes.length)];
     const body = this.#creates.get(sandbox?.idempotencyKey ?? '');
     if (sandbox === undefined || body === undefined) return;
-    const reply = await this.#asking.ask({
+    const reply = await this.#client.send({
       route: 'createSandbox',
       body: otherBody ? { ...body, name: 'another' } : body,
       headers: { 'idempotency-key': sandbox.idempotencyKey },
@@ -232,7 +232,7 @@ export class ClientLife {
     const result = await this.#exec(sandbox, files.map((file) => `(${writeFile(file)})`).join(' && '));
     if (result === null) return;
     if (result.exitCode === 0) for (const file of files) sandbox.wrote(file, true);
-    else if (!result.timedOut && !this.#weather.excuses(['disk', 'qemu-killed'], Date.now(), Date.now(), sandbox.id))
+    else if (!result.timedOut && !this.#faults.excuses(['disk', 'qemu-killed'], Date.now(), Date.now(), sandbox.id))
       this.#report.found('contradiction', `${sandbox.id}: writing ended with ${JSON.stringify(result).slice(0, 500)}`);
   }
 
@@ -240,14 +240,14 @@ export class ClientLife {
     const token = `${this.name}-life-${(this.#files += 1)}`;
     const sentMs = Date.now();
     const result = await this.#exec(sandbox, beginLife(token));
-    if (result?.exitCode === 0) sandbox.beganLife(token, Number(result.stdout), sentMs);
+    if (result?.exitCode === 0) sandbox.startedLife(token, Number(result.stdout), sentMs);
   }
 
   async #resize(sandbox: KnownSandbox, size: { vcpu: number; memoryGb: number; diskGb: number }): Promise<void> {
     const statuses = sandbox.statuses();
     const { vcpu, memoryGb } = size;
     const diskGb = Math.max(size.diskGb, sandbox.view.allocated_disk_gb, sandbox.view.pendingAllocation?.diskGb ?? 0);
-    const reply = await this.#asking.ask({
+    const reply = await this.#client.send({
       route: 'resizeSandbox',
       sandboxId: sandbox.id,
       body: { vcpu, memoryGb, diskGb },
@@ -275,13 +275,13 @@ export class ClientLife {
     const intends = (verb: string): verb is 'sleep' | 'wake' | 'destroy' =>
       verb === 'sleep' || verb === 'wake' || verb === 'destroy';
     if (intends(first)) sandbox.intend(first, Date.now());
-    const firstReply = this.#asking.ask(
+    const firstReply = this.#client.send(
       first === 'resize' ? resize : { route: `${first}Sandbox`, sandboxId: sandbox.id },
     );
     await delay(afterMs);
     if (intends(second)) {
       sandbox.intend(second, Date.now());
-      const reply = await this.#asking.ask({ route: `${second}Sandbox`, sandboxId: sandbox.id });
+      const reply = await this.#client.send({ route: `${second}Sandbox`, sandboxId: sandbox.id });
       if (second === 'destroy' && reply.kind === 'done') sandbox.acknowledged('destroy');
       if (second === 'destroy' && reply.kind === 'refused')
         this.#report.found('contradiction', `${sandbox.id}: a destroy was refused: ${reply.message}`);
@@ -295,14 +295,14 @@ export class ClientLife {
   async #exec(sandbox: KnownSandbox, command: string): Promise<ExecResult | null> {
     const statuses = sandbox.statuses();
     const body = { command, timeoutSeconds: EXEC_TIMEOUT_SECONDS };
-    const reply = await this.#asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body });
+    const reply = await this.#client.send({ route: 'execInSandbox', sandboxId: sandbox.id, body });
     this.#judge('exec', reply, sandbox, statuses);
     if (reply.kind === 'unknown') await delay(SILENCE_PAUSE_MS);
     if (reply.kind !== 'done') return null;
     const result = reply.body as ExecResult;
     if (
       result.timedOut &&
-      !this.#weather.excuses(['qemu-hangs', 'guest-hangs', 'disk'], reply.sentMs, reply.receivedMs, sandbox.id)
+      !this.#faults.excuses(['qemu-hangs', 'guest-hangs', 'disk'], reply.sentMs, reply.receivedMs, sandbox.id)
     ) {
       this.#report.found(
         'contradiction',
@@ -313,7 +313,7 @@ export class ClientLife {
   }
 
   #judge(action: SandboxAction, reply: Reply, sandbox: KnownSandbox, before: ReadonlySet<SandboxStatus>): void {
-    const wrong = illegality(action, reply, new Set([...before, ...sandbox.statuses()]));
+    const wrong = violationOf(action, reply, new Set([...before, ...sandbox.statuses()]));
     if (wrong !== null) this.#report.found('contradiction', `${sandbox.id}: ${wrong}`);
     if (reply.kind === 'refused') this.#report.note(`${action} refused: ${reply.code}`);
   }

@@ -12,7 +12,7 @@ import type { ClientLife } from './client-life.ts';
 import type { KnownSandbox } from './model/known-sandbox.ts';
 import { checkLedger } from './model/ledger.ts';
 import type { Report } from './judging/report.ts';
-import type { Weather } from './judging/weather.ts';
+import type { FaultLog } from './judging/faults.ts';
 
 /** For all sandboxes together; includes boots from disk. */
 const SETTLE_DEADLINE_MS = 150_000;
@@ -20,14 +20,14 @@ const SETTLE_DEADLINE_MS = 150_000;
 const CLEARED_DEADLINE_MS = 60_000;
 const POLL_MS = 250;
 
-interface RestParts {
+interface QuiescentWorld {
   parts: Parts;
   clients: readonly ClientLife[];
-  weather: Weather;
+  faults: FaultLog;
   report: Report;
 }
 
-export async function compareAtRest(world: RestParts): Promise<void> {
+export async function compareWhenQuiescent(world: QuiescentWorld): Promise<void> {
   const { parts, clients, report } = world;
   report.say('everything runs; waiting until every sandbox is at rest');
   const settledBy = Date.now() + SETTLE_DEADLINE_MS;
@@ -36,11 +36,11 @@ export async function compareAtRest(world: RestParts): Promise<void> {
   report.say('waking what sleeps, and reading everything back');
   for (const client of clients) {
     for (const sandbox of client.sandboxes.filter((candidate) => !candidate.gone))
-      await lookInside(client, sandbox, report);
+      await checkGuest(client, sandbox, report);
   }
 
   await compareLists(world);
-  await compareMachines(world);
+  await compareVms(world);
   await compareLedger(world);
 
   report.say('destroying everything');
@@ -72,7 +72,7 @@ async function settle(client: ClientLife, sandbox: KnownSandbox, deadline: numbe
 }
 
 /** Wakes the sandbox if possible, and compares its content with the model. */
-async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
+async function checkGuest(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
   if (sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.view.wakesFrom !== null)) {
     await client.verb(sandbox, 'wake');
     await settle(client, sandbox, Date.now() + SETTLE_DEADLINE_MS, report);
@@ -86,7 +86,7 @@ async function lookInside(client: ClientLife, sandbox: KnownSandbox, report: Rep
 }
 
 /** The service lists exactly the sandboxes that were acknowledged and not ended. */
-async function compareLists({ parts, clients, report }: RestParts): Promise<void> {
+async function compareLists({ parts, clients, report }: QuiescentWorld): Promise<void> {
   const listed = await listSandboxes(parts.caller);
   const known = new Map(clients.flatMap(({ sandboxes }) => sandboxes.map((sandbox) => [sandbox.id, sandbox])));
   const unanswered = new Set(clients.flatMap(({ unansweredKeys }) => unansweredKeys));
@@ -101,7 +101,7 @@ async function compareLists({ parts, clients, report }: RestParts): Promise<void
 }
 
 /** Exactly the awake sandboxes have one VM each; all that are not gone have a host folder. */
-async function compareMachines({ parts, clients, report }: RestParts): Promise<void> {
+async function compareVms({ parts, clients, report }: QuiescentWorld): Promise<void> {
   const awake = new Set(
     (await listSandboxes(parts.caller)).filter(({ status }) => SANDBOX_STATES[status].awake).map(({ id }) => id),
   );
@@ -128,16 +128,16 @@ async function compareMachines({ parts, clients, report }: RestParts): Promise<v
   }
 }
 
-async function compareLedger({ parts, clients, weather, report }: RestParts): Promise<void> {
+async function compareLedger({ parts, clients, faults, report }: QuiescentWorld): Promise<void> {
   const nowMs = Date.now();
   const intervals = await usageIntervals(parts.dataFolder);
   const readMs = Date.now();
   const known = new Set<string>();
   for (const sandbox of clients.flatMap(({ sandboxes }) => sandboxes)) {
     known.add(sandbox.id);
-    const deaths = weather
-      .beganBetween('qemu-killed', 0, nowMs, sandbox.id)
-      .map(({ fromMs }) => ({ atMs: fromMs, lastWatchedMs: weather.lastFreeOf('host', fromMs) }));
+    const deaths = faults
+      .startedBetween('qemu-killed', 0, nowMs, sandbox.id)
+      .map(({ fromMs }) => ({ atMs: fromMs, lastWatchedMs: faults.lastFreeOf('host', fromMs) }));
     // An ephemeral sandbox may have ended since its last view.
     const seenAwake = SANDBOX_STATES[sandbox.status].awake;
     const awake = seenAwake && sandbox.expiresAtMs <= readMs ? null : seenAwake;

@@ -4,17 +4,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createProject } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
-import { Asking } from './judging/asking.ts';
+import { ChaosClient } from './judging/client.ts';
 import { ClientLife } from './client-life.ts';
 import { Disturber } from './disturbances/disturber.ts';
-import { Keeper } from './disturbances/keeper.ts';
+import { PartSupervisor } from './disturbances/part-supervisor.ts';
 import { LateVerbs } from './disturbances/late-verb.ts';
 import { disturbancesOf, operationsOf, type DisturbanceKind } from './model/plan.ts';
 import { Random } from '../world/random.ts';
 import { Report } from './judging/report.ts';
-import { compareAtRest } from './rest.ts';
+import { compareWhenQuiescent } from './rest.ts';
 import { SmallDisk } from './disturbances/small-disk.ts';
-import { Weather } from './judging/weather.ts';
+import { FaultLog } from './judging/faults.ts';
 
 interface ChaosOptions {
   seed: string;
@@ -37,7 +37,7 @@ const QUIET_MS = 5_000;
 /** Runs and resolves with the report; everything the run made is removed by then. */
 export async function runChaos(options: ChaosOptions): Promise<Report> {
   const report = new Report(options.say);
-  const weather = new Weather();
+  const faults = new FaultLog();
   const disk = await SmallDisk.make(DISK_MIB);
   let parts: Parts | null = null;
   try {
@@ -53,7 +53,7 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
       environment: { ...environment, BERTH_LOG_LEVEL: 'info' },
       onLog: () => undefined,
     });
-    await disturbedLife(options, { report, weather, disk, parts });
+    await disturbedLife(options, { report, faults, disk, parts });
     await parts.stop();
     for (const what of await leftoversOf(disk.folder)) report.found('leaked', `after the end: ${what}`);
     parts = null;
@@ -69,48 +69,48 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
 
 interface Made {
   report: Report;
-  weather: Weather;
+  faults: FaultLog;
   disk: SmallDisk;
   parts: Parts;
 }
 
-async function disturbedLife(options: ChaosOptions, { report, weather, disk, parts }: Made): Promise<void> {
+async function disturbedLife(options: ChaosOptions, { report, faults, disk, parts }: Made): Promise<void> {
   const { caller } = parts;
   const external = await createProject(caller, { name: 'external', useCase: 'external' });
   const projects = { persistent: caller.projectId, ephemeral: external.id };
   const random = new Random(options.seed);
-  const asking = new Asking(caller, weather, report);
+  const client = new ChaosClient(caller, faults, report);
   const clients = Array.from(
     { length: options.clients },
-    (_, index) => new ClientLife(`c${index + 1}`, asking, weather, report, projects),
+    (_, index) => new ClientLife(`c${index + 1}`, client, faults, report, projects),
   );
-  const keeper = new Keeper(parts, weather, report);
+  const supervisor = new PartSupervisor(parts, faults, report);
   const targets = (): ClientLife['sandboxes'] =>
     clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
   const all = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes);
-  const lateVerbs = new LateVerbs({ paths: parts.paths, weather, report, sandboxes: all });
-  const disturber = new Disturber({ keeper, disk, weather, report, asking, lateVerbs, targets });
+  const lateVerbs = new LateVerbs({ paths: parts.paths, faults, report, sandboxes: all });
+  const disturber = new Disturber({ supervisor, disk, faults, report, client, lateVerbs, targets });
   const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.minutes * 60_000)]);
-  keeper.start();
-  const progress = setInterval(() => report.say(progressLine(report, weather, targets())), PROGRESS_MS);
+  supervisor.start();
+  const progress = setInterval(() => report.say(progressLine(report, faults, targets())), PROGRESS_MS);
   try {
     const working = clients.map(async (client) => {
       for (const operation of operationsOf(random.fork(client.name))) {
         if (over.aborted) return;
-        await client.carryOut(operation);
+        await client.run(operation);
         await delay(operation.pauseMs);
       }
     });
     await Promise.all([...working, disturb(options, random.fork('disturbances'), disturber, over)]);
     await disturber.calm();
-    await weather.cleared(AbortSignal.timeout(120_000));
+    await faults.cleared(AbortSignal.timeout(120_000));
   } finally {
     clearInterval(progress);
     await disturber.calm();
-    await keeper.stop();
+    await supervisor.stop();
   }
   await parts.runAll();
-  await compareAtRest({ parts, clients, weather, report });
+  await compareWhenQuiescent({ parts, clients, faults, report });
 }
 
 async function disturb(options: ChaosOptions, random: Random, disturber: Disturber, over: AbortSignal): Promise<void> {
@@ -118,7 +118,7 @@ async function disturb(options: ChaosOptions, random: Random, disturber: Disturb
   for (const disturbance of disturbancesOf(random, options.disturbanceMs, options.disturbances)) {
     await delayUntil(disturbance.afterMs, over);
     if (over.aborted) return;
-    await disturber.carryOut(disturbance);
+    await disturber.run(disturbance);
   }
 }
 
@@ -129,11 +129,11 @@ async function delayUntil(ms: number, over: AbortSignal): Promise<void> {
   });
 }
 
-function progressLine({ counts, findings }: Report, weather: Weather, live: { status: string }[]): string {
+function progressLine({ counts, findings }: Report, faults: FaultLog, live: { status: string }[]): string {
   const statuses = new Map<string, number>();
   for (const { status } of live) statuses.set(status, (statuses.get(status) ?? 0) + 1);
   const shown = [...statuses].map(([status, number]) => `${number} ${status}`).join(', ');
-  const down = weather.lasting.map(({ trouble }) => trouble).join(', ');
+  const down = faults.active.map(({ kind }) => kind).join(', ');
   return (
     `${counts.operations} operations, ${counts.kills} kills, ${counts.sandboxes} sandboxes (${shown || 'none live'}), ` +
     `${counts.files} files, ${findings.length} findings${down === '' ? '' : `; now: ${down}`}`

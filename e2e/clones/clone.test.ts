@@ -97,7 +97,7 @@ async function isCloned(id: string): Promise<void> {
 }
 
 /** Secrets found by the guest's root, in processes and then in files. */
-async function foundInside(id: string): Promise<string> {
+async function findInGuest(id: string): Promise<string> {
   const patterns = SECRETS.map((secret) => `${secret.slice(0, 3)}[${secret[3]}]${secret.slice(4)}`);
   const search = patterns.map((pattern) => `-e '${pattern}'`).join(' ');
   const { stdout } = await exec(
@@ -111,7 +111,7 @@ async function foundInside(id: string): Promise<string> {
 }
 
 /** Processes whose memory holds a secret. The search pattern does not match itself. */
-async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
+async function findInMemory(id: string, texts = SECRETS): Promise<string> {
   const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
   const look =
     'for my $pid (grep { /^\\d+$/ && $_ != $$ } map { substr($_, 6) } glob("/proc/[0-9]*")) { ' +
@@ -124,7 +124,7 @@ async function foundInMemory(id: string, texts = SECRETS): Promise<string> {
   return stdout;
 }
 
-async function foundOutside(wanted = SECRETS): Promise<string[]> {
+async function findOnHost(wanted = SECRETS): Promise<string[]> {
   const found: string[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -149,17 +149,17 @@ async function foundOutside(wanted = SECRETS): Promise<string[]> {
 test('a sandbox runs during its clone and is ready with all of it; its credentials are nowhere', async () => {
   const { id, status, clone } = await heldSandbox();
   assert.deepEqual([status, clone], ['running', { status: 'cloning', reason: null }]);
-  assert.equal(await foundInside(id), 'over\n');
-  assert.deepEqual(await foundOutside(), []);
+  assert.equal(await findInGuest(id), 'over\n');
+  assert.deepEqual(await findOnHost(), []);
   const seen = await exec(parts.caller, id, 'pgrep -u berth -a git; sudo ls -A /run/berth-clone');
   assert.match(seen.stdout, /git clone .*\n[^]*credentials\n/);
 
   await git.order({ do: 'release' });
   await isCloned(id);
-  assert.equal(await foundInside(id), 'over\n');
-  assert.equal(await foundInMemory(id), 'over');
-  assert.notEqual(await foundInMemory(id, ['guestd.mjs']), 'over', 'the look finds nothing');
-  assert.deepEqual(await foundOutside(), []);
+  assert.equal(await findInGuest(id), 'over\n');
+  assert.equal(await findInMemory(id), 'over');
+  assert.notEqual(await findInMemory(id, ['guestd.mjs']), 'over', 'the look finds nothing');
+  assert.deepEqual(await findOnHost(), []);
   for (const secret of SECRETS) assert.ok(!log.includes(secret), 'a log holds the credentials');
   const left = await exec(
     parts.caller,

@@ -88,7 +88,7 @@ async function processesWith(word: string): Promise<string> {
   return (await exec(berth, id, `pgrep -f '[${word[0]}]${word.slice(1)}' || true`)).stdout;
 }
 
-async function nothingLeft(word: string): Promise<void> {
+async function assertNoProcess(word: string): Promise<void> {
   await until(`nothing runs with ${word}`, async () => ((await processesWith(word)) === '' ? true : null));
 }
 
@@ -127,7 +127,7 @@ test('exec -i pipes stdin and both outputs, also of tar, and handles a closed re
   );
   const gone = await shell('{ "$berth" exec -i "$id" -- sh -c "yes piped-word"; echo "code $?" >&2; } | head -n 1');
   assert.deepEqual(gone, { code: 0, stdout: 'piped-word\n', stderr: 'code 141\n' });
-  await nothingLeft('piped-word');
+  await assertNoProcess('piped-word');
 });
 
 test('tens of megabytes go in and out unchanged', async () => {
@@ -144,7 +144,7 @@ test('Ctrl-C without -i and -t ends the command and everything it started', asyn
   await runs('31415');
   child.kill('SIGINT');
   assert.deepEqual(await ended.then(({ code, stderr }) => [code, stderr]), [130, 'berth: stopped by SIGINT\n']);
-  await nothingLeft('31415');
+  await assertNoProcess('31415');
 });
 
 test('signals with -i reach the command; a killed client ends it and everything it started', async () => {
@@ -158,7 +158,7 @@ test('signals with -i reach the command; a killed client ends it and everything 
     child.kill(name);
     const { code: found, stderr } = await ended;
     assert.deepEqual([found, stderr], [code, ''], name);
-    await nothingLeft('27182');
+    await assertNoProcess('27182');
   }
   const trapped = start(
     'exec',
@@ -174,7 +174,7 @@ test('signals with -i reach the command; a killed client ends it and everything 
   await runs('16181');
   killed.child.kill('SIGKILL');
   await killed.ended;
-  await nothingLeft('16181');
+  await assertNoProcess('16181');
 });
 
 test('exec -it follows the terminal size, sends Ctrl-C as a byte and returns the exit code', async () => {
@@ -187,19 +187,19 @@ test('exec -it follows the terminal size, sends Ctrl-C as a byte and returns the
   const from = screen.text.length;
   screen.type('\x03');
   await screen.shows(/\$ $/, from);
-  await nothingLeft('14142');
+  await assertNoProcess('14142');
   screen.type('exit 42\r');
   assert.equal(await screen.ended(), 42);
 
   const gone = new PseudoTerminal(BERTH, ['exec', '-it', id, '--', 'sleep 14143'], environment());
   await runs('14143');
   gone.hangUp();
-  await nothingLeft('14143');
+  await assertNoProcess('14143');
   const interrupted = new PseudoTerminal(BERTH, ['exec', '-it', id, '--', 'sleep 14144'], environment());
   await runs('14144');
   interrupted.type('\x03');
   assert.equal(await interrupted.ended(), 130);
-  await nothingLeft('14144');
+  await assertNoProcess('14144');
 });
 
 test('run uses a separate sandbox and destroys it, whatever the exit code', async () => {
@@ -218,8 +218,8 @@ test('run uses a separate sandbox and destroys it, whatever the exit code', asyn
   });
   const kept = await run(['run', '--keep', '--', 'true']);
   assert.equal(kept.code, 0);
-  const [, keptId = ''] = /berth: (sbx_\w+) is kept/.exec(kept.stderr) ?? [];
-  assert.equal((await run(['sandbox', 'rm', keptId])).code, 0);
+  const [, keptSandboxId = ''] = /berth: (sbx_\w+) is kept/.exec(kept.stderr) ?? [];
+  assert.equal((await run(['sandbox', 'rm', keptSandboxId])).code, 0);
 });
 
 test('cp copies a tree and large files unchanged, and reports a full disk and a forbidden path', async () => {

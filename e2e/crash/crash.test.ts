@@ -62,7 +62,7 @@ const MOMENTS = {
   },
   'as soon as a destroy was sent': async (kill: () => Promise<void>) => {
     const sandbox = await crashes.makeAwake();
-    const sent = attempt(() => crashes.unmake(sandbox.id));
+    const sent = attempt(() => crashes.destroy(sandbox.id));
     await kill();
     await sent;
   },
@@ -90,7 +90,7 @@ for (const moment of ['while its machine is made', 'when it is awake', 'while it
         SANDBOX_STATES[(await getSandbox(caller, sandbox.id)).status].awake ? true : null,
       );
     }
-    const destroyed = moment === 'while it is destroyed' ? attempt(() => crashes.unmake(sandbox.id)) : null;
+    const destroyed = moment === 'while it is destroyed' ? attempt(() => crashes.destroy(sandbox.id)) : null;
     let pids: number[] = [];
     if (destroyed === null)
       await until('QEMU runs', async () => ((pids = await processesOfVm(sandbox.id)).length > 0 ? true : null));
@@ -111,7 +111,7 @@ function storyOf(point: string): () => Promise<void> {
   if (point.startsWith('destroy:')) {
     return async () => {
       const sandbox = await crashes.makeAwake();
-      await crashes.unmake(sandbox.id);
+      await crashes.destroy(sandbox.id);
     };
   }
   if (point.startsWith('lost:')) {
@@ -123,7 +123,7 @@ function storyOf(point: string): () => Promise<void> {
   if (point.startsWith('reap:')) {
     return async () => {
       const { id } = await crashes.makeAwake();
-      await crashes.unmake(id);
+      await crashes.destroy(id);
       await until('it is deleted', async () =>
         (await getSandbox(crashes.parts.caller, id)).status === 'deleted' ? true : null,
       );

@@ -37,7 +37,7 @@ export class CrashHarness {
    * Responses to callers since the last recovery. `made`: must exist. `destroyed`: must be deleted.
    * `leaving`: a destroy without a response; either is correct. None of them may be unknown.
    */
-  readonly #told = new Map<string, 'made' | 'leaving' | 'destroyed'>();
+  readonly #reported = new Map<string, 'made' | 'leaving' | 'destroyed'>();
   readonly #inside = new Map<string, Inside>();
   #createsSent = 0;
 
@@ -67,7 +67,7 @@ export class CrashHarness {
   async make(options: CallOptions = {}): Promise<Sandbox> {
     this.#createsSent += 1;
     const sandbox = await createSandbox(this.parts.caller, {}, options);
-    this.#told.set(sandbox.id, 'made');
+    this.#reported.set(sandbox.id, 'made');
     return sandbox;
   }
 
@@ -91,17 +91,17 @@ export class CrashHarness {
   }
 
   /** Announces the loss of the sandbox's VM; its disk must survive. */
-  costsMemory(id: string): void {
+  losesMemory(id: string): void {
     const inside = this.#inside.get(id);
     if (inside !== undefined) inside.memoryMayBeLost = true;
   }
 
   /** Destroys a sandbox and records the promise as soon as it is given. */
-  async unmake(id: string): Promise<void> {
-    this.#told.set(id, 'leaving');
+  async destroy(id: string): Promise<void> {
+    this.#reported.set(id, 'leaving');
     const { status } = await call(this.parts.caller, 'POST', `/v1/sandboxes/${id}/destroy`);
     if (status !== 200) throw new Error(`a destroy was answered ${status}`);
-    this.#told.set(id, 'destroyed');
+    this.#reported.set(id, 'destroyed');
     await waitForStatus(this.parts.caller, id, ['deleted']);
   }
 
@@ -164,12 +164,12 @@ export class CrashHarness {
     const { parts, counts } = this;
     await parts.runAll();
     const { caller, dataFolder } = parts;
-    const promises = [...this.#told];
+    const promises = [...this.#reported];
     const sent = this.#createsSent;
-    this.#told.clear();
+    this.#reported.clear();
     this.#createsSent = 0;
     const sandboxes = await this.#settled();
-    for (const sandbox of sandboxes) await this.#lookAt(sandbox);
+    for (const sandbox of sandboxes) await this.#inspect(sandbox);
     for (const [id, what] of promises) {
       const { status } = await getSandbox(caller, id);
       if (status === 'deleted') counts.gone += 1;
@@ -217,7 +217,7 @@ export class CrashHarness {
     return sandboxes;
   }
 
-  async #lookAt(sandbox: Sandbox): Promise<void> {
+  async #inspect(sandbox: Sandbox): Promise<void> {
     const { counts } = this;
     const { caller } = this.parts;
     const { id, status } = sandbox;

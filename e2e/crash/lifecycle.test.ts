@@ -41,7 +41,7 @@ const STORIES: Readonly<Record<string, () => Promise<unknown>>> = {
   boot: async () => {
     const { id } = await crashes.makeInhabited();
     await sleepSandbox(crashes.parts.caller, id);
-    crashes.costsMemory(id);
+    crashes.losesMemory(id);
     await damage(join(crashes.parts.dataFolder, 'host', 'vms', id, 'snapshot', SNAPSHOT_FILES.memory));
     return wakeSandbox(crashes.parts.caller, id);
   },
@@ -116,7 +116,7 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
     const { id } = await crashes.makeInhabited();
     const begun = attempt(() => begin(id));
     await isUnderWay(verb, id);
-    crashes.costsMemory(id);
+    crashes.losesMemory(id);
     for (const pid of await processesOfVm(id)) killIfThere(pid);
     crashes.counts.kills += 1;
     await begun;

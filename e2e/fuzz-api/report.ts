@@ -8,16 +8,16 @@ export class ApiFuzzReport {
   readonly #answers = new Map<string, number>();
   readonly #succeeded = new Set<string>();
   readonly #operations: readonly Operation[];
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
   readonly #startedMs = Date.now();
 
   constructor(operations: readonly Operation[], say: (line: string) => void) {
     this.#operations = operations;
-    this.#say = say;
+    this.#print = say;
   }
 
   say(text: string): void {
-    this.#say(`${((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
+    this.#print(`${((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
   }
 
   found(kind: Fault, what: string): void {

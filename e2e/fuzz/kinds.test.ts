@@ -2,22 +2,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '../world/random.ts';
-import type { FuzzRequest } from './asking/kind.ts';
-import type { Door, FuzzVisit, PreviewDoors } from './asking/visit.ts';
+import type { FuzzRequest } from './core/kind.ts';
+import type { PreviewEndpoint, PreviewRequest, PreviewEndpoints } from './core/preview-request.ts';
 import { FUZZ_KINDS } from './kinds.ts';
 
-function doors(): PreviewDoors {
-  const door = (id: string): Door => ({
+function previewEndpoints(): PreviewEndpoints {
+  const endpoint = (id: string): PreviewEndpoint => ({
     host: `3000-${id.repeat(24)}.localhost:1`,
     token: `bpt_${id}.x`,
     cookie: `bpc_${id}.x`,
   });
-  const [app, asleep, gone] = [door('b'), door('c'), door('d')];
+  const [app, asleep, gone] = [endpoint('b'), endpoint('c'), endpoint('d')];
   const silent = { ...app, host: app.host.replace('3000', '9') };
   return {
     previewHost: 'localhost:1',
     sandboxId: 'sbx_b',
-    word: 'w',
+    marker: 'w',
     app,
     spare: app,
     revoked: app,
@@ -33,16 +33,16 @@ const WORLD = {
   caller: { url: '', token: '', orgId: 'org_a', projectId: 'prj_a' },
   awake: ['sbx_a', 'sbx_b'],
   away: ['sbx_c'],
-  previews: doors(),
+  previews: previewEndpoints(),
 };
 
 /** Requests of each kind in its first turns, when every response is a success without content. */
-async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; visits: FuzzVisit[] }> {
+async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; previews: PreviewRequest[] }> {
   const sent: FuzzRequest[] = [];
-  const visits: FuzzVisit[] = [];
-  for (const { name, take } of FUZZ_KINDS) {
+  const previews: PreviewRequest[] = [];
+  for (const { name, run } of FUZZ_KINDS) {
     for (let number = 0; number < 150; number += 1) {
-      await take({
+      await run({
         name: `c1.${number}`,
         random: new Random(`${seed}/${name}/${number}`),
         world: WORLD,
@@ -50,14 +50,14 @@ async function requestsOf(seed: string): Promise<{ sent: FuzzRequest[]; visits: 
           sent.push(request);
           return { status: 200, body: {} };
         },
-        visit: async (visit) => {
-          visits.push(visit);
+        sendPreview: async (request) => {
+          previews.push(request);
         },
         wrong: () => {},
       });
     }
   }
-  return { sent, visits };
+  return { sent, previews };
 }
 
 test('the same seed gives the same requests, another seed others', async () => {
@@ -67,7 +67,7 @@ test('the same seed gives the same requests, another seed others', async () => {
 });
 
 test('every request can be sent: invalid header bytes are escaped', async () => {
-  const { sent: requests, visits } = await requestsOf('1');
+  const { sent: requests, previews } = await requestsOf('1');
   for (const { target } of requests) assert.match(target, /^\/[\x21-\x7e]*$/);
   const routes = new Set(
     requests.map(({ method, target }) => `${method} ${target.split('?', 1)[0]?.split('/').slice(4).join('/')}`),
@@ -82,7 +82,7 @@ test('every request can be sent: invalid header bytes are escaped', async () => 
     'GET previews',
   ])
     assert.ok(routes.has(route), route);
-  const whats = new Set(visits.map(({ what }) => what));
+  const whats = new Set(previews.map(({ what }) => what));
   for (const what of [
     'app',
     'no listener',

@@ -2,7 +2,7 @@
 import { fileRequests } from './files/requests.ts';
 import { fileRoundTrips } from './files/round-trips.ts';
 import { guestCommands } from './files/guest-commands.ts';
-import type { FuzzKind } from './asking/kind.ts';
+import type { FuzzKind } from './core/kind.ts';
 import { previewBytes } from './previews/bytes.ts';
 import { previewLinks } from './previews/links.ts';
 import { previewRequests } from './previews/requests.ts';

@@ -3,11 +3,11 @@ import { Random } from '../world/random.ts';
 import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
-import { Asking } from './asking/asking.ts';
-import type { FuzzKind, FuzzWorld, Turn } from './asking/kind.ts';
-import { judgeNotes, makeDoors, secretsOf } from './previews/doors.ts';
-import { FuzzReport } from './asking/report.ts';
-import { Visiting } from './previews/visiting.ts';
+import { FuzzClient } from './core/client.ts';
+import type { FuzzKind, FuzzWorld, Turn } from './core/kind.ts';
+import { checkReceived, createEndpoints, secretsOf } from './previews/endpoints.ts';
+import { FuzzReport } from './core/report.ts';
+import { PreviewClient } from './previews/client.ts';
 
 interface FuzzOptions {
   seed: string;
@@ -24,7 +24,7 @@ interface FuzzOptions {
 
 const PROGRESS_MS = 10_000;
 /** An id that nothing has. */
-const NOBODY = `sbx_${'a'.repeat(24)}`;
+const UNKNOWN_SANDBOX_ID = `sbx_${'a'.repeat(24)}`;
 
 /** Runs and resolves with the report; everything the run made is removed by then. */
 export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
@@ -47,11 +47,15 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
 async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzReport): Promise<void> {
   const made = await Promise.all(Array.from({ length: 4 }, () => awakeSandbox(caller)));
   const [first, second, stopped, deleted] = made.map(({ id }) => id) as [string, string, string, string];
-  const previews = await makeDoors(caller, { awake: first, stopped, deleted }, options.seed);
+  const previews = await createEndpoints(caller, { awake: first, stopped, deleted }, options.seed);
   await Promise.all([sleepSandbox(caller, stopped), destroySandbox(caller, deleted)]);
-  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, NOBODY], previews };
-  const asking = new Asking(caller, report);
-  const visiting = new Visiting(caller.url, { word: previews.word, secrets: secretsOf(previews) }, report);
+  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, UNKNOWN_SANDBOX_ID], previews };
+  const fuzzClient = new FuzzClient(caller, report);
+  const previewClient = new PreviewClient(
+    caller.url,
+    { marker: previews.marker, secrets: secretsOf(previews) },
+    report,
+  );
   const random = new Random(options.seed);
   const progress = setInterval(
     () => report.say(`${report.requests} requests, ${report.findings.length} findings`),
@@ -67,16 +71,16 @@ async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzRepo
         name: turnName,
         random: ofTurn,
         world,
-        send: async (request) => await asking.send(turnName, request),
-        visit: async (visit) => await visiting.visit(turnName, visit),
+        send: async (request) => await fuzzClient.send(turnName, request),
+        sendPreview: async (request) => await previewClient.sendPreview(turnName, request),
         wrong: (what) => report.found('wrong', what),
       };
-      await options.kinds.find((kind) => kind.name === kindName)?.take(turn);
+      await options.kinds.find((kind) => kind.name === kindName)?.run(turn);
     }
   };
   try {
     await Promise.all(Array.from({ length: options.clients }, (_, index) => client(`c${index + 1}`)));
-    await judgeNotes(caller, previews, report);
+    await checkReceived(caller, previews, report);
   } finally {
     clearInterval(progress);
   }

@@ -9,7 +9,7 @@ import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { awakeSandbox, call, destroySandbox, errorOf, sleepSandbox, wakeSandbox } from '../world/client.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
 import { APP_PORT, OTHER_PORT, runInGuest, startApp } from './app.ts';
-import { hostOf, PreviewVisitor, publicLink, type Answered } from './visitor.ts';
+import { hostOf, PreviewClient, publicLink, type PreviewResponse } from './client.ts';
 import { until } from '../../os/test/until.ts';
 
 const NOBODY_PORT = 3_999;
@@ -28,8 +28,8 @@ let berth: Instance;
 let id: string;
 let otherId: string;
 let link: string;
-let visitor: PreviewVisitor;
-const visitors: PreviewVisitor[] = [];
+let previewClient: PreviewClient;
+const previewClients: PreviewClient[] = [];
 
 before(async () => {
   berth = await startInstance('previews-refused');
@@ -38,29 +38,29 @@ before(async () => {
   await startApp(berth, id);
   await startApp(berth, otherId);
   ({ url: link } = await publicLink(berth, id, APP_PORT));
-  visitor = visitorOf(link);
-  assert.equal((await visitor.byLink('/')).status, 200);
+  previewClient = openPreviewClient(link);
+  assert.equal((await previewClient.byLink('/')).status, 200);
 });
 
 after(async () => {
-  for (const each of visitors) each.leave();
+  for (const each of previewClients) each.leave();
   await berth?.end();
 });
 
-function visitorOf(url: string, host?: string): PreviewVisitor {
-  const made = new PreviewVisitor(berth, url, host);
-  visitors.push(made);
+function openPreviewClient(url: string, host?: string): PreviewClient {
+  const made = new PreviewClient(berth, url, host);
+  previewClients.push(made);
   return made;
 }
 
 /** Code of a refusal; fails unless the service refused. */
-function codeOf({ status, body }: Answered, expected: number): string {
+function codeOf({ status, body }: PreviewResponse, expected: number): string {
   assert.equal(status, expected, body.toString().slice(0, 500));
   return errorEnvelope.parse(JSON.parse(body.toString())).error.code;
 }
 
 /** Heading of the page that a browser gets. */
-async function pageFor(of: PreviewVisitor, expected: number): Promise<string> {
+async function pageFor(of: PreviewClient, expected: number): Promise<string> {
   const { status, headers, body } = await of.byLink('/', { accept: 'text/html,*/*;q=0.8' });
   assert.deepEqual(
     [status, headers['content-type'], headers['cache-control']],
@@ -122,8 +122,13 @@ test('the guest daemon runs, and no spelling of its port reaches it', async () =
       ['POST /v1/exec HTTP/1.1', 'content-length: 0'],
     ]) {
       const [line = '', ...rest] = way;
-      for (const target of [line, line.replace(/ HTTP/, `?token=${visitor.token} HTTP`)]) {
-        const { status, body } = await visitor.raw([target, `host: ${host}`, `cookie: ${visitor.cookie}`, ...rest]);
+      for (const target of [line, line.replace(/ HTTP/, `?token=${previewClient.token} HTTP`)]) {
+        const { status, body } = await previewClient.raw([
+          target,
+          `host: ${host}`,
+          `cookie: ${previewClient.cookie}`,
+          ...rest,
+        ]);
         const refusal = `${status} ${errorEnvelope.parse(JSON.parse(body)).error.code}`;
         if (!REFUSALS.has(refusal)) others.push(`${target} with host ${host}: ${refusal}`);
       }
@@ -134,19 +139,24 @@ test('the guest daemon runs, and no spelling of its port reaches it', async () =
 
 test('a request with two hosts, or another host in its target, reaches neither', async () => {
   for (const other of [hostOf(link, id, GUEST_PORT), hostOf(link, id, OTHER_PORT), hostOf(link, otherId, APP_PORT)]) {
-    const cookie = `cookie: ${visitor.cookie}`;
+    const cookie = `cookie: ${previewClient.cookie}`;
     for (const lines of [
-      ['GET / HTTP/1.1', `host: ${visitor.host}`, `host: ${other}`, cookie],
-      ['GET / HTTP/1.1', `host: ${other}`, `host: ${visitor.host}`, cookie],
-      [`GET http://${other}/ HTTP/1.1`, `host: ${visitor.host}`, cookie],
-      [`GET http://${visitor.host}/ HTTP/1.1`, `host: ${other}`, cookie],
+      ['GET / HTTP/1.1', `host: ${previewClient.host}`, `host: ${other}`, cookie],
+      ['GET / HTTP/1.1', `host: ${other}`, `host: ${previewClient.host}`, cookie],
+      [`GET http://${other}/ HTTP/1.1`, `host: ${previewClient.host}`, cookie],
+      [`GET http://${previewClient.host}/ HTTP/1.1`, `host: ${other}`, cookie],
     ])
-      assert.equal((await visitor.raw(lines)).status, 400, lines.join(' | '));
+      assert.equal((await previewClient.raw(lines)).status, 400, lines.join(' | '));
 
     // A host name that the service ignores must stay ignored behind it.
     const forwarded = [`x-forwarded-host: ${other}`, `forwarded: host="${other}"`];
-    const { status, body } = await visitor.raw(['GET / HTTP/1.1', `host: ${visitor.host}`, ...forwarded, cookie]);
-    assert.deepEqual([status, body], [200, `the app at ${visitor.host}`]);
+    const { status, body } = await previewClient.raw([
+      'GET / HTTP/1.1',
+      `host: ${previewClient.host}`,
+      ...forwarded,
+      cookie,
+    ]);
+    assert.deepEqual([status, body], [200, `the app at ${previewClient.host}`]);
   }
 });
 
@@ -157,18 +167,22 @@ test('a link and its cookie are valid only for their own port and sandbox', asyn
     [otherId, OTHER_PORT],
     [id, GUEST_PORT],
   ] as const) {
-    const elsewhere = visitorOf(link, hostOf(link, sandboxId, port));
+    const elsewhere = openPreviewClient(link, hostOf(link, sandboxId, port));
     assert.equal(codeOf(await elsewhere.byLink('/'), 403), 'preview_link_invalid');
-    assert.equal(codeOf(await elsewhere.byLink('/', { cookie: visitor.cookie }), 403), 'preview_link_invalid');
-    const withCookie = await elsewhere.raw(['GET / HTTP/1.1', `host: ${elsewhere.host}`, `cookie: ${visitor.cookie}`]);
+    assert.equal(codeOf(await elsewhere.byLink('/', { cookie: previewClient.cookie }), 403), 'preview_link_invalid');
+    const withCookie = await elsewhere.raw([
+      'GET / HTTP/1.1',
+      `host: ${elsewhere.host}`,
+      `cookie: ${previewClient.cookie}`,
+    ]);
     assert.equal(withCookie.status, 401, withCookie.body);
     assert.equal(await pageFor(elsewhere, 403), 'This link does not work');
   }
-  assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
+  assert.equal((await previewClient.ask('/')).body.toString(), `the app at ${previewClient.host}`);
 });
 
 test('a port without a listener is 502, and reaches its app as soon as it listens', async () => {
-  const nobody = visitorOf((await publicLink(berth, id, NOBODY_PORT)).url);
+  const nobody = openPreviewClient((await publicLink(berth, id, NOBODY_PORT)).url);
   assert.equal(codeOf(await nobody.byLink('/'), 502), 'port_refused');
   assert.equal(await pageFor(nobody, 502), `Nothing listens on port ${NOBODY_PORT}`);
   await runInGuest(
@@ -182,10 +196,10 @@ test('a port without a listener is 502, and reaches its app as soon as it listen
 
 test('a revocation closes the connections of its link, and no others', async () => {
   const doomed = await publicLink(berth, id, APP_PORT);
-  const guest = visitorOf(doomed.url);
+  const guest = openPreviewClient(doomed.url);
   assert.equal((await guest.byLink('/')).status, 200);
-  const open = await holdOpen(guest);
-  const beside = await holdOpen(visitor);
+  const open = await openConnection(guest);
+  const beside = await openConnection(previewClient);
 
   assert.equal((await call(berth, 'DELETE', `/v1/sandboxes/${id}/previews/${doomed.id}`)).status, 200);
   await open.ends();
@@ -194,24 +208,24 @@ test('a revocation closes the connections of its link, and no others', async () 
   assert.equal(await pageFor(guest, 410), 'This link was revoked');
 
   assert.equal(beside.isOpen(), true);
-  assert.equal((await visitor.ask('/')).status, 200);
+  assert.equal((await previewClient.ask('/')).status, 200);
   beside.leave();
 });
 
 test('a sleeping sandbox shows a page about it, and its app after the wake', async () => {
-  const open = await holdOpen(visitor);
+  const open = await openConnection(previewClient);
   await sleepSandbox(berth, id);
   await open.ends();
-  assert.equal(codeOf(await visitor.ask('/'), 503), 'preview_sandbox_asleep');
-  assert.equal(await pageFor(visitor, 503), 'The sandbox is asleep');
+  assert.equal(codeOf(await previewClient.ask('/'), 503), 'preview_sandbox_asleep');
+  assert.equal(await pageFor(previewClient, 503), 'The sandbox is asleep');
   await wakeSandbox(berth, id);
-  assert.equal((await visitor.ask('/')).body.toString(), `the app at ${visitor.host}`);
+  assert.equal((await previewClient.ask('/')).body.toString(), `the app at ${previewClient.host}`);
 });
 
 test('a destroyed sandbox invalidates its links and closes their connections', async () => {
-  const gone = visitorOf((await publicLink(berth, otherId, APP_PORT)).url);
+  const gone = openPreviewClient((await publicLink(berth, otherId, APP_PORT)).url);
   assert.equal((await gone.byLink('/')).status, 200);
-  const open = await holdOpen(gone);
+  const open = await openConnection(gone);
   await destroySandbox(berth, otherId);
   await open.ends();
   assert.equal(codeOf(await gone.byLink('/'), 404), 'preview_not_found');
@@ -219,7 +233,7 @@ test('a destroyed sandbox invalidates its links and closes their connections', a
   assert.equal(await pageFor(gone, 404), 'There is nothing here');
 });
 
-interface HeldOpen {
+interface OpenConnection {
   /** Resolves when both are closed. */
   ends(): Promise<void>;
   isOpen(): boolean;
@@ -227,7 +241,7 @@ interface HeldOpen {
 }
 
 /** An event stream after its first event and a WebSocket after its first echo, both left open. */
-async function holdOpen(of: PreviewVisitor): Promise<HeldOpen> {
+async function openConnection(of: PreviewClient): Promise<OpenConnection> {
   const stream: IncomingMessage = await of.open('/events');
   stream.on('error', () => undefined);
   assert.equal(String(((await once(stream, 'data')) as [Buffer])[0]), 'id: 1\ndata: event 1\n\n');

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { awakeSandbox } from '../world/client.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
 import { APP_PORT, runInGuest, startApp, TOGETHER } from './app.ts';
-import { PreviewVisitor, publicLink } from './visitor.ts';
+import { PreviewClient, publicLink } from './client.ts';
 import { slotCounters, type DeviceCount } from './slot-counters.ts';
 import { slotNumberOf } from '../world/witness.ts';
 
@@ -16,32 +16,32 @@ const FILE_BYTES = 100_000_000;
 const CHUNK_BYTES = 1_000_000;
 const EVENTS = 20;
 /** For requests that would wait for ever if buffered on the way. */
-const HELD_UP = { timeout: 300_000 };
+const SLOW_TEST = { timeout: 300_000 };
 
 let berth: Instance;
 let id: string;
-let visitor: PreviewVisitor;
+let previewClient: PreviewClient;
 
 before(async () => {
   berth = await startInstance('previews-traffic');
   ({ id } = await awakeSandbox(berth));
   await startApp(berth, id);
-  visitor = new PreviewVisitor(berth, (await publicLink(berth, id, APP_PORT)).url);
-  const { status, body } = await visitor.byLink('/');
-  assert.deepEqual([status, body.toString()], [200, `the app at ${visitor.host}`]);
+  previewClient = new PreviewClient(berth, (await publicLink(berth, id, APP_PORT)).url);
+  const { status, body } = await previewClient.byLink('/');
+  assert.deepEqual([status, body.toString()], [200, `the app at ${previewClient.host}`]);
   await run(`head -c ${FILE_BYTES} /dev/urandom > app/big`);
 });
 
 after(async () => {
-  visitor?.leave();
+  previewClient?.leave();
   await berth?.end();
 });
 
 const run = (command: string): Promise<string> => runInGuest(berth, id, command);
 const sumInGuest = async (file: string): Promise<string> => (await run(`sha256sum < ${file}`)).split(' ', 1)[0] ?? '';
 
-test('a WebSocket carries text and binary messages of all sizes both ways, in order', HELD_UP, async () => {
-  const opened = await visitor.webSocket('/echo');
+test('a WebSocket carries text and binary messages of all sizes both ways, in order', SLOW_TEST, async () => {
+  const opened = await previewClient.webSocket('/echo');
   assert.ok('socket' in opened, JSON.stringify(opened));
   const { socket } = opened;
   const sent = [
@@ -70,8 +70,8 @@ test('a WebSocket carries text and binary messages of all sizes both ways, in or
   assert.equal(((await once(socket, 'close')) as [number])[0], 1_000);
 });
 
-test('each event of a stream arrives before the next one is produced', HELD_UP, async () => {
-  const stream = await visitor.open('/events', { headers: { accept: 'text/event-stream' } });
+test('each event of a stream arrives before the next one is produced', SLOW_TEST, async () => {
+  const stream = await previewClient.open('/events', { headers: { accept: 'text/event-stream' } });
   assert.deepEqual([stream.statusCode, stream.headers['content-type']], [200, 'text/event-stream']);
   const events: string[] = [];
   let text = '';
@@ -83,7 +83,7 @@ test('each event of a stream arrives before the next one is produced', HELD_UP, 
     events.push(text);
     text = '';
     if (events.length === EVENTS) break;
-    assert.equal((await visitor.ask(`/seen?event=${events.length}`)).status, 204);
+    assert.equal((await previewClient.ask(`/seen?event=${events.length}`)).status, 204);
   }
   assert.deepEqual(
     events,
@@ -92,7 +92,7 @@ test('each event of a stream arrives before the next one is produced', HELD_UP, 
 });
 
 test('100 MB are downloaded unchanged', async () => {
-  const answer = await visitor.open('/file');
+  const answer = await previewClient.open('/file');
   assert.deepEqual([answer.statusCode, answer.headers['content-length']], [200, String(FILE_BYTES)]);
   const hash = createHash('sha256');
   let bytes = 0;
@@ -110,7 +110,7 @@ for (const [how, headers] of [
 ] as const) {
   test(`100 MB ${how} are uploaded unchanged`, async () => {
     const hash = createHash('sha256');
-    const { status, body } = await visitor.ask('/file', {
+    const { status, body } = await previewClient.ask('/file', {
       method: 'PUT',
       headers,
       body: Readable.from(randomChunks(hash)),
@@ -156,7 +156,7 @@ test('a range request returns exactly those bytes', async () => {
     ['bytes=-777', FILE_BYTES - 777, 777],
     [`bytes=${FILE_BYTES - 5}-`, FILE_BYTES - 5, 5],
   ] as const) {
-    const { status, headers, body } = await visitor.ask('/file', { headers: { range } });
+    const { status, headers, body } = await previewClient.ask('/file', { headers: { range } });
     assert.deepEqual(
       [status, headers['content-range'], headers['content-length']],
       [206, `bytes ${start}-${start + length - 1}/${FILE_BYTES}`, String(length)],
@@ -169,9 +169,9 @@ test('a range request returns exactly those bytes', async () => {
   }
 });
 
-test(`${TOGETHER} concurrent requests reach the app, and each gets its own response`, HELD_UP, async () => {
+test(`${TOGETHER} concurrent requests reach the app, and each gets its own response`, SLOW_TEST, async () => {
   const answers = await Promise.all(
-    Array.from({ length: TOGETHER }, (_, index) => visitor.ask(`/together?number=${index}`)),
+    Array.from({ length: TOGETHER }, (_, index) => previewClient.ask(`/together?number=${index}`)),
   );
   assert.deepEqual(
     answers.map(({ status, body }) => `${status} ${body.toString()}`),

@@ -8,7 +8,7 @@ import { awakeSandbox } from '../world/client.ts';
 import { packPackages } from './guest-packages.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
 import { runInGuest, writeGuestFile } from './app.ts';
-import { PreviewVisitor, publicLink } from './visitor.ts';
+import { PreviewClient, publicLink } from './client.ts';
 import { SshClient } from '../world/ssh-client.ts';
 import { until } from '../../os/test/until.ts';
 
@@ -70,18 +70,18 @@ test('an edit of a Vite project appears in a browser on its public link without 
   );
 
   const { url } = await publicLink(berth, id, VITE_PORT);
-  const visitor = new PreviewVisitor(berth, url);
+  const previewClient = new PreviewClient(berth, url);
   let answered = '';
   await until(
     () => `Vite answers; last: ${answered}`,
     async () => {
-      const { status, body } = await visitor.byLink('/');
+      const { status, body } = await previewClient.byLink('/');
       answered = `${status} ${body.toString()}`;
       return status === 200 ? true : null;
     },
     SLOW_MS,
   );
-  visitor.leave();
+  previewClient.leave();
 
   const person = await Person.make(browser, null);
   const { page } = person;

@@ -21,7 +21,7 @@ import { usageIntervals } from '../world/database.ts';
 import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
 import { until } from '../../os/test/until.ts';
-import { askWitness, placeWitness, TICK_SECONDS, type Testimony } from '../world/witness.ts';
+import { queryWitness, startWitness, TICK_SECONDS, type WitnessReport } from '../world/witness.ts';
 
 const ROUNDS = 20;
 /** Far more than a sleep and a wake take. */
@@ -54,7 +54,7 @@ const BETWEEN: readonly ((round: number, sandbox: Sandbox) => Promise<unknown>)[
 test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and restarts between them`, async () => {
   const { caller, dataFolder } = parts;
   const { id } = await awakeSandbox(caller);
-  let before = await placeWitness(caller, id);
+  let before = await startWitness(caller, id);
   const written = await exec(
     caller,
     id,
@@ -62,7 +62,7 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
   );
   assert.equal(written.exitCode, 0, written.stderr);
   const seen = { secrets: new Set<string>(), random: new Set<string>() };
-  await noteNew(id, seen);
+  await recordNew(id, seen);
 
   for (let round = 0; round < ROUNDS; round += 1) {
     // Changes alternate between an awake and an asleep sandbox.
@@ -71,7 +71,7 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     if (awakeChange) await change?.(round, await getSandbox(caller, id));
     before = await continues(id, before);
     const lastAskedMs = Date.now();
-    const last = await askWitness(caller, id);
+    const last = await queryWitness(caller, id);
 
     const asleep = await sleepSandbox(caller, id);
     const asleepMs = Date.now();
@@ -101,7 +101,7 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
     const awakeSeconds = (asleepMs - lastAskedMs + Date.now() - wakeSentMs) / 1_000;
     assert.ok(ranSeconds <= awakeSeconds + 0.5, `its clock ran ${ranSeconds} s in ${awakeSeconds} s`);
     assert.ok(Math.abs(before.unixSeconds - Date.now() / 1_000) < 10, `the guest's clock says ${before.unixSeconds}`);
-    await noteNew(id, seen);
+    await recordNew(id, seen);
     await hasItsSize(id);
   }
   const read = await exec(caller, id, 'sha256sum /code/data /dev/shm/named/file');
@@ -113,8 +113,8 @@ test(`nothing is lost over ${ROUNDS} rounds of sleep and wake with resizes and r
 });
 
 /** The witness continues: the same process with the same memory, further on. */
-async function continues(id: string, before: Testimony): Promise<Testimony> {
-  const now = await askWitness(parts.caller, id);
+async function continues(id: string, before: WitnessReport): Promise<WitnessReport> {
+  const now = await queryWitness(parts.caller, id);
   assert.deepEqual([now.pid, now.first, now.digest], [before.pid, before.first, before.first]);
   assert.equal(now.connections, before.connections + 1);
   assert.ok(now.ticks > before.ticks, `it ticked ${before.ticks} and then ${now.ticks} times`);
@@ -122,7 +122,7 @@ async function continues(id: string, before: Testimony): Promise<Testimony> {
 }
 
 /** Values that each wake must change: the guest daemon's secret, and random numbers. */
-async function noteNew(id: string, seen: { secrets: Set<string>; random: Set<string> }): Promise<void> {
+async function recordNew(id: string, seen: { secrets: Set<string>; random: Set<string> }): Promise<void> {
   const secret = await readFile(join(parts.dataFolder, 'host', 'vms', id, 'guest-secret'), 'utf8');
   assert.ok(!seen.secrets.has(secret), 'the guest has a secret that it had before');
   seen.secrets.add(secret);

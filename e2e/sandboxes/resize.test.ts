@@ -15,7 +15,7 @@ import {
 } from '../world/client.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
-import { askWitness, placeWitness } from '../world/witness.ts';
+import { queryWitness, startWitness } from '../world/witness.ts';
 
 let berth: Instance;
 
@@ -29,10 +29,10 @@ after(async () => {
 
 test('an increase takes effect at once, and the guest sees it', async () => {
   const { id } = await awakeSandbox(berth);
-  const before = await placeWitness(berth, id);
+  const before = await startWitness(berth, id);
   const asked = await resizeSandbox(berth, id, { vcpu: 2, memoryGb: 4, diskGb: 12 });
   const grown = await until('the size is in force', async () => {
-    const now = await lookAt(id);
+    const now = await inspectSize(id);
     return now.pendingAllocation === undefined && now.allocated_vcpu === 2 ? now : null;
   });
   assert.ok(['running', 'ready'].includes(asked.status));
@@ -44,7 +44,7 @@ test('an increase takes effect at once, and the guest sees it', async () => {
   // More memory than before is usable, on two processors.
   const used = await exec(berth, id, `python3 -c "print(len(b'x' * 1_500_000_000))" && taskset -c 1 echo second`, 300);
   assert.equal(used.stdout, '1500000000\nsecond\n', used.stderr);
-  assert.equal((await askWitness(berth, id)).pid, before.pid);
+  assert.equal((await queryWitness(berth, id)).pid, before.pid);
   await destroySandbox(berth, id);
 });
 
@@ -52,7 +52,7 @@ test('a resize of one amount leaves the others unchanged', async () => {
   const { id } = await awakeSandbox(berth, { machineSize: 'medium' });
   await resizeSandbox(berth, id, { vcpu: 3 });
   const grown = await until('the size is in force', async () =>
-    (await lookAt(id)).allocated_vcpu === 3 ? await lookAt(id) : null,
+    (await inspectSize(id)).allocated_vcpu === 3 ? await inspectSize(id) : null,
   );
   assert.deepEqual(sizeOf(grown), [3, 4, 20]);
   assert.equal((await insideOf(id)).processors, 3);
@@ -62,8 +62,8 @@ test('a resize of one amount leaves the others unchanged', async () => {
 test('a decrease waits for the next wake and applies then, with all processes kept', async () => {
   const { id } = await awakeSandbox(berth);
   await resizeSandbox(berth, id, { vcpu: 2, memoryGb: 3 });
-  await until('the size is in force', async () => ((await lookAt(id)).allocated_memory_gb === 3 ? true : null));
-  const before = await placeWitness(berth, id);
+  await until('the size is in force', async () => ((await inspectSize(id)).allocated_memory_gb === 3 ? true : null));
+  const before = await startWitness(berth, id);
   const asked = await resizeSandbox(berth, id, { vcpu: 1, memoryGb: 1 });
   assert.deepEqual(sizeOf(asked), [2, 3, 10]);
   assert.deepEqual(asked.pendingAllocation, { vcpu: 1, memoryGb: 1, diskGb: 10 });
@@ -79,13 +79,13 @@ test('a decrease waits for the next wake and applies then, with all processes ke
     inside.memoryMib <= awake.allocated_memory_gb * 1_024 &&
       inside.memoryMib > awake.allocated_memory_gb * 1_024 * 0.85,
   );
-  assert.equal((await askWitness(berth, id)).first, before.first);
+  assert.equal((await queryWitness(berth, id)).first, before.first);
   await destroySandbox(berth, id);
 });
 
 test('a resize of a sleeping sandbox is recorded at once, and its guest has it after the wake', async () => {
   const { id } = await awakeSandbox(berth);
-  const before = await placeWitness(berth, id);
+  const before = await startWitness(berth, id);
   await sleepSandbox(berth, id);
   const asked = await resizeSandbox(berth, id, { vcpu: 2, memoryGb: 2, diskGb: 15 });
   assert.deepEqual([...sizeOf(asked), asked.pendingAllocation], [2, 2, 15, undefined]);
@@ -94,7 +94,7 @@ test('a resize of a sleeping sandbox is recorded at once, and its guest has it a
   assert.equal(inside.processors, 2);
   assert.ok(inside.memoryMib > 1_740 && inside.memoryMib <= 2_048, JSON.stringify(inside));
   assert.ok(inside.diskMib > 14_000, JSON.stringify(inside));
-  assert.equal((await askWitness(berth, id)).first, before.first);
+  assert.equal((await queryWitness(berth, id)).first, before.first);
   await destroySandbox(berth, id);
 });
 
@@ -112,7 +112,7 @@ test('a smaller disk and a size beyond every host are refused', async () => {
   for (const body of [{}, { vcpu: 0 }, { vcpu: 1.5 }, { cpus: 2 }])
     assert.equal(errorOf(await call(berth, 'POST', path, body), 400).code, 'invalid_request', JSON.stringify(body));
 
-  assert.deepEqual(sizeOf(await lookAt(id)), [1, 1, 10]);
+  assert.deepEqual(sizeOf(await inspectSize(id)), [1, 1, 10]);
   await destroySandbox(berth, id);
 });
 
@@ -124,7 +124,7 @@ function sizeOf({
   return [vcpu, memoryGb, diskGb];
 }
 
-async function lookAt(id: string): Promise<Sandbox> {
+async function inspectSize(id: string): Promise<Sandbox> {
   return await waitForStatus(berth, id, ['running', 'ready']);
 }
 

@@ -19,7 +19,7 @@ import {
 import { activityOf, usageIntervals } from '../world/database.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
-import { askWitness, connectToWitness, placeWitness } from '../world/witness.ts';
+import { queryWitness, connectToWitness, startWitness } from '../world/witness.ts';
 
 const GUEST_CIDR = '10.200.0.0/16';
 /** A VM that dies by itself is noticed within this time. */
@@ -37,11 +37,11 @@ after(async () => {
 
 test('a connection open when the sandbox fell asleep fails at once after the wake', async () => {
   const { id } = await awakeSandbox(berth);
-  await placeWitness(berth, id);
+  await startWitness(berth, id);
   const socket = await connectToWitness(berth.dataFolder, GUEST_CIDR, id);
   await until(
     'the witness holds the connection',
-    async () => ((await askWitness(berth, id)).holding === 1 ? true : null),
+    async () => ((await queryWitness(berth, id)).holding === 1 ? true : null),
     20_000,
   );
   await sleepSandbox(berth, id);
@@ -50,7 +50,7 @@ test('a connection open when the sandbox fell asleep fails at once after the wak
   const ended = await until(
     'the connection has ended inside',
     async () => {
-      const said = await askWitness(berth, id);
+      const said = await queryWitness(berth, id);
       return said.holding === 0 ? said.ended : null;
     },
     10_000,
@@ -61,7 +61,7 @@ test('a connection open when the sandbox fell asleep fails at once after the wak
   const again = await connectToWitness(berth.dataFolder, GUEST_CIDR, id);
   await until(
     'the woken machine takes connections',
-    async () => ((await askWitness(berth, id)).holding === 1 ? true : null),
+    async () => ((await queryWitness(berth, id)).holding === 1 ? true : null),
     20_000,
   );
   again.destroy();
@@ -70,7 +70,7 @@ test('a connection open when the sandbox fell asleep fails at once after the wak
 
 test('a damaged snapshot is not used: the sandbox boots from its disk and reports it', async () => {
   const { id } = await awakeSandbox(berth);
-  await placeWitness(berth, id);
+  await startWitness(berth, id);
   await exec(berth, id, 'echo kept > /code/kept && sync /code/kept /code; echo lost > /dev/shm/lost');
   await sleepSandbox(berth, id);
   await damageLargestFile(join(berth.dataFolder, 'host', 'vms', id, 'snapshot'));
@@ -84,10 +84,10 @@ test('a damaged snapshot is not used: the sandbox boots from its disk and report
   assert.ok(told.length > 0, 'the activity does not say that it woke from its disk');
 
   // A sandbox booted from disk sleeps and wakes like any other.
-  await placeWitness(berth, id);
+  await startWitness(berth, id);
   await sleepSandbox(berth, id);
   assert.equal((await wakeSandbox(berth, id)).lastWake?.from, 'snapshot');
-  await askWitness(berth, id);
+  await queryWitness(berth, id);
   await destroySandbox(berth, id);
 });
 

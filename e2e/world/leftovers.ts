@@ -24,10 +24,10 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
     registryEntries(),
     namesIn(join(dataFolder, 'host', 'vms')),
     namesIn(join(dataFolder, 'host', 'pool')),
-    namedByNoEntry(),
+    unrecordedSlots(),
   ]);
   // Another instance's short-lived slot is absent from the next scan; leftovers persist.
-  const stays = ownerless.length === 0 ? [] : await namedByNoEntry();
+  const stays = ownerless.length === 0 ? [] : await unrecordedSlots();
   return [
     ...entries
       .filter(
@@ -44,7 +44,7 @@ export async function leftoversOf(dataFolder: string, { idle = true } = {}): Pro
  * Namespaces, veths and processes of slots without an entry before or after this scan: an entry
  * exists from before them until they are gone.
  */
-async function namedByNoEntry(): Promise<string[]> {
+async function unrecordedSlots(): Promise<string[]> {
   const before = await registryEntries();
   const [namespaces, veths, processes] = await Promise.all([namesIn('/run/netns'), interfaces(), slotProcesses()]);
   const known = new Set([...before, ...(await registryEntries())].map((entry) => entry.number));

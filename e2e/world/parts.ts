@@ -72,7 +72,7 @@ export class Parts {
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
     const service = (name: PartName, armed: Record<string, string>): Service => {
-      const environment = { ...MANY_REQUESTS, ...madeReady(), ...options.environment, ...armed };
+      const environment = { ...MANY_REQUESTS, ...imageEnvironment(), ...options.environment, ...armed };
       const shared = { checkout: CHECKOUT, config, paths, user, environment };
       if (name === 'database')
         return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
@@ -163,7 +163,7 @@ export class Parts {
  * The image that `./berth test` prepared. By default the host daemon takes the newest cached image,
  * which may belong to another checkout.
  */
-function madeReady(): Record<string, string> {
+function imageEnvironment(): Record<string, string> {
   const folder = process.env['BERTH_IMAGE_FOLDER'];
   return folder === undefined || folder === '' ? {} : { BERTH_IMAGE_FOLDER: folder };
 }

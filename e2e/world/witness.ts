@@ -61,7 +61,7 @@ while True:
     connection.close()
 `;
 
-const testimony = z.object({
+const witnessReport = z.object({
   pid: z.int(),
   /** On the same clock as monotonicSeconds. */
   startedSeconds: z.number(),
@@ -77,10 +77,10 @@ const testimony = z.object({
   monotonicSeconds: z.number(),
   unixSeconds: z.number(),
 });
-export type Testimony = z.infer<typeof testimony>;
+export type WitnessReport = z.infer<typeof witnessReport>;
 
 /** Starts the witness and resolves with its first report. */
-export async function placeWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
+export async function startWitness(caller: Caller, sandboxId: string): Promise<WitnessReport> {
   const program = Buffer.from(PROGRAM).toString('base64');
   const started = await exec(
     caller,
@@ -91,17 +91,17 @@ export async function placeWitness(caller: Caller, sandboxId: string): Promise<T
   const deadline = Date.now() + 60_000;
   for (;;) {
     const answer = await exec(caller, sandboxId, `curl -sS http://127.0.0.1:${ASK_PORT}/ || cat /code/witness.log`);
-    if (answer.stdout.startsWith('{')) return testimony.parse(JSON.parse(answer.stdout));
+    if (answer.stdout.startsWith('{')) return witnessReport.parse(JSON.parse(answer.stdout));
     assert.ok(Date.now() < deadline, `the witness does not answer: ${JSON.stringify(answer)}`);
     await delay(200);
   }
 }
 
 /** Returns the current report. Throws when the witness does not respond. */
-export async function askWitness(caller: Caller, sandboxId: string): Promise<Testimony> {
+export async function queryWitness(caller: Caller, sandboxId: string): Promise<WitnessReport> {
   const { stdout, stderr } = await exec(caller, sandboxId, `curl -sS --max-time 20 http://127.0.0.1:${ASK_PORT}/`);
   assert.ok(stdout.startsWith('{'), `the witness of ${sandboxId} does not answer: ${stdout}${stderr}`);
-  return testimony.parse(JSON.parse(stdout));
+  return witnessReport.parse(JSON.parse(stdout));
 }
 
 /** Number of the network slot of the sandbox's VM. */

@@ -1,18 +1,18 @@
-// Injects the faults of the plan and records each in the weather (judging/weather.ts). Repairs
+// Injects the faults of the plan and records each in the log (judging/faults.ts). Repairs
 // everything it breaks.
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesOfInstance, processesOfVm } from '../../world/leftovers.ts';
 import type { PartName } from '../../world/parts.ts';
 import { until } from '../../../os/test/until.ts';
-import type { Asking } from '../judging/asking.ts';
+import type { ChaosClient } from '../judging/client.ts';
 import { hangDaemon } from '../model/guest-work.ts';
-import type { Keeper } from './keeper.ts';
+import type { PartSupervisor } from './part-supervisor.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
 import type { LateVerbs } from './late-verb.ts';
 import type { Disturbance, LateVerb } from '../model/plan.ts';
 import type { Report } from '../judging/report.ts';
 import type { SmallDisk } from './small-disk.ts';
-import type { Weather } from '../judging/weather.ts';
+import type { FaultLog } from '../judging/faults.ts';
 
 const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' | 'kill-all', readonly PartName[]>> = {
   'kill-api': ['api'],
@@ -25,11 +25,11 @@ const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' |
 const MOMENT_DEADLINE_MS = 10_000;
 
 interface DisturberParts {
-  keeper: Keeper;
+  supervisor: PartSupervisor;
   disk: SmallDisk;
-  weather: Weather;
+  faults: FaultLog;
   report: Report;
-  asking: Asking;
+  client: ChaosClient;
   lateVerbs: LateVerbs;
   /** Sandboxes that may have a VM. */
   targets: () => KnownSandbox[];
@@ -45,8 +45,8 @@ export class Disturber {
   }
 
   /** Injects one fault; resolves once it has begun. */
-  async carryOut(disturbance: Disturbance): Promise<void> {
-    const { report, keeper } = this.#parts;
+  async run(disturbance: Disturbance): Promise<void> {
+    const { report, supervisor } = this.#parts;
     switch (disturbance.kind) {
       case 'kill-qemu':
         return await this.#killQemu(disturbance.pick);
@@ -62,7 +62,7 @@ export class Disturber {
         return this.#sendLate(disturbance.messages);
       default:
         report.note(disturbance.kind);
-        return await keeper.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
+        return await supervisor.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
     }
   }
 
@@ -72,34 +72,34 @@ export class Disturber {
   }
 
   async #killQemu(pick: number): Promise<void> {
-    const { weather, report } = this.#parts;
+    const { faults, report } = this.#parts;
     const target = await this.#machine(pick);
     if (target === null) return;
-    weather.end(weather.begin('qemu-killed', target.sandbox.id));
+    faults.end(faults.begin('qemu-killed', target.sandbox.id));
     for (const pid of target.pids) signalIfThere(pid, 'SIGKILL');
     report.counts.kills += 1;
     report.note('kill-qemu');
   }
 
   async #hangQemu(pick: number, forMs: number): Promise<void> {
-    const { weather, report } = this.#parts;
+    const { faults, report } = this.#parts;
     const target = await this.#machine(pick);
     if (target === null) return;
-    const spell = weather.begin('qemu-hangs', target.sandbox.id);
+    const fault = faults.begin('qemu-hangs', target.sandbox.id);
     for (const pid of target.pids) signalIfThere(pid, 'SIGSTOP');
     report.note('hang-qemu');
     report.counts.others += 1;
     this.#last(
       delay(forMs).then(() => {
         for (const pid of target.pids) signalIfThere(pid, 'SIGCONT');
-        weather.end(spell);
+        faults.end(fault);
       }),
     );
   }
 
   /** Simulates a power cut: all processes end at once, and unflushed writes are lost. */
   async #cutPower(downMs: number): Promise<void> {
-    const { weather, report, disk, keeper, targets } = this.#parts;
+    const { faults, report, disk, supervisor, targets } = this.#parts;
     report.note('cut-power');
     // Waits for a sleep acknowledged just now, when most depends on flushed data.
     const deadline = Date.now() + MOMENT_DEADLINE_MS;
@@ -112,12 +112,12 @@ export class Disturber {
       for (const sandbox of targets()) {
         if (sandbox.is('stopped') || marked.has(sandbox)) continue;
         marked.add(sandbox);
-        weather.end(weather.begin('qemu-killed', sandbox.id));
+        faults.end(faults.begin('qemu-killed', sandbox.id));
       }
     };
     markAwake();
     await disk.cutPower();
-    await keeper.killAllDuring(async () => {
+    await supervisor.killAllDuring(async () => {
       markAwake();
       const pids = await processesOfInstance(disk.folder);
       for (const pid of pids) signalIfThere(pid, 'SIGKILL');
@@ -132,16 +132,16 @@ export class Disturber {
   }
 
   #hangGuest(pick: number, forMs: number): void {
-    const { weather, report, asking } = this.#parts;
+    const { faults, report, client } = this.#parts;
     const awake = this.#parts.targets().filter((sandbox) => sandbox.is('awake'));
     const sandbox = awake[Math.floor(pick * awake.length)];
     if (sandbox === undefined) return;
     // Lasts until the guest responds again.
-    weather.begin('guest-hangs', sandbox.id);
+    faults.begin('guest-hangs', sandbox.id);
     report.note('hang-guest');
     report.counts.others += 1;
     const body = { command: hangDaemon(forMs), timeoutSeconds: 30 };
-    this.#last(asking.ask({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
+    this.#last(client.send({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
   }
 
   #sendLate(messages: readonly LateVerb[]): void {
@@ -149,15 +149,15 @@ export class Disturber {
   }
 
   async #fillDisk(forMs: number): Promise<void> {
-    const { weather, report, disk } = this.#parts;
-    const spell = weather.begin('disk');
+    const { faults, report, disk } = this.#parts;
+    const fault = faults.begin('disk');
     await disk.fill();
     report.note('fill-disk');
     report.counts.others += 1;
     this.#last(
       delay(forMs).then(async () => {
         await disk.free();
-        weather.end(spell);
+        faults.end(fault);
       }),
     );
   }
@@ -173,8 +173,8 @@ export class Disturber {
     return null;
   }
 
-  #last(lasting: Promise<void>): void {
-    const kept = lasting.finally(() => this.#lasting.delete(kept));
+  #last(active: Promise<void>): void {
+    const kept = active.finally(() => this.#lasting.delete(kept));
     this.#lasting.add(kept);
   }
 }

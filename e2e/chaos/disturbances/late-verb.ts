@@ -9,7 +9,7 @@ import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
 import type { LateVerb } from '../model/plan.ts';
 import type { Report } from '../judging/report.ts';
-import { SHARED_TROUBLES, type Weather } from '../judging/weather.ts';
+import { SHARED_FAULTS, type FaultLog } from '../judging/faults.ts';
 
 const ANSWER_DEADLINE_MS = 60_000;
 const MIB_PER_GIB = 1_024;
@@ -76,7 +76,7 @@ interface Answer {
 
 interface LateVerbParts {
   paths: InstancePaths;
-  weather: Weather;
+  faults: FaultLog;
   report: Report;
   /** All sandboxes ever acknowledged. */
   sandboxes: () => KnownSandbox[];
@@ -91,7 +91,7 @@ export class LateVerbs {
 
   /** Sends one message. Resolves when the response is judged, or when there is none to send. */
   async send(late: LateVerb): Promise<void> {
-    const { paths, report, weather } = this.#parts;
+    const { paths, report, faults } = this.#parts;
     const token = (await readFile(paths.hostToken, 'utf8')).trim();
     // A reading holds only for the daemon that returned it: a restarted daemon may have lost the
     // last epoch, if unwritten.
@@ -117,7 +117,7 @@ export class LateVerbs {
       );
     } catch (error) {
       const what = `late-verb ${late.verb}: no answer (${(error as Error).message})`;
-      if (weather.excuses(SHARED_TROUBLES, sentMs, Date.now())) report.note(what);
+      if (faults.excuses(SHARED_FAULTS, sentMs, Date.now())) report.note(what);
       else
         report.found('contradiction', `without any trouble, ${what}${request === null ? '' : ` to ${request.path}`}`);
     } finally {

@@ -9,18 +9,18 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const TOOL_DEADLINE_MS = 60_000;
 /** Free space left on a full disk: less than any program here writes at once. */
-const LEFT_BYTES = 64 * 1_024;
+const FREE_BYTES_LEFT = 64 * 1_024;
 
 export class SmallDisk {
   /** Empty folder on the file system. */
   readonly folder: string;
-  readonly #around: string;
+  readonly #parent: string;
   readonly #mountPoint: string;
   #image: string;
   #cuts = 0;
 
   private constructor(around: string) {
-    this.#around = around;
+    this.#parent = around;
     this.#mountPoint = join(around, 'disk');
     this.#image = join(around, 'image');
     this.folder = join(this.#mountPoint, 'data');
@@ -42,11 +42,11 @@ export class SmallDisk {
     for (let part = 0; part < 30; part += 1) {
       const { bavail, bsize } = await statfs(this.#mountPoint);
       const free = bavail * bsize;
-      if (free < LEFT_BYTES) return;
+      if (free < FREE_BYTES_LEFT) return;
       try {
         await tool('fallocate', [
           '-l',
-          String(part < 10 ? Math.ceil(free * 0.9) : LEFT_BYTES / 2),
+          String(part < 10 ? Math.ceil(free * 0.9) : FREE_BYTES_LEFT / 2),
           join(this.#mountPoint, `ballast-${part}`),
         ]);
       } catch (error) {
@@ -77,7 +77,7 @@ export class SmallDisk {
    */
   async restorePower(): Promise<void> {
     const before = this.#image;
-    this.#image = join(this.#around, `image-${(this.#cuts += 1)}`);
+    this.#image = join(this.#parent, `image-${(this.#cuts += 1)}`);
     await tool('cp', ['--sparse=always', before, this.#image]);
     await tool('umount', ['--lazy', this.#mountPoint]);
     await rm(before);
@@ -87,7 +87,7 @@ export class SmallDisk {
   /** Unmounts and removes the disk; no process may use it any more. */
   async remove(): Promise<void> {
     await tool('umount', ['--lazy', this.#mountPoint]);
-    await rm(this.#around, { recursive: true, force: true });
+    await rm(this.#parent, { recursive: true, force: true });
   }
 }
 

@@ -22,17 +22,17 @@ export class Report {
   readonly counts: Counts = { operations: 0, kills: 0, others: 0, sandboxes: 0, files: 0 };
   readonly findings: { finding: Finding; what: string }[] = [];
   readonly #tally = new Map<string, number>();
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
   readonly #startedMs = Date.now();
 
   /** @param say receives each line as soon as it is known */
   constructor(say: (line: string) => void) {
-    this.#say = say;
+    this.#print = say;
   }
 
   say(text: string): void {
     const seconds = ((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6);
-    this.#say(`${seconds} s  ${text}`);
+    this.#print(`${seconds} s  ${text}`);
   }
 
   /** Reports a contradiction, once. */

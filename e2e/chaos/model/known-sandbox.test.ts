@@ -6,7 +6,7 @@ import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { contentHash, parseReadBack, type ReadBack, type Written } from './guest-work.ts';
 import { KnownSandbox } from './known-sandbox.ts';
 import { Report } from '../judging/report.ts';
-import { Weather } from '../judging/weather.ts';
+import { FaultLog } from '../judging/faults.ts';
 
 function view(status: Sandbox['status'], changes: Partial<Sandbox> = {}): Sandbox {
   return {
@@ -23,17 +23,17 @@ function view(status: Sandbox['status'], changes: Partial<Sandbox> = {}): Sandbo
 }
 
 function world(status: Sandbox['status'] = 'ready'): {
-  weather: Weather;
+  faults: FaultLog;
   report: Report;
   sandbox: KnownSandbox;
   see: (next: Sandbox) => void;
 } {
-  const weather = new Weather();
+  const faults = new FaultLog();
   const report = new Report(() => undefined);
-  const sandbox = new KnownSandbox(view('provisioning'), 'key', Date.now(), weather, report);
+  const sandbox = new KnownSandbox(view('provisioning'), 'key', Date.now(), faults, report);
   const see = (next: Sandbox): void => sandbox.observe(next, Date.now(), Date.now());
   see(view(status));
-  return { weather, report, sandbox, see };
+  return { faults, report, sandbox, see };
 }
 
 const FILE: Written = { name: 'c1-1', where: 'synced', bytes: 100_000 };
@@ -49,7 +49,7 @@ const found = (changes: Partial<ReadBack> = {}): ReadBack => ({
 
 function inhabited(): ReturnType<typeof world> {
   const made = world();
-  made.sandbox.beganLife(LIFE.token, 1, Date.now());
+  made.sandbox.startedLife(LIFE.token, 1, Date.now());
   made.sandbox.wrote(FILE, true);
   made.sandbox.wrote(MEMORY_FILE, true);
   return made;
@@ -138,8 +138,8 @@ for (const [what, [finding, happen]] of Object.entries(CONTRADICTIONS)) {
 }
 
 test('a killed VM excuses losing memory, and never losing flushed data', () => {
-  const { weather, report, sandbox, see } = inhabited();
-  weather.end(weather.begin('qemu-killed', 'sbx_a'));
+  const { faults, report, sandbox, see } = inhabited();
+  faults.end(faults.begin('qemu-killed', 'sbx_a'));
   see(view('failed'));
   sandbox.intend('wake', Date.now());
   see(view('ready', { lastWake: { at: 'now', from: 'disk', reason: 'QEMU ended' } }));
@@ -155,11 +155,11 @@ test('a death while the host daemon was down may be reported late, one long befo
     [2, 0],
     [5, 1],
   ] as const) {
-    const { weather, report, see } = world();
-    const away = weather.begin('host', null, minutes(3));
-    const death = weather.begin('qemu-killed', 'sbx_a', minutes(deathAgo));
+    const { faults, report, see } = world();
+    const away = faults.begin('host', null, minutes(3));
+    const death = faults.begin('qemu-killed', 'sbx_a', minutes(deathAgo));
     death.toMs = death.fromMs;
-    weather.end(away);
+    faults.end(away);
     see(view('ready'));
     see(view('failed'));
     assert.equal(report.findings.length, found, `${deathAgo} minutes ago`);
@@ -167,8 +167,8 @@ test('a death while the host daemon was down may be reported late, one long befo
 });
 
 test('a killed host daemon excuses no lost process', () => {
-  const { weather, report, sandbox } = inhabited();
-  weather.end(weather.begin('host'));
+  const { faults, report, sandbox } = inhabited();
+  faults.end(faults.begin('host'));
   sandbox.verify(found({ life: null }), Date.now());
   assert.equal(report.count('contradiction'), 1);
 });

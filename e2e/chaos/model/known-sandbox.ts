@@ -1,14 +1,14 @@
 // Model of one acknowledged sandbox, built from its client's responses: possible states, expected
 // content, and periods surely awake or surely not. Reports contradictions that no fault in the
-// weather excuses.
+// fault log excuses.
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { contentHash, placeOf, type ReadBack, type Written } from './guest-work.ts';
 import type { Report } from '../judging/report.ts';
-import { MACHINE_TROUBLES, SHARED_TROUBLES, type Trouble, type Weather } from '../judging/weather.ts';
+import { VM_FAULTS, SHARED_FAULTS, type FaultKind, type FaultLog } from '../judging/faults.ts';
 
 /** Resting state of a sandbox. `gone`: destroying or deleted, which is final. */
-type Rest = 'awake' | 'stopped' | 'failed' | 'gone';
+type RestState = 'awake' | 'stopped' | 'failed' | 'gone';
 
 /** Fact for the usage ledger between the two instants; `change`: from `fromMs` on, either. */
 export interface Fact {
@@ -31,11 +31,11 @@ export class KnownSandbox {
   readonly ttlSeconds: number | null;
   readonly facts: Fact[] = [];
   readonly files = new Map<string, Written & { sure: boolean }>();
-  readonly #weather: Weather;
+  readonly #faults: FaultLog;
   readonly #report: Report;
   /** Names of unknown content: written before the VM's memory was lost. */
   readonly #forgotten = new Set<string>();
-  #may = new Set<Rest>(['awake']);
+  #possible = new Set<RestState>(['awake']);
   /** True while a transition may be in progress. */
   moving = true;
   status: SandboxStatus;
@@ -49,36 +49,36 @@ export class KnownSandbox {
   life: { token: string; count: number } | null = null;
   #lifeConfirmedMs = 0;
 
-  constructor(view: Sandbox, idempotencyKey: string, sentMs: number, weather: Weather, report: Report) {
+  constructor(view: Sandbox, idempotencyKey: string, sentMs: number, faults: FaultLog, report: Report) {
     this.id = view.id;
     this.view = view;
     this.status = view.status;
     this.idempotencyKey = idempotencyKey;
     this.ttlSeconds = view.ttlSeconds;
-    this.#weather = weather;
+    this.#faults = faults;
     this.#report = report;
     this.#confirmedMs = sentMs;
   }
 
   get gone(): boolean {
-    return this.#may.size === 1 && this.#may.has('gone');
+    return this.#possible.size === 1 && this.#possible.has('gone');
   }
 
   get maybeGone(): boolean {
-    this.#takeInDeaths();
-    return this.#may.has('gone');
+    this.#applyDeaths();
+    return this.#possible.has('gone');
   }
 
   get expiresAtMs(): number {
     return this.view.expiresAt === null ? Infinity : Date.parse(this.view.expiresAt);
   }
 
-  is(rest: Rest): boolean {
-    return !this.moving && this.#may.size === 1 && this.#may.has(rest);
+  is(rest: RestState): boolean {
+    return !this.moving && this.#possible.size === 1 && this.#possible.has(rest);
   }
 
-  mayBe(rest: Rest): boolean {
-    return this.#may.has(rest);
+  mayBe(rest: RestState): boolean {
+    return this.#possible.has(rest);
   }
 
   /** Just seen asleep: the writes for that sleep may not have reached the disk without a flush. */
@@ -88,8 +88,8 @@ export class KnownSandbox {
 
   /** Every status that the sandbox may have now. */
   statuses(): Set<SandboxStatus> {
-    this.#takeInDeaths();
-    const may = (rest: Rest): boolean => this.#may.has(rest);
+    this.#applyDeaths();
+    const may = (rest: RestState): boolean => this.#possible.has(rest);
     const statuses = new Set<SandboxStatus>();
     if (may('awake')) statuses.add('running').add('ready');
     if (may('stopped')) statuses.add('stopped');
@@ -106,25 +106,25 @@ export class KnownSandbox {
    * withdraws the intent when it is refused.
    */
   intend(intent: 'sleep' | 'wake' | 'destroy', atMs: number): () => void {
-    this.#takeInDeaths();
-    const before = { may: new Set(this.#may), moving: this.moving };
-    const outcome: Rest =
+    this.#applyDeaths();
+    const before = { may: new Set(this.#possible), moving: this.moving };
+    const outcome: RestState =
       intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone';
     if (intent === 'destroy') this.#destroySent = true;
     if (intent === 'wake') this.#wakeSent = true;
-    this.#may.add(outcome);
+    this.#possible.add(outcome);
     this.moving = true;
     this.facts.push({ what: 'change', fromMs: atMs, toMs: atMs });
     return () => {
-      this.#may = before.may;
+      this.#possible = before.may;
       this.moving = before.moving;
-      this.#takeInDeaths();
+      this.#applyDeaths();
     };
   }
 
   /** Records the intent as acknowledged: only its outcome is expected from now on. */
   acknowledged(intent: 'sleep' | 'wake' | 'destroy'): void {
-    this.#may = new Set<Rest>([
+    this.#possible = new Set<RestState>([
       intent === 'wake' ? 'awake' : intent === 'sleep' && this.ttlSeconds === null ? 'stopped' : 'gone',
     ]);
     this.moving = true;
@@ -132,7 +132,7 @@ export class KnownSandbox {
 
   /** Records a response with the sandbox, requested at `sentMs`. Only one may be in flight. */
   observe(view: Sandbox, sentMs: number, receivedMs: number): void {
-    this.#takeInDeaths();
+    this.#applyDeaths();
     const { status } = view;
     if (!reachable(this.status, status))
       this.#report.found('contradiction', `${this.id} went from ${this.status} to ${status}`);
@@ -142,12 +142,8 @@ export class KnownSandbox {
     if (status === 'failed' && view.statusReason === null)
       this.#report.found('contradiction', `${this.id} failed without a reason`);
     if (view.lastWake !== null && view.lastWake.at !== this.view.lastWake?.at && view.lastWake.from === 'disk')
-      this.#lifeLost(view, receivedMs);
-    if (
-      rest === 'stopped' &&
-      view.wakesFrom !== 'snapshot' &&
-      !this.#excused(['disk', ...MACHINE_TROUBLES], receivedMs)
-    ) {
+      this.#loseLife(view, receivedMs);
+    if (rest === 'stopped' && view.wakesFrom !== 'snapshot' && !this.#excused(['disk', ...VM_FAULTS], receivedMs)) {
       this.#report.found(
         'contradiction',
         `${this.id} sleeps without a snapshot (wakes from ${String(view.wakesFrom)})`,
@@ -165,7 +161,7 @@ export class KnownSandbox {
     if (rest === null) return;
     this.#hadSnapshot = rest === 'stopped' && view.wakesFrom === 'snapshot';
     if (rest === 'awake') this.#everAwake = true;
-    this.#may = new Set([rest]);
+    this.#possible = new Set([rest]);
     this.moving = false;
     this.#confirmedMs = sentMs;
     this.facts.push({ what: rest === 'awake' ? 'awake' : 'not-awake', fromMs: sentMs, toMs: receivedMs });
@@ -174,7 +170,7 @@ export class KnownSandbox {
   /** Records a `not found` response. */
   missing(): void {
     this.#report.found('sandbox-lost', `${this.id} was acknowledged, and is unknown`);
-    this.#may = new Set<Rest>(['gone']);
+    this.#possible = new Set<RestState>(['gone']);
   }
 
   wrote(file: Written, sure: boolean): void {
@@ -184,7 +180,7 @@ export class KnownSandbox {
 
   /** Compares the content read in the guest with the expected content. */
   verify(found: ReadBack, atMs: number): void {
-    this.#weather.endOf('guest-hangs', this.id);
+    this.#faults.endOf('guest-hangs', this.id);
     if (this.life !== null) {
       const { life } = found;
       if (life?.token !== this.life.token || !life.alive || (life.count !== null && life.count < this.life.count)) {
@@ -215,24 +211,24 @@ export class KnownSandbox {
     }
   }
 
-  beganLife(token: string, count: number, atMs: number): void {
+  startedLife(token: string, count: number, atMs: number): void {
     this.life = { token, count };
     this.#lifeConfirmedMs = atMs;
   }
 
   /** Allows `failed` after its QEMU was killed, and `gone` after its expiry. */
-  #takeInDeaths(): void {
+  #applyDeaths(): void {
     const now = Date.now();
     // A response may precede a death's detection, which needs a running host daemon.
-    const sinceMs = this.#weather.unnoticedSince(['api', 'host', 'database'], this.#confirmedMs, DEATH_TOLERANCE_MS);
-    const deaths = this.#weather.beganBetween('qemu-killed', sinceMs, now, this.id);
+    const sinceMs = this.#faults.unnoticedSince(['api', 'host', 'database'], this.#confirmedMs, DEATH_TOLERANCE_MS);
+    const deaths = this.#faults.startedBetween('qemu-killed', sinceMs, now, this.id);
     if (deaths.length > 0 && !this.gone) {
-      this.#may.add('failed');
+      this.#possible.add('failed');
       this.moving = true;
     }
-    if (now >= this.expiresAtMs && !this.#may.has('gone')) {
+    if (now >= this.expiresAtMs && !this.#possible.has('gone')) {
       this.facts.push({ what: 'change', fromMs: this.expiresAtMs, toMs: this.expiresAtMs });
-      this.#may.add('gone');
+      this.#possible.add('gone');
       this.moving = true;
     }
   }
@@ -241,7 +237,7 @@ export class KnownSandbox {
     if (view.expiresAt === null || restOf(view.status) === 'gone') return;
     const expiredMs = Date.parse(view.expiresAt);
     if (sentMs <= expiredMs + EXPIRY_TOLERANCE_MS) return;
-    if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], expiredMs, receivedMs, this.id)) return;
+    if (this.#faults.excuses([...SHARED_FAULTS, ...VM_FAULTS], expiredMs, receivedMs, this.id)) return;
     this.#report.found(
       'contradiction',
       `${this.id} is ${view.status} ${((sentMs - expiredMs) / 1_000).toFixed(1)} s after its expiry`,
@@ -258,17 +254,17 @@ export class KnownSandbox {
       return;
     }
     // Excused by disk and VM faults; before the first awake status also by service outages.
-    const troubles: Trouble[] = ['disk', ...MACHINE_TROUBLES];
+    const troubles: FaultKind[] = ['disk', ...VM_FAULTS];
     if (!this.#everAwake) troubles.push('api', 'host', 'database');
     if (rest !== 'gone' && this.#excused(troubles, receivedMs))
       this.#report.note(`unexpected but excused: ${view.status}${reason}`);
     else this.#report.found('contradiction', what);
   }
 
-  #lifeLost(view: Sandbox, atMs: number): void {
+  #loseLife(view: Sandbox, atMs: number): void {
     const what = `${this.id} woke from its disk (${view.lastWake?.reason ?? 'no reason'})`;
     // Applies without a life too: the sandbox was reported to have a snapshot.
-    if (this.#hadSnapshot && this.life === null && !this.#excused(['disk', ...MACHINE_TROUBLES], atMs))
+    if (this.#hadSnapshot && this.life === null && !this.#excused(['disk', ...VM_FAULTS], atMs))
       this.#report.found('contradiction', what);
     this.#forgetMemory(what, atMs);
   }
@@ -276,7 +272,7 @@ export class KnownSandbox {
   /** Drops the memory's content from the model. Reports a contradiction without a fault. */
   #forgetMemory(what: string, atMs: number): void {
     const sinceMs = Math.max(this.#lifeConfirmedMs, 0);
-    if (this.life !== null && !this.#weather.excuses(['disk', ...MACHINE_TROUBLES], sinceMs, atMs, this.id))
+    if (this.life !== null && !this.#faults.excuses(['disk', ...VM_FAULTS], sinceMs, atMs, this.id))
       this.#report.found('contradiction', what);
     this.life = null;
     for (const file of this.files.values()) {
@@ -286,13 +282,13 @@ export class KnownSandbox {
     }
   }
 
-  #excused(troubles: readonly Trouble[], untilMs: number): boolean {
-    return this.#weather.excuses(troubles, this.#confirmedMs, untilMs, this.id);
+  #excused(troubles: readonly FaultKind[], untilMs: number): boolean {
+    return this.#faults.excuses(troubles, this.#confirmedMs, untilMs, this.id);
   }
 }
 
 /** Resting state of a status; null during a transition. */
-function restOf(status: SandboxStatus): Rest | null {
+function restOf(status: SandboxStatus): RestState | null {
   if (status === 'destroying' || status === 'deleted') return 'gone';
   if (SANDBOX_STATES[status].awake) return 'awake';
   return status === 'stopped' || status === 'failed' ? status : null;

@@ -79,7 +79,7 @@ const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
 };
 
 /** Added to one of each kind per round: kills dominate, and late messages seldom come alone. */
-const MORE_OFTEN: readonly DisturbanceKind[] = [
+const FREQUENT: readonly DisturbanceKind[] = [
   'kill-api',
   'kill-host',
   'kill-host',
@@ -152,7 +152,7 @@ export function* disturbancesOf(
   meanMs: number,
   kinds: readonly DisturbanceKind[] = DISTURBANCE_KINDS,
 ): Generator<Disturbance, never> {
-  const bag = [...DISTURBANCE_KINDS, ...MORE_OFTEN].filter((kind) => kinds.includes(kind));
+  const bag = [...DISTURBANCE_KINDS, ...FREQUENT].filter((kind) => kinds.includes(kind));
   if (bag.length === 0) throw new Error('there is no kind of disturbance');
   for (;;) for (const kind of random.shuffled(bag)) yield disturbance(kind, random, meanMs);
 }

@@ -1,5 +1,5 @@
 // Commands that make a sandbox's files odd, and change them during the calls of other clients.
-import type { FuzzKind } from '../asking/kind.ts';
+import type { FuzzKind } from '../core/kind.ts';
 
 const COMMANDS = [
   'mkdir -p dir/deep/a/b/c dir/closed',
@@ -21,7 +21,7 @@ const COMMANDS = [
 export const guestCommands: FuzzKind = {
   name: 'guest-commands',
   weight: 5,
-  take: async ({ random, send, world }) => {
+  run: async ({ random, send, world }) => {
     const command = random.pick(COMMANDS);
     const target = `/v1/sandboxes/${random.pick(world.awake as [string])}/exec`;
     await send({ method: 'POST', target, body: JSON.stringify({ command, timeoutSeconds: 60 }) });

@@ -1,7 +1,7 @@
 // Single file calls with odd arguments and bodies. Every response must match the contract.
 import type { Random } from '../../world/random.ts';
-import type { FuzzKind, FuzzRequest, Turn } from '../asking/kind.ts';
-import { escaped, oddLength, oddPath, oddText, randomBytes } from '../asking/odd-values.ts';
+import type { FuzzKind, FuzzRequest, Turn } from '../core/kind.ts';
+import { escaped, oddLength, oddPath, oddText, randomBytes } from '../core/odd-values.ts';
 
 const DEPTHS = [
   '1',
@@ -25,7 +25,7 @@ const DEPTHS = [
 export const fileRequests: FuzzKind = {
   name: 'file-requests',
   weight: 70,
-  take: async (turn) => {
+  run: async (turn) => {
     await turn.send(fileRequest(turn));
   },
 };

@@ -1,15 +1,15 @@
 // Writes, reads and lists a file: the content returns unchanged, in the form of the contract.
 import { fileContent, folderListing } from '@berth/contract/files/files.ts';
 import type { Random } from '../../world/random.ts';
-import type { FuzzKind } from '../asking/kind.ts';
-import { oddName, oddText, randomBytes } from '../asking/odd-values.ts';
+import type { FuzzKind } from '../core/kind.ts';
+import { oddName, oddText, randomBytes } from '../core/odd-values.ts';
 
 const LONGEST = 300_000;
 
 export const fileRoundTrips: FuzzKind = {
   name: 'file-round-trips',
   weight: 15,
-  take: async (turn) => {
+  run: async (turn) => {
     const { name, random, send, world, wrong } = turn;
     const base = `/v1/sandboxes/${random.pick(world.awake as [string])}`;
     const folder = `round-trips/${name}`;

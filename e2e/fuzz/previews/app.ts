@@ -8,8 +8,8 @@ export const APP_FOLDER = 'fuzz-app';
 export const APP_HEADER = 'x-fuzz-app';
 export const APP_SENT_HEADER = 'x-fuzz-sent';
 /** Request header that selects the response: status, mode and bytes of padding. */
-export const APP_TOLD_HEADER = 'x-fuzz-do';
-const APP_WAYS = [
+export const APP_ORDER_HEADER = 'x-fuzz-do';
+const APP_BEHAVIORS = [
   'length',
   'chunked',
   'close',
@@ -21,7 +21,7 @@ const APP_WAYS = [
   'garbage',
   'upgrade',
 ] as const;
-export type AppWay = (typeof APP_WAYS)[number];
+export type AppBehavior = (typeof APP_BEHAVIORS)[number];
 
 export const PREVIEW_APP = `
 import asyncio, base64, hashlib, json, os, re, sys
@@ -70,7 +70,7 @@ async def answer_one(reader, writer):
     for line in lines:
         name, value = line.split(b":", 1)
         headers[name.strip().lower()] = value.strip()
-    status, way, padding = (headers.get(b"${APP_TOLD_HEADER}", b"200 length 0").decode("latin1").split(" ") + ["length", "0"])[:3]
+    status, way, padding = (headers.get(b"${APP_ORDER_HEADER}", b"200 length 0").decode("latin1").split(" ") + ["length", "0"])[:3]
     if way == "nothing":
         return False
     if way == "garbage":

@@ -2,10 +2,10 @@
 // requests, and valid requests with some bytes changed.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import type { Random } from '../../world/random.ts';
-import type { FuzzKind } from '../asking/kind.ts';
-import { randomBytes } from '../asking/odd-values.ts';
+import type { FuzzKind } from '../core/kind.ts';
+import { randomBytes } from '../core/odd-values.ts';
 import { UNREADABLE } from './requests.ts';
-import type { Expected, FuzzVisit, PreviewDoors } from '../asking/visit.ts';
+import type { Expected, PreviewRequest, PreviewEndpoints } from '../core/preview-request.ts';
 
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
 /** Error codes that a preview host may return, except faults. */
@@ -20,13 +20,13 @@ const OWN_ANSWERS: readonly ErrorCode[] = [
 export const previewBytes: FuzzKind = {
   name: 'preview-bytes',
   weight: 25,
-  take: async ({ random, visit, world }) => {
-    await visit(random.chance(0.5) ? odd(random, world.previews) : changed(random, world.previews));
+  run: async ({ random, sendPreview, world }) => {
+    await sendPreview(random.chance(0.5) ? odd(random, world.previews) : changed(random, world.previews));
   },
 };
 
 /** Ambiguous requests are refused; the app never sees them. */
-function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
+function odd(random: Random, { app }: PreviewEndpoints): PreviewRequest {
   const head = (
     lines: readonly string[],
     first = `${random.pick(['POST', 'GET', 'DELETE', 'PUT'] as const)} /a HTTP/1.1`,
@@ -105,7 +105,7 @@ function odd(random: Random, { app }: PreviewDoors): FuzzVisit {
 }
 
 /** Uses the spare credential: its name may be among the changed bytes, so that the app sees it. */
-function changed(random: Random, { spare }: PreviewDoors): FuzzVisit {
+function changed(random: Random, { spare }: PreviewEndpoints): PreviewRequest {
   const method = random.pick(['GET', 'POST', 'PUT', 'DELETE'] as const);
   const body = random.pick(['', 'content-length: 37\r\n', 'transfer-encoding: chunked\r\n'] as const);
   const sent = body === '' ? '' : body.startsWith('c') ? 'x'.repeat(37) : '5\r\nabcde\r\n0\r\n\r\n';
@@ -118,7 +118,7 @@ function changed(random: Random, { spare }: PreviewDoors): FuzzVisit {
     what: 'changed bytes',
     pieces: inPieces(random, Buffer.concat([Buffer.from(before, 'latin1'), bytes])),
     end: true,
-    expected: [{ ...anyOf(method), nothing: true, app: { mayBreak: true } }],
+    expected: [{ ...anyOf(method), nothing: true, app: { mayTruncate: true } }],
   };
 }
 

@@ -1,14 +1,14 @@
 // Links to previews: created with valid and invalid bodies, listed, revoked, and opened meanwhile.
 import type { Random } from '../../world/random.ts';
-import type { FuzzKind, FuzzRequest } from '../asking/kind.ts';
-import { oddText } from '../asking/odd-values.ts';
-import { doorOf } from './doors.ts';
-import type { Expected } from '../asking/visit.ts';
+import type { FuzzKind, FuzzRequest } from '../core/kind.ts';
+import { oddText } from '../core/odd-values.ts';
+import { endpointOf } from './endpoints.ts';
+import type { Expected } from '../core/preview-request.ts';
 
 export const previewLinks: FuzzKind = {
   name: 'preview-links',
   weight: 20,
-  take: async ({ random, send, visit, world }) => {
+  run: async ({ random, send, sendPreview, world }) => {
     const id = random.chance(0.9) ? random.pick(world.awake as [string]) : random.pick(world.away as [string]);
     const base = `/v1/sandboxes/${id}/previews`;
     if (random.chance(0.2))
@@ -18,19 +18,19 @@ export const previewLinks: FuzzKind = {
     const preview = (made?.body as { preview?: { id: string | null; url: string; audience: string } } | undefined)
       ?.preview;
     if (made?.status !== 201 || preview === undefined) return;
-    const door = doorOf(preview.url);
+    const endpoint = endpointOf(preview.url);
     const open = async (codes: Expected['codes'], app: boolean): Promise<void> => {
       const bytes = Buffer.from(
-        `GET /?token=${door.token} HTTP/1.1\r\nhost: ${door.host}\r\nconnection: close\r\n\r\n`,
+        `GET /?token=${endpoint.token} HTTP/1.1\r\nhost: ${endpoint.host}\r\nconnection: close\r\n\r\n`,
       );
-      await visit({
+      await sendPreview({
         what: 'new link',
         pieces: [bytes],
         expected: [{ method: 'GET', codes, ...(app ? { app: { target: '/' } } : {}) }],
       });
     };
     const { previews } = world;
-    const here = door.host === previews.app.host;
+    const here = endpoint.host === previews.app.host;
     // Only the app's port, of those requested here, has an HTTP server; the other sandbox has none.
     const opened = ['port_refused', 'preview_link_expired', 'preview_answer_broken', 'preview_sandbox_asleep'] as const;
     if (preview.audience === 'team') await open(['preview_link_required', 'preview_link_expired'], false);

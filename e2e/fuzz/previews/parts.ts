@@ -3,10 +3,10 @@
 import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import type { Random } from '../../world/random.ts';
-import { randomBytes } from '../asking/odd-values.ts';
-import { APP_TOLD_HEADER, type AppWay } from './app.ts';
-import { HOP_MARKER } from './visiting.ts';
-import type { Door, PreviewDoors } from '../asking/visit.ts';
+import { randomBytes } from '../core/odd-values.ts';
+import { APP_ORDER_HEADER, type AppBehavior } from './app.ts';
+import { HOP_MARKER } from './client.ts';
+import type { PreviewEndpoint, PreviewEndpoints } from '../core/preview-request.ts';
 
 const SEGMENTS = [
   'a',
@@ -137,14 +137,14 @@ interface Credential {
   codes: readonly ErrorCode[];
 }
 
-export function oddCredential(random: Random, door: Door, doors: PreviewDoors): Credential {
+export function oddCredential(random: Random, endpoint: PreviewEndpoint, endpoints: PreviewEndpoints): Credential {
   const kind = random.weighted({ token: 30, cookie: 50, both: 5, none: 8, otherToken: 7, otherCookie: 6 });
   switch (kind) {
     case 'none':
       return { token: null, cookie: null, good: false, codes: ['preview_link_required'] };
     case 'otherToken':
       return {
-        token: altered(random, door, doors),
+        token: altered(random, endpoint, endpoints),
         cookie: null,
         good: false,
         codes: ['preview_link_invalid', 'preview_link_required'],
@@ -152,24 +152,24 @@ export function oddCredential(random: Random, door: Door, doors: PreviewDoors): 
     case 'otherCookie':
       return {
         token: null,
-        cookie: alteredText(random, door.cookie ?? door.token),
+        cookie: alteredText(random, endpoint.cookie ?? endpoint.token),
         good: false,
         codes: ['preview_link_required'],
       };
     default:
       return {
-        token: kind === 'cookie' && door.cookie !== null ? null : door.token,
-        cookie: kind === 'token' ? null : door.cookie,
+        token: kind === 'cookie' && endpoint.cookie !== null ? null : endpoint.token,
+        cookie: kind === 'token' ? null : endpoint.cookie,
         good: true,
         codes: [],
       };
   }
 }
 
-function altered(random: Random, door: Door, doors: PreviewDoors): string {
-  const others = [doors.silent, doors.asleep, doors.gone].filter(({ host }) => host !== door.host);
+function altered(random: Random, endpoint: PreviewEndpoint, endpoints: PreviewEndpoints): string {
+  const others = [endpoints.silent, endpoints.asleep, endpoints.gone].filter(({ host }) => host !== endpoint.host);
   if (random.chance(0.3)) return random.pick(others.map(({ token }) => token) as [string]);
-  return `bpt_${alteredText(random, door.token.slice(4))}`;
+  return `bpt_${alteredText(random, endpoint.token.slice(4))}`;
 }
 
 /** Alters a text, using characters that are valid anywhere. */
@@ -302,8 +302,8 @@ export function oddBody(random: Random): Body {
 }
 
 /** Instructs the app how to respond. */
-export function oddAnswer(random: Random): { header: [string, string]; way: AppWay; status: number } {
-  const way = random.weighted<AppWay>({
+export function oddAnswer(random: Random): { header: [string, string]; way: AppBehavior; status: number } {
+  const way = random.weighted<AppBehavior>({
     length: 40,
     chunked: 15,
     close: 8,
@@ -317,5 +317,5 @@ export function oddAnswer(random: Random): { header: [string, string]; way: AppW
   });
   const status = random.pick(STATUSES);
   const padding = random.chance(0.8) ? random.integer(0, 300) : random.integer(1_000, 100_000);
-  return { header: [APP_TOLD_HEADER, `${status} ${way} ${padding}`], way, status: Number(status) };
+  return { header: [APP_ORDER_HEADER, `${status} ${way} ${padding}`], way, status: Number(status) };
 }

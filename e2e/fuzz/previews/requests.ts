@@ -4,10 +4,16 @@ import { createHash } from 'node:crypto';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
 import type { Random } from '../../world/random.ts';
-import type { FuzzKind, Turn } from '../asking/kind.ts';
-import { randomBytes } from '../asking/odd-values.ts';
+import type { FuzzKind, Turn } from '../core/kind.ts';
+import { randomBytes } from '../core/odd-values.ts';
 import { oddAnswer, oddBody, oddCredential, oddHeaders, oddTarget } from './parts.ts';
-import type { Door, Expected, FromApp, FuzzVisit, PreviewDoors } from '../asking/visit.ts';
+import type {
+  PreviewEndpoint,
+  Expected,
+  AppResponse,
+  PreviewRequest,
+  PreviewEndpoints,
+} from '../core/preview-request.ts';
 
 const METHODS = [
   'GET',
@@ -32,55 +38,59 @@ const LONG_HEAD_BYTES = 14_000;
 export const previewRequests: FuzzKind = {
   name: 'preview-requests',
   weight: 65,
-  take: async (turn) => {
-    const { random, visit } = turn;
-    if (random.chance(0.06)) await visit(webSocket(turn));
-    else if (random.chance(0.05)) await visit(behindEachOther(turn));
-    else await visit(oddRequest(turn));
+  run: async (turn) => {
+    const { random, sendPreview } = turn;
+    if (random.chance(0.06)) await sendPreview(webSocket(turn));
+    else if (random.chance(0.05)) await sendPreview(pipelined(turn));
+    else await sendPreview(oddRequest(turn));
   },
 };
 
 interface Place {
   name: string;
-  door: Door;
+  endpoint: PreviewEndpoint;
   /** Responders when the credential is valid. */
   opened: Pick<Expected, 'codes' | 'app' | 'signIn'>;
 }
 
-function oddPlace(random: Random, doors: PreviewDoors): Place {
-  const at = (name: string, door: Door, ...codes: ErrorCode[]): Place => ({ name, door, opened: { codes } });
+function oddPlace(random: Random, endpoints: PreviewEndpoints): Place {
+  const at = (name: string, endpoint: PreviewEndpoint, ...codes: ErrorCode[]): Place => ({
+    name,
+    endpoint,
+    opened: { codes },
+  });
   switch (
     random.weighted({ app: 60, silent: 8, revoked: 5, expired: 4, team: 5, asleep: 4, gone: 3, guest: 4, nobody: 3 })
   ) {
     case 'silent':
-      return at('no listener', doors.silent, 'port_refused');
+      return at('no listener', endpoints.silent, 'port_refused');
     case 'revoked':
-      return at('revoked', doors.revoked, 'preview_link_revoked');
+      return at('revoked', endpoints.revoked, 'preview_link_revoked');
     case 'expired':
-      return at('expired', doors.expired, 'preview_link_expired');
+      return at('expired', endpoints.expired, 'preview_link_expired');
     case 'team':
-      return { name: 'team', door: doors.team, opened: { codes: ['preview_link_required'], signIn: true } };
+      return { name: 'team', endpoint: endpoints.team, opened: { codes: ['preview_link_required'], signIn: true } };
     case 'asleep':
-      return at('asleep', doors.asleep, 'preview_sandbox_asleep');
+      return at('asleep', endpoints.asleep, 'preview_sandbox_asleep');
     case 'gone':
-      return at('deleted', doors.gone, 'preview_not_found');
+      return at('deleted', endpoints.gone, 'preview_not_found');
     case 'guest':
       // No link leads there: credentials of another port have no effect.
       return at(
         'guest daemon',
-        { ...doors.app, host: doors.app.host.replace(/^\d+-/, `${GUEST_PORT}-`) },
+        { ...endpoints.app, host: endpoints.app.host.replace(/^\d+-/, `${GUEST_PORT}-`) },
         'preview_link_invalid',
         'preview_link_required',
       );
     case 'nobody':
       return at(
         'nobody',
-        { ...doors.app, host: `3000-${'a'.repeat(24)}.${doors.previewHost}` },
+        { ...endpoints.app, host: `3000-${'a'.repeat(24)}.${endpoints.previewHost}` },
         'preview_link_invalid',
         'preview_link_required',
       );
     default:
-      return { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
+      return { name: 'app', endpoint: endpoints.app, opened: { codes: [], app: {} } };
   }
 }
 
@@ -123,7 +133,7 @@ function oddHost(random: Random, host: string): Spelling {
   ] as [Spelling, ...Spelling[]]);
 }
 
-interface Asked {
+interface BuiltRequest {
   name: string;
   bytes: Buffer[];
   expected: Expected;
@@ -131,18 +141,20 @@ interface Asked {
 }
 
 /** `plain`: with an ordinary host, head and framing; `keep` keeps the connection. */
-function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
-  const doors = world.previews;
+function buildRequest({ random, world }: Turn, plain?: { keep: boolean }): BuiltRequest {
+  const endpoints = world.previews;
   const place =
-    plain === undefined ? oddPlace(random, doors) : { name: 'app', door: doors.app, opened: { codes: [], app: {} } };
+    plain === undefined
+      ? oddPlace(random, endpoints)
+      : { name: 'app', endpoint: endpoints.app, opened: { codes: [], app: {} } };
   const spelling =
     plain === undefined
-      ? oddHost(random, place.door.host)
-      : { hosts: [place.door.host], authority: '', becomes: 'same' as const };
-  const credential = oddCredential(random, place.door, doors);
+      ? oddHost(random, place.endpoint.host)
+      : { hosts: [place.endpoint.host], authority: '', becomes: 'same' as const };
+  const credential = oddCredential(random, place.endpoint, endpoints);
   const method = random.pick(METHODS);
   const target = oddTarget(random, credential.token);
-  const headers = oddHeaders(random, credential.cookie, doors.app.token);
+  const headers = oddHeaders(random, credential.cookie, endpoints.app.token);
   const body = oddBody(random);
   const answer = oddAnswer(random);
   const lines = [...headers.sent, ...body.headers, answer.header].filter(
@@ -156,7 +168,7 @@ function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
   ];
   const bytes = Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1');
   const expects = headers.sent.some(([name]) => name === 'expect');
-  const app: FromApp = {
+  const app: AppResponse = {
     ...(['nothing', 'garbage', 'break'].includes(answer.way) || answer.way === 'upgrade'
       ? {}
       : { status: answer.status }),
@@ -166,7 +178,7 @@ function ask({ random, world }: Turn, plain?: { keep: boolean }): Asked {
     headers: headers.forApp
       .filter(([, value]) => !expects || /^[\t -~]*$/.test(value))
       .filter(([name]) => !headers.sent.some(([other, value]) => other === 'connection' && value.includes(name))),
-    mayBreak: answer.way === 'break',
+    mayTruncate: answer.way === 'break',
   };
   const expected = expectedOf({ method, place, spelling, good: credential.good, codes: credential.codes, app });
   const isLong = bytes.byteLength > LONG_HEAD_BYTES;
@@ -189,7 +201,7 @@ function expectedOf(given: {
   spelling: Spelling;
   good: boolean;
   codes: readonly ErrorCode[];
-  app: FromApp;
+  app: AppResponse;
 }): Expected {
   const { method, place, spelling, good, codes, app } = given;
   if (spelling.becomes === 'service') return { method, codes: [], service: true };
@@ -198,14 +210,14 @@ function expectedOf(given: {
   return { method, ...place.opened, ...(place.opened.app === undefined ? {} : { app }) };
 }
 
-function oddRequest(turn: Turn): FuzzVisit {
-  const { name, bytes, expected } = ask(turn);
+function oddRequest(turn: Turn): PreviewRequest {
+  const { name, bytes, expected } = buildRequest(turn);
   return { what: name, pieces: bytes, expected: [expected] };
 }
 
-function behindEachOther(turn: Turn): FuzzVisit {
+function pipelined(turn: Turn): PreviewRequest {
   const count = turn.random.integer(2, 4);
-  const asked = Array.from({ length: count }, (_, index) => ask(turn, { keep: index < count - 1 }));
+  const asked = Array.from({ length: count }, (_, index) => buildRequest(turn, { keep: index < count - 1 }));
   return {
     what: 'behind each other',
     pieces: turn.random.chance(0.5)
@@ -219,11 +231,11 @@ function behindEachOther(turn: Turn): FuzzVisit {
   };
 }
 
-function webSocket({ random, world }: Turn): FuzzVisit {
-  const doors = world.previews;
-  const place = oddPlace(random, doors);
-  const spelling = oddHost(random, place.door.host);
-  const credential = oddCredential(random, place.door, doors);
+function webSocket({ random, world }: Turn): PreviewRequest {
+  const endpoints = world.previews;
+  const place = oddPlace(random, endpoints);
+  const spelling = oddHost(random, place.endpoint.host);
+  const credential = oddCredential(random, place.endpoint, endpoints);
   const target = oddTarget(random, credential.token);
   const agrees = random.chance(0.7);
   const head = [

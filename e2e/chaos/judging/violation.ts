@@ -6,10 +6,10 @@ import {
   type SandboxAction,
   type SandboxStatus,
 } from '@berth/contract/sandboxes/state.ts';
-import type { Reply } from './asking.ts';
+import type { Reply } from './client.ts';
 
 /** null when the table allows the response in one of `statuses`: all those possible during it. */
-export function illegality(action: SandboxAction, reply: Reply, statuses: ReadonlySet<SandboxStatus>): string | null {
+export function violationOf(action: SandboxAction, reply: Reply, statuses: ReadonlySet<SandboxStatus>): string | null {
   if (reply.kind === 'unknown') return null;
   const verdicts = [...statuses].map((status) => SANDBOX_ACTION_RULES[action][status]);
   const known = [...statuses].join(' or ');

@@ -30,19 +30,19 @@ export function hostOf(link: string, sandboxId: string, port: number | string): 
   return new URL(link).host.replace(/^\d+-[a-z2-7]+/, `${port}-${sandboxId.replace('sbx_', '')}`);
 }
 
-interface Asking {
+interface RequestOptions {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: Readable;
 }
 
-export interface Answered {
+export interface PreviewResponse {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
 }
 
-export class PreviewVisitor {
+export class PreviewClient {
   readonly host: string;
   readonly token: string;
   readonly #service: { host: string; port: number };
@@ -58,25 +58,25 @@ export class PreviewVisitor {
     assert.match(this.token, /^bpt_/);
   }
 
-  /** The cookie received for the link, from the first accepted visit. */
+  /** The cookie received for the link, from the first accepted request. */
   get cookie(): string {
     assert.ok(this.#cookie !== undefined, 'the link gave no cookie');
     return this.#cookie;
   }
 
   /** Requests with the token in the path; keeps the cookie. */
-  async byLink(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answered> {
+  async byLink(path: string, headers: Readonly<Record<string, string>> = {}): Promise<PreviewResponse> {
     return await this.#take(`${path}?token=${this.token}`, { headers });
   }
 
   /** Requests with the cookie. */
-  async ask(path: string, { headers = {}, ...asking }: Asking = {}): Promise<Answered> {
-    return await this.#take(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
+  async ask(path: string, { headers = {}, ...options }: RequestOptions = {}): Promise<PreviewResponse> {
+    return await this.#take(path, { ...options, headers: { cookie: this.cookie, ...headers } });
   }
 
   /** The response once its head has arrived. */
-  async open(path: string, { headers = {}, ...asking }: Asking = {}): Promise<IncomingMessage> {
-    return await this.#send(path, { ...asking, headers: { cookie: this.cookie, ...headers } });
+  async open(path: string, { headers = {}, ...options }: RequestOptions = {}): Promise<IncomingMessage> {
+    return await this.#send(path, { ...options, headers: { cookie: this.cookie, ...headers } });
   }
 
   async webSocket(path: string): Promise<Awaited<ReturnType<typeof askForWebSocket>>> {
@@ -99,15 +99,15 @@ export class PreviewVisitor {
     this.#agent.destroy();
   }
 
-  async #take(path: string, asking: Asking): Promise<Answered> {
-    const response = await this.#send(path, asking);
+  async #take(path: string, options: RequestOptions): Promise<PreviewResponse> {
+    const response = await this.#send(path, options);
     const body = Buffer.concat((await response.toArray()) as Buffer[]);
     const given = response.headers['set-cookie']?.find((cookie) => cookie.includes('berth'));
     if (given !== undefined) this.#cookie = given.split(';', 1)[0];
     return { status: response.statusCode ?? 0, headers: response.headers, body };
   }
 
-  async #send(path: string, { method = 'GET', headers = {}, body }: Asking): Promise<IncomingMessage> {
+  async #send(path: string, { method = 'GET', headers = {}, body }: RequestOptions): Promise<IncomingMessage> {
     const sent = request({
       ...this.#service,
       agent: this.#agent,

@@ -1,13 +1,13 @@
 // Sends one call of the public API for a client of the chaos run. Applies a timeout, and validates
 // the response against the contract's schema and error list. A missing response or a service fault
-// needs an excuse in the weather.
+// needs an excuse in the fault log.
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { call, type Caller } from '../../world/client.ts';
 import type { Report } from './report.ts';
-import { MACHINE_TROUBLES, SHARED_TROUBLES, type Weather } from './weather.ts';
+import { VM_FAULTS, SHARED_FAULTS, type FaultLog } from './faults.ts';
 
 const ANSWER_DEADLINE_MS = 90_000;
 
@@ -18,7 +18,7 @@ export type Reply = { sentMs: number; receivedMs: number } & (
   | { kind: 'unknown'; code: ErrorCode | null; message: string }
 );
 
-interface Question {
+interface ChaosRequest {
   /** Name of the route in the contract. */
   route: string;
   sandboxId?: string;
@@ -26,18 +26,18 @@ interface Question {
   headers?: Record<string, string>;
 }
 
-export class Asking {
+export class ChaosClient {
   readonly caller: Caller;
-  readonly #weather: Weather;
+  readonly #faults: FaultLog;
   readonly #report: Report;
 
-  constructor(caller: Caller, weather: Weather, report: Report) {
+  constructor(caller: Caller, faults: FaultLog, report: Report) {
     this.caller = caller;
-    this.#weather = weather;
+    this.#faults = faults;
     this.#report = report;
   }
 
-  async ask(question: Question): Promise<Reply> {
+  async send(question: ChaosRequest): Promise<Reply> {
     const route = routeNamed(question.route);
     const path = route.path.replace('{orgId}', this.caller.orgId).replace('{sandboxId}', question.sandboxId ?? '');
     const sentMs = Date.now();
@@ -56,13 +56,13 @@ export class Asking {
       }
       const { code, message } = this.#errorOf(route, answer.status, answer.body);
       if (answer.status < 500) return { ...times, kind: 'refused', code, message };
-      this.#needsExcuse(`${route.name} answered ${answer.status} ${code}: ${message}`, times, question);
+      this.#reportUnlessExcused(`${route.name} answered ${answer.status} ${code}: ${message}`, times, question);
       return { ...times, kind: 'unknown', code, message };
     } catch (error) {
       const times = { sentMs, receivedMs: Date.now() };
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : '';
       const message = `${(error as Error).name}: ${(error as Error).message} ${cause}`;
-      this.#needsExcuse(`${route.name} got no answer: ${message}`, times, question);
+      this.#reportUnlessExcused(`${route.name} got no answer: ${message}`, times, question);
       return { ...times, kind: 'unknown', code: null, message };
     }
   }
@@ -80,12 +80,12 @@ export class Asking {
     return { code, message };
   }
 
-  #needsExcuse(
+  #reportUnlessExcused(
     what: string,
     { sentMs, receivedMs }: { sentMs: number; receivedMs: number },
-    { sandboxId }: Question,
+    { sandboxId }: ChaosRequest,
   ): void {
-    if (this.#weather.excuses([...SHARED_TROUBLES, ...MACHINE_TROUBLES], sentMs, receivedMs, sandboxId ?? null)) {
+    if (this.#faults.excuses([...SHARED_FAULTS, ...VM_FAULTS], sentMs, receivedMs, sandboxId ?? null)) {
       this.#report.note(
         what
           .replaceAll(/(sbx|prj|org)_[a-z2-7]+/g, '$1')

@@ -8,16 +8,16 @@ export class FuzzReport {
   requests = 0;
   readonly #statuses = new Map<number, number>();
   readonly #codes = new Map<string, number>();
-  readonly #say: (line: string) => void;
+  readonly #print: (line: string) => void;
   readonly #startedMs = Date.now();
 
   /** @param say receives each line as soon as it is known */
   constructor(say: (line: string) => void) {
-    this.#say = say;
+    this.#print = say;
   }
 
   say(text: string): void {
-    this.#say(`${((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
+    this.#print(`${((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6)} s  ${text}`);
   }
 
   found(finding: Finding, what: string): void {

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, exec, type Caller } from '../../world/client.ts';
 import { APP_FOLDER, PREVIEW_APP } from './app.ts';
-import type { FuzzReport } from '../asking/report.ts';
-import { exchangeBytes } from './visiting.ts';
-import type { Door, PreviewDoors } from '../asking/visit.ts';
+import type { FuzzReport } from '../core/report.ts';
+import { exchangeBytes } from './client.ts';
+import type { PreviewEndpoint, PreviewEndpoints } from '../core/preview-request.ts';
 
 /** Port of the discard protocol (RFC 863), which no sandbox listens on. */
 const SILENT_PORT = 9;
@@ -20,49 +20,49 @@ interface Sandboxes {
   deleted: string;
 }
 
-export async function makeDoors(
+export async function createEndpoints(
   caller: Caller,
   { awake, stopped, deleted }: Sandboxes,
   seed: string,
-): Promise<PreviewDoors> {
-  const word = createHash('sha256').update(`app of ${seed}`).digest('hex').slice(0, 16);
-  const port = await startApp(caller, awake, word);
+): Promise<PreviewEndpoints> {
+  const marker = createHash('sha256').update(`app of ${seed}`).digest('hex').slice(0, 16);
+  const port = await startApp(caller, awake, marker);
   const [app, spare, revoked] = [
     await makeLink(caller, awake, { port }),
     await makeLink(caller, awake, { port }),
     await makeLink(caller, awake, { port }),
   ];
-  for (const link of [app, spare, revoked]) link.door.cookie = await cookieOf(caller, link.door);
+  for (const link of [app, spare, revoked]) link.endpoint.cookie = await cookieOf(caller, link.endpoint);
   const answer = await call(caller, 'DELETE', `/v1/sandboxes/${awake}/previews/${revoked.id}`);
   if (answer.status !== 200) throw new Error(`a link was not revoked: ${answer.status}`);
   const expired = await makeLink(caller, awake, { port, expiresInSeconds: 1 });
-  await untilAnswered(caller, expired.door, 410);
-  await untilAnswered(caller, revoked.door, 410);
+  await untilAnswered(caller, expired.endpoint, 410);
+  await untilAnswered(caller, revoked.endpoint, 410);
   return {
-    previewHost: app.door.host.slice(app.door.host.indexOf('.') + 1),
+    previewHost: app.endpoint.host.slice(app.endpoint.host.indexOf('.') + 1),
     sandboxId: awake,
-    word,
-    app: app.door,
-    spare: spare.door,
-    revoked: revoked.door,
-    expired: expired.door,
-    team: (await makeLink(caller, awake, { port, audience: 'team' })).door,
-    silent: (await makeLink(caller, awake, { port: SILENT_PORT })).door,
-    asleep: (await makeLink(caller, stopped, { port })).door,
-    gone: (await makeLink(caller, deleted, { port })).door,
+    marker,
+    app: app.endpoint,
+    spare: spare.endpoint,
+    revoked: revoked.endpoint,
+    expired: expired.endpoint,
+    team: (await makeLink(caller, awake, { port, audience: 'team' })).endpoint,
+    silent: (await makeLink(caller, awake, { port: SILENT_PORT })).endpoint,
+    asleep: (await makeLink(caller, stopped, { port })).endpoint,
+    gone: (await makeLink(caller, deleted, { port })).endpoint,
   };
 }
 
 /** Preview address of a link's URL. */
-export function doorOf(url: string): Door {
+export function endpointOf(url: string): PreviewEndpoint {
   const { host, searchParams } = new URL(url);
   return { host, token: searchParams.get('token') ?? '', cookie: null };
 }
 
 /** Checks everything the app received during the run for forbidden content. */
-export async function judgeNotes(caller: Caller, doors: PreviewDoors, report: FuzzReport): Promise<void> {
-  const { stdout } = await exec(caller, doors.sandboxId, `cat ${APP_FOLDER}/seen`);
-  const secrets = secretsOf(doors);
+export async function checkReceived(caller: Caller, endpoints: PreviewEndpoints, report: FuzzReport): Promise<void> {
+  const { stdout } = await exec(caller, endpoints.sandboxId, `cat ${APP_FOLDER}/seen`);
+  const secrets = secretsOf(endpoints);
   for (const line of stdout.split('\n')) {
     const secret = secrets.find((one) => line.includes(one));
     if (secret !== undefined) report.found('wrong', `the app was given a secret: ${line.slice(0, 100)}`);
@@ -71,19 +71,25 @@ export async function judgeNotes(caller: Caller, doors: PreviewDoors, report: Fu
 }
 
 /** Secrets that no app may see: those of every link except the spare one. */
-export function secretsOf(doors: PreviewDoors): string[] {
-  return [doors.app, doors.revoked, doors.expired, doors.team, doors.silent, doors.asleep, doors.gone].flatMap(
-    ({ token, cookie }) => (cookie === null ? [token] : [token, cookie]),
-  );
+export function secretsOf(endpoints: PreviewEndpoints): string[] {
+  return [
+    endpoints.app,
+    endpoints.revoked,
+    endpoints.expired,
+    endpoints.team,
+    endpoints.silent,
+    endpoints.asleep,
+    endpoints.gone,
+  ].flatMap(({ token, cookie }) => (cookie === null ? [token] : [token, cookie]));
 }
 
-async function startApp(caller: Caller, sandboxId: string, word: string): Promise<number> {
+async function startApp(caller: Caller, sandboxId: string, marker: string): Promise<number> {
   const written = await call(caller, 'PUT', `/v1/sandboxes/${sandboxId}/file`, {
     path: `${APP_FOLDER}/app.py`,
     content: PREVIEW_APP,
   });
   if (written.status !== 200) throw new Error(`the app could not be written: ${JSON.stringify(written.body)}`);
-  const start = `cd ${APP_FOLDER} && touch seen && (setsid python3 app.py ${word} </dev/null >app.log 2>&1 &)`;
+  const start = `cd ${APP_FOLDER} && touch seen && (setsid python3 app.py ${marker} </dev/null >app.log 2>&1 &)`;
   const { stdout } = await exec(
     caller,
     sandboxId,
@@ -99,16 +105,16 @@ async function makeLink(
   caller: Caller,
   sandboxId: string,
   fields: Record<string, unknown>,
-): Promise<{ id: string; door: Door }> {
+): Promise<{ id: string; endpoint: PreviewEndpoint }> {
   const answer = await call(caller, 'POST', `/v1/sandboxes/${sandboxId}/previews`, { audience: 'public', ...fields });
   if (answer.status !== 201) throw new Error(`no link: ${JSON.stringify(answer.body)}`);
   const { id, url } = (answer.body as { preview: { id: string; url: string } }).preview;
-  return { id, door: doorOf(url) };
+  return { id, endpoint: endpointOf(url) };
 }
 
 async function statusAndCookie(
   caller: Caller,
-  { host, token }: Door,
+  { host, token }: PreviewEndpoint,
 ): Promise<{ status: number; cookie: string | null }> {
   const bytes = Buffer.from(`GET /?token=${token} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
   const { answers } = await exchangeBytes(caller.url, { pieces: [bytes], methods: ['GET'] });
@@ -116,16 +122,16 @@ async function statusAndCookie(
   return { status: answers[0]?.status ?? 0, cookie: /^berth_preview=([^;]+)/.exec(cookies.join('\n'))?.[1] ?? null };
 }
 
-async function cookieOf(caller: Caller, door: Door): Promise<string> {
-  const { status, cookie } = await statusAndCookie(caller, door);
+async function cookieOf(caller: Caller, endpoint: PreviewEndpoint): Promise<string> {
+  const { status, cookie } = await statusAndCookie(caller, endpoint);
   if (cookie === null) throw new Error(`a link was answered ${status}, without a cookie`);
   return cookie;
 }
 
-async function untilAnswered(caller: Caller, door: Door, wanted: number): Promise<void> {
+async function untilAnswered(caller: Caller, endpoint: PreviewEndpoint, wanted: number): Promise<void> {
   const deadline = Date.now() + EXPIRY_DEADLINE_MS;
   for (;;) {
-    const { status } = await statusAndCookie(caller, door);
+    const { status } = await statusAndCookie(caller, endpoint);
     if (status === wanted) return;
     if (Date.now() > deadline) throw new Error(`a link is answered ${status} rather than ${wanted}`);
     await delay(POLL_MS);

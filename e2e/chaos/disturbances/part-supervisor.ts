@@ -1,33 +1,33 @@
 // Keeps API, host daemon and Postgres running as a supervisor does, kills them on request, and
-// records their downtimes in the weather.
+// records their downtimes in the fault log.
 import { setTimeout as delay } from 'node:timers/promises';
 import { PARTS, type PartName, type Parts } from '../../world/parts.ts';
 import type { Report } from '../judging/report.ts';
-import type { Spell, Weather } from '../judging/weather.ts';
+import type { Fault, FaultLog } from '../judging/faults.ts';
 
 /** Restart delays as under the supervisor: short, and longer for a part that keeps exiting. */
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 4_000;
 
-export class Keeper {
+export class PartSupervisor {
   readonly #parts: Parts;
-  readonly #weather: Weather;
+  readonly #faults: FaultLog;
   readonly #report: Report;
   readonly #stopping = new AbortController();
   /** Downtime of each killed part, and the work to do before its restart. */
   readonly #downMs = new Map<PartName, number>();
   #gate: Promise<unknown> = Promise.resolve();
-  readonly #down = new Map<PartName, Spell>();
-  #keeping: Promise<unknown> = Promise.resolve();
+  readonly #down = new Map<PartName, Fault>();
+  #supervising: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: Parts, weather: Weather, report: Report) {
+  constructor(parts: Parts, faults: FaultLog, report: Report) {
     this.#parts = parts;
-    this.#weather = weather;
+    this.#faults = faults;
     this.#report = report;
   }
 
   start(): void {
-    this.#keeping = Promise.all(PARTS.map((name) => this.#keep(name)));
+    this.#supervising = Promise.all(PARTS.map((name) => this.#supervise(name)));
   }
 
   /** Kills all the parts at once (`kill -9`); they restart after `downMs`. */
@@ -36,7 +36,7 @@ export class Keeper {
       names.map(async (name) => {
         if (!this.#parts.isRunning(name)) return;
         this.#downMs.set(name, downMs);
-        this.#fell(name);
+        this.#markDown(name);
         await this.#parts.kill(name);
         this.#report.counts.kills += 1;
       }),
@@ -58,10 +58,10 @@ export class Keeper {
   /** Stops restarting parts; running parts continue. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#keeping;
+    await this.#supervising;
   }
 
-  async #keep(name: PartName): Promise<void> {
+  async #supervise(name: PartName): Promise<void> {
     const { signal } = this.#stopping;
     const wanted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     let retryMs = FIRST_RETRY_MS;
@@ -79,33 +79,33 @@ export class Keeper {
         }
       }
       retryMs = FIRST_RETRY_MS;
-      this.#rose(name);
+      this.#markUp(name);
       const how = await Promise.race([this.#parts.ended(name), wanted]);
       if (signal.aborted) return;
       const downMs = this.#downMs.get(name);
       this.#downMs.delete(name);
-      if (downMs === undefined) this.#endedByItself(name, String(how));
+      if (downMs === undefined) this.#exitedUnexpectedly(name, String(how));
       await Promise.race([delay(downMs ?? FIRST_RETRY_MS), wanted]);
     }
   }
 
-  #endedByItself(name: PartName, how: string): void {
+  #exitedUnexpectedly(name: PartName, how: string): void {
     const now = Date.now();
     // A part exits by itself only because of a full disk or an unreachable database.
-    const excused = this.#weather.excuses(['disk', 'database'], now - 1_000, now);
-    this.#fell(name);
+    const excused = this.#faults.excuses(['disk', 'database'], now - 1_000, now);
+    this.#markDown(name);
     if (excused) this.#report.note(`${name} ended by itself (${how}) while disk or database were not there`);
     else this.#report.found('contradiction', `${name} ended by itself: ${how}\n${this.#parts.log.slice(-2_000)}`);
   }
 
-  #fell(name: PartName): void {
-    if (!this.#down.has(name)) this.#down.set(name, this.#weather.begin(name));
+  #markDown(name: PartName): void {
+    if (!this.#down.has(name)) this.#down.set(name, this.#faults.begin(name));
   }
 
-  #rose(name: PartName): void {
-    const spell = this.#down.get(name);
+  #markUp(name: PartName): void {
+    const fault = this.#down.get(name);
     this.#down.delete(name);
-    if (spell !== undefined) this.#weather.end(spell);
+    if (fault !== undefined) this.#faults.end(fault);
   }
 }
 

@@ -1,7 +1,7 @@
 // A kind of fuzzer request: a file that exports a FuzzKind, and a line in kinds.ts.
 import type { Random } from '../../world/random.ts';
 import type { Caller } from '../../world/client.ts';
-import type { FuzzVisit, PreviewDoors } from './visit.ts';
+import type { PreviewRequest, PreviewEndpoints } from './preview-request.ts';
 
 export interface FuzzRequest {
   method: string;
@@ -25,7 +25,7 @@ export interface FuzzWorld {
   awake: readonly string[];
   /** Ids that cannot serve requests: an asleep sandbox, a deleted one, an unknown one. */
   away: readonly string[];
-  previews: PreviewDoors;
+  previews: PreviewEndpoints;
 }
 
 /** A turn of one client. All randomness comes from `random`, so that a turn is reproducible. */
@@ -37,7 +37,7 @@ export interface Turn {
   /** Sends a request and judges the response. null: none, or a faulty one, already reported. */
   send(this: void, request: FuzzRequest): Promise<FuzzAnswer | null>;
   /** Sends requests to previews and judges the responses; faults are reported. */
-  visit(this: void, visit: FuzzVisit): Promise<void>;
+  sendPreview(this: void, request: PreviewRequest): Promise<void>;
   /** Reports a fault that no single response shows. */
   wrong(this: void, what: string): void;
 }
@@ -47,5 +47,5 @@ export interface FuzzKind {
   /** Relative frequency. */
   weight: number;
   /** Sends one request, or several related ones. */
-  take(this: void, turn: Turn): Promise<void>;
+  run(this: void, turn: Turn): Promise<void>;
 }

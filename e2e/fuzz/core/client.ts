@@ -24,7 +24,7 @@ const WITHOUT_ROUTE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'unauthenticated',
 ]);
 
-export class Asking {
+export class FuzzClient {
   readonly #caller: Pick<Caller, 'url' | 'token'>;
   readonly #report: FuzzReport;
   readonly #hungAfterMs: number;

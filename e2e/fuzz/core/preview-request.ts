@@ -2,7 +2,7 @@
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 
 /** Address and credentials of a preview. */
-export interface Door {
+export interface PreviewEndpoint {
   /** Value of the `Host` header. */
   host: string;
   token: string;
@@ -11,27 +11,27 @@ export interface Door {
 }
 
 /** Previews of a run. */
-export interface PreviewDoors {
+export interface PreviewEndpoints {
   /** `name:port`, the base of preview hosts. */
   previewHost: string;
   sandboxId: string;
   /** Contained in the app's responses. */
-  word: string;
+  marker: string;
   /** Leads to the app. */
-  app: Door;
+  app: PreviewEndpoint;
   /** Leads to the app; its credentials may be sent where apps see them. */
-  spare: Door;
-  revoked: Door;
-  expired: Door;
-  team: Door;
+  spare: PreviewEndpoint;
+  revoked: PreviewEndpoint;
+  expired: PreviewEndpoint;
+  team: PreviewEndpoint;
   /** Leads to a port without a listener. */
-  silent: Door;
-  asleep: Door;
-  gone: Door;
+  silent: PreviewEndpoint;
+  asleep: PreviewEndpoint;
+  gone: PreviewEndpoint;
 }
 
 /** Expected response of the app; undefined fields are not checked. */
-export interface FromApp {
+export interface AppResponse {
   status?: number;
   /** Path and query that the app must receive. */
   target?: string | undefined;
@@ -40,7 +40,7 @@ export interface FromApp {
   /** Headers that the app must receive unchanged. */
   headers?: readonly (readonly [string, string])[];
   /** True if the response may be truncated. */
-  mayBreak?: boolean;
+  mayTruncate?: boolean;
 }
 
 /** Allowed senders of a response; any other response is a finding. */
@@ -49,7 +49,7 @@ export interface Expected {
   /** Allowed error codes of the service. */
   codes: readonly ErrorCode[];
   /** The app may respond. */
-  app?: FromApp;
+  app?: AppResponse;
   /** A redirect to the sign-in page is allowed. */
   signIn?: boolean;
   /** The host is the service's own: any response but a fault is allowed. */
@@ -58,7 +58,7 @@ export interface Expected {
   nothing?: boolean;
 }
 
-export interface FuzzVisit {
+export interface PreviewRequest {
   /** Name for findings and the tally. */
   what: string;
   /** Sent in sequence. */

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { Asking } from './asking.ts';
+import { FuzzClient } from './client.ts';
 import type { FuzzRequest } from './kind.ts';
 import { FuzzReport } from './report.ts';
 
@@ -24,12 +24,12 @@ async function ask(
     server.close();
   });
   const report = new FuzzReport(() => {});
-  const asking = new Asking(
+  const fuzzClient = new FuzzClient(
     { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 't' },
     report,
     500,
   );
-  const answered = await asking.send('c1.1', request);
+  const answered = await fuzzClient.send('c1.1', request);
   return { answered: answered?.status ?? null, findings: report.findings.map(({ finding }) => finding), report };
 }
 

@@ -1,13 +1,13 @@
-// Sends one visit of the fuzzer over a new connection, with a timeout, and judges the result: who
-// responded, who may, and what the app received.
+// Sends one preview request of the fuzzer over a new connection, with a timeout, and judges the
+// result: who responded, who may, and what the app received.
 import { connect } from 'node:net';
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { statusOf } from '@berth/contract/route/route.ts';
-import { HUNG_AFTER_MS } from '../asking/asking.ts';
+import { HUNG_AFTER_MS } from '../core/client.ts';
 import { APP_HEADER, APP_SENT_HEADER } from './app.ts';
 import { readAnswers, type RawAnswer } from './raw-answers.ts';
-import type { FuzzReport } from '../asking/report.ts';
-import type { Expected, FromApp, FuzzVisit } from '../asking/visit.ts';
+import type { FuzzReport } from '../core/report.ts';
+import type { Expected, AppResponse, PreviewRequest } from '../core/preview-request.ts';
 
 const SHOWN_CHARACTERS = 700;
 /** Contained in the value of every hop-by-hop header, in both directions. */
@@ -18,9 +18,9 @@ interface Exchanged {
   rest: Buffer;
 }
 
-export class Visiting {
+export class PreviewClient {
   readonly #url: string;
-  readonly #word: string;
+  readonly #marker: string;
   readonly #secrets: readonly string[];
   readonly #report: FuzzReport;
   readonly #hungAfterMs: number;
@@ -28,26 +28,26 @@ export class Visiting {
   /** @param word contained in the app's responses; @param secrets must not reach the app */
   constructor(
     url: string,
-    { word, secrets }: { word: string; secrets: readonly string[] },
+    { marker, secrets }: { marker: string; secrets: readonly string[] },
     report: FuzzReport,
     hungAfterMs = HUNG_AFTER_MS,
   ) {
     this.#url = url;
-    this.#word = word;
+    this.#marker = marker;
     this.#secrets = secrets;
     this.#report = report;
     this.#hungAfterMs = hungAfterMs;
   }
 
-  async visit(who: string, visit: FuzzVisit): Promise<void> {
-    const { expected, pieces, what } = visit;
+  async sendPreview(who: string, request: PreviewRequest): Promise<void> {
+    const { expected, pieces, what } = request;
     this.#report.requests += expected.length;
     const shown = (): string =>
       `${who}: ${what}: ${JSON.stringify(Buffer.concat(pieces).toString('latin1').slice(0, SHOWN_CHARACTERS))}`;
-    let exchanged: Exchanged;
+    let result: Exchanged;
     try {
-      exchanged = await exchangeBytes(this.#url, {
-        ...visit,
+      result = await exchangeBytes(this.#url, {
+        ...request,
         methods: expected.map(({ method }) => method),
         hungAfterMs: this.#hungAfterMs,
       });
@@ -59,7 +59,7 @@ export class Visiting {
       );
       return;
     }
-    const { answers, rest } = exchanged;
+    const { answers, rest } = result;
     for (const [index, one] of expected.entries()) {
       const answer = answers[index];
       if (answer === undefined) {
@@ -75,19 +75,19 @@ export class Visiting {
       const fault = this.#faultIn(one, answer);
       this.#report.answered(
         answer.status,
-        `preview, ${what}: ${answer.status} ${this.#isApps(answer) ? 'of the app' : codeIn(answer)}`,
+        `preview, ${what}: ${answer.status} ${this.#isFromApp(answer) ? 'of the app' : codeIn(answer)}`,
       );
       if (fault !== null) {
         const text = answer.body.toString('latin1').slice(0, SHOWN_CHARACTERS);
         const heads = [...answer.headers].map(([name, values]) => `${name}: ${values.join(' | ')}`).join('; ');
-        const finding = answer.status === 500 && !this.#isApps(answer) ? 'fault' : 'wrong';
+        const finding = answer.status === 500 && !this.#isFromApp(answer) ? 'fault' : 'wrong';
         this.#report.found(finding, `${shown()}: answer ${index + 1}: ${answer.status}, ${fault}: ${heads}: ${text}`);
       }
     }
     if (answers.at(-1)?.status === 101) {
-      if (visit.echo === undefined || !rest.equals(visit.echo))
+      if (request.echo === undefined || !rest.equals(request.echo))
         this.#report.found('wrong', `${shown()}: ${rest.byteLength} bytes came back of a WebSocket`);
-    } else if (rest.byteLength > 0 && !mayFollow(visit, rest)) {
+    } else if (rest.byteLength > 0 && !mayFollow(request, rest)) {
       this.#report.found(
         'wrong',
         `${shown()}: ${rest.byteLength} bytes after the last answer: ${rest.toString('latin1').slice(0, SHOWN_CHARACTERS)}`,
@@ -95,16 +95,16 @@ export class Visiting {
     }
   }
 
-  #isApps({ headers }: RawAnswer): boolean {
-    return headers.get(APP_HEADER)?.[0] === this.#word;
+  #isFromApp({ headers }: RawAnswer): boolean {
+    return headers.get(APP_HEADER)?.[0] === this.#marker;
   }
 
   /** Fault of a response; null: none. */
   #faultIn(expected: Expected, answer: RawAnswer): string | null {
-    if (this.#isApps(answer)) {
+    if (this.#isFromApp(answer)) {
       return expected.app === undefined
         ? 'the app may not answer this'
-        : this.#faultInApps(expected, expected.app, answer);
+        : this.#appFault(expected, expected.app, answer);
     }
 
     const { status, headers, body } = answer;
@@ -134,7 +134,7 @@ export class Visiting {
     return expected.codes.includes(code) ? null : `${code} is none of ${expected.codes.join(', ')}`;
   }
 
-  #faultInApps({ method }: Expected, app: FromApp, { status, headers, body, whole }: RawAnswer): string | null {
+  #appFault({ method }: Expected, app: AppResponse, { status, headers, body, whole }: RawAnswer): string | null {
     const sent = headers.get(APP_SENT_HEADER)?.[0];
     if (status !== 101 && String(status) !== sent) return `the app sent ${sent}`;
     if (app.status !== undefined && status !== app.status && status !== 101)
@@ -148,7 +148,7 @@ export class Visiting {
         return `the cookie ${cookie} of the app is passed on`;
     }
 
-    if (!whole) return app.mayBreak === true ? null : 'broken off';
+    if (!whole) return app.mayTruncate === true ? null : 'broken off';
     if (method === 'HEAD' || status === 204 || status === 304 || status === 101) return null;
     const said = JSON.parse(body.toString('utf8')) as { head: string; digest: string };
     const head = Buffer.from(said.head, 'base64').toString('latin1');
@@ -178,7 +178,7 @@ export function exchangeBytes(
     end,
     echo,
     hungAfterMs = HUNG_AFTER_MS,
-  }: Pick<FuzzVisit, 'pieces' | 'end' | 'echo'> & { methods: readonly string[]; hungAfterMs?: number },
+  }: Pick<PreviewRequest, 'pieces' | 'end' | 'echo'> & { methods: readonly string[]; hungAfterMs?: number },
 ): Promise<Exchanged> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -249,7 +249,7 @@ function codeIn({ body, headers }: RawAnswer): string {
  * True if further responses may follow: bytes after an odd request form a request of their own, or
  * an unparsable one. Unparsable requests get a body, for HEAD too.
  */
-function mayFollow({ end, expected }: FuzzVisit, rest: Buffer): boolean {
+function mayFollow({ end, expected }: PreviewRequest, rest: Buffer): boolean {
   if (expected.some(({ method }) => method === 'HEAD')) return true;
   return end === true && rest.toString('latin1').startsWith('HTTP/1.1 4');
 }
