@@ -36,7 +36,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       "updatedAt" timestamptz not null
     )`.execute(db);
   await sql`create index "account_userId_idx" on "account" ("userId")`.execute(db);
-  // A provider's person has one account here, even if two first sign-ins run concurrently.
+  // A provider's user has a single account, even after two concurrent first sign-ins.
   await sql`create unique index "account_provider_idx" on "account" ("providerId", "accountId")`.execute(db);
 
   await sql`

@@ -11,7 +11,7 @@ export interface LoadTarget {
   headers: string;
 }
 
-/** Seconds for so many requests over so many connections, one in flight on each. */
+/** Seconds for the given requests over the given connections, one in flight on each. */
 export async function timeRequests(
   target: LoadTarget,
   path: string,

@@ -42,7 +42,7 @@ export function affectedTests(files: readonly SourceFile[], changed: readonly st
     .filter((path) => TEST_FILE.test(path) && (reached.has(path) || parts.some((part) => path.includes(part))));
 }
 
-/** Whether a string of the text ends with the name of a file. */
+/** True if a string of the text ends with the file's name. */
 function quotes(text: string, name: string): boolean {
   return [...text.matchAll(STRING_PATH)].some(([, string = '']) => string === name || string.endsWith(`/${name}`));
 }

@@ -73,7 +73,7 @@ function withoutHoles(template: string): string {
   return text;
 }
 
-/** Whether a text exists that matches both patterns. */
+/** True if a text could match both patterns. */
 function agree(one: string, other: string): boolean {
   if (one === '' && other === '') return true;
   if (one.startsWith(ANY)) return agree(one.slice(1), other) || (other !== '' && agree(one, other.slice(1)));

@@ -1,5 +1,5 @@
-// Boots an image in a QEMU of its own, for tests: emulated CPU, throw-away disk, user-mode network.
-// Not how Berth runs machines.
+// Boots an image in a dedicated QEMU, for tests: emulated CPU, throw-away disk, user-mode network.
+// Differs from how Berth runs VMs.
 import { guestExecResult } from '@berth/protocol/calls/exec.ts';
 import { guestHealth } from '@berth/protocol/calls/identity.ts';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
@@ -15,21 +15,21 @@ import type { Image } from '../src/image-folder.ts';
 
 export interface BootedMachine {
   /**
-   * Runs a command through the guest daemon; a connection that broke gives what is there, and the
+   * Runs a command through the guest daemon. A broken connection returns the output so far, and the
    * next call waits for the daemon.
    */
   run(command: string): Promise<{ stdout: string; stderr: string; exitCode: number }>;
-  /** Bytes that the machine has written to its disk. */
+  /** Bytes written by the VM to its disk. */
   diskWrites(): Promise<number>;
   idle(milliseconds: number): Promise<void>;
-  /** One call of the guest daemon, whatever it answers. */
+  /** Sends a call to the guest daemon; returns any response. */
   call(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }>;
   /** From now on calls carry this secret. */
   useSecret(secret: string): void;
   stop(): Promise<void>;
 }
 
-/** One question to QEMU's control socket. */
+/** Sends a command to QEMU's control socket. */
 async function askQemu(path: string, command: string, signal: AbortSignal): Promise<unknown> {
   const socket = connect(path);
   try {
@@ -53,9 +53,8 @@ async function askQemu(path: string, command: string, signal: AbortSignal): Prom
 }
 
 /**
- * Resolves when the guest daemon answers; rejects with the end of the console when the machine ends
- * before that. With `disk`, a qcow2 file that stands on the image's root, the machine keeps what it
- * writes.
+ * Resolves when the guest daemon responds; rejects with the end of the console when the VM exits
+ * first. With `disk`, a qcow2 overlay of the image's root, writes are kept.
  */
 export async function bootImage(
   image: Image,
@@ -67,8 +66,8 @@ export async function bootImage(
   const { address, gateway, mac } = GUEST_NETWORK;
   const console = join(folder, 'console');
   const control = join(folder, 'qmp');
-  // The emulated network needs room for a resolver of its own beside the gateway; the guest sees
-  // its own /30 in it.
+  // The emulated network needs an address for a resolver beside the gateway; the guest sees only
+  // its /30.
   const network = `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
   const args = [
     [

@@ -14,7 +14,7 @@ import { ImageError, openImage } from '../src/image-folder.ts';
 
 const MAIN = join(import.meta.dirname, '../src/main.ts');
 
-/** Commands of all processes that name the folder, this one left out. */
+/** Command lines of other processes that name the folder. */
 async function processesNaming(folder: string): Promise<string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
@@ -25,7 +25,7 @@ async function processesNaming(folder: string): Promise<string[]> {
   return found;
 }
 
-// One after another on purpose: each goes on from what the one before it left in the folder.
+// Sequential: each test continues with the folder left by the previous one.
 describe('building the image from a manifest', { concurrency: false, timeout: 900_000 }, () => {
   const signal = AbortSignal.timeout(900_000);
   let published: Image;
@@ -35,7 +35,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
   before(async () => {
     const cacheFolder = defaultCacheFolder(process.env);
     published = await ensureImage({ cacheFolder, signal });
-    // Beside the real one: it needs two gigabytes, which /tmp may not have. The packages are shared
+    // Beside the real cache: it needs two gigabytes, which /tmp may lack. The packages are shared
     // and only read.
     folder = await mkdtemp(join(cacheFolder, 'test-'));
     await symlink(join(cacheFolder, 'debs'), join(folder, 'debs'));
@@ -96,7 +96,7 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     const built = await ensureImage({ cacheFolder: folder, manifestFile, signal });
     assert.deepEqual(built.record.files, published.record.files);
     assert.equal(built.record.manifestDigest, published.record.manifestDigest);
-    // An image for given versions is another one than the image of whatever is newest.
+    // An image for given versions differs from the image of the newest.
     assert.notEqual(built.imageId, published.imageId);
     assert.deepEqual((await readdir(folder)).sort(), ['debs', 'image', 'image.lock', 'stages']);
   });

@@ -14,11 +14,11 @@ const run = promisify(execFile);
 
 export interface LocalArchive {
   source: ArchiveSource;
-  /** Paths that were asked for. */
+  /** Requested paths. */
   requests: string[];
-  /** Makes a package, puts it into the pool and, unless `listed` is false, into the index. */
+  /** Creates a package in the pool and, unless `listed` is false, in the index. */
   add(name: string, version: string, options?: { content?: string; listed?: boolean }): Promise<ManifestPackage>;
-  /** Takes a version out of the index and the pool, as archives do. */
+  /** Removes a version from the index and the pool, as archives do. */
   remove(each: ManifestPackage): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface LocalArchive {
 const sha256Of = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
 /**
- * Serves `folder`, which must be empty. Both archives have the suite `trixie`'s names; packages are
+ * Serves `folder`, which must be empty. Both archives use the names of suite `trixie`; packages are
  * in the main one.
  */
 export async function serveLocalArchive(folder: string): Promise<LocalArchive> {

@@ -1,5 +1,5 @@
-// A machine whose disk is booted again: with an identity it keeps its names and keys and waits to
-// be woken; without one it is a template.
+// VMs whose disk is booted again. With an identity the VM keeps its names and keys and waits to be
+// woken; without one it is a template.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,7 +28,7 @@ describe('a VM booted again from its disk', { concurrency: false, timeout: 600_0
   let machine: BootedMachine | null = null;
 
   const boot = async (): Promise<BootedMachine> => {
-    // As when its host went down: nothing is shut down, nothing is flushed.
+    // Like a crash of the host: nothing is shut down or flushed.
     await machine?.stop();
     machine = null;
     machine = await bootImage(image, folder, signal, join(folder, 'disk.qcow2'));
@@ -95,7 +95,7 @@ describe('a VM booted again from its disk', { concurrency: false, timeout: 600_0
     assert.ok(metrics.diskTotalMib > 9_000 && metrics.diskUsedMib > 400 && metrics.diskUsedMib < 2_000, answer.text);
     assert.ok(metrics.networkInBytes > 1_000 && metrics.networkOutBytes > 1_000, answer.text);
     const { stdout } = await machine.run('ps --ppid 2 -p 2 --deselect --no-headers | wc -l');
-    // The shell, ps and wc were not there before; the daemon may be refilling its pipes.
+    // The shell, ps and wc started since; the daemon may be refilling its pipes.
     assert.ok(Math.abs(Number(stdout) - metrics.processes) <= 6, `${stdout} and ${answer.text}`);
   });
 

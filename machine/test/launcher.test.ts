@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { CHECKOUT } from '../src/config/folders.ts';
 
-/** The checkout may be readable by root alone, so a user is played by what `id` says. */
+/** The checkout may be readable by root only, so the output of `id` simulates another user. */
 const ADA = 1_000;
 const AS_ADA = { id: `echo ${ADA}` };
 const TOOLS = [
@@ -54,7 +54,7 @@ function run(
   });
 }
 
-/** A folder of links to the machine's programs, and of small scripts in place of others. */
+/** A folder of links to the system's programs, and of small scripts that replace others. */
 async function pathWith(name: string, scripts: Record<string, string>): Promise<string> {
   const path = join(folder, name);
   await mkdir(path);

@@ -9,9 +9,8 @@ import { Turns } from './turns.ts';
 const writers = new Map<string, { turns: Turns; count: number }>();
 
 /**
- * Replaces the file's content. When it resolves, the new content survives a power cut; before,
- * either the old or the new content is there, whole. Of concurrent writes to one path the last call
- * wins.
+ * Replaces the file's content. Once resolved, the new content survives a power cut; before that,
+ * the file is either old or new, never mixed. Of concurrent writes to a path the last call wins.
  */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
   const mine = writers.get(path) ?? { turns: new Turns(), count: 0 };

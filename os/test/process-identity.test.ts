@@ -1,4 +1,3 @@
-// Processes are told apart by start time, not by pid, and end for certain.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// A program in a terminal of its own, as a person has it: keys go in, what is shown comes out, its
-// window changes size. Made by `script`, which every Debian has.
+// Runs a program in a dedicated terminal: sends keys, collects the output, resizes the window. Uses
+// `script`, which every Debian has.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ export class PseudoTerminal {
   /** Everything that was shown so far. */
   text = '';
 
-  /** `script -e` answers with the program's exit code. */
+  /** `script -e` exits with the program's exit code. */
   constructor(program: string, args: readonly string[], env: Readonly<Record<string, string | undefined>>) {
     const words = [program, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
     this.#script = spawn('script', ['-qefc', `exec ${words.join(' ')}`, '/dev/null'], {
@@ -32,7 +32,7 @@ export class PseudoTerminal {
     this.#script.stdin.write(keys);
   }
 
-  /** Waits until the text shows up after what was there before. */
+  /** Waits until the text appears after position `from`. */
   async shows(what: string | RegExp, from = 0): Promise<RegExpExecArray> {
     const pattern =
       typeof what === 'string' ? new RegExp(what.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)) : what;
@@ -46,7 +46,7 @@ export class PseudoTerminal {
     }
   }
 
-  /** What a window manager does: the kernel tells the program in the foreground. */
+  /** Like a window manager: the kernel signals the foreground program. */
   async resize(rows: number, cols: number): Promise<void> {
     await run('stty', ['-F', await this.device(), 'rows', String(rows), 'cols', String(cols)]);
   }

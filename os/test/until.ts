@@ -1,4 +1,4 @@
-// Waiting for a condition in a test, with a deadline and words for what was waited for.
+// Waits for a condition in a test, with a deadline and a description.
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 50;

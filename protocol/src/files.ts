@@ -1,11 +1,10 @@
-// File calls as facts: the format of a listing, and the longest one.
-//
-// A listing is made of records, the folders level by level, each followed by its entries; nothing
-// follows links:
-//   `D` <path below the folder asked for, each name after a slash; empty for that folder itself> NUL
-//   `d` <name of a folder> NUL | `f` <name of anything else> NUL
-//   `E` and `C` (it is whole) or `T` (it was cut off, or a folder could not be looked into): the end, always there
-// Names are bytes: Linux does not say that they are UTF-8.
+// Format and maximum length of a folder listing.
+// A listing is a sequence of records: the folders level by level, each followed by its entries.
+// Links are not followed.
+// `D` <path below the requested folder, each name after a slash; empty for that folder itself> NUL
+// `d` <name of a folder> NUL | `f` <name of anything else> NUL
+// `E` and `C` (complete) or `T` (truncated, or a folder was unreadable): always at the end
+// Names are bytes: Linux does not require UTF-8.
 import { z } from 'zod';
 import { FILE_LIST } from './guest-limits.ts';
 

@@ -17,7 +17,7 @@ export const vmSpec = z.strictObject({
 export type VmSpec = z.infer<typeof vmSpec>;
 
 /**
- * Status of a VM as its host knows it.
+ * Status of a VM at its host.
  *
  * ```
  * creating -> running -> sleeping -> asleep -> waking -> running
@@ -25,10 +25,10 @@ export type VmSpec = z.infer<typeof vmSpec>;
  *     +----------+-----------+-------------------+--> dead --wake--> waking     any --destroy--> destroyed
  * ```
  *
- * `creating`, `sleeping`, `waking`: owned by a call that is under way. `running`: the guest
- * answered with its own identity. `asleep`: its memory and disk are on the host's disk, nothing of
- * it runs. `dead`: its process is gone or it never came up, `reason` says why; nothing of it runs.
- * `destroyed`: gone with its disk and snapshot; only the epoch is remembered.
+ * `creating`, `sleeping`, `waking`: a call is in progress. `running`: the guest responded with its
+ * own identity. `asleep`: memory and disk are on the host's disk, and no process runs. `dead`: its
+ * process is gone or never started, for the given `reason`. `destroyed`: gone with its disk and
+ * snapshot; only the epoch is recorded.
  */
 export const vmStatus = z.enum(['creating', 'running', 'sleeping', 'asleep', 'waking', 'dead', 'destroyed']);
 export type VmStatus = z.infer<typeof vmStatus>;

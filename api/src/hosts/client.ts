@@ -1,6 +1,5 @@
-// The client of a host daemon: one object per host, over a unix socket or TCP. It knows nothing of
-// sandboxes' rows and never retries a verb whose outcome is unknown, save on a pooled connection
-// that was already closed.
+// The client of a host daemon, over a unix socket or TCP. It does not use sandbox rows, and never
+// retries a verb with an unknown outcome, except on a pooled connection that was already closed.
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
@@ -56,7 +55,7 @@ export class HostClient {
     return this.#calls.call(call, request as CallRequest<C>, options);
   }
 
-  /** The host: its identity, what it can hold and what is reserved. */
+  /** Describes the host: its identity, capacity and reservations. */
   info(options?: CallOptions): Promise<HostInfo> {
     return this.call(info, {}, options);
   }
@@ -67,8 +66,8 @@ export class HostClient {
   }
 
   /**
-   * Resolves when the VM runs, whether this call or an earlier one of the same epoch made it. Waits
-   * at least as long as the deadline that the operator of the host has set.
+   * Resolves when the VM runs, created by this call or an earlier one of the same epoch. Waits at
+   * least as long as the deadline set by the host's operator.
    */
   async createVm(vmId: string, request: { epoch: number; spec: VmSpec }, options: CallOptions = {}): Promise<VmView> {
     const call = { vmId, epoch: request.epoch, body: { spec: request.spec } };
@@ -80,7 +79,7 @@ export class HostClient {
       const { createDeadlineMs = 0 } = await this.info({ signal: options.signal }).catch(() => Promise.reject(error));
       const leftMs = createDeadlineMs - createVm.deadlineMs;
       if (leftMs <= 0) throw error;
-      // Joins the create under way.
+      // Joins the create in progress.
       return this.call(createVm, call, { ...options, deadlineMs: leftMs });
     }
   }
@@ -91,82 +90,84 @@ export class HostClient {
   }
 
   /**
-   * Resolves when the VM runs, from its snapshot or by a boot of its disk; `woke` of the response
-   * says which, `spec` its size.
+   * Resolves when the VM runs, from its snapshot or by a boot of its disk, as reported by `woke`;
+   * `spec` of the response is its size.
    */
   wakeVm(vmId: string, request: { epoch: number; spec: VmSpec }, options?: CallOptions): Promise<VmView> {
     const { epoch, spec } = request;
     return this.call(wakeVm, { vmId, epoch, body: { spec } }, options);
   }
 
-  /** Resolves when the guest was verified to have grown; `spec` of the response is its size. */
+  /** Resolves when the growth is verified in the guest; `spec` of the response is its size. */
   resizeVm(vmId: string, request: { epoch: number; size: VmSize }, options?: CallOptions): Promise<VmView> {
     const { epoch, size } = request;
     return this.call(resizeVm, { vmId, epoch, body: { size } }, options);
   }
 
-  /** Resolves when nothing of the VM is left, and the host remembers the epoch. */
+  /** Resolves when the VM's resources are released and the host has recorded the epoch. */
   destroyVm(vmId: string, epoch: number, options?: CallOptions): Promise<VmView> {
     return this.call(destroyVm, { vmId, epoch }, options);
   }
 
-  /** Figures of guest and host. The guest's figures are of the right type and not to be trusted. */
+  /** Metrics of guest and host. The guest's have the right type but are untrusted. */
   metrics(vmId: string, options?: CallOptions): Promise<VmMetrics> {
     return this.call(vmMetricsCall, { vmId }, options);
   }
 
-  /** The key that the host gave the VM when it was made; also of one that sleeps. */
+  /** The host key given to the VM at its creation; also for a sleeping VM. */
   sshHostKey(vmId: string, options?: CallOptions): Promise<VmSshHostKey> {
     return this.call(sshHostKey, { vmId }, options);
   }
 
-  /** Runs one command in the guest. */
   exec(vmId: string, body: GuestExecRequest, options?: CallOptions): Promise<GuestExecResult> {
     return this.call(exec, { vmId, body }, options);
   }
 
   /**
-   * Clones a repository in the guest, or finds it cloned. Closing the connection leaves the clone
-   * to a caller who comes soon.
+   * Clones a repository in the guest, or finds it cloned. After a disconnect the clone continues
+   * briefly, for a retry.
    */
   clone(vmId: string, { epoch, ...body }: VmClone, options?: CallOptions): Promise<GuestCloneResult> {
     return this.call(clone, { vmId, epoch, body }, options);
   }
 
   /**
-   * A raw stream to a TCP port of the guest. It can be half closed (`allowHalfOpen`), is the
+   * A raw stream to a TCP port of the guest. It can be half-closed (`allowHalfOpen`), is the
    * caller's to destroy, and is closed by the host when the VM stops running. Rejects with
-   * `port_refused` when nothing listens there. The signal ends the opening alone.
+   * `port_refused` when nothing listens. The signal aborts only the opening.
    */
   openPort(vmId: string, port: number, options?: CallOptions): Promise<Duplex> {
     return this.#calls.open(openPort, { vmId, params: { port: String(port) } }, options);
   }
 
   /**
-   * A new terminal, or command, of the guest, in the frames of protocol/src/terminal-frames.ts; as
-   * {@link openPort} otherwise.
+   * A terminal, or a command, in the guest, with the frames of protocol/src/terminal-frames.ts;
+   * otherwise as {@link openPort}.
    */
   openTerminal(vmId: string, asked: TerminalAsked, options?: CallOptions): Promise<Duplex> {
     return this.#calls.open(openTerminal, { vmId, query: terminalQueryOf(asked) }, options);
   }
 
-  /** The bytes of a regular file of at most 8 MiB. Refused with one of `FILE_ERRORS`. */
+  /** Bytes of a regular file of at most 8 MiB. Rejects with one of `FILE_ERRORS`. */
   readFile(vmId: string, path: string, options?: CallOptions): Promise<Buffer> {
     return this.#calls.bytes(readFile, { vmId, query: { path } }, options);
   }
 
-  /** A listing of `depth` levels, as the guest sends it: `parseListing` of the protocol reads it. */
+  /**
+   * A listing `depth` levels deep, in the guest's format: parse it with the protocol's
+   * `parseListing`.
+   */
   listFiles(vmId: string, path: string, depth: number, options?: CallOptions): Promise<Buffer> {
     return this.#calls.bytes(listFiles, { vmId, query: { path, depth } }, options);
   }
 
-  /** Writes a file whole or not at all. Refused as {@link readFile} is. */
+  /** Writes a file atomically. Rejects as {@link readFile}. */
   writeFile(vmId: string, path: string, bytes: Buffer, options?: CallOptions): Promise<FileWritten> {
     const upload = { bytes: bytes.length, content: Readable.from([bytes], { objectMode: false }) };
     return this.#calls.call(writeFile, { vmId, query: { path }, upload }, options);
   }
 
-  /** Closes idle connections; calls under way end with `host_unreachable`. */
+  /** Closes idle connections; calls in flight fail with `host_unreachable`. */
   close(): void {
     this.#peer.close();
   }

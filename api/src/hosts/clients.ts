@@ -1,5 +1,5 @@
-// One client per host address, kept for the life of the process. Which host a sandbox is on is
-// asked of the database, not of this.
+// Clients by host address, kept for the life of the process. The database records the host of each
+// sandbox.
 import { HostClient } from './client.ts';
 
 export class HostClients {
@@ -19,7 +19,7 @@ export class HostClients {
     return client;
   }
 
-  /** Closes idle connections of all hosts; calls under way fail. */
+  /** Closes idle connections of all hosts; calls in flight fail. */
   close(): void {
     for (const client of this.#byUrl.values()) client.close();
   }

@@ -1,18 +1,18 @@
-// What a call to a host can fail with: the host's own refusals, and three codes for a host that
-// could not be asked. Callers decide on `code`, never on the message; the message is for people.
+// Errors of a call to a host: the host's refusals, and three codes for a failed exchange. Callers
+// decide by `code`, never by the message.
 import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
 
 /**
- * `host_unreachable`: no connection, or it broke before the whole answer was here. `host_timeout`:
- * no answer before the deadline. `invalid_answer`: an answer that is not the host protocol. After
- * each of these the verb may or may not have taken effect.
+ * `host_unreachable`: no connection, or it broke before the whole response. `host_timeout`: no
+ * response before the deadline. `invalid_answer`: a response that violates the protocol. After each
+ * of these the verb may or may not have taken effect.
  */
 export type HostFailureCode = HostErrorCode | 'host_unreachable' | 'host_timeout' | 'invalid_answer';
 
 type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
 
 /**
- * A call to a host failed. `shortage` comes with `insufficient_capacity`, `errno` with
+ * A failed call to a host. `shortage` comes with `insufficient_capacity`, `errno` with
  * `file_system_error`.
  */
 export class HostError extends Error {
@@ -32,19 +32,13 @@ export class HostError extends Error {
     this.errno = options.errno;
   }
 
-  /**
-   * True when the same call may succeed later: the host could not be asked, or failed in a way that
-   * says nothing about the VM.
-   */
+  /** True if a retry may succeed: the exchange failed, or the failure says nothing about the VM. */
   get transient(): boolean {
     return TRANSIENT.has(this.code);
   }
 }
 
-/**
- * `unauthorized` is among them: a token that is being replaced on both sides must not fail the
- * sandboxes of that moment.
- */
+/** Includes `unauthorized`: replacing the token on both sides must not fail sandboxes meanwhile. */
 const TRANSIENT: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
   'host_unreachable',
   'host_timeout',

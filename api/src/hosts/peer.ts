@@ -1,5 +1,4 @@
-// A host daemon as a peer of calls: its address, its token, its connections, and the errors that a
-// call to it fails with.
+// A host daemon as a peer of calls: address, token, connections and errors.
 import http from 'node:http';
 import { hostError } from '@berth/protocol/host.ts';
 import type { CallSpec } from '@berth/protocol/calls/define.ts';
@@ -13,10 +12,7 @@ export class HostPeer implements Peer {
   readonly #url: string;
   readonly #token: string;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
-  /**
-   * A call that is not repeatable never meets a pooled connection that its host is closing at that
-   * moment.
-   */
+  /** Keeps calls that are not repeatable off pooled connections that the host may be closing. */
   readonly freshAgent = new http.Agent({ keepAlive: false });
 
   constructor(url: string, token: string) {

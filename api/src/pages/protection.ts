@@ -49,8 +49,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /**
  * True if a page of another site sent the form. Browsers report the source in `Sec-Fetch-Site` on
- * secure connections, else in `Origin`. A client that sends neither is no browser and holds
- * nobody's cookies.
+ * secure connections, else in `Origin`. A client that sends neither is no browser and holds no
+ * cookies of a user.
  */
 export function isForeign(headers: IncomingHttpHeaders, publicUrl: string): boolean {
   const site = headers['sec-fetch-site'];

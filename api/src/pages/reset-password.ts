@@ -20,8 +20,8 @@ export const resetPasswordPage: Page = {
       return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     try {
       await resetPassword(site.context, site.signIn, read);
-      // The account's sign-in sessions ended. A visitor signed in as somebody else now uses this
-      // account.
+      // The reset ended the account's sign-in sessions. A visitor signed in to another account now
+      // uses this one.
       if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
       return redirect('/sign-in?notice=password-set', clearedLoginCookie(site.context.settings.publicUrl));
     } catch (error) {

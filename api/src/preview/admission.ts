@@ -104,7 +104,7 @@ function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | unde
   }
 }
 
-/** Ends what is open under a lease that has ended. */
+/** Cuts the open connections of a lease that has ended. */
 export function cutAtEnd(end: PreviewEnd): Cut {
   if (typeof end !== 'string') return { code: 'signed_out', refusal: NO_LINK };
   return { code: end, refusal: end === 'sandbox_not_awake' || end === 'unchecked' ? UNREACHABLE : REFUSALS[end] };

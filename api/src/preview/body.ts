@@ -5,7 +5,7 @@ import type { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http
 /** Smaller chunks are left to the garbage collector. */
 const FREED_BYTES = 16_384;
 
-/** Like `from.pipe(to)`. Nobody else may keep chunks of the message. */
+/** Like `from.pipe(to)`. No other code may keep chunks of the message. */
 export function pipeBody(from: IncomingMessage, to: OutgoingMessage): void {
   from.on('data', (chunk: Buffer) => {
     if (to.destroyed) return;

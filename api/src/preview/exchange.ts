@@ -42,7 +42,7 @@ export class Exchange {
     this.#repeatable = !request.hasBody && REPEATABLE.has(request.request.method ?? '');
   }
 
-  /** The response has begun and has no length: it may last for as long as the app likes. */
+  /** The response has begun without a length: it may last arbitrarily long. */
   get isStream(): boolean {
     return this.#appResponse !== undefined && this.#appResponse.headers['content-length'] === undefined;
   }
@@ -65,7 +65,7 @@ export class Exchange {
     this.#send();
   }
 
-  /** Ends the exchange in whatever state. */
+  /** Ends the exchange in any state. */
   cut(): void {
     this.#cut({ code: 'shutting_down', refusal: UNREACHABLE });
   }

@@ -1,6 +1,5 @@
-// Why a request to a preview is not passed on, or has no answer of its app: code, words and how
-// soon to try again. What a visitor is told is what they may know: before their link was found
-// good, nothing of the sandbox.
+// Refusals of preview requests that are not forwarded, or get no response from the app: code, texts
+// and retry delay. A visitor without a valid link learns nothing about the sandbox.
 import { ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { html, type Html } from '../rules/html.ts';
 
@@ -87,7 +86,7 @@ export const NOT_SUPPORTED: Refusal = {
   content: html`<p>The body of the request is encoded in a way that is not passed on.</p>`,
 };
 
-/** `byTeam`: a member of the team looks, who can do something about it. */
+/** `byTeam`: the visitor is a member of the team and can wake the sandbox. */
 export function asleep(byTeam: boolean): Refusal {
   return {
     code: 'preview_sandbox_asleep',

@@ -1,5 +1,5 @@
-// One request of a client to a preview: what is sent to the app, admission, refusal, and the log
-// line. Proxying is in exchange.ts and web-socket.ts.
+// A client's preview request: headers for the app, admission, refusal, and the log line.
+// exchange.ts and web-socket.ts do the proxying.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { outcomeOf } from '../http/answers/request-log.ts';

@@ -59,7 +59,7 @@ export class WebSocketProxy {
     this.#send(admitted);
   }
 
-  /** Ends the WebSocket in whatever state. */
+  /** Ends the WebSocket in any state. */
   cut(): void {
     this.#cut({ code: 'shutting_down', refusal: UNREACHABLE });
   }
@@ -82,7 +82,7 @@ export class WebSocketProxy {
     appRequest.end();
   }
 
-  /** Answers `101 Switching Protocols` and joins the two connections. */
+  /** Responds `101 Switching Protocols` and joins the two connections. */
   #accept(appResponse: IncomingMessage, appSocket: Duplex, head: Buffer, setCookie: string | null): void {
     const request = this.request;
     const socket = this.#socket;

@@ -8,8 +8,8 @@ import { branchName, repository } from '../../src/sandboxes/fields.ts';
 const takes = (schema: typeof repository, value: string): boolean => schema.safeParse(value).success;
 
 /**
- * Whether git accepts a branch name. Runs outside any repository. Git expands `@` to HEAD, so it is
- * no branch name.
+ * True if git accepts the branch name. Runs outside any repository. Git expands `@` to HEAD, so it
+ * is no branch name.
  */
 function gitTakes(name: string): boolean {
   if (name === '@') return false;

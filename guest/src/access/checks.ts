@@ -1,10 +1,10 @@
-// Checks values against the schemas of the guest wire (protocol/src/calls/wire.ts), without a
-// schema library in the VM. Knows the part of JSON Schema that those schemas come to.
+// Validates values against the schemas of the guest wire (protocol/src/calls/wire.ts), without a
+// schema library in the VM. Supports only the parts of JSON Schema that these use.
 import type { JsonSchema } from '@berth/protocol/calls/wire.ts';
 
 /**
- * A value that is not what the wire says; the message names the field and has no value in it.
- * `code`: that of the refusal, where the schema has one.
+ * A value that violates the wire. The message names the field, never its value. `code`: the
+ * schema's error code, if any.
  */
 export class BodyRefused extends Error {
   override readonly name = 'BodyRefused';
@@ -17,8 +17,8 @@ export class BodyRefused extends Error {
 }
 
 /**
- * Returns the value. `isText`: it is of a query, whose integers are text. Throws
- * {@link BodyRefused}.
+ * Returns the value. `isText`: it comes from a query, whose integers are text. Throws {@link
+ * BodyRefused}.
  */
 export function checkValue(schema: JsonSchema, value: unknown, name: string, isText = false): unknown {
   if (schema.anyOf !== undefined) return checkUnion(schema.anyOf, value, name, isText);
@@ -48,7 +48,7 @@ export function checkValue(schema: JsonSchema, value: unknown, name: string, isT
   }
 }
 
-/** The refusal is that of the alternative whose fields the value has. */
+/** Reports the error of the alternative whose fields the value has. */
 function checkUnion(alternatives: readonly JsonSchema[], value: unknown, name: string, isText: boolean): unknown {
   const refusals: BodyRefused[] = [];
   for (const schema of alternatives) {

@@ -1,7 +1,6 @@
-// What the guest daemon refuses a call with, whatever the call is: a status and a sentence.
+// A refusal of the guest daemon: a status and a message.
 import type { Secret } from './secret.ts';
 
-/** A request that is refused with this status. */
 export class Refused extends Error {
   override readonly name = 'Refused';
   readonly status: number;
@@ -12,7 +11,7 @@ export class Refused extends Error {
   }
 }
 
-/** Throws while an identity or a wake is in force by half. */
+/** Throws while an identity or a wake is only partly applied. */
 export function refuseIncomplete(secret: Secret): void {
   if (secret.state === 'incomplete')
     throw new Refused(503, 'the identity of this machine is not applied yet, or not completely');

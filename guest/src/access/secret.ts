@@ -1,15 +1,15 @@
-// The secret of this machine, of which only a hash is kept, in a file of the daemon alone: a daemon
-// that was restarted never falls back to having none. Fails closed: a file that cannot be
-// understood stops the daemon.
+// The secret of this VM. Only its hash is kept, in a file readable by the daemon alone, so a
+// restarted daemon never falls back to having none. Fails closed: an unreadable file stops the
+// daemon.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 const SCHEME = 'Bearer ';
 
 /**
- * none: a template, nobody has claimed it yet -- begin() --> incomplete: claimed, its identity is
- * being applied -- complete() --> complete: it may be used. begin() (another identity, a wake)
- * leads back to incomplete, forget() to none (a template that was rehearsed).
+ * none: an unclaimed template -- begin() --> incomplete: claimed, identity being applied --
+ * complete() --> complete: usable. begin() (another identity, a wake) returns to incomplete,
+ * forget() to none (a rehearsed template).
  */
 type SecretState = 'none' | 'incomplete' | 'complete';
 
@@ -18,7 +18,7 @@ export class Secret {
   #state: SecretState = 'none';
   #digest: Buffer | undefined;
 
-  /** Reads what an earlier daemon of this machine left at `path`. */
+  /** Reads the state left at `path` by an earlier daemon of this VM. */
   constructor(path: string) {
     this.#path = path;
     let text: string;
@@ -40,35 +40,32 @@ export class Secret {
     return this.#state;
   }
 
-  /**
-   * Whether a request with this Authorization header may enter: with the secret in force, or anyhow
-   * while there is none.
-   */
+  /** True for an Authorization header with the current secret, and for any while there is none. */
   accepts(authorization: string | undefined): boolean {
     if (this.#digest === undefined) return true;
 
     return authorization?.startsWith(SCHEME) === true && this.isInForce(authorization.slice(SCHEME.length));
   }
 
-  /** Whether this is the secret in force. */
+  /** True for the current secret. */
   isInForce(secret: string): boolean {
-    // Digests have one length, and how far they agree says nothing about the secret.
+    // Digests have equal length, and a partial match reveals nothing about the secret.
     return this.#digest !== undefined && timingSafeEqual(hash('sha256', secret, 'buffer'), this.#digest);
   }
 
-  /** Puts a secret in force; the machine may not be used until {@link complete}. */
+  /** Sets a secret; the VM must not be used until {@link complete}. */
   begin(secret: string): void {
     this.#save(hash('sha256', secret, 'buffer'), 'incomplete');
   }
 
-  /** The identity that came with the secret is applied. */
+  /** The identity of the current secret is applied. */
   complete(): void {
     if (this.#digest === undefined) throw new Error('there is no secret to complete');
 
     this.#save(this.#digest, 'complete');
   }
 
-  /** Back to being a template that nobody has claimed; only who holds the secret can ask for it. */
+  /** Returns to an unclaimed template. Callers must have authenticated with the secret. */
   forget(): void {
     rmSync(this.#path, { force: true });
     this.#digest = undefined;

@@ -1,4 +1,4 @@
-// The calls of the guest wire, each bound to the part of the daemon that does it.
+// Handlers of the guest wire's calls, each bound to the responsible part of the daemon.
 import { FILE_PATH_BYTES } from '@berth/protocol/guest-limits.ts';
 import type { GuestCall } from '@berth/protocol/calls/all.ts';
 import type { PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
@@ -26,16 +26,16 @@ interface GuestParts {
   secret: Secret;
   identity: IdentityStep;
   wake: WakeStep;
-  /** Held by every change of the machine. */
+  /** Held by every change to the VM. */
   turn: Turn;
-  /** Whether a size is brought about or only kept. */
+  /** False: sizes are recorded but not applied. */
   changesMachine: boolean;
   commands: Commands;
   clone: Clone;
   terminals: Terminals;
   files: Files;
   pipes: PipeStore;
-  /** Why this daemon could not be of use to a machine, when that is known beforehand. */
+  /** Reason why this daemon cannot serve a VM, if already known. */
   fault: string | undefined;
 }
 
@@ -74,11 +74,11 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       return {};
     },
     wake: async ({ body, receivedMs, request, signal }) => {
-      // A call that is repeated finds the secret in force that it brings: the first one may have
-      // come this far before its caller gave up.
+      // In a repeated call the secret of the body is already current: the first call may have come
+      // this far before its caller gave up.
       if (!secret.accepts(request.headers.authorization) && !secret.isInForce(body.secret)) throw unauthorized();
 
-      // The connections of a clone are long gone. A caller who wants it calls again.
+      // The connections of a clone are long gone. Its caller retries.
       await clone.end();
       const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
       const connection = { localPort, remotePort, remoteAddress };

@@ -1,5 +1,5 @@
-// The HTTP server of the guest daemon: lets nobody in without the secret, checks every request
-// against the wire, and shapes every refusal.
+// The HTTP server of the guest daemon: authenticates by the secret, validates every request against
+// the wire, and formats every refusal.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest-limits.ts';
 import { GUEST_WIRE, type WireCall } from '@berth/protocol/calls/wire.ts';
@@ -19,28 +19,28 @@ const BOUNDS = {
   requestTimeout: 60_000,
   maxHeaderSize: STREAM_HEAD_BYTES,
 } as const;
-/** Calls that are for a machine whose identity is not applied, or not completely. */
+/** Calls allowed without a complete identity. */
 const WITHOUT_IDENTITY: ReadonlySet<string> = new Set(['identity', 'template', 'wake', 'endClone']);
 
-/** Handler of a call, whose parts have been checked. */
+/** Handler of a call with validated parts. */
 type Handler = (received: never) => Promise<Reply>;
 
 interface ServerParts {
   secret: Secret;
   spaceEveryMs: number;
-  /** By the names of the calls. */
+  /** By name of the call. */
   handlers: Readonly<Record<string, Handler>>;
-  /** Every call that the guest daemon serves by default. */
+  /** Defaults to every call of the guest daemon. */
   wire?: readonly WireCall[];
 }
 
-/** Makes the server; it does not listen yet. */
+/** Creates the server; it does not listen yet. */
 export function createGuestServer({ secret, spaceEveryMs, handlers, wire = GUEST_WIRE }: ServerParts): Server {
   const calls = new CallServer<WireCall>({
     calls: wire,
     spaceEveryMs,
     admit: ({ headers }, call) => {
-      // A wake may show the secret in force in its body instead.
+      // A wake may carry the current secret in its body instead.
       if (!secret.accepts(headers.authorization) && call?.name !== 'wake') throw unauthorized();
 
       if (call !== undefined && !WITHOUT_IDENTITY.has(call.name)) refuseIncomplete(secret);
@@ -71,7 +71,7 @@ function refusalOf(error: unknown, request: IncomingMessage): { status: number; 
   if (status >= 500 && code === undefined) console.error(`${request.method} ${request.url}:`, error);
 
   const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
-  // JSON leaves out what is undefined.
+  // JSON omits undefined fields.
   return { status, body: { error: { message, code, errno } } };
 }
 

@@ -1,5 +1,5 @@
-// The connections to one guest daemon: keeps them open, and takes one that was opened beforehand.
-// Must not know what is called over them.
+// Connection pool to a guest daemon; can be seeded with an open connection. Must not know the
+// calls.
 import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ const CONNECTIONS = 256;
 const IDLE_CONNECTIONS = 8;
 const IDLE_MS = 10 * 60_000;
 
-/** Its connections stay open between calls; a lent one is taken before a new one is opened. */
+/** Keeps connections open between calls; a lent one is used before a new one is opened. */
 export class GuestAgent extends Agent {
   readonly #lent: Socket[] = [];
 
@@ -18,7 +18,7 @@ export class GuestAgent extends Agent {
       maxSockets: CONNECTIONS,
       maxFreeSockets: IDLE_CONNECTIONS,
       scheduling: 'lifo',
-      // Idle time; a shorter one that the guest announces (Keep-Alive: timeout) is obeyed.
+      // Idle time; a shorter one announced by the guest (Keep-Alive: timeout) takes precedence.
       timeout: IDLE_MS,
     });
   }
@@ -28,7 +28,7 @@ export class GuestAgent extends Agent {
     this.#lent.push(socket);
   }
 
-  /** Whether the next call needs no new connection. */
+  /** True if the next call needs no new connection. */
   hasOpen(): boolean {
     const kept = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
     return [...kept, ...this.#lent].some((socket) => !socket.destroyed && socket.readable);

@@ -1,6 +1,6 @@
-// The client of one guest daemon. The guest is hostile: every response is bounded in bytes and time,
-// parsed by its schema, and never followed elsewhere. One instance for each VM; its connections are
-// kept open, because setting one up costs milliseconds in an emulated guest.
+// The client of a guest daemon. The guest is hostile: every response is limited in bytes and time,
+// parsed by its schema, and never redirected. Each VM has an instance with open connections,
+// because a new one costs milliseconds in an emulated guest.
 import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import { guestError } from '@berth/protocol/guest.ts';
@@ -15,7 +15,7 @@ import { dial } from './dial.ts';
 
 export type GuestRequest<C extends CallSpec> = PartsOf<C> & { upload?: Upload };
 
-/** A call of a guest that answered properly, but with a refusal. */
+/** A valid response of the guest that refuses the call. */
 export class GuestRefusal extends HostError {
   readonly status: number;
 
@@ -31,7 +31,7 @@ export class GuestClient {
   readonly #agent = new GuestAgent();
   readonly #calls: CallClient;
   #secret: string | null;
-  /** Why it was closed. */
+  /** Reason of the close. */
   #closed: HostError | null = null;
 
   constructor(endpoint: GuestEndpoint, secret: string | null = null) {
@@ -52,14 +52,13 @@ export class GuestClient {
     this.#calls = new CallClient(peer);
   }
 
-  /** From now on calls carry this secret. */
+  /** Sets the secret of all later calls. */
   useSecret(secret: string): void {
     this.#secret = secret;
   }
 
   /**
-   * Waits until the guest daemon accepts a connection, unless one is open already; the next call
-   * uses that one.
+   * Waits until the guest daemon accepts a connection, unless one is open; the next call uses it.
    */
   async reach({ signal, deadlineMs }: { signal: AbortSignal; deadlineMs: number }): Promise<void> {
     if (this.#agent.hasOpen()) return;
@@ -84,26 +83,28 @@ export class GuestClient {
   }
 
   /**
-   * One call whose response is passed on as it comes. The stream fails with a {@link HostError}.
-   * Destroying it ends the call.
+   * Sends a call whose response is streamed. The stream fails with a {@link HostError}. Destroying
+   * it ends the call.
    */
   stream<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Readable> {
     return this.#calls.stream(call, request, options);
   }
 
-  /** A raw stream, which can be half closed. It is the caller's to close: it outlives this client. */
+  /**
+   * Opens a raw stream, which can be half-closed. The caller closes it: it outlives this client.
+   */
   open<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Duplex> {
     return this.#calls.open(call, request, options);
   }
 
-  /** Closes every connection; calls under way fail, with `why` when it is given. */
+  /** Closes every connection; calls in flight fail, with `why` if given. */
   close(why: HostError | null = null): void {
     this.#closed ??= why;
     this.#agent.destroy();
   }
 }
 
-/** A refusal of the guest, in the words of the protocol where the call has any. */
+/** Converts a refusal of the guest, by the error table of the call if any. */
 function refusalOf({ errors = [], statuses = {} }: CallSpec, what: string, status: number, text: string): HostError {
   const parsed = guestError.safeParse(parseJson(text));
   const { code, errno, message } = parsed.data?.error ?? {};

@@ -1,18 +1,17 @@
-// The first connection to a guest that was restored a moment ago: opened as soon as its daemon
-// listens, within a deadline. A lost SYN is repeated by the kernel after a whole second, so silent
-// attempts are overtaken by new ones instead of waited for.
+// The first connection to a freshly restored guest, opened as soon as its daemon listens. The
+// kernel repeats a lost SYN only after a second, so unanswered attempts are overtaken by new ones.
 import { connect, type Socket } from 'node:net';
 import type { GuestEndpoint } from '../vm/driver.ts';
 
-/** Pause after an attempt that was refused. */
+/** Pause after a refused attempt. */
 const RETRY_MS = 10;
-/** An attempt that got no answer for this long is joined by another. */
+/** Time without a response after which another attempt starts. */
 const OVERTAKE_MS = 150;
 const OPEN_ATTEMPTS = 6;
 
 /**
- * Resolves with a connected socket, the caller's to close. Rejects with the signal's reason;
- * nothing stays open then.
+ * Resolves with a connected socket, which the caller closes. Rejects with the signal's reason,
+ * leaving nothing open.
  */
 export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
@@ -32,8 +31,8 @@ export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promis
       winner.resolve(socket);
     });
     socket.on('error', () => {
-      // Refused or unreachable: nobody listens yet. Once connected, the socket's new owner listens
-      // for errors too.
+      // Refused or unreachable: the daemon does not listen yet. Once connected, the socket's new
+      // owner also listens for errors.
       if (open.delete(socket) && !signal.aborted) {
         clearTimeout(timer);
         timer = setTimeout(attempt, RETRY_MS);

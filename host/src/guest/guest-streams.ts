@@ -1,5 +1,5 @@
-// Raw streams into running guests: opens them, bounds how many there are, and closes a VM's own
-// when it stops running. Must not know who uses them.
+// Raw streams into running guests: opens them, limits their number, and closes those of a VM that
+// stops running. Must not know their users.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { guestPort } from '@berth/protocol/calls/connections.ts';
@@ -10,16 +10,16 @@ import { HostError, messageOf } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { connectRecycling } from './read-buffers.ts';
 
-/** Time for a guest to accept a connection. An emulated one that is busy takes its time. */
+/** Time for a guest to accept a connection. A busy emulated guest is slow. */
 const CONNECT_MS = deadlineOf(guestPort, 'guest');
 
 export interface StreamLimits {
-  /** Streams open at once, those that are being opened included. */
+  /** Limit of open streams, including those being opened. */
   perVm: number;
   perHost: number;
 }
 
-/** A VM as far as streams are concerned: each that is open is ended by its controller. */
+/** A VM's streams; each controller ends its stream. */
 interface StreamOwner {
   readonly streams: Set<AbortController>;
 }
@@ -33,9 +33,9 @@ export class GuestStreams {
   }
 
   /**
-   * Opens a stream into a VM that runs. It can be half closed, is the caller's to close, and is
-   * destroyed when the VM is released. Rejects with `too_many_streams`, with the reason of the
-   * VM's release, with the signal's reason, or as `open` does.
+   * Opens a stream into a running VM. The stream can be half-closed, is the caller's to close, and
+   * is destroyed when the VM is released. Rejects with `too_many_streams`, the reason of the VM's
+   * release, the signal's reason, or as `open` does.
    */
   async open(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
     this.#letIn(vm);
@@ -71,9 +71,8 @@ export class GuestStreams {
 }
 
 /**
- * Connects to the guest's address in its slot; when nobody listens there, by way of the guest
- * daemon to the guest's loopback. Rejects with `port_refused`, `port_forbidden` or
- * `guest_unreachable`.
+ * Connects to the guest's address in its slot; if refused, through the guest daemon to the guest's
+ * loopback. Rejects with `port_refused`, `port_forbidden` or `guest_unreachable`.
  */
 export async function openGuestPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
   if (port === GUEST_PORT || port === guest.endpoint.port)
@@ -83,7 +82,7 @@ export async function openGuestPort(guest: GuestClient, port: number, signal: Ab
   return direct ?? guest.open(guestPort, { params: { port: String(port) } }, { signal });
 }
 
-/** Null when the connection is refused: nobody listens. */
+/** Null when the connection is refused. */
 function dialPort({ address, port }: GuestEndpoint, signal: AbortSignal): Promise<Socket | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | null>();
   signal.throwIfAborted();

@@ -1,6 +1,6 @@
-// What makes a restored machine its own: name, machine-id, ssh host key, secret, random bytes and
-// the time. Made here, applied by the guest, read back and compared. Fails closed: a machine whose
-// identity was not confirmed in every part must not be used.
+// Gives a restored VM its identity: name, machine-id, ssh host key, secret, random bytes and time.
+// Generated here, applied by the guest, read back and compared. Fails closed: a VM without a fully
+// confirmed identity must not be used.
 import { randomBytes } from 'node:crypto';
 import {
   identity as identityCall,
@@ -17,34 +17,28 @@ import { GuestRefusal, type GuestClient } from './client.ts';
 import { HostError } from '../vm/host-error.ts';
 import { makeSshHostKey } from './ssh-host-key.ts';
 
-/** The guest's clock may differ from ours by the time its answer took plus this. */
+/** The guest's clock may differ from the host's by the response time plus this. */
 const CLOCK_TOLERANCE_MS = 1_000;
-/**
- * A guest of a busy machine may be held up between setting its clock and reading it: it is told the
- * time again, so many times in all.
- */
+/** Limit of attempts: a guest on a busy host may stall between setting and reading its clock. */
 const CLOCK_TRIES = 3;
-/** How a guest says that it was held up so. */
+/** Error message of such a guest. */
 const CLOCK_REFUSAL = /the clock is -?\d+ ms off/;
-/**
- * The kernel keeps part of the memory for itself before it counts (crash kernel, page tables,
- * firmware).
- */
+/** The kernel reserves part of the memory (crash kernel, page tables, firmware). */
 const MEMORY_SHARE = 0.85;
 /** File system overhead: journal, inode tables. */
 const DISK_SHARE = 0.9;
 
-/** Everything but the time, which is taken at the moment of sending. */
+/** Everything but the time, which is read when sending. */
 export type Identity = Omit<GuestIdentity, 'clockUnixMs'>;
 
-/** What a VM keeps for as long as it is there. */
+/** Parts that a VM keeps for its whole life. */
 export type Names = Pick<Identity, 'machineId' | 'sshHostKey'>;
 
 export function makeGuestSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Fresh for each VM; no two machines from one template share any of it. */
+/** Fresh for each VM; VMs of a template share none of it. */
 function makeNames(hostname: string): Names {
   return { machineId: randomBytes(16).toString('hex'), sshHostKey: makeSshHostKey(`root@${hostname}`) };
 }
@@ -68,8 +62,8 @@ export function makeIdentity(
 }
 
 /**
- * Gives the guest its identity as soon as it accepts a connection, and checks what it reads back.
- * When this resolves, the client carries the secret and the guest is as the spec says.
+ * Gives the guest its identity as soon as it accepts a connection, and verifies the values read
+ * back. Afterwards the client uses the secret and the guest matches the spec.
  */
 export async function giveIdentity(
   client: GuestClient,
@@ -83,7 +77,7 @@ export async function giveIdentity(
     const sentMs = performance.now();
     const body: GuestIdentity = { ...identity, clockUnixMs: Date.now() };
     const answer = client.call(identityCall, { body }, left());
-    // From the first look at it on, the guest listens to this one only.
+    // Once the guest has processed the call, it accepts only this secret.
     const result = await answer.finally(() => client.useSecret(identity.secret));
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
@@ -93,19 +87,15 @@ export async function giveIdentity(
   return seen;
 }
 
-/**
- * The secrets of a machine that wakes: the one it shall have, and those that it may know until it
- * took it.
- */
+/** Secrets of a waking VM: the next one, and those that may be current until it is accepted. */
 export interface WakeSecrets {
   fresh: string;
   former: readonly string[];
 }
 
 /**
- * Makes a machine that came back its own again, and checks what it reads back: clock, fresh random
- * numbers, fresh secret, size. When this resolves, the client carries the fresh secret. May be
- * repeated after a crash, with whichever secret the guest knows by then.
+ * Refreshes a woken VM's clock, random numbers, secret and size, and verifies the values read back.
+ * Afterwards the client uses the fresh secret. May be repeated after a crash, with either secret.
  */
 export async function giveWake(
   client: GuestClient,
@@ -148,7 +138,7 @@ async function wakeAs(
   return seen;
 }
 
-/** Has the guest bring online what was plugged in, and checks what it reads back. */
+/** Has the guest bring plugged resources online, and verifies the size read back. */
 export async function giveSize(
   client: GuestClient,
   size: GuestSize,
@@ -164,7 +154,7 @@ export async function giveSize(
   return seen;
 }
 
-/** What differs between what the guest reads back and what it was told; null when it is as told. */
+/** Describes a difference between the applied and the intended identity; null if there is none. */
 export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: number): string | null {
   if (seen.hostname !== told.hostname) return `its hostname is '${seen.hostname}', not '${told.hostname}'`;
 
@@ -175,7 +165,7 @@ export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: 
 
 type Clock = Pick<GuestSizeResult, 'clockUnixMs'>;
 
-/** An answer to what the guest was told, and how long it took. */
+/** Response of the guest, with the values sent and the response time. */
 interface Answer<Seen, Told> {
   seen: Seen;
   told: Told;
@@ -183,8 +173,8 @@ interface Answer<Seen, Told> {
 }
 
 /**
- * Tells the guest again while its clock alone is off, as it reads it or as we do. What is wrong in
- * the last answer is for the caller to say.
+ * Repeats the call while only the guest's clock is off, by its own or our check. The caller checks
+ * the last response.
  */
 async function untilClockIsSet<Seen extends Clock, Told extends Clock>(
   tell: () => Promise<Answer<Seen, Told>>,
@@ -200,14 +190,14 @@ async function untilClockIsSet<Seen extends Clock, Told extends Clock>(
 }
 
 function clockFault(seen: Clock, told: Clock, tookMs: number): string | null {
-  // It set the clock after we sent and read it before we got the answer.
+  // The guest set the clock after the request and read it before the response.
   const aheadMs = seen.clockUnixMs - told.clockUnixMs;
   return aheadMs < -CLOCK_TOLERANCE_MS || aheadMs > tookMs + CLOCK_TOLERANCE_MS
     ? `its clock is ${Math.round(aheadMs)} ms from the host's`
     : null;
 }
 
-/** More memory or disk than asked for is no fault: a guest does not always let go of it. */
+/** More memory or disk than requested is no fault: a guest does not always release it. */
 function sizeFault(seen: GuestSize, told: GuestSize): string | null {
   if (seen.vcpu !== told.vcpu) return `it sees ${seen.vcpu} vCPUs, not ${told.vcpu}`;
 
@@ -224,7 +214,7 @@ interface CallOptions {
   deadlineMs: number;
 }
 
-/** What is left of a deadline, anew for each call under it. */
+/** Remaining time of a deadline shared by several calls. */
 function timeLeft(signal: AbortSignal, deadlineMs: number): () => CallOptions {
   const startedMs = performance.now();
   return () => ({ signal, deadlineMs: Math.max(1, Math.ceil(deadlineMs - (performance.now() - startedMs))) });

@@ -1,23 +1,20 @@
-// Memory that sockets are read into, used again: what one read has brought and another socket has
-// taken needs no new memory, and stays in the processor's cache.
+// Reusable read buffers of sockets: a released buffer saves an allocation and stays in the CPU
+// cache.
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import type { ByteStream } from '@berth/protocol/splice.ts';
 
-/** What is read at once. */
 const BUFFER_BYTES = 65_536;
-/**
- * Less than this is copied out: a few bytes that wait to be taken must not hold all of a buffer.
- */
+/** Smaller chunks are copied: a few waiting bytes must not hold a whole buffer. */
 const COPIED_BYTES = 16_384;
-/** Kept while nobody needs them: 2 MiB. */
+/** Free buffers kept: 2 MiB. */
 const KEPT_BUFFERS = 32;
 
 const kept: Buffer[] = [];
 const memories = new WeakSet<ArrayBufferLike>();
 
 /**
- * A TCP connection whose chunks may be given back once nobody needs what is in them, and are
- * otherwise left to the collector.
+ * A TCP connection whose chunks may be recycled after use; others are left to the garbage
+ * collector.
  */
 export function connectRecycling(options: TcpNetConnectOpts): Socket & Pick<ByteStream, 'recycle'> {
   const socket: Socket = connect({ ...options, onread: { buffer: take, callback: onRead } });

@@ -1,12 +1,12 @@
-// One ed25519 key pair in the formats of OpenSSH (PROTOCOL.key of openssh-portable:
-// "openssh-key-v1", not encrypted). Node makes the key; only the container is written here, so that
-// no process is started for a key.
+// An ed25519 key pair in OpenSSH's formats (PROTOCOL.key of openssh-portable: "openssh-key-v1",
+// unencrypted). Node generates the key and only the container is written here, so no process is
+// started.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 
 interface SshHostKey {
   /** PEM-like text of the private key file. */
   privateKey: string;
-  /** One line: type, base64, comment. */
+  /** Single line: type, base64, comment. */
   publicKey: string;
 }
 
@@ -24,7 +24,7 @@ export function makeSshHostKey(comment: string): SshHostKey {
   const point = Buffer.from(jwk.x, 'base64url');
   const publicBlob = Buffer.concat([field(KEY_TYPE), field(point)]);
 
-  // The same random number twice: how OpenSSH tells a wrong passphrase, here only form.
+  // The same random number twice, as the format requires: OpenSSH detects a wrong passphrase by it.
   const check = randomBytes(4);
   const secret = Buffer.concat([
     check,

@@ -1,5 +1,5 @@
 // The calls of the host daemon, each bound to a verb of the lifecycle or passed through to the
-// guest daemon. Decides nothing.
+// guest daemon.
 import { CALLS, type HostCall } from '@berth/protocol/calls/all.ts';
 import {
   hostSchemas,
@@ -73,7 +73,7 @@ export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): 
     });
 }
 
-/** Forwards a call to the guest daemon of a VM that runs, with the secret of the guest. */
+/** Forwards a call to the guest daemon of a running VM, with the guest's secret. */
 function passThrough(lifecycle: VmLifecycle, call: CallSpec) {
   return async ({ vmId, epoch, ...parts }: AnyRequest, signal: AbortSignal): Promise<Reply | Duplex> => {
     const request = parts as GuestRequest<CallSpec>;
@@ -87,7 +87,7 @@ function passThrough(lifecycle: VmLifecycle, call: CallSpec) {
   };
 }
 
-/** The epoch of a fenced call stands in the body or, without one, in the query. */
+/** The epoch of a fenced call is in the body or, without one, in the query. */
 function requestOf({ fenced }: CallSpec, { params, query, body, upload }: Received): AnyRequest {
   const { vmId = '', ...rest } = params;
   if (fenced === undefined) return { vmId, params: rest, query, body, upload } as AnyRequest;

@@ -1,10 +1,10 @@
-// The one place where a failure of the daemon becomes a status and a body.
+// Converts a failure of the daemon to a status and a body.
 import { HOST_ERRORS, type HostErrorBody, type HostErrorCode } from '@berth/protocol/host.ts';
 import { RequestFault } from '@berth/protocol/http/serve.ts';
 import type { Logger } from 'pino';
 import { HostError } from '../vm/host-error.ts';
 
-/** A bug becomes a 500 that says nothing of it; the log has all. */
+/** A bug becomes a 500 without details, which are logged. */
 export function refusalOf(error: unknown, log: Logger): { status: number; body: HostErrorBody } {
   const known = knownOf(error);
   if (known.code === 'internal') log.error({ err: error }, 'a call failed');

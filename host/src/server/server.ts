@@ -16,13 +16,13 @@ import type { BoundCall } from './calls.ts';
 import { refusalOf } from './refusal.ts';
 
 /**
- * For a whole request to arrive; the local control plane takes milliseconds. Answers may take as
- * long as a command.
+ * Time for a whole request to arrive; the local control plane takes milliseconds. Responses may
+ * take as long as a command.
  */
 const REQUEST_MS = 60_000;
 /**
- * Longer than the control plane keeps an idle connection, so that it never sends on one that is
- * closing.
+ * Longer than the idle time of the control plane's connections, so that it never sends on a closing
+ * one.
  */
 const KEEP_ALIVE_MS = 120_000;
 const BOUNDS = {
@@ -45,7 +45,7 @@ export class HostServer {
   readonly #tokenHash: Buffer;
   readonly #server: Server;
   readonly #calls: CallServer<BoundCall>;
-  /** Connections that are no HTTP any more, or are about to be. */
+  /** Connections that have left HTTP, or are about to. */
   readonly #streams = new Set<Duplex>();
   #closing = false;
 
@@ -73,15 +73,15 @@ export class HostServer {
   }
 
   /**
-   * Resolves with the address it listens on, as a URL (`unix:/path` or `http://...`). A socket file
-   * left by an earlier daemon is replaced.
+   * Resolves with the URL it listens on (`unix:/path` or `http://...`). Replaces a socket file left
+   * by an earlier daemon.
    */
   async listen(on: ListenOn): Promise<string> {
     const listening = Promise.withResolvers<void>();
     this.#server.once('error', listening.reject);
     if ('socket' in on) {
       await rm(on.socket, { force: true });
-      // Bound within this call: at no moment can anyone else open it.
+      // Set for this call only: no other user can open the socket at any moment.
       const umask = process.umask(0o177);
       this.#server.listen({ path: on.socket }, listening.resolve);
       process.umask(umask);
@@ -101,8 +101,8 @@ export class HostServer {
   }
 
   /**
-   * Takes no new calls; those under way get until the signal aborts, then their connections are
-   * cut. Streams are whose VMs they go to to close.
+   * Accepts no new calls; those in flight may finish until the signal aborts, then their
+   * connections are cut. Streams belong to their VMs, which close them.
    */
   async close(patience: AbortSignal): Promise<void> {
     const closed = Promise.withResolvers<void>();
@@ -124,7 +124,7 @@ export class HostServer {
     const startedMs = performance.now();
     response.once('close', () => {
       if (this.#closing) {
-        // Kept open it would hold up the close until the caller lets go of it.
+        // A kept connection would delay the close until the caller closes it.
         request.socket.end();
       }
       this.#parts.log.debug(

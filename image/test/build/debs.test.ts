@@ -90,7 +90,7 @@ describe('the package files of a manifest', () => {
       assert.match(error.message, /one 1\.0 \(there now: 1\.1\)\n {2}gone 3\.1-2 \(no version is there now\)/);
       return true;
     });
-    // What could be had stays: the next attempt has less to fetch.
+    // Downloaded packages stay: the next attempt fetches less.
     assert.deepEqual(await readdir(join(folder, 'debs')), ['two_1.0_amd64.deb']);
   });
 

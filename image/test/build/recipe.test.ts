@@ -23,7 +23,7 @@ describe('the hash of the recipe', () => {
 
   const hash = async (): Promise<string> => (await loadRecipe({ folder: join(folder, 'recipe'), guestEntry })).hash;
 
-  /** The hash with one file changed; the file is put back. */
+  /** The hash with a changed file, which is then restored. */
   async function hashWith(path: string, change: (text: string) => string): Promise<string> {
     const text = await readFile(join(folder, path), 'utf8');
     assert.notEqual(change(text), text);

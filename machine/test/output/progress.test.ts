@@ -13,7 +13,7 @@ function recorder(isTTY: boolean): { text: string; isTTY: boolean; columns: numb
   };
 }
 
-/** Lets a step last as long as asked, on a clock of the test's. */
+/** Runs a step for the given time, on the test's clock. */
 async function runStep(isTTY: boolean, seconds: number, note: string): Promise<string> {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   try {

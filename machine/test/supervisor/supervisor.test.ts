@@ -21,7 +21,7 @@ afterEach(async () => {
   supervisors = [];
 });
 
-/** A real process that says `ready` and then waits, unless the script does otherwise. */
+/** A real process that prints `ready` and then waits, unless the script does otherwise. */
 function program(name: string, script: string, graceMs = 5_000): Service {
   return {
     name,
@@ -108,7 +108,7 @@ test('a service killed by kill -9 is restarted as a new process, the others are 
 });
 
 test('pauses between restarts grow to a limit while a service keeps exiting', async () => {
-  // It comes up at the first start, which makes the folder, and never again.
+  // The service succeeds only at the first start, which creates the folder.
   const folder = await mkdtemp(join(tmpdir(), 'berth-supervisor-'));
   try {
     const { supervisor, events, next } = supervise([program('broken', `mkdir ${folder}/once || exit 7; ${WAITING}`)]);

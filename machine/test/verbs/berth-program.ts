@@ -34,7 +34,7 @@ export async function runVerb(...args: string[]): Promise<VerbResult> {
   return result;
 }
 
-/** One installation of a test: a data folder and a port of its own. */
+/** A test's installation: a dedicated data folder and port. */
 export class TestInstance {
   readonly folder: string;
   readonly port: number;
@@ -58,12 +58,12 @@ export class TestInstance {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** What `up` has written since it was started, stdout and stderr. */
+  /** Output of `up` since its start, stdout and stderr. */
   get output(): string {
     return this.#output;
   }
 
-  /** Starts `up` and resolves when it says that it runs. */
+  /** Starts `up` and resolves when it reports that it runs. */
   async up(): Promise<void> {
     this.#output = '';
     const child = spawn(process.execPath, [MAIN, 'up', ...this.flags], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -131,7 +131,7 @@ export class TestInstance {
     return value;
   }
 
-  /** Destroys what is left, stops everything and removes the folder. */
+  /** Destroys remaining sandboxes, stops everything and removes the folder. */
   async remove(key: string | null): Promise<void> {
     if (key !== null && this.#up?.exitCode === null && this.#up.signalCode === null) {
       const { body } = await this.call('GET', `/v1/orgs/${this.greeted('org')}/sandboxes`, key);

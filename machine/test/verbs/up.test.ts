@@ -14,7 +14,7 @@ import { TestInstance, runVerb } from './berth-program.ts';
 const run = promisify(execFile);
 const DEADLINE_MS = 60_000;
 
-/** Polls until the look gives something. */
+/** Polls until `look` returns a value. */
 async function eventually<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const deadline = performance.now() + DEADLINE_MS;
   for (;;) {

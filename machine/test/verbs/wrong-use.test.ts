@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { runVerb } from './berth-program.ts';
 
 /**
- * What, how it was typed, what is said, and the exit code: 2 of what the command line itself
- * refuses, 1 of what a verb does.
+ * Case, arguments, message, and exit code: 2 for errors of the command line, 1 for errors of a
+ * verb.
  */
 const WRONG: [string, string[], RegExp, number][] = [
   ['an unknown verb', ['upp'], /unknown command 'upp'\n\(Did you mean up\?\)/, 2],

@@ -10,7 +10,7 @@ const SMALL_BYTES = 4_096;
 /** A list of 1,000 VMs is 400 KB. */
 const RESPONSE_BYTES = 8 * 1_024 * 1_024;
 
-/** A host: its identity, what it can hold and what is reserved. */
+/** A host: its identity, capacity and reservations. */
 export const hostInfo = z.object({
   hostId: z.string(),
   /** Changes at each start of the daemon. */

@@ -1,5 +1,5 @@
-// The unit by which anonymous callers are counted: an IPv4 address, or the /64 network of an IPv6
-// address, which is what one subscriber has.
+// Unit by which anonymous callers are counted: an IPv4 address, or the /64 network of an IPv6
+// address, which a single subscriber has.
 
 /** Longest text of an address with a zone. A proxy may forward arbitrary text as an address. */
 const MAX_CHARACTERS = 64;
@@ -22,7 +22,7 @@ export function addressBlock(address: string): string {
   const groupsOf = (part: string): string[] => (part === '' ? [] : part.split(':'));
   const head = groupsOf(before);
   const tail = groupsOf(after ?? '');
-  // A dotted-decimal tail stands for two groups.
+  // A dotted-decimal tail replaces two groups.
   const present = head.length + tail.length + (text.includes('.') ? 1 : 0);
   const zeros = after === undefined ? [] : Array.from({ length: Math.max(0, 8 - present) }, () => '0');
   const network = [...head, ...zeros, ...tail].slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''));

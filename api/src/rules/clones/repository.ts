@@ -67,7 +67,7 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
 }
 
 /**
- * Whether a project's credentials apply to the URL. They belong to the host of the project's
+ * True if a project's credentials apply to the URL. They belong to the host of the project's
  * default repository, or without one to the service's own git host. They are never sent to another
  * host.
  */

@@ -47,7 +47,6 @@ export function capMs(hours: number): number {
   return Math.round(hours * HOUR_MS);
 }
 
-/** Whether the whole cap is used. */
 export function isAtCap(usedMs: number, hours: number): boolean {
   return usedMs >= capMs(hours);
 }

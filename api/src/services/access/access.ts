@@ -1,6 +1,6 @@
 // Finds the owner of the resource that a request names and applies the access rule: 404 if it does
-// not exist, 403 if it belongs to another org or the permission is missing. Every route passes here
-// before its body is read.
+// not exist, 403 if it belongs to another org or the permission is missing. Runs on every route
+// before the body is read.
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
 import { requireKind, requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';

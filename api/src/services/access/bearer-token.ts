@@ -1,6 +1,6 @@
 // Format of bearer tokens: a prefix for the kind, 32 random base62 characters, and 6 base62
 // characters of CRC-32 over the preceding text. The checksum detects mistyped or truncated tokens
-// without a query, and lets leak scanners recognise tokens. It proves nothing.
+// without a query, lets leak scanners recognise tokens, and proves nothing.
 import { crc32 } from 'node:zlib';
 import { hash, randomBytes } from 'node:crypto';
 import type { AuthKind } from '@berth/contract/route/route.ts';

@@ -59,7 +59,10 @@ export interface PendingDevice {
 }
 
 export interface SignIn {
-  /** Throttled per account and address. Wrong address and wrong password look and take the same. */
+  /**
+   * Throttled per account and address. Wrong address and wrong password have the same response and
+   * timing.
+   */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
   /** Creates an account, in `trx` if given. Throws `email_taken`, `password_unfit`. */
   createAccount(

@@ -25,9 +25,9 @@ export async function closeUsageInterval(db: Database, sandboxId: string, at: Da
 }
 
 /**
- * Closes the open interval and opens the next in the sandbox's new size at the same instant. That
- * instant is now, or the expiry of an ephemeral sandbox whose end is late: time beyond the expiry
- * is in no interval (spec: "bills until the TTL").
+ * Closes the open interval and opens the next in the sandbox's new size at the same instant: now,
+ * or the expiry of an ephemeral sandbox that ends late. Time beyond the expiry is in no interval
+ * (spec: "bills until the TTL").
  */
 export async function splitUsageInterval(db: Database, sandbox: SandboxRow): Promise<void> {
   const endedAt = await endInterval(db, sandbox.id, sandbox.expires_at);

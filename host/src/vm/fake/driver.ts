@@ -157,7 +157,7 @@ export class FakeDriver implements VmDriver {
     const { process } = runningState.parse(state);
     const [memory, disk] = await Promise.all([memoryOf(process), run('du', ['-sk', folder])]);
     const diskUsedMib = Number.parseInt(disk.stdout, 10) / 1_024;
-    // It shares the host's network, which has no counters per VM.
+    // The fake VM shares the host's network, which has no counters per VM.
     return { cpuMs: processorMs(process) ?? 0, ...memory, diskUsedMib, networkInBytes: 0, networkOutBytes: 0 };
   }
 

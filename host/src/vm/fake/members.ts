@@ -1,5 +1,5 @@
-// Processes of one fake VM: finds, stops and continues them, and reads their kernel figures. They
-// are the members of the pid namespace whose init process is recorded.
+// Processes of a fake VM: the members of the pid namespace whose init process is recorded. Finds,
+// stops and continues them, and reads their kernel metrics.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -181,7 +181,7 @@ async function giveUp(
   const closing = abort.signal.aborted;
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not wake');
   if (vm.record.continued && closing) {
-    // It runs, and the record says so: the next daemon finishes the wake.
+    // The VM runs and the record says so: the next daemon finishes the wake.
     return abort.signal.reason;
   }
   if (vm.record.continued || (error instanceof BootFailed && !closing)) {

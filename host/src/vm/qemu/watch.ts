@@ -1,18 +1,18 @@
-// Watches VMs' processes until they end, also those of an earlier daemon. One look at the kernel's
-// counter of out-of-memory kills serves all of them.
+// Watches VMs' processes until they exit, also those of an earlier daemon. They share a poll of the
+// kernel's counter of out-of-memory kills.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { isSame } from '@berth/os/process-identity.ts';
 import { oomKills } from './process/death.ts';
 
 /**
- * How often a process is looked at: the kernel offers Node no event for the end of one that is no
+ * Poll interval: the kernel has no event usable from Node for the exit of a process that is not a
  * child.
  */
 const POLL_MS = 250;
 /**
- * A process that the kernel ends for want of memory is counted first and gone later, by the time
- * that giving back its memory takes.
+ * The kernel counts an out-of-memory kill first; the process exits later, after its memory is
+ * freed.
  */
 const OOM_WINDOW_MS = 10_000;
 
@@ -29,8 +29,8 @@ export class Watch {
   #roseAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Resolves when the process is gone, or when the signal aborts. `ended` may tell of it sooner
-   * than a look.
+   * Resolves when the process is gone or the signal aborts. `ended` may report the exit earlier
+   * than a poll.
    */
   async untilGone(process: ProcessIdentity, ended: AbortSignal | null, signal: AbortSignal): Promise<Watched> {
     let lastAliveUnixMs = Date.now();
@@ -38,8 +38,8 @@ export class Watch {
     while (!signal.aborted && (await isSame(process))) {
       lastAliveUnixMs = Date.now();
       await this.#look();
-      // The only rejection of this timer is the abort, which is looked at above: a process whose
-      // end was told is waited for in short steps.
+      // The timer rejects only on abort, which the loop checks. Once the exit is reported, poll in
+      // short steps.
       await delay(ended?.aborted === true ? 5 : POLL_MS, undefined, {
         signal: ended?.aborted === true ? signal : either,
       }).catch(() => undefined);

@@ -18,7 +18,7 @@ let folders = 0;
 
 before(async () => {
   user = await findServiceUser();
-  // A folder that only root can enter: what the service needs of it must reach it through binds.
+  // Only root can enter this folder: the service must reach its files through binds.
   root = await mkdtemp(join(tmpdir(), 'berth-postgres-'));
 });
 after(() => rm(root, { recursive: true, force: true }));

@@ -65,25 +65,25 @@ export function kernelCommandLine(accelerator: Accelerator): string {
     'memory_hotplug.online_policy=auto-movable',
     'memory_hotplug.auto_movable_ratio=1600',
   ];
-  // Emulated code does not speculate in the way that the mitigations prevent; the host's processor
-  // runs QEMU's translation.
+  // Emulated code does not speculate as the mitigations assume; the host's processor runs QEMU's
+  // translation.
   const emulated = ['mitigations=off', 'no5lvl', 'clocksource=tsc', 'tsc=reliable'];
   return [...always, ...(accelerator === 'tcg' ? emulated : [])].join(' ');
 }
 
 /**
- * Whether the template boots with all possible vCPUs and then removes all but one. Linux (6.12.117,
- * and others since late 2025) accepts new CPU places only from a hypervisor it knows, and TCG is
- * not one. CPUs seen before may return.
+ * True if the template boots with all possible vCPUs and then removes all but one. Linux (6.12.117,
+ * and others since late 2025) accepts new CPU places only from a hypervisor it knows, which TCG is
+ * not. CPUs seen before may return.
  */
 export function bootsWithAllCpus(accelerator: Accelerator): boolean {
   return accelerator === 'tcg';
 }
 
 /**
- * Accelerator options; may differ between the template's boot and a restore. One thread per vCPU,
- * even for one vCPU: it costs nothing measurable, and QEMU aborts when a vCPU is removed from a
- * shared thread.
+ * Accelerator options; may differ between the template's boot and a restore. Each vCPU has a
+ * thread, even a single one: the cost is not measurable, and QEMU aborts when a vCPU is removed
+ * from a shared thread.
  */
 export function acceleratorOptions(accelerator: Accelerator, use: 'boot' | { vcpu: number }): string[] {
   return ['-accel', accelerator === 'kvm' ? 'kvm' : `tcg,thread=multi,tb-size=${translationBufferMib(use)}`];

@@ -17,7 +17,7 @@ export interface SeenEnd {
    * for signal n.
    */
   exit: { code: number | null; message: string } | null;
-  /** Whether the kernel's OOM killer ran during or shortly before the process's end. */
+  /** The kernel's OOM killer ran during or shortly before the process's exit. */
   outOfMemory: boolean;
 }
 
@@ -42,7 +42,7 @@ export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd,
   return { code: crashed ? 'qemu_crash' : 'process_ended', reason: exit.message };
 }
 
-/** Whether an exit code, as reported by bwrap, means a fault of the program itself. */
+/** True if an exit code, as reported by bwrap, means a fault of the program itself. */
 export function isFault(code: number | null): boolean {
   return code !== null && FAULTS.includes(code);
 }

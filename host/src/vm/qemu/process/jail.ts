@@ -19,7 +19,7 @@ export interface Jail {
   /** Size of the VM's disk, which bounds QEMU's file sizes (file-size-limit.ts). */
   diskGib: number;
   kvm: boolean;
-  /** Whether the process dies with its parent (the template's boot) or survives it. */
+  /** The process dies with its parent (the template's boot), instead of surviving it. */
   diesWithParent: boolean;
 }
 

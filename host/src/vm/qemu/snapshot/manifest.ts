@@ -43,7 +43,7 @@ export async function writeManifest(folder: string, content: Manifest): Promise<
   await writeDurably(join(folder, SNAPSHOT_FILES.manifest), `${digest(body)}\n${body}\n`);
 }
 
-/** Whether the manifest is complete, without checking the files it names. */
+/** True if the manifest is complete, without checking the files it names. */
 export async function hasManifest(folder: string): Promise<boolean> {
   return (await readIfPresent(join(folder, SNAPSHOT_FILES.manifest))) !== null;
 }

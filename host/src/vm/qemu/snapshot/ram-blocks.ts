@@ -62,7 +62,7 @@ export function blockOf(
   return { address, sizeBytes, origin };
 }
 
-/** Whether contiguous readable, writable, private mappings cover the range. */
+/** True if contiguous readable, writable, private mappings cover the range. */
 function isMapped(maps: string, from: number, to: number): boolean {
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) return false;
 

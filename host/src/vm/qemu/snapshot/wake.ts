@@ -121,7 +121,7 @@ export async function wakeSnapshot(
 }
 
 /**
- * Whether QEMU exited because of its input. A QEMU killed from outside (host shutdown, out of
+ * True if QEMU exited because of its input. A QEMU killed from outside (host shutdown, out of
  * memory), or whose exit was not observed, would have loaded it.
  */
 function isOfItsOwn(error: unknown): error is QemuEnded {
