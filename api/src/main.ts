@@ -1,10 +1,11 @@
 // The process of the control plane. Commands:
-//   serve (default)   migrate, then answer the public API and do the durable work until SIGTERM
-//   migrate           bring the database to the newest shape and end
-//   bootstrap         make the first account, org, project and API key, unless there are any; one line of JSON on stdout
-//   keys create       mint an API key that acts as the owner of an org; one line of JSON on stdout
-//   owner-link        make a link with which the first org's owner can sign in; one line of JSON on stdout
-//   plans set         give an org a plan of the catalogue; one line of JSON on stdout
+//   serve (default)   migrate, then serve the public API and do the durable work until SIGTERM
+//   migrate           migrate the database and exit
+//   bootstrap         create the first account, org, project and API key if there are none
+//   keys create       create an API key that acts as the owner of an org
+//   owner-link        create a sign-in link for the first org's owner
+//   plans set         assign a plan of the catalogue to an org
+// Operator commands print a line of JSON on stdout.
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { permission } from '@berth/contract/route/permissions.ts';

@@ -79,7 +79,7 @@ async function run(command: string, id = sandbox.id): Promise<string> {
 const refused = async (answer: Promise<Answer>, status: number, code: string): Promise<void> =>
   assert.equal(errorOf(await answer, status).code, code);
 
-test('any bytes, up to 2 MiB written and 8 MiB read, come back unchanged and commands see them', async () => {
+test('any bytes, up to 2 MiB written and 8 MiB read, are kept unchanged and visible to commands', async () => {
   for (const [index, content] of [
     Buffer.alloc(0),
     Buffer.from('plain text\r\n'),

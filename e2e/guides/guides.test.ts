@@ -95,7 +95,7 @@ for (const [heading, expected] of [
   });
 }
 
-test("the operator's guide runs as one program, prints what the page says and type-checks", async () => {
+test("the operator's guide runs as one program, prints the page's output and type-checks", async () => {
   const blocks = await blocksOf('operator-guide.md');
   const parts: string[] = [];
   for (const [at, { language, code }] of blocks.entries()) {

@@ -99,7 +99,7 @@ test('putting an ephemeral sandbox to sleep ends it', async () => {
 });
 
 for (const down of [['host'], ['api'], ['api', 'host', 'database']] as const) {
-  test(`an expiry that came while ${down.join(', ')} ${down.length > 1 ? 'were' : 'was'} down is done later`, async () => {
+  test(`an expiry while ${down.join(', ')} ${down.length > 1 ? 'were' : 'was'} down is done later`, async () => {
     const { id, expiresAtMs } = await soonExpiring();
     for (const name of down) await parts.kill(name);
     await delay(Math.max(0, expiresAtMs - Date.now() + 500));

@@ -106,7 +106,7 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
     );
   });
 
-  it('loads the modules that users ask for', async () => {
+  it('loads the modules that users request', async () => {
     const { stdout, stderr } = await machine.run(
       'cd /tmp && mkdir -p l u w m && sudo mount -t overlay -o lowerdir=l,upperdir=u,workdir=w none m && sudo umount m && sudo ip tuntap add t0 mode tap && sudo modprobe nf_tables && head -c 0 /dev/fuse && echo loaded',
     );

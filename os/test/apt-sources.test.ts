@@ -35,7 +35,7 @@ deb-src https://mirror.example/debian/ bookworm main
 deb https://mirror.example/debian-security/ bookworm-security main
 `;
 
-test('backports come from the archive of the release, with its key', () => {
+test('backports use the archive and key of the release', () => {
   const text = deriveBackports(parseDeb822Sources(CONTAINER), 'bookworm', 'why');
   assert.ok(text !== null);
   assert.deepEqual(parseDeb822Sources(text), [

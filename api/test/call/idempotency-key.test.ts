@@ -5,11 +5,11 @@ import { readIdempotencyKey } from '../../src/call/idempotency-key.ts';
 
 const read = (...given: string[]): string | undefined => readIdempotencyKey(given);
 
-test('a key is taken as it is, and none is none', () => {
+test('a key is read unchanged; a missing header gives no key', () => {
   assert.equal(read(), undefined);
   assert.equal(read('a b~!'), 'a b~!');
 });
 
-test('a header that is there twice is refused, rather than joined to a key that nobody chose', () => {
+test('a repeated header is refused, not joined into a key', () => {
   assert.throws(() => read('a', 'b'), { code: 'invalid_request' });
 });

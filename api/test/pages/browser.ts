@@ -60,7 +60,7 @@ export class Person {
     page.on('pageerror', (error) => this.complaints.push(error.message));
   }
 
-  /** Somebody new. @param folder where pictures of what they see go */
+  /** A new person. @param folder destination of the screenshots */
   static async make(browser: Browser, folder: string | null): Promise<Person> {
     if (folder !== null) await mkdir(folder, { recursive: true });
     const context = await browser.newContext({ viewport: SIZES[1] });
@@ -96,7 +96,7 @@ export class Person {
     await this.page.keyboard.type(text);
   }
 
-  /** Goes to a button or link and presses Enter; resolves on the page that it leads to. */
+  /** Moves to a button or link and presses Enter; resolves on the following page. */
   async press(name: string): Promise<void> {
     await this.tabTo(name);
     await this.enter();
@@ -111,8 +111,7 @@ export class Person {
   }
 
   /**
-   * Asserts that this is the page, and that anybody can use it: rules of accessibility, width,
-   * light and dark; takes its picture.
+   * Asserts the page's heading and its accessibility, width, light and dark; takes a screenshot.
    */
   async look(heading: string, picture: string): Promise<void> {
     assert.equal(await this.heading(), heading);
@@ -147,8 +146,8 @@ export class Person {
   }
 
   /**
-   * What has the focus: its label or text, and whether there is an outline around it; null on the
-   * page itself.
+   * The focused element: its label or text, and whether it has an outline; null for the page
+   * itself.
    */
   async #focused(): Promise<{ name: string; outlined: boolean } | null> {
     return await this.page.evaluate<{ name: string; outlined: boolean } | null>(`(() => {

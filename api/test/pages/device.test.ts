@@ -1,4 +1,4 @@
-// A person lets a device sign in.
+// Sign-in of a device, approved by a person.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startSite, type TestSite, type TestVisitor } from './site.ts';

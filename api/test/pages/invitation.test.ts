@@ -160,7 +160,7 @@ test('errors in the new account form are shown at their fields, and nothing is c
   assert.equal((await site.visitor().post('/invitation', { token, ...ACCOUNT })).status, 200);
 });
 
-test('a member who is invited again at the same address is told so', async () => {
+test('a member invited again at the same address sees the existing membership', async () => {
   const { userId, email } = await site.account();
   await site.api.db
     .insertInto('membership')

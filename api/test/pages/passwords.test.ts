@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => site.close());
 
-/** Asks for a link, and takes it out of the mail. */
+/** Requests a link and returns its token from the mail. */
 async function resetToken(email: string): Promise<string> {
   const before = site.api.mails.length;
   const { status } = await site.visitor().post('/forgot-password', { email });
@@ -55,7 +55,7 @@ test('a reset link shows the account, sets a password, ends every login and work
   assert.equal(shown.status, 200);
   assert.match(shown.text, new RegExp(`type="email"\\s+autocomplete="username"[^>]*value="${email}"[^>]*readonly`));
   assert.match(shown.text, /autocomplete="new-password"/);
-  // A look, as of a mail scanner, uses nothing up.
+  // A GET, as by a mail scanner, does not consume the link.
   assert.equal((await visitor.get(`/reset-password?token=${token}`)).status, 200);
   const set = await visitor.post('/reset-password', { token, password: NEW, repeat: NEW });
   assert.equal(set.status, 303);
@@ -192,7 +192,7 @@ test('the response does not wait for the mail; shutting down does', async () => 
   const stopping = app.close().then(() => {
     stopped = true;
   });
-  // A stop that did not wait would have come to its end by the next answer of the database.
+  // A stop that did not wait would have finished before this query returns.
   await site.api.db.selectFrom('user').select('id').limit(1).execute();
   assert.equal(stopped, false);
   sent.resolve();

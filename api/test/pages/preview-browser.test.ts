@@ -1,6 +1,5 @@
-// A team link in a real browser: from the preview's host to the service's sign-in and back, past
-// the policies of the pages on the way, to the app. With BERTH_TEST_PICTURES=<folder> the pictures
-// are kept.
+// A team link in a real browser: from the preview's host to the service's sign-in and back to the
+// app, under the policies of the pages. BERTH_TEST_PICTURES=<folder> keeps the screenshots.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -72,7 +71,7 @@ test('a team link leads through sign-in to the wanted path and keeps access with
   assert.equal(await person.heading(), 'The app at /again');
   assert.equal(person.page.url(), `${origin}/again?token=${link.token}`, 'without a way around by the service');
 
-  // Of another sandbox of the org: signed in already, at once.
+  // Another sandbox of the org: already signed in, so no page in between.
   const other = await mintLink(site.api, (await site.api.makeSandbox('ready')).id);
   await person.open(`${previewOrigin(previewUrl, other)}/?token=${other.token}`);
   assert.equal(await person.heading(), 'The app at /');

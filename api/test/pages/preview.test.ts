@@ -1,5 +1,5 @@
-// The page between a team link and its preview: members go on at once, others do not, and nobody is
-// led anywhere else.
+// The page between a team link and its preview: redirects members at once, refuses others, and
+// never redirects elsewhere.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Role } from '@berth/contract/route/permissions.ts';
@@ -20,10 +20,7 @@ async function link(changes: { expiresInSeconds?: number } = {}): Promise<Minted
   return await mintLink(site.api, (await site.api.makeSandbox('ready')).id, changes);
 }
 
-/**
- * Where the preview of the link sends a browser that comes to the path without a cookie: the path
- * of the service's page.
- */
+/** Path of the service's page to which the link's preview redirects a browser without a cookie. */
 async function pageOf(team: MintedLink, path = '/'): Promise<string> {
   const { refusal } = await visit(site.api.previewAccess, team);
   assert.ok(typeof refusal === 'object', JSON.stringify(refusal));
@@ -126,7 +123,7 @@ test('a removed member is refused', async () => {
   assert.equal((await visitor.get(page)).status, 403);
 });
 
-test('an org member is told that the sandbox is gone', async () => {
+test('an org member sees that the sandbox is gone', async () => {
   const { visitor } = await signedIn('viewer');
   const team = await link();
   const page = await pageOf(team);

@@ -92,7 +92,7 @@ export class PreviewWorld {
     return await readAll(await answer);
   }
 
-  /** Begins a request whose body the caller writes and ends. */
+  /** Begins a request; the caller writes and ends the body. */
   begin(
     path: string,
     { method = 'GET', headers = {}, host = this.host, agent }: Asking = {},

@@ -1,4 +1,4 @@
-// One text for each JSON value.
+// Each JSON value has a single canonical text.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -99,7 +99,7 @@ test('a redirect to a valid return path never leaves the service', () => {
       const path = localPath(`/${pieces.join('')}`);
       if (path === null) return;
       assert.equal(new URL(path, HTTPS).origin, HTTPS);
-      // As it is written in a header.
+      // As allowed in a header.
       assert.match(path, /^\/(?!\/)[\u0021-\u007e]*$/);
       assert.equal(localPath(path), path);
     }),

@@ -54,7 +54,7 @@ for (const hasPassword of [true, false]) {
       let fetching: Promise<unknown> = Promise.resolve();
       await api.db.transaction().execute(async (trx) => {
         await sql`select pg_advisory_xact_lock(1)`.execute(trx);
-        // The code is spent, and the login is not there yet: the new password cannot see it.
+        // The code is used but the login does not exist yet: the new password cannot see it.
         fetching = assert.rejects(
           second.signIn.redeemDevice({ deviceCode, clientId: 'berth-cli' }, newCaller()),
           (error: unknown) => error instanceof DeviceRefusal && error.code === 'access_denied',

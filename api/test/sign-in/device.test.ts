@@ -85,7 +85,7 @@ test('a device code works once across instances, even under concurrent polls', a
   assert.deepEqual([again.status, again.body.error], [400, 'invalid_grant']);
 });
 
-test('a device that polls before its interval is told to slow down', async () => {
+test('a device that polls before its interval gets slow_down', async () => {
   const { body: asked } = await ask();
   assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
   assert.equal((await poll(asked.device_code)).body.error, 'slow_down');
@@ -93,7 +93,7 @@ test('a device that polls before its interval is told to slow down', async () =>
   assert.equal((await poll(asked.device_code)).body.error, 'authorization_pending');
 });
 
-test('a denied device is told so', async () => {
+test('a denied device gets access_denied', async () => {
   const { body: asked } = await ask();
   await api.signIn.decideDevice(asked.user_code, person.userId, 'deny');
   assert.equal((await poll(asked.device_code)).body.error, 'access_denied');

@@ -1,5 +1,5 @@
-// False claims of an OIDC provider or an impostor sign nobody in. The provider here signs what the
-// test wants.
+// Forged claims of an OIDC provider or an impostor sign nobody in. The provider here signs anything
+// the test wants.
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
@@ -227,7 +227,7 @@ test('a silent provider times out at the start and at the callback, and recovers
   await assert.rejects(hasty.begin('/'), unavailable);
   await assert.rejects(hasty.begin('/'), unavailable);
   speak();
-  // Who asks while it is still asked waits with the first: the answer comes in whenever it does.
+  // Concurrent requests share the discovery in flight, whenever its response arrives.
   let begun: Awaited<ReturnType<typeof hasty.begin>> | undefined;
   await untilTrue('the provider is used', async () => {
     begun = await hasty.begin('/').catch(() => undefined);

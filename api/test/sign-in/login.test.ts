@@ -165,8 +165,8 @@ test('no login with the old password survives a new password set concurrently', 
   await api.db.transaction().execute(async (trx) => {
     await putPassword(trx, person.userId, 'the hash of another password');
     await deleteLoginsOfUser(trx, person.userId);
-    // Sees the old password, which is still in force, and makes a login that the deletion above has
-    // not seen.
+    // Sees the old password, still in force, and creates a login that the deletion above has not
+    // seen.
     signingIn = assert.rejects(signInPerson(second.signIn, person), refusedWith('wrong_credentials'));
     await untilTrue('the sign-in waits for the new password', waiting);
   });

@@ -29,7 +29,7 @@ beforeEach(() => {
 interface Step {
   status: number;
   location: string;
-  /** Name and value of each cookie that was set, for a `Cookie` header. */
+  /** Name and value of each set cookie, for a `Cookie` header. */
   cookies: string[];
   setCookies: string[];
 }
@@ -346,7 +346,7 @@ test('a provider outage disables its button only, until it is back', async () =>
   }
 });
 
-test('without a provider there is no button, and its endpoint says so', async () => {
+test('without a provider there is no button, and its endpoint reports that', async () => {
   const without = openSignIn({ ...api.context, oidc: null });
   assert.equal(without.oidcName, null);
   await assert.rejects(without.beginOidc('/'), /no single sign-on is set up/);
@@ -375,6 +375,6 @@ test('too many callbacks lead to the sign-in page without a call to the provider
   } finally {
     await sql`delete from throttle`.execute(api.db);
   }
-  // Its code was not spent.
+  // The code was not used up.
   assert.equal((await comeBack(way, begun.cookies)).status, 303);
 });

@@ -23,7 +23,7 @@ export interface TestProvider {
 
 const CLIENT = { clientId: 'berth', clientSecret: 'a secret/with+signs that:must be encoded' };
 
-/** What an API is told of a provider at a port, whether it is there yet or not. */
+/** Configuration of an API for a provider at the port, running or not. */
 export function configOf(port: number): OidcConfig {
   return { issuer: `http://127.0.0.1:${port}`, ...CLIENT, name: 'Test ID' };
 }
@@ -35,7 +35,7 @@ export async function startProvider({
 }: {
   publicUrl: string;
   port?: number;
-  /** Otherwise it tells them at its userinfo endpoint alone, as OpenID Connect wants it. */
+  /** Otherwise claims are only at the userinfo endpoint, the OpenID Connect default. */
   claimsInIdToken?: boolean;
 }): Promise<TestProvider> {
   const server: Server = createServer();
@@ -94,10 +94,7 @@ export async function startProvider({
   return started;
 }
 
-/**
- * Walks a browser through the provider from the page that it was sent to; resolves with the way
- * back.
- */
+/** Walks a browser through the provider from its redirect; resolves with the callback URL. */
 export async function walkThrough(location: string, publicUrl: string): Promise<URL> {
   const jar = new Map<string, string>();
   let url = new URL(location);

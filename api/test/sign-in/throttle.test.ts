@@ -45,7 +45,7 @@ test('an account allows ten attempts in a quarter of an hour from any address, r
     assert.ok((error.retryAfterSeconds ?? 0) >= 1 && (error.retryAfterSeconds ?? 0) <= 90);
     return refusedWith('too_many_attempts')(error);
   });
-  // A tenth of the quarter of an hour gives one try back.
+  // A tenth of fifteen minutes refills one try.
   await sql`update throttle set refilled_at = clock_timestamp() - interval '90 seconds', tokens = 0`.execute(api.db);
   assert.equal(await outcome(api.signIn.withPassword({ email, password: PASSWORD }, newCaller())), 'in');
   await stopRefilling(api.db);
@@ -87,8 +87,7 @@ test('an IP address has fifty attempts; further ones do not count against the ac
     await stopRefilling(api.db);
   }
   assert.deepEqual([count(outcomes, 'wrong_credentials'), count(outcomes, 'too_many_attempts')], [50, 10]);
-  // Aimed at ten times, but let through eight times: two tries are left for who calls from
-  // elsewhere.
+  // Ten attempts, eight admitted: two tries are left for callers elsewhere.
   const elsewhere = [1, 2, 3].map(() =>
     api.signIn.withPassword({ email: people[5]?.email ?? '', password: PASSWORD }, newCaller()),
   );

@@ -13,7 +13,7 @@ import { makeDeadCredentials, makeLiveCredentials, type Credential, type LiveCre
 import { makePerson, type Person } from '../world/people-rows.ts';
 import { callOptionsOf, filledPath, prepareRequest } from './route-requests.ts';
 
-/** Headers that a call decides; the number of requests left differs between two calls. */
+/** Headers that depend on the call; the number of remaining requests differs between two calls. */
 const CALL_HEADERS = [
   'deprecation',
   'link',
@@ -71,9 +71,7 @@ async function faultsOf(route: Route, credential: Credential, answer: Answer): P
   return left === right ? [] : [`the feed has ${left} instead of ${right}`];
 }
 
-/**
- * What a success leaves in the feed: one row, or of a personal token one in each org of its holder.
- */
+/** Feed rows of a success: one, or for a personal token one in each org of its holder. */
 async function expectedRows(route: Route, credential: LiveCredential, answer: Answer): Promise<object[]> {
   if (route.activity === null) return [];
   const row = {
@@ -127,7 +125,7 @@ function differencesOf(overHttp: Answer, direct: Answer): string[] {
 }
 
 for (const route of ROUTES) {
-  test(`${route.name}: every credential is treated as the contract says; refusals leave no feed row`, async () => {
+  test(`${route.name}: every credential has the contract's result; refusals leave no feed row`, async () => {
     const faults: string[] = [];
     for (const credential of credentials) {
       const found = await ask(route, credential).catch((error: unknown) => [String(error)]);

@@ -1,5 +1,5 @@
-// Credentials of every kind and state, as the access sweep presents them, with what is true of
-// each: who holds it, with which role, good for what. Nothing here says what a route answers.
+// Credentials of every kind and state for the access sweep, with their holder, role and grants.
+// Contains no expected responses.
 import { agentTokenPermissions, type AgentToken } from '@berth/contract/access/agent-tokens.ts';
 import { permission, role, type Permission, type Role } from '@berth/contract/route/permissions.ts';
 import { AUTH_KINDS, type AuthKind } from '@berth/contract/route/route.ts';
@@ -44,8 +44,8 @@ const AGENT_TOKENS: readonly Pick<AgentToken, 'access' | 'canApprove' | 'canWake
 const EVERY_GRANT = { access: 'read_send', canApprove: true, canWake: true } as const;
 
 /**
- * Live credentials around the API's first org. `other` is another org, of which nobody in the first
- * is a member unless it says so.
+ * Live credentials around the API's first org. Members of the first org are not members of `other`,
+ * unless stated.
  */
 export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise<LiveCredential[]> {
   const made: LiveCredential[] = [];
@@ -122,7 +122,7 @@ export async function makeLiveCredentials(api: TestApi, other: TestOrg): Promise
   ] as const)
     for (const given of AGENT_TOKENS) await agentToken(`${JSON.stringify(given)} of ${name}`, holder, name, given);
 
-  // Everything is judged by the role of this moment, not by that of when it was made.
+  // The current role decides, not the role at the time of creation.
   const demoted = await makePerson(api.db, here('owner'));
   await session('session of one who was owner and is viewer', demoted, 'viewer');
   await key('key of one who was owner and is viewer', demoted, 'viewer', null);

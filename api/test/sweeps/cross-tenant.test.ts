@@ -44,7 +44,7 @@ before(async () => {
     bare,
   ];
   askers = await makeAskers();
-  // Else the first use of each is noted in the midst of a call.
+  // Otherwise the first use of each is recorded during a measured call.
   for (const table of ['api_key', 'agent_token'] as const) {
     await api.db
       .updateTable(table)
@@ -83,24 +83,20 @@ async function makeAskers(): Promise<Asker[]> {
   ];
 }
 
-/** Requests with indistinguishable responses. */
+/** Requests that must be indistinguishable by their responses. */
 interface Group {
-  /** What they have in common. */
+  /** Description of the group. */
   what: string;
-  /** Access to the org in the path is given, so the permission there counts first. */
+  /** The caller may access the org in the path, so its permission there is checked first. */
   inOwnOrg: boolean;
   code: ErrorCode;
-  /** Parameters of the path. */
   cases: { what: string; params: Readonly<Record<string, string>> }[];
 }
 
 const casesOf = (name: string, things: readonly Thing[], more: Readonly<Record<string, string>> = {}): Group['cases'] =>
   things.map(({ what, id }) => ({ what, params: { ...more, [name]: id } }));
 
-/**
- * All that can be named with ids of others, or of nothing, in the route's path; by what must be
- * answered.
- */
+/** Path parameters with foreign and unused ids, grouped by the required response. */
 function groupsOf(route: Route): Group[] {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(
     ([, name]) => name as keyof Tenant['things'] | 'orgId' | 'token',
@@ -120,7 +116,7 @@ function groupsOf(route: Route): Group[] {
   }
   if (first !== 'orgId') {
     assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
-    // A link below it is not looked for before access to the sandbox is given.
+    // Access to the sandbox is checked before the preview link is looked up.
     const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
     return [
       {
@@ -150,7 +146,7 @@ function groupsOf(route: Route): Group[] {
     casesOf(second, anything, { orgId: org.id }).map(({ what, params }) => ({ what: `${org.what}, ${what}`, params }));
   const here = (things: readonly Thing[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId });
   return [
-    // A person is no thing of an org: one who is no member is like one who does not exist.
+    // Users belong to no org: a non-member is treated like an unknown user.
     ...(second === 'userId'
       ? [
           {
@@ -198,7 +194,9 @@ interface Seen {
 
 const DIFFERS_BY_NATURE = /^(date|x-request-id|x-ratelimit-.*|ratelimit.*)$/;
 
-/** All that a caller gets, with the ids that it sent itself taken out, and what was run for it. */
+/**
+ * Sends the request; returns the response without the caller's ids, and the SQL that ran for it.
+ */
 async function look(asker: Asker, method: string, path: string, ids: readonly string[], body?: unknown): Promise<Seen> {
   const withoutIds = (text: string): string => ids.reduce((left, id) => left.replaceAll(id, '{id}'), text);
   const { result, statements } = await recorder.during(async () => {
@@ -219,7 +217,7 @@ async function look(asker: Asker, method: string, path: string, ids: readonly st
   return { status: result.response.status, headers, text: withoutIds(result.text), statements };
 }
 
-/** All rows that another org has, to see that nothing was done to them. */
+/** All rows of the other org, to detect any change. */
 async function rowsOfForeign(): Promise<unknown> {
   const { orgId, owner } = foreign;
   const of = (table: 'sandbox' | 'project' | 'api_key' | 'invitation' | 'membership' | 'activity') =>
@@ -263,7 +261,7 @@ for (const route of ROUTES.filter(({ path }) => path.includes('{') && !path.incl
 
 test('every route with ids in its path is called with foreign ids', () => {
   const asked = ROUTES.filter((route) => groupsOf(route).length > 0).map(({ name }) => name);
-  // The token of an invitation is no id: who holds it was sent it.
+  // An invitation token is no id: its holder received it by mail.
   const inPath = ROUTES.filter(({ path }) => path.includes('{') && !path.includes('{token}')).map(({ name }) => name);
   assert.deepEqual(asked, inPath);
 });
@@ -365,7 +363,7 @@ test("no list contains another org's items, even with a cursor from that org", a
     ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id)),
   ];
   const { token: foreignToken } = await signInAs(api.db, foreign.owner.userId);
-  // So that the feed of either has something.
+  // Both feeds need an entry.
   for (const { orgId, token } of [
     { orgId: own.orgId, token: askers[0]?.token },
     { orgId: foreign.orgId, token: foreignToken },

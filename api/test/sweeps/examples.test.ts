@@ -35,7 +35,6 @@ before(async () => {
   await api.db.updateTable('org').set({ name: exampleOrg.name }).execute();
   const { displayName, email } = exampleIdentity;
   await api.db.updateTable('user').set({ name: displayName, email }).where('id', '=', owner.userId).execute();
-  // For the list.
   await api.makeSandbox('ready');
   ({ token } = await signInAs(api.db, owner.userId));
 });
@@ -46,7 +45,7 @@ function listingOf(entries: readonly string[]): string {
   return `D\0${entries.map((entry) => `${entry}\0`).join('')}EC`;
 }
 
-/** What a row is as in the examples, besides what the answer is about. */
+/** Sets up the rows of an example, except for the subject of the response. */
 async function makeAsInExample({ projectId }: Readonly<Record<string, string>>): Promise<void> {
   const { name, endUserId, metadata } = exampleSandbox;
   await api.db
@@ -77,9 +76,7 @@ function withRealIds(value: unknown): unknown {
   );
 }
 
-/**
- * What differs between runs, and what a transition has not come to here: nothing carries it out.
- */
+/** Fields that differ between runs, and results of transitions, which nothing carries out here. */
 const NOT_COMPARED: ReadonlySet<string> = new Set([
   'status',
   'url',

@@ -17,7 +17,7 @@ before(async () => {
 after(() => api.close());
 
 const inOrder = (names: Iterable<string>): string[] => [...new Set(names)].toSorted();
-/** `GET` stands for `HEAD` too, which is answered wherever it is. */
+/** `GET` includes `HEAD`, which is served on every such path. */
 const withHead = (names: readonly string[]): string[] =>
   names.flatMap((name) => [name, ...(name.startsWith('GET ') ? [`HEAD ${name.slice(4)}`] : [])]);
 const open = OPEN_PATHS.map(({ method, path }) => `${method} ${path}`);
@@ -35,7 +35,7 @@ test('paths that respond without a bearer token are exactly the open paths', asy
   for (const { method, path } of registered) {
     const url = api.url + path.replaceAll(/:\w+/g, 'x');
     const { status, headers } = await fetch(url, { method, redirect: 'manual' });
-    // A refusal in the form of the API: the pages and what speaks OAuth have others.
+    // A refusal in the API's form; pages and OAuth endpoints have their own.
     const refused = status === 401 && headers.get('www-authenticate') === 'Bearer';
     if (!refused) answered.push(`${method} ${path}`);
   }

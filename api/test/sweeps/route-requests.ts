@@ -54,7 +54,7 @@ const ephemeral = (): Partial<NewSandbox> => ({
   expires_at: new Date(Date.now() + 60_000),
 });
 
-/** A viewer of the org, about whom nobody else asks. */
+/** A viewer of the org, used by no other request. */
 async function onMember({ api, org }: Setting): Promise<{ params: { orgId: string; userId: string } }> {
   const { userId } = await makePerson(api.db, { [org.orgId]: 'viewer' });
   return { params: { orgId: org.orgId, userId } };
@@ -179,7 +179,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   destroySandbox: async (setting) => ({ ...(await onReady(setting)), body: {} }),
 };
 
-/** Of the routes that need one. */
+/** For routes that require a query. */
 const QUERIES: { readonly [name in RouteName]?: string } = { readFile: '?path=swept' };
 
 /** Makes the state that a request of the route needs, and the request. */
@@ -200,8 +200,8 @@ export function filledPath(route: Route, params: Readonly<Record<string, string>
 }
 
 /**
- * What `call` sends of a request. Transitions are not waited for: without durable work nothing
- * would end them.
+ * Options of `call` for a request. Does not wait for transitions: without durable work they never
+ * end.
  */
 export function callOptionsOf({ body }: PreparedRequest): CallOptions {
   return { ...(body === undefined ? {} : { body }), headers: { prefer: 'respond-async' } };

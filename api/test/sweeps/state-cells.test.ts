@@ -1,4 +1,4 @@
-// Every cell of (status × action) behaves as the contract's table says. Called without HTTP.
+// Every cell of (status × action) matches the contract's table. Called without HTTP.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
@@ -68,10 +68,7 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   destroy: (id) => post(id, 'destroy'),
 };
 
-/**
- * A failed sandbox of which a disk is left, as a wake and a resize need it; an ephemeral one for a
- * renewal.
- */
+/** A failed sandbox with a remaining disk, for wake and resize; an ephemeral one for a renewal. */
 function fixture(status: SandboxStatus, action: SandboxAction): Partial<NewSandbox> {
   return {
     ...(status === 'failed' ? { wakes_from: 'disk', status_reason_code: 'guest_panic' } : {}),

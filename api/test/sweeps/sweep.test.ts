@@ -20,7 +20,7 @@ import { makeAgentTokenRow, makeKeyRow, makePerson, type Person } from '../world
 import { callOptionsOf, filledPath, prepareRequest, type PreparedRequest } from './route-requests.ts';
 
 let api: TestApi;
-/** An owner of the first org, with a credential of each kind that grants all it can. */
+/** An owner of the first org, with a credential of each kind and all its possible permissions. */
 let owner: Person;
 let tokens: { readonly [kind in AuthKind]: { credentialId: string | null; token: string } };
 before(async () => {
@@ -246,10 +246,8 @@ for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) 
 
 for (const route of ROUTES) {
   const title =
-    route.deprecated === undefined
-      ? 'has no word of deprecation'
-      : 'says since when it is deprecated, and what to call instead';
-  test(`${route.name}: every answer ${title}`, async () => {
+    route.deprecated === undefined ? 'has no deprecation headers' : 'names the date of deprecation and the successor';
+  test(`${route.name}: every response ${title}`, async () => {
     for (const changed of [{}, route.auth.length === 0 ? {} : { token: null }]) {
       const answer = await callRoute(route, api, changed);
       if (route.deprecated === undefined) {

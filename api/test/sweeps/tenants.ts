@@ -20,7 +20,7 @@ export interface Thing {
 
 export interface Tenant {
   orgId: string;
-  /** A live project of it. */
+  /** A live project of the org. */
   projectId: string;
   owner: Person;
   /** Resources by the name of their path parameter. */

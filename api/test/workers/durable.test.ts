@@ -32,7 +32,7 @@ test('a finished step leaves no row', async () => {
     await replica.ask('sleep', { sandboxId: id });
     await replica.ask('wake', { sandboxId: id });
     await replica.ask('destroy', { sandboxId: id });
-    // The response comes with the commit; the row goes a moment later.
+    // The response is sent at the commit; the row is deleted a moment later.
     const rows = world.db.selectFrom('durable_step').select('id');
     await untilTrue('the steps are removed', async () => (await rows.execute()).length === 0);
   } finally {

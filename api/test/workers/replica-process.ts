@@ -1,6 +1,6 @@
-// One API replica as a process of its own, without HTTP: the real services and the real durable
-// work, driven by messages of its parent. Tests kill it; its crash point is armed by BERTH_CRASH_AT
-// as in the real server.
+// An API replica as a separate process without HTTP: the real services and durable work, driven by
+// messages from its parent. Tests kill it; BERTH_CRASH_AT arms its crash point as in the real
+// server.
 import pino from 'pino';
 import { openCore } from '../../src/control-plane/core.ts';
 import { planCatalogueOf } from '../../src/rules/billing/plan-catalogue.ts';
@@ -77,8 +77,8 @@ const send = (answer: ReplicaAnswer): void => {
 };
 
 /**
- * How long the answer took, and what it led to: who did not ask to be answered at once is told the
- * end, however slow the machine is.
+ * Response time and result. Without `respondAsync` it returns the settled state, however slow the
+ * host is.
  */
 async function timed(answering: Promise<SandboxRow>, respondAsync: boolean): Promise<ReplicaValue> {
   const startedAt = performance.now();
@@ -134,6 +134,6 @@ process.on('message', (request: ReplicaRequest) => {
       send({ id: request.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   );
 });
-// The parent is gone: nothing is left to serve.
+// Exit with the parent.
 process.on('disconnect', () => process.exit());
 send({ id: 0, value: { id: durable.executorId, status: 'started', ms: performance.now() } });

@@ -89,7 +89,7 @@ export class Replica {
     });
   }
 
-  /** Resolves when the replica serves. Rejects when it ends first (a crash point at start). */
+  /** Resolves when the replica serves. Rejects if it exits first (a crash point at start). */
   static async start(options: ReplicaOptions, crashAt?: string): Promise<Replica> {
     const replica = new Replica(options, crashAt);
     const started = await new Promise<ReplicaValue>((resolve, reject) => replica.#waiting.set(0, { resolve, reject }));

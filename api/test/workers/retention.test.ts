@@ -25,7 +25,7 @@ const count = async (table: string): Promise<number> => {
   return rows[0]?.count ?? -1;
 };
 
-/** Rows of a table whose time was up, or is, so long ago. */
+/** Adds a row that expired, or expires, at the given distance from now. */
 async function add(
   table: (typeof EXPIRING_TABLES)[number] | 'throttle',
   name: string,
@@ -49,7 +49,7 @@ async function add(
 }
 
 test('rows expired for a day are deleted in any number of batches; younger and valid ones stay', async () => {
-  // The first start's.
+  // Created by the first start.
   await api.db.deleteFrom('one_time_link').execute();
   await add('session', 'kept', 1, '-30 days');
   for (const table of EXPIRING_TABLES) {
@@ -111,7 +111,7 @@ async function addSamples(sandboxId: string, name: string, rows: number, age: st
 
 test('metrics samples older than a day are deleted in batches, with or without their sandbox', async () => {
   const asleep = await api.makeSandbox('stopped');
-  // Of an installation from before samples went with their sandbox.
+  // Row of an installation from before samples were deleted with their sandbox.
   const deleted = await api.makeSandbox('deleted');
   await addSamples(asleep.id, 'old', MANY, '24 hours 1 second');
   await addSamples(deleted.id, 'left', 50_000, '3 days');

@@ -1,5 +1,5 @@
-// The upgrade from the version whose durable steps were workflows of the library DBOS: what was
-// waiting or running in its tables is done by the first replica of this version.
+// The upgrade from the version whose durable steps were workflows of the library DBOS: the first
+// replica of this version completes the waiting and running ones.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

@@ -1,6 +1,6 @@
-// One server of the embedded PostgreSQL on a new folder, reached over a unix socket in
-// it. Durability against a loss of power is off (the machine's page cache outlives every process a
-// test kills); nothing else differs.
+// An embedded PostgreSQL server on a new folder, reached over a unix socket in it. Durability
+// against power loss is off (the host's page cache outlives every killed process); nothing else
+// differs.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ const START_DEADLINE_MS = 30_000;
 const DATABASE_USER = 'berth';
 
 export class ClusterServer {
-  /** Where the data goes: there, empty, and owned by the user of the server. */
+  /** Data folder: empty, and owned by the server's user. */
   readonly data: string;
   /** Holds the data and the socket. */
   readonly folder: string;
@@ -36,16 +36,16 @@ export class ClusterServer {
   }
 
   /**
-   * Makes a folder below the system's temporary one. @param binaries the folder with `bin`
-   * @param settings on top of those of all test servers
+   * Makes a folder below the system's temporary one. @param binaries the folder with `bin` @param
+   * settings in addition to those of all test servers
    */
   static async make(binaries: string, settings: Readonly<Record<string, string>> = {}): Promise<ClusterServer> {
     const folder = await mkdtemp(join(tmpdir(), 'berth-postgres-'));
     const data = join(folder, 'data');
     await mkdir(data, { mode: 0o700 });
     await chmod(folder, 0o755);
-    // initdb refuses root; the user of the services can reach the binaries, also when the cache
-    // folder is below a home that is closed to others.
+    // initdb refuses root. The services' user can reach the binaries even when the cache is below a
+    // private home.
     const { uid, gid } = await findServiceUser();
     const identity = process.getuid?.() === 0 ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
     if (identity.length > 0) await Promise.all([chown(folder, uid, gid), chown(data, uid, gid)]);
@@ -75,7 +75,7 @@ export class ClusterServer {
     if (exitCode !== 0) throw new Error(`initdb failed: ${complaints()}`);
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when the server responds. */
   async start(): Promise<void> {
     const settings = {
       ...QUERY_SETTINGS,
@@ -87,8 +87,8 @@ export class ClusterServer {
     const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
-      // After a kill the backends of the old server may hold its shared memory for a moment; the
-      // new one then refuses to start.
+      // After a kill the old backends may briefly hold the shared memory, and a new server then
+      // refuses to start.
       if (this.#server === undefined || hasEnded(this.#server)) {
         this.#server = this.#run('postgres', ['-D', this.data, ...flags]);
         this.#log = collect(this.#server);
@@ -116,7 +116,7 @@ export class ClusterServer {
     return this.#server.pid;
   }
 
-  /** Ends the server and takes its folder away. */
+  /** Stops the server and removes its folder. */
   async remove(): Promise<void> {
     await this.end('SIGINT');
     await rm(this.folder, { recursive: true, force: true });
@@ -128,7 +128,7 @@ export function databaseUrl(server: string, database: string): string {
   return `postgres://${DATABASE_USER}@localhost/${database}?host=${encodeURIComponent(server)}`;
 }
 
-/** Runs a statement that concerns the whole server. @param server the folder of its socket */
+/** Runs a statement on the whole server. @param server the folder of its socket */
 export async function administer(server: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl(server, 'postgres') });
   await client.connect();
@@ -143,7 +143,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-/** Keeps the end of what a child writes to stderr, for the message of a failure. */
+/** Keeps the tail of a child's stderr, for error messages. */
 function collect(child: ChildProcess): () => string {
   let text = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {

@@ -1,6 +1,5 @@
-// The data that each PostgreSQL server of the tests starts from, as a copy: initialised, with a database
-// that has the tables. Made once for the migrations as they are, and kept in the cache folder;
-// several test processes at once are safe.
+// Template of the data of test PostgreSQL servers: initialised, with a migrated database. Made once
+// for the current migrations and kept in the cache folder; safe for concurrent test processes.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -14,14 +13,14 @@ import { administer, ClusterServer, databaseUrl } from './cluster-server.ts';
 
 const run = promisify(execFile);
 const API = join(import.meta.dirname, '../..');
-/** What decides how its database looks. */
+/** Sources that determine the database schema. */
 const SOURCES = ['migrations/*.ts', 'src/store/database/migrate.ts', 'test/world/cluster-*.ts'];
 
-/** The database to be copied. */
+/** Name of the database to copy. */
 export const TEMPLATE = 'template_migrated';
 
 /**
- * Starts a server on a copy of the data. @param settings on top of those of all test servers
+ * Starts a server on a copy of the data. @param settings in addition to those of all test servers
  */
 export async function startCluster(settings: Readonly<Record<string, string>> = {}): Promise<ClusterServer> {
   const cacheFolder = defaultCacheFolder(process.env);
@@ -43,7 +42,7 @@ async function findTemplate(cacheFolder: string, binaries: string): Promise<stri
   if (existsSync(target)) return target;
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const draft = `${target}.draft-${process.pid}`;
-  // Made where the user of the server gets to, which the cache folder need not be.
+  // Made where the server's user has access, unlike the cache folder.
   const server = await ClusterServer.make(binaries);
   try {
     await server.initialise();
@@ -56,7 +55,7 @@ async function findTemplate(cacheFolder: string, binaries: string): Promise<stri
     await rename(draft, target);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Another process was quicker.
+    // Another process was faster.
     if (!existsSync(target)) throw error;
   } finally {
     await server.remove();

@@ -1,32 +1,32 @@
-// A real PostgreSQL for tests: databases in the server that the files of a run share, or a server
-// of the file's own.
+// A real PostgreSQL for tests: databases in the server shared by the files of a run, or a separate
+// server.
 import { randomBytes } from 'node:crypto';
 import { administer, databaseUrl } from './cluster-server.ts';
 import { startCluster, TEMPLATE } from './cluster-template.ts';
 
 export interface TestPostgres {
   /**
-   * Makes an empty database, or a copy of `template` (which nobody may be connected to), and
+   * Creates an empty database, or a copy of `template` (which must have no connections), and
    * returns its URL.
    */
   createDatabase(template?: string): Promise<string>;
-  /** Makes a database with the tables of this checkout's migrations, and returns its URL. */
+  /** Creates a database migrated to this checkout, and returns its URL. */
   createMigratedDatabase(): Promise<string>;
-  /** Removes the databases; stops a server of the file's own and removes its folder. */
+  /** Removes the databases; a separate server is stopped and its folder removed. */
   stop(): Promise<void>;
 }
 
-/** A server that no other test file uses. */
+/** A server used by no other test file. */
 export interface OwnPostgres extends TestPostgres {
-  /** Ends the server as `kill -9` of its main process does; the others then end by themselves. */
+  /** Kills the server's main process with `kill -9`; its other processes then exit. */
   kill(): Promise<void>;
-  /** Starts it again after `kill`; resolves when it answers. */
+  /** Restarts after `kill`; resolves when the server responds. */
   start(): Promise<void>;
   /** Process id of the server's main process. */
   pid(): number;
 }
 
-/** For tests that neither stop the server nor change what concerns all of it. */
+/** For tests that neither stop the server nor change server-wide state. */
 export async function startPostgres(): Promise<TestPostgres> {
   // Set by `berth test`, see shared-cluster.ts.
   const server = process.env['BERTH_TEST_CLUSTER'];

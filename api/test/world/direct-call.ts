@@ -1,4 +1,4 @@
-// Calls routes without HTTP, as another adapter than the server's would.
+// Calls routes without HTTP, as a different adapter would.
 import type { Method } from '@berth/contract/route/route.ts';
 import type { BoundRoute } from '../../src/call/bind.ts';
 import { callRoute, connectRoute, type RouteCall, type RouteResponse } from '../../src/call/call-route.ts';
@@ -6,7 +6,7 @@ import type { CallControl } from '../../src/call/control.ts';
 import { newRequestId } from '../../src/http/answers/request-id.ts';
 import type { Answer, CallOptions } from './answer.ts';
 
-/** `path` with its query, as in a request; `options.rawBody` is not for calls without HTTP. */
+/** `path` may have a query, as in a request; `options.rawBody` is not supported without HTTP. */
 export async function callDirectly(
   control: CallControl,
   method: Method,
@@ -57,7 +57,7 @@ function answerOf(response: Awaited<ReturnType<typeof connectRoute>>, requestId:
   return { status, headers, body: JSON.parse(JSON.stringify(body)) };
 }
 
-/** The parameters of a path that fits the pattern; null for any other. */
+/** Parameters of a path that matches the pattern; null for any other. */
 function paramsOf(pattern: string, path: string): Record<string, string> | null {
   const named = pattern.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)');
   const found = new RegExp(`^${named}$`).exec(path);

@@ -45,12 +45,11 @@ export interface ExecFront {
   files: FileScript;
   /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
-  /** The host key of a VM, or an {@link ExecRefusal} thrown. */
+  /** The host key of a VM, or a thrown {@link ExecRefusal}. */
   sshHostKey: (vmId: string) => unknown;
   /**
-   * What a stream into a VM leads to: it is asked with what follows the VM's id in the path, and
-   * gives what is done with the caller's end, or throws an {@link ExecRefusal}. The default sends
-   * everything back.
+   * Script of a stream into a VM. Receives the path after the VM's id; returns the handler of the
+   * caller's end, or throws an {@link ExecRefusal}. The default echoes.
    */
   stream: (vmId: string, target: string) => StreamScript | Promise<StreamScript>;
   /** Lists VMs instead of the stand-in. */

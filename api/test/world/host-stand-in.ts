@@ -42,7 +42,7 @@ class Refusal extends Error {
   }
 }
 
-/** Refusals that come after the work began: the VM is under the new epoch then. */
+/** Refusals after the work began: the VM already has the new epoch. */
 const AFTER_WORK: ReadonlySet<HostErrorCode> = new Set<HostErrorCode>(['sleep_failed', 'wake_failed', 'resize_failed']);
 
 export class HostStandIn {

@@ -1,4 +1,4 @@
-// Sessions of a database that wait for a lock: the moment many tests of concurrent calls wait for.
+// Sessions of a database that wait for a lock; tests of concurrent calls poll for them.
 import { sql } from 'kysely';
 import type { Database } from '../../src/store/database/schema.ts';
 

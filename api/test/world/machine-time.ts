@@ -1,5 +1,4 @@
-// Machine time that was used, written into the ledger by tests: so much of it, in the present
-// billing period or before.
+// Writes used machine time into the ledger, in the current billing period or before.
 import { sql } from 'kysely';
 import { newId } from '../../src/store/database/ids.ts';
 import type { Database } from '../../src/store/database/schema.ts';
@@ -14,8 +13,8 @@ interface OrgAndProject {
 }
 
 /**
- * What the org's subscription shall be; the present period began five days ago, and the
- * subscription long before.
+ * Sets the org's subscription; the current period began five days ago, the subscription long
+ * before.
  */
 export async function setSubscription(
   db: Database,
@@ -36,10 +35,7 @@ export async function setSubscription(
   return { periodStartsAt };
 }
 
-/**
- * A stretch of so many milliseconds of a machine that is gone, which ended at the instant: a day
- * ago unless said.
- */
+/** Adds an interval of a deleted sandbox with the given length and end, by default a day ago. */
 export async function addUsed(
   db: Database,
   { orgId, projectId }: OrgAndProject,
@@ -49,7 +45,7 @@ export async function addUsed(
   await insert(db, { orgId, projectId }, newId('sandbox'), new Date(endedAt.getTime() - ms), endedAt);
 }
 
-/** The sandbox's machine runs since then. */
+/** Adds a running interval of the sandbox. */
 export async function addRunning(db: Database, of: OrgAndProject, sandboxId: string, since: Date): Promise<void> {
   await insert(db, of, sandboxId, since, null);
 }

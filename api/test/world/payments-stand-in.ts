@@ -1,5 +1,5 @@
-// A payment provider at which nobody pays, for tests that only need one to be there, and a plan
-// that it sells. What Stripe says is stood in for in payment/stripe-server.ts.
+// A payment provider without payments, for tests that only require one, and a plan that it sells.
+// payment/stripe-server.ts stands in for Stripe.
 import { randomUUID } from 'node:crypto';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { CodedError } from '../../src/rules/coded-error.ts';

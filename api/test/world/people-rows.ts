@@ -1,5 +1,5 @@
-// Rows of people and of what they hold, in any state, put into the database as they are: for tests
-// that need many of them, fast. How the service itself makes them is tested where it does.
+// Inserts rows of users and their credentials, in any state: for tests that need many of them,
+// fast.
 import { newToken, tokenPrefix, tokenSha256 } from '../../src/services/access/bearer-token.ts';
 import { linkTokenSha256, newLinkToken } from '../../src/services/access/one-time-links.ts';
 import { insertMembership, insertUser } from '../../src/store/people/identity.ts';
@@ -16,7 +16,7 @@ export interface Person {
   email: string;
 }
 
-/** A person with a verified address, who is a member of each of the orgs with the role. */
+/** A user with a verified address and the given role in each org. */
 export async function makePerson(db: Database, roles: { readonly [orgId: string]: Role } = {}): Promise<Person> {
   const userId = newId('user');
   const email = `${userId}@example.test`;
@@ -77,7 +77,7 @@ export async function makeAgentTokenRow(
   return { id: row.id, token };
 }
 
-/** An invitation whose mail was sent, with the token that was in it. */
+/** A mailed invitation, with its token. */
 export async function makeInvitationRow(
   db: Database,
   given: { orgId: string; email: string; ending?: 'pending' | 'accepted' | 'revoked' | 'expired'; role?: Role },

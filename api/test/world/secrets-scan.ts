@@ -73,10 +73,7 @@ function formsOf(secret: string): Set<string> {
   return new Set([withoutEscapes(secret), encodeURIComponent(secret), bytes.toString('hex'), base64]);
 }
 
-/**
- * JSON and rows escape quotes and backslashes, and once more where one is in the other: text is
- * compared without any.
- */
+/** JSON and rows escape quotes and backslashes, possibly twice: compare text without any. */
 function withoutEscapes(text: string): string {
   return text.replaceAll(/["\\]+/g, '');
 }
@@ -98,10 +95,10 @@ async function readTables(databaseUrl: string, each: (table: string, text: strin
   }
 }
 
-/** Command line and environment of a process and all below it. */
+/** Command line and environment of a process and its descendants. */
 async function readProcesses(pid: number): Promise<{ where: string; text: string }[]> {
   const read = (path: string): Promise<string> =>
-    // It may have ended meanwhile.
+    // The process may have exited.
     readFile(`/proc/${pid}/${path}`, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' || error.code === 'ESRCH') return '';
       throw error;

@@ -1,6 +1,6 @@
-// What a verb has led to, on a machine of any speed. An answer is held for a bounded time and tells
-// what is under way when that is over; a test that asks for the end waits for it here. An answer
-// that tells of work under way before that time is over is a failure all the same.
+// Settled result of a verb, on a host of any speed. The API responds at the latest after a bounded
+// wait, with the transition still in progress; tests wait here for its end. A response that reports
+// a transition before that wait is over fails the test.
 import assert from 'node:assert/strict';
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
@@ -9,27 +9,21 @@ import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
 import type { Answer, TestApi } from './api.ts';
 import { untilTrue } from './until-true.ts';
 
-/** Clocks of two processes, and timers, differ by as much. */
+/** Tolerance between clocks and timers of two processes. */
 const CLOCK_MS = 50;
 const WAIT_IS_OVER_MS = TRANSITION_WAIT_MS - CLOCK_MS;
 
 const isUnderWay = (row: Pick<SandboxRow, 'status' | 'resizing'>): boolean =>
   !SANDBOX_STATES[row.status].settled || row.resizing;
 
-/**
- * The row that a service answered after `tookMs`, or the one that it has become once nothing is
- * under way for it.
- */
+/** The row returned after `tookMs`, or the settled row if it was in transition. */
 export async function settledRow(db: Database, answered: SandboxRow, tookMs: number): Promise<SandboxRow> {
   if (!isUnderWay(answered)) return answered;
   assert.ok(tookMs >= WAIT_IS_OVER_MS, `answered ${answered.status} after ${tookMs} ms`);
   return await untilSettled(db, answered.id);
 }
 
-/**
- * The answer of a verb that waits, with the sandbox as it is once nothing is under way for it. A
- * refusal is itself.
- */
+/** The response of a verb that waits, with the settled sandbox. Refusals are returned unchanged. */
 export async function settled(api: TestApi, ask: () => Promise<Answer>): Promise<Answer> {
   const startedAt = performance.now();
   const answer = await ask();

@@ -1,12 +1,12 @@
-// The PostgreSQL server that the test files of a run share. Prints, as a line of JSON, the
-// environment by which they find it (database.ts), and serves until its stdin ends.
+// The PostgreSQL server shared by the test files of a run. Prints its environment for database.ts
+// as a line of JSON, and serves until stdin closes.
 import { once } from 'node:events';
 import { startCluster } from './cluster-template.ts';
 
-/** For several files at once, each with up to some hundred connections. */
+/** For several concurrent files, each with up to a few hundred connections. */
 const CONNECTIONS = 600;
 
-// No test stops this server: commits need not reach its files first.
+// No test stops this server: commits need not be flushed.
 const server = await startCluster({ max_connections: String(CONNECTIONS), synchronous_commit: 'off' });
 console.log(JSON.stringify({ BERTH_TEST_CLUSTER: server.folder }));
 process.stdin.resume();

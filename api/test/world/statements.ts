@@ -1,10 +1,10 @@
-// Which SQL a piece of work ran, as the driver was given it: what a caller could learn from how
-// long an answer takes is in there.
+// Records the SQL statements of a piece of work, as given to the driver: they determine what a
+// response's timing can reveal.
 import { Client } from 'pg';
 
 type Query = (this: Client, ...given: unknown[]) => unknown;
 
-/** Notes statements, in the order in which they were sent, of every connection of this process. */
+/** Records statements of every connection of this process, in the order sent. */
 export class StatementRecorder {
   #noted: string[] | null = null;
 

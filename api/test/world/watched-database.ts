@@ -1,5 +1,4 @@
-// A connection that notes the queries sent through it, and what the database makes of one, for
-// tests that hold a read to its index.
+// A connection that records its queries and explains them, for tests that require an index.
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Pool } from 'pg';
 import type { Database, Tables } from '../../src/store/database/schema.ts';
@@ -7,16 +6,16 @@ import type { Database, Tables } from '../../src/store/database/schema.ts';
 interface WatchedDatabase {
   /** Destroy it. */
   db: Database;
-  /** Every query so far, those of {@link explain} too. */
+  /** Every query so far, including {@link explain}. */
   queries: CompiledQuery[];
-  /** The database's plan for a query, as JSON text; with `run`, of the query as it ran. */
+  /** The database's plan of a query, as JSON text; with `run`, after executing it. */
   explain(this: void, query: CompiledQuery, run?: 'run'): Promise<string>;
 }
 
 export function openWatched(databaseUrl: string): WatchedDatabase {
   const queries: CompiledQuery[] = [];
   const pool = new Pool({ connectionString: databaseUrl, max: 1 });
-  // A connection that is closing as the server stops is told so, and nobody waits for it any more.
+  // A closing connection reports the server's stop after its last user is gone.
   pool.on('connect', (client) => client.on('error', () => undefined));
   const db = new Kysely<Tables>({
     dialect: new PostgresDialect({ pool }),

@@ -52,7 +52,7 @@ test('concurrent calls share one clone and its outcome', async (t) => {
   assert.equal(git.requests.filter(({ authorization }) => authorization === undefined).length, 1);
 });
 
-test('a clone goes on without its caller, for the next one', async (t) => {
+test('a clone continues without its caller, for the next one', async (t) => {
   const daemon = await hold(t);
   const left = daemon.open(
     'POST',
@@ -131,7 +131,7 @@ test('a clone over its time limit is reported as that, and git is gone', async (
 });
 
 for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-  test(`git ends with a daemon that gets ${signal}; the next daemon starts anew`, async (t) => {
+  test(`git exits with a daemon that gets ${signal}; the next daemon starts over`, async (t) => {
     const daemon = await hold(t);
     const broken = clone(daemon, url(), { credentials: CREDENTIALS });
     const rejected = assert.rejects(broken);

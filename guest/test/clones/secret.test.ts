@@ -133,7 +133,7 @@ test('a keeper without a clone exits by itself, and with its daemon', async (t) 
   await until('the keeper has ended', () => !existsSync(`/proc/${keeper}`));
 });
 
-test('credentials for a forgotten key or in an invalid box make no clone; the next call does', async (t) => {
+test('credentials for a dropped key or in an invalid box make no clone; the next call does', async (t) => {
   const daemon = await startDaemon(t);
   const sealed = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
   await daemon.call('POST', '/clone/end');

@@ -10,7 +10,7 @@ import { Attached, openStream, refusalOf, secured } from '../terminals/connectio
 
 const MIB = 2 ** 20;
 
-test('a command gets its whole input, and its outputs come back separately', async (t) => {
+test('a command receives its whole input and returns separate outputs', async (t) => {
   const daemon = await secured(t);
   const cat = await Attached.start(daemon, 'cat; echo then this >&2; echo last; exit 3');
   cat.write('grüße\n');
@@ -163,7 +163,7 @@ test('tens of megabytes go through each way at once, complete', async (t) => {
   );
 });
 
-test('one-byte frames go through in order', async (t) => {
+test('one-byte frames are forwarded in order', async (t) => {
   const daemon = await secured(t);
   const attached = await Attached.start(daemon, 'cat');
   const bytes = randomBytes(50_000).toString('hex');

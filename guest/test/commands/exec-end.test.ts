@@ -24,7 +24,7 @@ test('a background child that holds the pipes neither delays the response nor en
   await until('its pipes are closed', async () => (await openFiles(daemon.pid)) <= before + 2);
 });
 
-test('a leftover process can go on writing: its output is discarded', async (t) => {
+test('a leftover process can keep writing; its output is discarded', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
     '(head -c 3000000 /dev/zero; echo $? > written; exec sleep 1000) & echo $! > child; echo hi >&2',
@@ -132,7 +132,7 @@ test('a caller that leaves after the response ends nothing', async (t) => {
   await daemon.exec(`kill ${child}`);
 });
 
-test('response headers come at once, and spaces until the result', async (t) => {
+test('response headers are sent at once, then spaces until the result', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_SPACE_EVERY_MS: '20' });
   const { request, answer } = daemon.open(
     'POST',

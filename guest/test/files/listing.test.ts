@@ -26,7 +26,7 @@ test('a listing marks folders as such and everything else, links included, as fi
   assert.ok((await files.names('/'))['']?.includes('proc/'));
 });
 
-test('a listing goes to the requested depth, level by level', async (t) => {
+test('a listing has the requested depth, level by level', async (t) => {
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec('mkdir -p 1/2/3/4/5/6 b/c; touch 1/x 1/2/3/4/5/y; ln -s ../.. 1/2/up');

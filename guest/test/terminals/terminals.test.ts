@@ -166,7 +166,7 @@ test('unread output blocks the program, which continues when it is read', async 
   await until('it goes on', async () => (await daemon.number('count')) > last);
 });
 
-test('a closed connection hangs up its terminal: shell and programs get SIGHUP, nohup ones go on', async (t) => {
+test('a closed connection hangs up its terminal: shell and programs get SIGHUP, nohup ones continue', async (t) => {
   for (const end of [(socket: Socket) => socket.end(), (socket: Socket) => socket.resetAndDestroy()]) {
     const daemon = await secured(t);
     const screen = await openBare(daemon);

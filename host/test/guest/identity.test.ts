@@ -109,8 +109,8 @@ describe('a guest that wakes', () => {
   });
 
   for (const known of [former, fresh, null]) {
-    const whose = known === null ? 'nobody' : known === former ? 'the former secret' : 'the fresh secret already';
-    it(`accepts the fresh secret although it listens to ${whose}`, async () => {
+    const current = known === null ? 'no' : known === former ? 'the former' : 'the fresh';
+    it(`accepts the fresh secret while it has ${current} secret`, async () => {
       guest.secret = known;
       await giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
       assert.equal(guest.secret, fresh);

@@ -192,7 +192,7 @@ test('names in use by others are left alone', async () => {
   ip(['netns delete berth0', 'link delete bv1']);
 });
 
-test('a new daemon adopts the claimed slots of a closed one, and their guests go on', async () => {
+test('a new daemon adopts the claimed slots of a closed one, and their guests keep running', async () => {
   const earlier = networkOf(FIRST, { idleSlots: 1 });
   await earlier.prepare();
   const slot = await earlier.claim('sbx_one', soon());

@@ -37,7 +37,7 @@ describe('the warm pool', () => {
     assert.notEqual(guests[0]?.identity?.secret, guests[1]?.identity?.secret);
   });
 
-  it('hands a VM out with its folder, state and open connection, and forgets it', async () => {
+  it('hands a VM out with its folder, state and open connection, and stops tracking it', async () => {
     await started();
     await fixture.ready(2);
     const saved: unknown[] = [];

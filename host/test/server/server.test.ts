@@ -177,7 +177,7 @@ describe('the HTTP of a host daemon', () => {
     assert.equal(codeOf(await call('GET', `/vms/${A}/ssh-host-key`)), 'vm_not_found');
   });
 
-  it('refuses by name what the protocol does not allow', async () => {
+  it('refuses requests outside the protocol and names the fault', async () => {
     for (const [method, path, body, text] of [
       ['PUT', `/vms/${A}`, '{', /not JSON/],
       ['PUT', `/vms/${A}`, undefined, /not JSON/],

@@ -66,7 +66,7 @@ describe('admission', () => {
     );
   });
 
-  it('admits what fits', () => {
+  it('admits VMs that fit', () => {
     assert.equal(shortageFor(VM, held(2), MACHINE, POLICY), null);
   });
 

@@ -238,7 +238,7 @@ test('kill -9 of the supervisor ends the services but no sandbox; the next up ta
   assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
 });
 
-test('down waits for every process, lists the sandboxes that go on, loses nothing and can be repeated', async () => {
+test('down waits for every process, lists sandboxes that keep running, loses nothing, can be repeated', async () => {
   const services = await one.services();
   const stopped = await runVerb('down', '--data-dir', one.folder);
   assert.equal(stopped.code, 0, stopped.stderr);

@@ -85,7 +85,7 @@ test('an entry has the event, subject, actor, request and reason', async () => {
   ]);
 });
 
-test('a reason text is a field of its own; its code stays in the details', async () => {
+test('a reason text is a separate field; its code stays in the details', async () => {
   const org = await api.makeOrg();
   await add(org, { details: { reason: { code: 'host_lost', message: 'the host is gone' }, to: 'failed' } });
   await add(org, { details: { reason: 'nobody used it', to: 'stopped' } });

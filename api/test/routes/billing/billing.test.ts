@@ -333,7 +333,7 @@ test("an operator's plan keeps running periods and restarts ended ones", async (
   assert.deepEqual([status, periodStartsAt], ['active', startedAt]);
 });
 
-test('the return page tells a purchase from none, without sign-in', async () => {
+test('the return page distinguishes a purchase from none, without sign-in', async () => {
   for (const [state, title] of [
     ['bought', 'Back from the payment page'],
     ['left', 'Nothing was bought'],

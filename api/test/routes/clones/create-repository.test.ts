@@ -53,7 +53,7 @@ for (const [title, defaults, fields, expected] of [
     ['http://127.0.0.1:3000/a', null],
   ],
 ] as const) {
-  test(`a create that asks for ${title}`, async () => {
+  test(`a create that requests ${title} has the expected repository and branch`, async () => {
     const answer = await create(await project(defaults), fields);
     assert.equal(answer.status, 201, JSON.stringify(answer.body));
     const { sandbox } = answer.body;

@@ -57,7 +57,7 @@ test("the contract's limits equal the guest's", () => {
   );
 });
 
-test('a result is returned as the guest sent it, whatever the exit code', async () => {
+test('a result is returned unchanged, with any exit code', async () => {
   for (const result of [
     RESULT,
     { ...RESULT, exitCode: 3, stderr: 'no' },

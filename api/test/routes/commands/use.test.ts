@@ -144,7 +144,7 @@ test('without wakeOnUse a command during a sleep waits for it and is 409 without
   assert.match(answer.body.error.message, /the sandbox is sleeping/);
 });
 
-test('a command cut off by a sleep is 409 with the status and says that it may have run', async () => {
+test('a command cut off by a sleep is 409 with the status, reporting that it may have run', async () => {
   const { id } = await api.makeSandbox('ready');
   api.front.exec = async () => {
     await api.db

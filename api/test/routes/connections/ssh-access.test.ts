@@ -41,7 +41,7 @@ for (const type of ['ed25519', 'ecdsa', 'rsa']) {
   });
 }
 
-test('a sandbox without an authorised key says so; a sleeping one responds without a wake', async () => {
+test('a missing authorised key is reported; a sleeping sandbox responds without a wake', async () => {
   for (const status of ['ready', 'stopped'] as const) {
     const { id } = await api.makeSandbox(status);
     assert.deepEqual((await ask(id)).body.ssh, { user: 'berth', hostKey: HOST_KEY, authorizedKeyFingerprint: null });

@@ -311,7 +311,7 @@ test('a write whose caller disconnects is completed and recorded', async () => {
   await begun.promise;
   caller.abort();
   await assert.rejects(left, { name: 'AbortError' });
-  // By then the API has noticed the disconnect.
+  // The API has noticed the disconnect after these.
   for (let other = 0; other < 3; other += 1) assert.equal((await api.call('GET', `/v1/sandboxes/${id}`)).status, 200);
   go.resolve();
   const deadline = AbortSignal.timeout(20_000);

@@ -258,7 +258,7 @@ for (const [what, act] of [
   ['remove themselves', (who: Person) => remove(who, who.userId)],
   ['demote themselves', (who: Person) => changeRole(who, who.userId, 'viewer')],
 ] as const) {
-  test(`exactly one of many owners who all ${what} at once stays an owner`, async () => {
+  test(`of many owners who concurrently ${what} exactly one stays an owner`, async () => {
     const owners = [owner];
     for (let index = 0; index < 7; index += 1) owners.push(await join('owner'));
     const answers = await Promise.all(owners.map(act));

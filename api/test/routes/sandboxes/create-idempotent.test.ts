@@ -26,7 +26,7 @@ const named = async (name: string): Promise<string[]> =>
   (await api.db.selectFrom('sandbox').select('id').where('name', '=', name).execute()).map((row) => row.id);
 const isReplay = (answer: Answer): boolean => answer.headers.get('idempotent-replayed') === 'true';
 
-test('a repeated create with the same key returns the current sandbox and says so', async () => {
+test('a repeated create with the same key returns the current sandbox, marked as a replay', async () => {
   const first = await settled(api, () => create('again', { name: 'again', metadata: { a: 1, b: 2 } }));
   assert.equal(first.status, 201);
   assert.equal(isReplay(first), false);
@@ -119,8 +119,8 @@ test('when one of two concurrent creates fails, the other uses the key', async (
     create('raced', { projectId: 'prj_aaaaaaaaaaaaaaaaaaaaaaaa' }),
     create('raced'),
   ]);
-  // Whichever came first: the failing body never keeps the key, and the good one never conflicts
-  // with it for good.
+  // In either order the failing body never keeps the key, and the valid one has at most a temporary
+  // conflict.
   assert.ok(['unknown_project', 'idempotency_key_conflict'].includes(one.body.error.code));
   assert.equal(other.status, 201);
 });

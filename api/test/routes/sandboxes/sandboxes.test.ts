@@ -46,7 +46,7 @@ test('a create without a name gets a generated one', async () => {
   assert.match(body.sandbox.name, /^sandbox-[a-z2-7]{8}$/);
 });
 
-test('a create with respond-async returns provisioning at once and says so', async () => {
+test('a create with respond-async returns provisioning at once and confirms the preference', async () => {
   api.host.createMs = 300;
   try {
     const { status, headers, body } = await create({}, { prefer: 'return=representation, Respond-Async' });

@@ -41,7 +41,7 @@ test('waiting in parts refills as much as waiting at once', () => {
   );
 });
 
-test('a clock that goes back changes nothing', () => {
+test('a clock set back changes nothing', () => {
   fc.assert(fc.property(bucket, seconds, (size, back) => refilled(0.5, -back, size) === 0.5));
 });
 

@@ -108,7 +108,7 @@ test('a token is available after the reported seconds, and not a second earlier'
   );
 });
 
-test('a clock that goes back adds no tokens beyond the limit and its forward steps', () => {
+test('a clock set back adds no tokens beyond the limit and its forward steps', () => {
   const jumps = fc.integer({ min: -100_000, max: 100_000 });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_200 }), fc.array(jumps, { maxLength: 200 }), (perMinute, steps) => {

@@ -54,8 +54,8 @@ test('any message with any secret becomes short plain text without the secret', 
       assert.ok(clean.length <= 401);
       assert.ok(clean.isWellFormed());
       assert.doesNotMatch(clean, /[\p{Cc}\p{Cf}\u2028\u2029]/u);
-      // What is put in its place may itself be part of a secret, and the cut leaves the beginning
-      // of one at most.
+      // The replacement text may itself contain the secret, and truncation may leave the start of
+      // one.
       if (token.trim() === token && token.length > 1 && !'[taken out]…'.includes(token))
         assert.ok(!clean.includes(token), JSON.stringify(words));
     }),

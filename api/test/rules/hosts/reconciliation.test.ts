@@ -18,10 +18,7 @@ const HERE = { hostId: 'here', missedBefore: false };
 
 type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
 const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
-/**
- * Kinds of failed rows: for good, with its disk, lost from sight, and with its disk lost from
- * sight.
- */
+/** Kinds of failed rows: final, with a disk, lost from sight, and with a disk lost from sight. */
 type Row =
   | Exclude<SandboxStatus, 'failed'>
   | 'failed for good'
@@ -91,7 +88,7 @@ function tell(decision: Decision): string {
 
 const AT_WORK = { creating: 'nothing', sleeping: 'nothing', waking: 'nothing' } as const;
 const NEVER = 'nothing';
-/** Hosts never list `destroyed`; one that does has no VM. */
+/** Hosts never list `destroyed`; a listed one counts as absent. */
 const untouched = Object.fromEntries(MACHINES.map((status) => [status, NEVER])) as Record<MachineStatus, string>;
 const unclaimed: Record<MachineStatus, string> = {
   ...(Object.fromEntries(MACHINES.map((status) => [status, 'destroy 5'])) as Record<MachineStatus, string>),

@@ -94,7 +94,7 @@ test('80 % and 100 % warn from the millisecond of their use, in order', () => {
       const due = warningsDue(used, cap);
       assert.equal(due.includes(100), isAtCap(used, cap));
       assert.ok(!due.includes(100) || due.includes(80));
-      // More is never warned of less.
+      // Warnings never decrease with usage.
       assert.ok(due.length <= warningsDue(used + 1, cap).length);
     }),
   );

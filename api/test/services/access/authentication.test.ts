@@ -198,7 +198,7 @@ test("demoting a key's creator reduces the key at once on every instance; promot
   assert.deepEqual(await askBoth(token, orgPath('sandboxes')), bothSay(200));
   await setRole('member');
   assert.deepEqual(await wakes(), [400, 400]);
-  // The role has it; the key's scopes never did.
+  // The role has the permission; the key's scopes never did.
   assert.deepEqual(await askBoth(token, orgPath('activity')), bothSay(403, 'permission_denied'));
 });
 
@@ -222,7 +222,7 @@ test('removing a creator from the org revokes org access of key and agent token 
     });
     assert.equal(answer.status, 403);
   }
-  // Who they are does not depend on the org.
+  // The identity does not depend on the org.
   assert.deepEqual(await askBoth(key.token, '/v1/me'), bothSay(200));
   for (const token of [key.token, agent.token])
     assert.deepEqual((await api.call('GET', '/v1/me/orgs', { token })).body, { orgs: [] });

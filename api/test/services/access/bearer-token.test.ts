@@ -26,7 +26,7 @@ test('every base62 character is about equally frequent in the random part', () =
   const counts = new Map<string, number>();
   for (let index = 0; index < 2_000; index += 1)
     for (const character of newToken('api_key').slice(4, 36)) counts.set(character, (counts.get(character) ?? 0) + 1);
-  // 64,000 draws over 62: 1,032 expected, standard deviation 32; eight of them is out of reach of
+  // 64,000 draws over 62: 1,032 expected, standard deviation 32; eight deviations cannot occur by
   // chance.
   for (const character of BASE62) assert.ok(Math.abs((counts.get(character) ?? 0) - 1_032) < 256, character);
 });

@@ -8,7 +8,7 @@ import { SecretKey } from '../../../src/services/context/secret-key.ts';
 
 const KEY = randomBytes(32);
 const OWNER = 'prj_aaaaaaaaaaaaaaaaaaaaaaaa';
-/** Of any characters, those beyond the BMP, NUL and combining ones too. */
+/** Arbitrary text, including characters beyond the BMP, NUL and combining ones. */
 const anyText = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.string({ unit: 'grapheme' }));
 const anyOwner = fc.string({ unit: 'binary' });
 const anyKey = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes));

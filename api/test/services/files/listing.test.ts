@@ -59,7 +59,7 @@ test('a guest cannot inflate a listing with million-character names or extra ent
   const entry = 'fa\0';
   assert.equal(read(`D\0${entry.repeat(FILE_LIST.entries)}ET`).directories['/code']?.length, FILE_LIST.entries);
   assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries + 1)}ET`), { code: 'guest_unreachable' });
-  // The folder that was asked for is in the path of each entry too.
+  // The path of each entry includes the requested folder.
   assert.throws(() => read(`D\0${entry.repeat(FILE_LIST.entries)}ET`, `/${'y'.repeat(4_000)}`), {
     code: 'guest_unreachable',
   });

@@ -80,8 +80,8 @@ test('concurrent creates that lock full hosts in opposite orders are refused wit
     }
   };
   const answers = await api.db.transaction().execute(async (trx) => {
-    // One create waits for a and would take b next; the other waits for b, and a next. Then both
-    // hosts are full.
+    // One create waits for a and would lock b next; the other waits for b, then a. Then both hosts
+    // are full.
     await trx.selectFrom('host').select('id').where('id', '=', 'a').forUpdate().execute();
     const first = create();
     await waiting(1);

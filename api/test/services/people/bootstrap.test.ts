@@ -74,14 +74,14 @@ test("the first start's link claims the owner's account for seven days; only its
   }
 });
 
-/** A migrated database of its own. */
+/** Opens a new migrated database. */
 async function openFresh(): Promise<Database> {
   const url = await postgres.createDatabase();
   await migrate(url);
   return openDatabase({ url, maxConnections: 2, statementTimeoutMs: 30_000, onIdleError: () => undefined }).db;
 }
 
-/** What the database holds, table by table, bytes as text of their hexadecimal digits. */
+/** Content of the database, table by table, bytes in hex. */
 async function everyRow(database: Database): Promise<unknown[]> {
   const tables = await sql<{
     name: string;

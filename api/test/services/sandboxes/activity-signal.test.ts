@@ -62,8 +62,8 @@ test('continuous use is recorded repeatedly, once more at its end, and not after
   await untilAfter(row.id, last);
   await write(row.id, last);
   t.mock.timers.tick(60_000);
-  // Another hold begins and is noted: had the first still been at it, its statement would have been
-  // sent before.
+  // Another hold begins and is recorded: if the first were still active, its statement would have
+  // come earlier.
   const other = await api.makeSandbox('ready', { last_active_at: last });
   holdActivity(api.context, other.id, 'exec');
   t.mock.timers.tick(20_000);

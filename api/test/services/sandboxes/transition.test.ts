@@ -130,7 +130,7 @@ test('metered time of a lost VM ends at the last proof of life, never before its
 test('a VM that returns after a clock step back is metered from its previous end', async () => {
   const { id } = await api.makeSandbox('provisioning');
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
-  // The clock was an hour ahead when it came awake, and is right again when it goes to sleep.
+  // The clock was an hour ahead at the wake, and is correct again at the sleep.
   await sql`update usage_interval set during = tstzrange(now() + interval '1 hour', null) where sandbox_id = ${id}`.execute(
     api.db,
   );

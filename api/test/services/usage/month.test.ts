@@ -1,16 +1,15 @@
-// A simulated month and some days: a thousand sandboxes of forty end users in five projects live at
-// random, with crashes, resizes, ends and changed caps, on a clock that the test sets. Whatever the
-// API answers is held against sums by brute force, to the millisecond; no two views may disagree.
+// Simulates a month and some days: a thousand sandboxes of forty end users in five projects, with
+// random crashes, resizes, ends and changed caps, on a clock set by the test. Every response of the
+// API is compared with sums by brute force, to the millisecond.
 //
-// The clock stands still at each of some thousand instants, at microseconds drawn at random, and
-// all that falls due happens there: first, in turn, what changes how much was used until now (a
-// machine that was lost earlier, a time to live that was over, a cap); then the rest at once, as it
-// would, over many connections. None of that changes what was used until this instant, so whatever
-// the order, creates, wakes and views must come out as the model has them.
+// The clock stops at some thousand instants, at random microseconds, and all due events happen
+// there. First, in turn, events that change past usage (a VM lost earlier, an expiry, a cap); then
+// the others concurrently, over many connections. These do not change past usage, so in any order
+// the results must match the model.
 //
-// Half of the sandboxes live through the services, with their caps, statuses and steps; of the
-// others the ledger's own statements write the stretches, which is most of the month in a fifth of
-// the statements.
+// Half of the sandboxes use the services, with caps, statuses and steps. The intervals of the
+// others are written by the ledger's own statements: most of the month in a fifth of the
+// statements.
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -38,15 +37,15 @@ const END_USERS = 40;
 const PROJECTS = 5;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The 31st, in a year whose February has 29 days: the second period begins on the last of them. */
+/** The 31st, in a leap year: the second period begins on 29 February. */
 const STARTS_MS = Date.UTC(2024, 0, 31, 13, 37, 11, 123);
 const SECOND_STARTS_MS = Date.UTC(2024, 1, 29, 13, 37, 11, 123);
 const SECOND_ENDS_MS = Date.UTC(2024, 2, 31, 13, 37, 11, 123);
 const DAYS = 36;
 const ENDS_MS = STARTS_MS + DAYS * DAY_MS;
-/** Between two instants at which something happens, at the mean. */
+/** Mean time between instants. */
 const GAP_MS = 20 * 60_000;
-/** What lies exactly here is looked at: where periods meet, and days. */
+/** Checked exactly: bounds of periods and of days. */
 const BOUNDS_MS = [SECOND_STARTS_MS - 1, SECOND_STARTS_MS, SECOND_STARTS_MS + 1, Date.UTC(2024, 1, 1)];
 const TEAM: Plan = {
   ...SELF_HOSTED_PLAN,
@@ -56,7 +55,7 @@ const TEAM: Plan = {
   overageUsdPerMachineHour: 0.5,
 };
 const RATES = { vcpuHourUsd: 1, memoryGbHourUsd: 0, diskGbHourUsd: 0 };
-/** Named when it fails; BERTH_TEST_SEED runs it again. */
+/** Printed on failure; BERTH_TEST_SEED repeats it. */
 const SEED = Number(process.env['BERTH_TEST_SEED'] ?? randomInt(2 ** 31));
 
 let api: TestApi;
@@ -91,7 +90,7 @@ after(async () => {
   await api?.close();
 });
 
-/** mulberry32: from 0 up to 1. */
+/** mulberry32: uniform in [0, 1). */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -104,15 +103,15 @@ function randomOf(seed: number): () => number {
 
 type Random = () => number;
 /**
- * Draws of its own for each, so that a seed means the same month in whatever order things end that
- * happen at once.
+ * A separate stream of random numbers for each sandbox, so that a seed gives the same month
+ * whatever the order of concurrent events.
  */
 const streamOf = (of: number): Random => randomOf(SEED ^ Math.imul(of + 1, 0x9e3779b1));
 const below = (random: Random, bound: number): number => Math.floor(random() * bound);
-/** Some hours in milliseconds, mostly few. */
+/** Random hours in milliseconds, exponentially distributed. */
 const hours = (random: Random, mean: number): number => -Math.log(1 - random()) * mean * HOUR_MS;
 
-/** A sandbox, in the size that it has. */
+/** A sandbox, with its current size. */
 interface Life {
   sandboxId: string;
   projectId: string;
@@ -121,21 +120,21 @@ interface Life {
   epoch: number;
   random: Random;
   /**
-   * Of one that has no machine and no status: the ledger's own statements write its stretches.
-   * null: it lives through the services.
+   * Row of a sandbox without VM and status, whose intervals the ledger's own statements write;
+   * null: it uses the services.
    */
   plain: SandboxRow | null;
 }
 
-/** `before`: it changes what was used until now. `now`: after those, and at once with its like. */
+/** `before`: changes past usage. `now`: runs after those, concurrently with others. */
 interface Event {
   turn: 'before' | 'now';
-  /** Events of the same one come one after another. */
+  /** Events with the same value run in turn. */
   of: string;
   run: () => Promise<void>;
 }
 
-/** Ascending, in microseconds, up to the end: some thousand that are drawn, and the bounds. */
+/** Ascending, in microseconds, until the end: some thousand random instants, and the bounds. */
 function drawInstants(random: Random): number[] {
   const instants = BOUNDS_MS.map((ms) => ms * 1_000 + below(random, 1_000));
   for (let ms = STARTS_MS + 1; ms < ENDS_MS; ms += 1 - Math.log(1 - random()) * GAP_MS)
@@ -143,7 +142,7 @@ function drawInstants(random: Random): number[] {
   return instants.sort((one, other) => one - other);
 }
 
-/** The month: what happens when, who lives, and what is expected of it. */
+/** The month: its events, its sandboxes and the expected results. */
 class Month {
   readonly #instants = drawInstants(streamOf(-2));
   readonly #events = new Map<number, Event[]>();
@@ -208,7 +207,7 @@ class Month {
     await clock.set(this.#nowUs);
   }
 
-  /** Every view of the API at this instant against the model. */
+  /** Compares every view of the API at this instant with the model. */
   async check(random: Random): Promise<void> {
     this.#count('checks');
     const { fromMs, endsMs } = this.period;
@@ -272,8 +271,8 @@ class Month {
   }
 
   /**
-   * At the first instant that is not before, and not the present one; never, when the month is over
-   * then.
+   * Schedules the event at the first later instant at or after `ms`; drops it after the end of the
+   * month.
    */
   #at(ms: number, turn: Event['turn'], of: string, run: () => Promise<void>): void {
     const wantedUs = Math.max(Math.ceil(ms) * 1_000, this.#nowUs + 1);
@@ -311,7 +310,8 @@ class Month {
   }
 
   /**
-   * What came of it; null when it was refused, which it must be exactly when the model is at a cap.
+   * Returns the result, or null after a refusal, which must occur exactly when the model is at a
+   * cap.
    */
   async #allowed(projectId: string, asked: Promise<SandboxRow>): Promise<SandboxRow | null> {
     const [answer] = await Promise.allSettled([asked]);
@@ -325,7 +325,7 @@ class Month {
     return null;
   }
 
-  /** Through each status in turn, in one transaction. */
+  /** Passes through the statuses in turn, in a transaction. */
   async #go(self: Life, ...statuses: Omit<Transition, 'sandboxId' | 'epoch' | 'actor'>[]): Promise<void> {
     await api.db.transaction().execute(async (trx) => {
       for (const status of statuses) {
@@ -394,9 +394,9 @@ class Month {
       this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
   }
 
-  /** `sleeps`: null for an ephemeral one, which is left to its expiry. */
+  /** `sleeps`: null for an ephemeral sandbox, which is left to its expiry. */
   async #comeAwake(self: Life, sleeps: boolean | null): Promise<void> {
-    // Its time to live may be over before it ever ran.
+    // It may expire before it ever ran.
     if (self.epoch === 0) return;
     const { random } = self;
     if (self.plain !== null) await openUsageInterval(api.db, self.plain);
@@ -433,8 +433,8 @@ class Month {
   }
 
   /**
-   * Its machine was lost some time ago: it is metered until its last proof of life, which may lie
-   * in a day that is summed already.
+   * Loses the VM some time ago: it is metered until its last proof of life, possibly on a day that
+   * is already summed.
    */
   async #crash(self: Life, sleeps: boolean): Promise<void> {
     const since = this.model.runsSince(self.sandboxId) ?? this.nowMs;
@@ -454,7 +454,7 @@ class Month {
     if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
     else await this.#go(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
     this.model.end(self.sandboxId, this.nowMs);
-    // Attribution is the ledger's own: the row may go.
+    // The ledger holds the attribution: the row may be deleted.
     if (self.random() < 0.5) await api.db.deleteFrom('sandbox').where('id', '=', self.sandboxId).execute();
   }
 
@@ -495,7 +495,7 @@ class Month {
   async #changeCap(random: Random): Promise<void> {
     this.#count('caps changed');
     const usedHours = this.model.usedMs({ fromMs: this.period.fromMs, toMs: this.nowMs }) / HOUR_MS;
-    // Around what is used, so that some are reached.
+    // Near the used hours, so that some caps are reached.
     const limit = random() < 0.4 ? null : Math.round(usedHours * (0.95 + random()) * 10) / 10;
     const headers = { token: admin.token };
     if (random() < 0.5) {
@@ -519,7 +519,7 @@ class Month {
     );
   }
 
-  /** What the worker does, or a part of it that is lost before its commit. */
+  /** Runs the worker's roll-up, or a part of it that is rolled back. */
   async #rollUp(random: Random): Promise<void> {
     this.#count('rolled up');
     if (random() < 0.3) {
@@ -556,7 +556,7 @@ test(`a month of ${SANDBOXES} sandboxes equals its brute-force sums in every vie
   ])
     assert.ok((month.counts[what] ?? 0) > 20, `${what}: ${month.counts[what] ?? 0}`);
 
-  // The periods tile time: nothing is lost between them and nothing counted in both.
+  // The periods tile time: no gap, and no overlap.
   const at = new Date(ENDS_MS);
   const inWindow = (fromMs: number, toMs: number): Promise<number> =>
     usedMs(api.db, { orgId: api.orgId, from: new Date(fromMs), to: new Date(toMs), at });

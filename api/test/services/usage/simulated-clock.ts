@@ -1,6 +1,6 @@
-// A database whose clock a test sets: every statement that names now() or clock_timestamp() gets
-// the test's instant, the statements themselves unchanged. Defaults of columns keep the real clock,
-// as they were bound when the table was made.
+// A database whose clock is set by a test: now() and clock_timestamp() in unchanged statements
+// return the test's instant. Column defaults keep the real clock, as they were bound when the table
+// was created.
 import pg from 'pg';
 
 export class SimulatedClock {
@@ -10,7 +10,7 @@ export class SimulatedClock {
     this.#client = client;
   }
 
-  /** Every connection that is dialled from here on has this clock. */
+  /** Applies to every connection opened from now on. */
   static async start(databaseUrl: string, at: Date): Promise<SimulatedClock> {
     const client = new pg.Client({ connectionString: databaseUrl });
     await client.connect();
@@ -23,8 +23,7 @@ export class SimulatedClock {
         `create function simulated.${name}() returns timestamptz stable language sql as 'select at from simulated.instant'`,
       );
     }
-    // What stands first in the path is found first, once the system's own schema is named in it
-    // too.
+    // An earlier schema of the path takes precedence once the path also names the system's schema.
     await client.query(`alter database ${rows[0]?.name ?? ''} set search_path = simulated, public, pg_catalog`);
     return new SimulatedClock(client);
   }

@@ -1,5 +1,5 @@
-// What a test expects of metering: its own ledger, and sums over it by brute force. Shares nothing
-// with the service but that an instant counts as the millisecond it lies in.
+// Test model of metering: a separate ledger, with sums by brute force. Shares only one rule with
+// the service: an instant counts as the millisecond that contains it.
 
 interface Stretch {
   sandboxId: string;
@@ -7,7 +7,7 @@ interface Stretch {
   endUserId: string | null;
   vcpu: number;
   beginsMs: number;
-  /** null: it runs. */
+  /** null: running. */
   endsMs: number | null;
 }
 
@@ -35,7 +35,7 @@ export class UsageModel {
     this.#running.delete(sandboxId);
   }
 
-  /** Since when it runs. */
+  /** Start of the current run. */
   runsSince(sandboxId: string): number | undefined {
     return this.#running.get(sandboxId)?.beginsMs;
   }
@@ -46,7 +46,7 @@ export class UsageModel {
     this.wake({ sandboxId, projectId, endUserId, vcpu }, atMs);
   }
 
-  /** Milliseconds in the window; what runs is counted until its end. */
+  /** Milliseconds in the window; a running interval counts until the window's end. */
   usedMs(asked: Asked): number {
     return this.#parts(asked).reduce((sum, { ms }) => sum + ms, 0);
   }

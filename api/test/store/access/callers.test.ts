@@ -21,7 +21,7 @@ test('a GET of a sandbox is one statement for every kind of token', async () => 
   const session = await api.makeSession({ role: 'viewer' });
   const key = await api.makeKey({});
   for (const token of [key, session.token]) {
-    // The first use of a key is noted, too.
+    // Records the first use of the key beforehand.
     assert.equal((await api.call('GET', `/v1/sandboxes/${id}`, { token })).status, 200);
     const { result, statements: ran } = await statements.during(() =>
       api.call('GET', `/v1/sandboxes/${id}`, { token }),
@@ -70,7 +70,7 @@ test('missing credentials, sandboxes and hosts are not found', async () => {
   );
   assert.equal((await callers.findKey(tokenSha256(api.token), id)).sandbox?.host_url, null);
   assert.equal((await callers.findKey(tokenSha256(api.token), null)).sandbox, undefined);
-  // A token of one kind is none of another.
+  // A token of one kind is invalid as another.
   assert.equal((await callers.findSession(tokenSha256(api.token), id)).credential, undefined);
 });
 
@@ -79,7 +79,7 @@ test("calls continue while a newer replica's migration changes the columns they 
   const session = await api.makeSession({ role: 'owner' });
   const tokens: { readonly [kind in AuthKind]?: string } = { api_key: api.token, session: session.token };
   const callAll = async (): Promise<void> => {
-    // Enough at once that several connections have the statement prepared.
+    // Enough concurrent calls that several connections prepare the statement.
     const answers = await Promise.all(
       Object.values(tokens).flatMap((token) =>
         Array.from({ length: 12 }, () => api.call('GET', `/v1/sandboxes/${id}`, { token })),

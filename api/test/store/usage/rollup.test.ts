@@ -17,7 +17,7 @@ after(() => api.close());
 
 const START_MS = Date.UTC(2026, 0, 30, 22);
 const HOUR_US = 3_600_000_000;
-/** Four days, so that there are whole days, parts of days and spans of several. */
+/** Four days: whole days, parts of days, and spans of several. */
 const REACH_US = 96 * HOUR_US;
 
 /** Microseconds from the start. */
@@ -25,7 +25,7 @@ type Instant = number;
 interface Interval {
   id: string;
   begins: Instant;
-  /** null: it runs. */
+  /** null: running. */
   ends: Instant | null;
   projectId: string;
   endUserId: string | null;
@@ -166,8 +166,7 @@ test("every window's sum equals its intervals, rolled up, split, closed late or 
             break;
           }
           case 'close': {
-            // As when a machine was lost: at an instant that may lie days before what is summed
-            // already.
+            // As for a lost VM: ends at an instant that may lie days before the sums.
             const running = ledger.find(({ ends }) => ends === null);
             if (running === undefined) break;
             running.ends = Math.max(running.begins + 1, one.at);
@@ -195,8 +194,7 @@ test("every window's sum equals its intervals, rolled up, split, closed late or 
       }
       while ((await inTrx(orgId, (trx) => rollUpUsage(trx, orgId, 100))) > 0);
       await assertAgrees(orgId, ledger, { from: 0, to: 3 * REACH_US, at: 3 * REACH_US });
-      // What is rolled up is asked of the sums: with the intervals out of reach the answer is the
-      // same.
+      // Rolled-up usage is read from the sums: without the intervals the result is the same.
       const closed = ledger.filter(({ ends }) => ends !== null);
       if (closed.length < ledger.length) return;
       await sql`alter table usage_interval rename to usage_interval_away`.execute(api.db);
@@ -214,8 +212,7 @@ test("every window's sum equals its intervals, rolled up, split, closed late or 
 
 test('the longest end user id is summed like any other', async () => {
   const { orgId } = await api.makeOrg();
-  // Three bytes each in UTF-8, which no character of one UTF-16 code unit exceeds; of a random
-  // order, so that nothing can be compressed.
+  // Three bytes each in UTF-8, the maximum for a UTF-16 code unit; random, so incompressible.
   const endUserId = Array.from({ length: 512 }, (_, index) =>
     String.fromCharCode(0x4e00 + ((index * 7_919) % 20_000)),
   ).join('');

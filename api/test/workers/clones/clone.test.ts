@@ -39,7 +39,7 @@ async function setProject(columns: {
   await world.db.updateTable('project').set(columns).where('id', '=', world.replica.projectId).execute();
 }
 
-/** As the replicas seal them. */
+/** Seals like the replicas. */
 function sealed(credentials: object): Buffer {
   const key = new SecretKey(Buffer.alloc(32)).derive('repo-credentials');
   return sealText(key, world.replica.projectId, JSON.stringify(credentials));
@@ -183,7 +183,7 @@ test('a failed clone leaves the sandbox ready, with the reason in its row and th
   assert.equal(failed?.kind, 'sandbox_clone_failed');
   assert.deepEqual(failed.details['reason'], { code: 'branch_not_found', message });
   assert.equal(ready?.kind, 'sandbox_ready');
-  // It is a sandbox like any other.
+  // The sandbox behaves like any other.
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
   assert.equal(world.host.clones.length, 1);
@@ -263,7 +263,7 @@ test('a sleep interrupts a clone; the wake is running and clones again', async (
   await asked();
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
   assert.deepEqual(cloneOf(await world.until(id, () => true)), ['stopped', 'pending', null]);
-  // The clone that the sleep overtook is none of those that are asked for from now on.
+  // Ignore the clone that the sleep overtook.
   world.host.clones.length = 0;
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'running');
   await asked();

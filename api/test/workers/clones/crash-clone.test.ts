@@ -39,7 +39,7 @@ const kindsOf = async (id: string): Promise<string[]> =>
 const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && row.status === 'ready';
 const END = ['sandbox_clone_started', 'sandbox_clone_finished', 'sandbox_ready'];
 
-/** The answer may get out before the end: a sandbox answers while it clones. */
+/** The response may arrive before the crash: a sandbox responds while it is being cloned. */
 async function untilKilled(replica: Replica, asked: Promise<unknown>): Promise<void> {
   const outcome = await asked.then(
     () => 'answered',

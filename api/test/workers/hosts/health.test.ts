@@ -16,10 +16,7 @@ before(async () => {
 });
 after(() => api?.close());
 
-/**
- * Looks at a host that answers, or not, as the test says; an awake sandbox on it, and its row an
- * hour old.
- */
+/** A health check of a scripted host, with an awake sandbox whose row is an hour old. */
 async function lookingAt(t: TestContext) {
   let nowMs = 1_000_000;
   t.mock.method(performance, 'now', () => nowMs);

@@ -63,7 +63,7 @@ for (const [deathCode, sentence] of [
     assert.deepEqual([row.status_reason_code, row.wakes_from], [deathCode, 'disk']);
     assert.match(row.status_reason_message ?? '', sentence);
     assert.deepEqual(await endsOf(id), [lastAliveUnixMs]);
-    // Its disk is left alone, and wakes.
+    // The disk was left alone and can be woken.
     assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
     assert.equal((await world.until(id, () => true)).last_wake_from, 'disk');
     assert.equal(

@@ -1,6 +1,6 @@
 // The durable step that mails an invitation: killed at every point, with a mail server that is
-// down, refuses or says nothing, and when the invitation is not pending any more. Replicas are
-// processes of their own; their mail goes into an outbox, or to a real SMTP server here.
+// down, refuses or is silent, and for invitations that are no longer pending. Replicas are separate
+// processes; their mail goes to an outbox or to a real SMTP server.
 import assert from 'node:assert/strict';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const PATIENT = { firstPauseMs: 20, longestPauseMs: 100, giveUpAfterMs: 3_600_00
 let world: World;
 before(async () => {
   world = await openWorld();
-  // A step's row is gone when the step is done.
+  // The row of a finished step is deleted.
   await sql`create table step_history (content text)`.execute(world.db);
   await sql`
     create function note_step() returns trigger language plpgsql as
@@ -39,7 +39,7 @@ const servers: MailServer[] = [];
 afterEach(async () => {
   for (const replica of replicas.splice(0)) await replica.kill();
   for (const server of servers.splice(0)) await server.close();
-  // What a test left unsent is not the next one's.
+  // Steps left by a test must not affect the next.
   await world.db.deleteFrom('durable_step').execute();
   await world.db.deleteFrom('invitation').execute();
 });
@@ -82,7 +82,7 @@ async function untilStepEnded(id: string): Promise<void> {
   });
 }
 
-/** The tokens that lie in the outbox, the oldest mail first. */
+/** Tokens in the outbox, oldest mail first. */
 async function mailedTokens(): Promise<string[]> {
   const names = (await readdir(world.outbox).catch(() => [])).filter((name) => name.endsWith('.eml')).toSorted();
   const contents = await Promise.all(names.map((name) => readFile(join(world.outbox, name), 'utf8')));
@@ -156,7 +156,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(na
     await start();
     const rows = await world.db.selectFrom('invitation').selectAll().execute();
     if (point === 'invitation-mail:enqueued') {
-      // Killed before the commit: nothing was acknowledged, nothing is there.
+      // Killed before the commit: nothing was acknowledged or stored.
       assert.deepEqual([rows.length, await mailedTokens()], [0, []]);
       return;
     }

@@ -1,4 +1,4 @@
-// The queue of durable steps on a real Postgres, with programs of the test's own.
+// The queue of durable steps on a real Postgres, with scripted programs.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -61,7 +61,7 @@ async function enqueue(org: string, count: number, kind = 'provision', claimedBy
 const countSteps = async (): Promise<number> => (await db.selectFrom('durable_step').select('id').execute()).length;
 const untilEmpty = (): Promise<void> => untilTrue('all steps are done', async () => (await countSteps()) === 0);
 
-/** A program that waits until it is let go, and its callers in their order. */
+/** A program that waits until released, and its calls in order. */
 function gate(): { program: Program; started: Input[]; open: () => void } {
   const started: Input[] = [];
   const opened = Promise.withResolvers<void>();

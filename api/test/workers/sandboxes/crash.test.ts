@@ -38,7 +38,7 @@ const intervalsOf = async (id: string): Promise<{ open: number; closed: number }
   return { open, closed: rows.length - open };
 };
 
-/** The sandbox runs, once, and is metered once. */
+/** Asserts that the sandbox runs once and is metered once. */
 async function assertReady(id: string): Promise<void> {
   await world.until(id, (row) => row.status === 'ready');
   assert.deepEqual(world.host.alive(id), [id]);
@@ -67,8 +67,8 @@ async function makeDeleted(replica: Replica): Promise<string> {
 }
 
 /**
- * The last points come after the commit that answers the request: the answer may get out before the
- * end.
+ * The last points follow the commit that completes the request: the response may arrive before the
+ * crash.
  */
 async function askUntilKilled(
   replica: Replica,
@@ -101,7 +101,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|provision:)/.test(nam
     const next = await startReplica();
     try {
       if (point === 'provision:enqueued') {
-        // Killed before the commit: nothing was acknowledged, nothing may be left.
+        // Killed before the commit: nothing was acknowledged or stored.
         assert.equal(await countSandboxes(), before);
         assert.deepEqual(world.host.alive(), []);
         return;
@@ -143,7 +143,7 @@ for (const point of pointsOf('sleep')) {
     await askUntilKilled(killed, 'sleep', { sandboxId: id });
     const next = await startReplica();
     try {
-      // Killed before the commit: nothing was acknowledged, nothing has begun.
+      // Killed before the commit: nothing was acknowledged or begun.
       if (point === 'sleep:enqueued') {
         await assertReady(id);
         await next.ask('sleep', { sandboxId: id });
@@ -239,7 +239,7 @@ for (const point of pointsOf('recovered')) {
       .where('id', '=', id)
       .execute();
     await closeUsageInterval(world.db, id);
-    // The first look of a start comes to it.
+    // Reached by the first poll after a start.
     await assert.rejects(startReplica(point), /SIGKILL/);
     const next = await startReplica();
     try {

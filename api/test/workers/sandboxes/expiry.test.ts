@@ -11,7 +11,7 @@ import pg from 'pg';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
-/** What is promised of the time between the expiry and the end. */
+/** Promised maximum between expiry and end. */
 const PROMISED_MS = 2_000;
 
 let world: World;
@@ -40,7 +40,7 @@ async function killReplica(replica: Replica): Promise<void> {
   await replica.kill();
 }
 
-/** Makes the sandbox ephemeral, with so much time left from now on. */
+/** Makes the sandbox ephemeral, expiring in `leftMs`. */
 async function setExpiry(sandboxId: string, leftMs: number): Promise<void> {
   await sql`
     update sandbox set mode = 'ephemeral', ttl_seconds = 60, persistence_policy = 'always_on',
@@ -67,9 +67,8 @@ async function endedAfterMs(id: string): Promise<number> {
 }
 
 /**
- * Of three tries, each of which resolves with the milliseconds that something promised took, one
- * must keep the promise: a busy machine may hold up one, a product that is late is late in all.
- * Whatever else a try asserts holds in each.
+ * Requires at least one of three attempts to stay within the promised time: a busy host may delay
+ * one attempt, a defect delays all. Other assertions hold for each attempt.
  */
 async function requireInTime(attempt: () => Promise<number>): Promise<void> {
   const tookMs: number[] = [];
@@ -83,7 +82,7 @@ async function requireInTime(attempt: () => Promise<number>): Promise<void> {
   assert.fail(`late each time, by ${tookMs.join(', ')} ms`);
 }
 
-/** Whether its one interval of machine time ends at its expiry, to the millisecond. */
+/** Asserts that the sandbox's only interval ends at its expiry, to the millisecond. */
 async function requireMeteredUntilExpiry(id: string): Promise<void> {
   const { rows } = await sql<{ late_ms: number }>`
     select (extract(epoch from upper(during) - sandbox.expires_at) * 1000)::float8 as late_ms
@@ -187,7 +186,7 @@ test("a sandbox whose host is down expires in time, and its VM within 2 s of the
     const { id } = await (await startReplica()).ask('create');
     await world.host.stop();
     await setExpiry(id, 300);
-    // Long enough for the pauses between the tries to have grown to their longest.
+    // Long enough for the pauses between attempts to reach their maximum.
     await world.until(id, (row) => row.status === 'destroying' && Date.now() - row.status_changed_at.getTime() > 3_000);
     await requireMeteredUntilExpiry(id);
     assert.deepEqual(world.host.alive(id), [id]);
@@ -195,7 +194,7 @@ test("a sandbox whose host is down expires in time, and its VM within 2 s of the
     const backAt = Date.now();
     const { deleted_at: deletedAt } = await untilDeleted(id);
     assert.deepEqual(world.host.alive(id), []);
-    // From the return of the host, which may be noticed before it is here.
+    // Measured from the return of the host, which the replica may notice first.
     return Math.max(await endedAfterMs(id), (deletedAt?.getTime() ?? Infinity) - backAt);
   });
 });

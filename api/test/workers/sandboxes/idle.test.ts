@@ -13,7 +13,7 @@ import { startApi, type TestApi } from '../../world/api.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 
 let api: TestApi;
-/** Processor time so far of the machines that the host lists; those not here do not run. */
+/** CPU time of the VMs listed by the host; VMs not in the map do not run. */
 let cpuMs: Map<string, number>;
 before(async () => {
   api = await startApi({ durable: false });
@@ -30,7 +30,7 @@ beforeEach(async () => {
   api.front.listVms = () => [...cpuMs].map(([id, used]): VmView => ({ id, epoch: 1, status: 'running', cpuMs: used }));
 });
 
-/** A watch that takes every two looks for a span. */
+/** A watch whose CPU span is two polls. */
 function watch(leads = (): boolean => true): IdleWatch {
   const { db, hosts, log, lifecycle } = api.context;
   return new IdleWatch({
@@ -123,7 +123,7 @@ test('a busy VM counts as used without calls: activity is recorded, and it stays
   assert.equal(await statusOf(id), 'ready');
   const { last_active_at: noted } = await rowOf(id);
   assert.ok(Date.now() - noted.getTime() < 60_000);
-  // Quiet again: not idle before its time has passed once more.
+  // Idle again only after the full idle time.
   await idleWatch.tick();
   await idleWatch.tick();
   assert.deepEqual([await statusOf(id), (await rowOf(id)).last_active_at], ['ready', noted]);

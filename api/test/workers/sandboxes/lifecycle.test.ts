@@ -124,7 +124,7 @@ test('a create fails as host_unreachable if the host stays away; a late VM is de
   const row = await world.until(id, ({ status }) => status === 'failed');
   assert.equal(row.status_reason_code, 'host_unreachable');
   assert.equal(row.epoch, 2);
-  // The answer was lost, not the request: the host made the machine after all.
+  // The response was lost, not the request: the host created the VM.
   world.host.addVm(id, 1, { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'late', sshAuthorizedKeys: [] });
   await world.host.start();
   await untilTrue('it was destroyed', () => world.host.alive(id).length === 0);

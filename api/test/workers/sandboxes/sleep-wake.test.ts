@@ -259,7 +259,7 @@ test("a sleep on a lost host fails as host_lost; the host's state is adopted on 
   await replica.ask('sleep', { sandboxId: id, respondAsync: true });
   const row = await world.until(id, ({ status }) => status === 'failed');
   assert.deepEqual([row.status_reason_code, row.wakes_from, row.epoch], ['host_lost', 'disk', 3]);
-  // The answer was lost, not the request.
+  // The response was lost, not the request.
   world.host.setVm(id, { status: 'asleep', keeps: 'snapshot', epoch: 2 });
   await world.host.start();
   const stopped = await world.until(id, ({ status }) => status === 'stopped');
@@ -399,7 +399,7 @@ test('a sleep interrupts a resize; the changes the host made are in force', asyn
   await untilTrue('the sleep reached the host', () => world.host.calls.some((call) => call.verb === 'sleep'));
   world.host.finish('resize');
   const row = await world.until(id, ({ status }) => status === 'stopped');
-  // The host had grown it before it slept, and says so: nothing is left to be done.
+  // The host had grown the VM before the sleep and reports it: nothing is pending.
   assert.deepEqual([row.allocated_vcpu, row.pending_vcpu, row.resizing], [4, null, false]);
   await replica.ask('wake', { sandboxId: id });
   const woken = await world.until(id, () => true);

@@ -1,4 +1,4 @@
-// The session of a replica while Postgres, or what stands in front of it, breaks connections at the
+// The session of a replica while Postgres, or a proxy in front of it, breaks connections at the
 // worst moments.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -28,7 +28,7 @@ let manner: Manner;
 let treated: number;
 let open: Set<Socket>;
 let session: ReplicaSession;
-/** One of its own for each test: the server may hold a lock a moment longer than its connection. */
+/** Differs per test: the server may hold a lock slightly longer than its connection. */
 let executorId: string;
 beforeEach(async () => {
   [manner, treated, open] = ['pass', 0, new Set()];
@@ -99,7 +99,7 @@ for (const how of ['close before an answer', 'break at the lock'] as const) {
     becomes('pass');
     await untilTrue('it leads again', () => session.leads('a task'));
     await untilTrue('there is one session', async () => (await sessionsAtServer()) === 1);
-    // Another process of this name would find its lock taken, so it is this one's.
+    // A second process of this id finds its lock taken, so this session holds it.
     const other = new ReplicaSession({ databaseUrl, executorId, log: pino({ level: 'silent' }) });
     await assert.rejects(other.open(), /another process runs as executor/);
     assert.equal(await session.leads('a task'), true);

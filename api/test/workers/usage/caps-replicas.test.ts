@@ -61,7 +61,7 @@ const intervalsOf = async (id: string): Promise<{ open: number; closed: number }
   return { open, closed: rows.length - open };
 };
 
-/** It was put to sleep once, its machine is released, and its machine time ended with it. */
+/** Asserts that it was put to sleep once, its VM is released and its metering ended. */
 async function assertAsleep(id: string): Promise<void> {
   await world.until(id, ({ status }) => status === 'stopped');
   assert.deepEqual(await kindsOf(id), [

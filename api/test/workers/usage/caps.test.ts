@@ -23,7 +23,7 @@ let api: TestApi;
 let org: TestOrg;
 let ownerToken: string;
 let periodStartsAt: Date;
-/** The instant at which the machine of {@link runner} has used up the cap of 10 hours. */
+/** Instant at which the VM of {@link runner} has used up the cap of 10 hours. */
 let reachedAt: number;
 let nowMs: number;
 before(async () => {
@@ -63,12 +63,12 @@ function watch(leads = (): boolean => true): CapWatch {
 }
 
 interface Awake {
-  /** Hours of a cap that its machine has used up at {@link reachedAt}. */
+  /** Cap in hours, used up at {@link reachedAt}. */
   hours?: number;
   projectId?: string;
 }
 
-/** An awake sandbox; without hours its machine time is not of this test. */
+/** Creates an awake sandbox; without `hours` its usage is irrelevant to the test. */
 async function awake(
   { hours, projectId = org.projectId }: Awake = {},
   changed: Partial<NewSandbox> = {},
@@ -117,7 +117,7 @@ const warnings = async (): Promise<Warning[]> => {
   return (await rows.orderBy('seq').execute()) as unknown as Warning[];
 };
 const percents = async (): Promise<number[]> => (await warnings()).map(({ details }) => details.percent);
-/** Looks once at each of the instants. */
+/** Runs a pass at each of the instants. */
 async function look(capWatch: CapWatch, ...instantsMs: number[]): Promise<void> {
   for (const instant of instantsMs) {
     nowMs = instant;
@@ -284,8 +284,8 @@ test('a new billing period starts without usage and without an old grace', async
   assert.ok(endsAt.getTime() > reachedAt + HOUR_MS);
   await look(capWatch, endsAt.getTime());
   assert.deepEqual(asked(), []);
-  // The machine runs on: it reaches the new period's shares in turn, and the cap after ten hours of
-  // it.
+  // The VM keeps running: it reaches the new period's warnings in turn, and the cap after ten
+  // hours.
   await look(capWatch, endsAt.getTime() + 10 * HOUR_MS - 1);
   assert.deepEqual(await percents(), [80, 100, 80]);
   await look(capWatch, endsAt.getTime() + 10 * HOUR_MS, endsAt.getTime() + 10 * HOUR_MS + GRACE_SECONDS * 1_000 - 1);

@@ -53,7 +53,7 @@ async function assertEachOnce(org = orgId): Promise<void> {
   );
   const { raw, byDay, byPeriod, periods } = rows[0] ?? { raw: '', byDay: '-', byPeriod: '-', periods: 0 };
   assert.equal(byDay, raw);
-  // What was used before the first cut is in no period.
+  // Usage before the first cut is in no period.
   if (periods > 0) assert.ok(BigInt(byPeriod) <= BigInt(raw));
 }
 
@@ -123,8 +123,8 @@ test('concurrent rollups of an org count everything once while intervals close a
       await world.db.transaction().execute(async (trx) => {
         if (await lockUsageSums(trx, busy)) await cutUsageAt(trx, busy, at);
       });
-      // Whoever asks meanwhile sees each interval either in the sums or beside them: what was used
-      // is never less.
+      // A concurrent query finds each interval either in the sums or beside them: usage never
+      // decreases.
       const used = await usedMs(world.db, window);
       assert.ok(used >= before, `${used} after ${before}`);
       before = used;

@@ -41,7 +41,7 @@ export function identityConforms(
       assert.deepEqual([one.readBack.vcpu, two.readBack.vcpu], [spec.vcpu, spec.vcpu]);
     });
 
-    it('lets in calls with the guest’s own secret and no other', async () => {
+    it('admits only calls with the guest’s own secret', async () => {
       const signal = new AbortController().signal;
       assert.equal((await one.client.call(health, {}, { signal, deadlineMs: 20_000 })).ok, true);
       for (const secret of [null, two.identity.secret, '', 'x'.repeat(43)]) {
@@ -79,7 +79,7 @@ export function identityConforms(
         }
       });
 
-      it('is what the host gave it', async () => {
+      it('matches the identity given by the host', async () => {
         assert.equal(await outputOf(one.client, 'hostname'), 'first');
         assert.equal(await outputOf(one.client, 'cat /etc/hostname'), 'first');
         assert.equal(await outputOf(one.client, 'getent hosts first >/dev/null && echo found'), 'found');

@@ -59,7 +59,7 @@ export function machineLifeConforms(current: () => Subject, { spec }: Conformanc
       await subject.destroy(vm);
     });
 
-    it('stops watching a process on request, and the process goes on', async () => {
+    it('stops watching a process on request, and the process keeps running', async () => {
       const subject = current();
       const vm = await subject.create(spec);
       const watch = new AbortController();

@@ -75,7 +75,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
         );
       });
 
-      it('reaches no private, link-local, metadata or shared range and no address of the machine', async () => {
+      it('reaches no private, link-local, metadata or shared range and no address of the host', async () => {
         await assertClosed(vm(), uplink.closed);
       });
 
@@ -109,7 +109,7 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
             'sudo ip route add 169.254.169.254 dev eth0; true',
         );
       });
-      it('reaches no private, link-local, metadata or shared range and no address of the machine', async () => {
+      it('reaches no private, link-local, metadata or shared range and no address of the host', async () => {
         await assertClosed(two, uplink.closed);
       });
       it('reaches nothing by IPv6', async () => {

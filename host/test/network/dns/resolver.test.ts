@@ -226,7 +226,7 @@ test('a guest is limited in connections and gets each back on close', async (t) 
   while (!(await answered())) deadline.throwIfAborted();
 });
 
-test('a guest over its query limit gets no more than its share, other guests get all of theirs', async (t) => {
+test('a guest over its query limit is limited to its share; other guests get all of theirs', async (t) => {
   const resolver = resolverOf([await nameServer(t, '127.0.1.1', answering)]);
   const [greedyAddress, modestAddress] = [freshAddress(), freshAddress()];
   for (const address of [greedyAddress, modestAddress]) {

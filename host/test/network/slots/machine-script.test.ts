@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { runTool } from '../../../src/network/slots/machine-script.ts';
 import { NetworkError } from '../../../src/network/slots/slot.ts';
 
-test('a listing of many routes comes back whole', async () => {
+test('a listing of many routes is returned whole', async () => {
   const listing = await runTool('Listing', ['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x; printf end']);
   assert.equal(listing.length, 3_000_003);
   assert.ok(listing.endsWith('end'));

@@ -38,7 +38,7 @@ describe('a full disk without room for records', () => {
     await running();
   });
 
-  it('fails a sleep, and the VM runs on', async () => {
+  it('fails a sleep, and the VM keeps running', async () => {
     await running();
     full = true;
     await assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'sleep_failed', message: /ENOSPC/ });

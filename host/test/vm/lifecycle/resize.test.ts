@@ -116,7 +116,7 @@ describe('resizing a VM', () => {
     assert.equal((await host.lifecycle.resize(A, { epoch: 2, size: LARGE })).spec?.vcpu, 2);
   });
 
-  it('counts and records what stays plugged in when the driver fails', async () => {
+  it('counts and records resources that stay plugged in when the driver fails', async () => {
     const has = { vcpu: 1, memoryMib: 3_072, diskGib: 10 };
     host.driver.onResize = async () => {
       throw new ResizeFailed('the disk does not grow', has, null);
@@ -135,7 +135,7 @@ describe('resizing a VM', () => {
     assert.deepEqual(host.lifecycle.capacity().reserved, has);
   });
 
-  it('undoes what the guest does not confirm, and records what cannot be undone', async () => {
+  it('undoes additions that the guest does not confirm, and records those that cannot be undone', async () => {
     guest().sizeReadBack = (result) => ({ ...result, memoryMib: 1_024 });
     host.driver.onResize = async (from, to) => ({ ...to, diskGib: Math.max(from.diskGib, to.diskGib) });
     await assert.rejects(host.lifecycle.resize(A, { epoch: 2, size: LARGE }), {

@@ -165,7 +165,7 @@ describe('waking a VM', () => {
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, LARGE.memoryMib);
   });
 
-  it('keeps the old size when growing fails, and undoes what was plugged in', async () => {
+  it('keeps the old size when growing fails, and unplugs the additions', async () => {
     host.driver.onGuest = (woken) => {
       woken.sizeReadBack = (result) => {
         if (result.vcpu !== SMALL.vcpu) throw new Error('vCPU 1 did not come online');

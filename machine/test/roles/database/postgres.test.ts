@@ -57,7 +57,7 @@ test('a new cluster has checksums, UTF8 and C collation, a socket only and the u
   assert.equal(await server.exited, 'exit code 0');
 });
 
-test('a killed server comes back with every committed row and no uncommitted one', async () => {
+test('a killed server restarts with every committed row and no uncommitted one', async () => {
   const folder = newFolder();
   const first = await startPostgres({ folder, user });
   await query(first.databaseUrl, 'create table kept (n int)');

@@ -90,7 +90,7 @@ for (const [what, at, bits] of [
   ['encryption', 35, 1],
   ['another format', 0, 0x80],
 ] as const) {
-  test(`an overlay whose header asks for ${what} is refused`, async (context) => {
+  test(`an overlay whose header requests ${what} is refused`, async (context) => {
     const path = await pathFor(context);
     await writeOverlay(path, 10);
     await setBits(path, at, bits);

@@ -76,7 +76,7 @@ async function vmFor(context: TestContext): Promise<SubjectVm> {
   return vm;
 }
 
-test('a VM whose snapshot does not fit on the disk runs on, and sleeps once there is room', async (context) => {
+test('a VM whose snapshot does not fit on the disk keeps running, and sleeps once there is room', async (context) => {
   const vm = await vmFor(context);
   await outputOf(
     vm.client,
