@@ -45,7 +45,7 @@ const signal = AbortSignal.timeout(60 * 60_000);
 const dataFolder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
 const config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
 const installation = await startInstallation(
-  // One key makes all calls.
+  // A single key makes all calls.
   {
     checkout: CHECKOUT,
     config,

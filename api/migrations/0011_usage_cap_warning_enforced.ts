@@ -1,5 +1,5 @@
-// A cap warning says whether work stops at the cap. If that changes, the warning is wrong and is
-// sent again.
+// Records whether a cap warning announced that work stops at the cap. If that changes, the warning
+// is outdated and is sent again.
 import { sql, type Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,6 +1,6 @@
 // The log of the control plane: JSON lines. Callers pass it no secrets; redaction is the second
-// line of defence. It removes fields with known names, logs a fixed list of an error's fields, and
-// cuts secret forms out of the finished line.
+// line of defence: fields with known names are removed, errors are logged by a fixed list of
+// fields, and secret forms are cut out of the finished line.
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
 import { TOKEN_PREFIXES } from './services/access/bearer-token.ts';
 

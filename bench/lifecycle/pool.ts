@@ -29,7 +29,7 @@ export async function measurePool(
       // The first one is unmeasured: its code is not yet compiled.
       for (let index = -1; index < creates; index += 1) {
         report(`${index + 1} of ${creates}`);
-        // One pool VM may be away for its exercise.
+        // A pool VM may be away for its exercise.
         await poolHas(Math.max(1, burst - 1));
         const startedAt = performance.now();
         const id = await client.createAwake();

@@ -68,7 +68,7 @@ export async function finishLedger(db: Database): Promise<void> {
   await sql`vacuum (analyze) usage_unrolled`.execute(db);
 }
 
-/** Stands in for autovacuum, which runs some time after so many were summed. */
+/** Stands in for autovacuum, which runs some time after many intervals were summed. */
 export async function tidyLedger(db: Database): Promise<void> {
   await sql`vacuum (analyze) usage_unrolled, usage_total, usage_span, usage_cut`.execute(db);
 }

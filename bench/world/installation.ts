@@ -39,7 +39,7 @@ export async function withWorld<T>(
 ): Promise<T> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
   const signal = AbortSignal.timeout(PART_DEADLINE_MS);
-  // One key makes all calls.
+  // A single key makes all calls.
   const variables = { ...process.env, BERTH_REQUESTS_PER_MINUTE: '1000000', ...environment };
   const config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, variables);
   const installation = await startInstallation(

@@ -1,6 +1,6 @@
 // Clones a repository in a real guest, from a git host on the internet of a test network. The clone
-// exists when the sandbox is ready, stays whole whatever is killed meanwhile, and leaves its
-// credentials in no readable file, argument or environment.
+// exists when the sandbox is ready, stays whole through kills, and leaves its credentials in no
+// readable file, argument or environment.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';

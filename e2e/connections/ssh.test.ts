@@ -103,7 +103,7 @@ test('an ssh shell has a terminal with its size, Ctrl-C and an exit code', async
   const terminal = new PseudoTerminal(BERTH, ['ssh', id, ...client.withKey('ed25519')], client.environment);
   await terminal.shows(/\$ $/);
   await terminal.resize(33, 101);
-  // The new size may not have arrived yet. The program, by then in the foreground, reports it.
+  // The new size may not have arrived yet. The program is now in the foreground and reports it.
   terminal.type(
     `sh -c 'until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo "<""told>"; exec sleep 100000'\r`,
   );

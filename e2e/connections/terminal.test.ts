@@ -76,7 +76,7 @@ test('the sandbox user’s shell runs in a terminal of the local size, which fol
 
 test('Ctrl-C ends a program and not the shell; shell returns the exit code of the shell', async () => {
   const terminal = await shell();
-  // Printed by the program, which is in the foreground by then.
+  // Printed by the program once it is in the foreground.
   terminal.type(`sh -c 'echo be""gun; exec sleep 100000'\r`);
   await terminal.shows('begun\r\n');
   const from = terminal.text.length;

@@ -123,7 +123,7 @@ export class CrashHarness {
     await this.recovered();
   }
 
-  /** Starts a part armed with a point of its own start, then checks as {@link crashOf}. */
+  /** Starts a part armed with a point of its start, then checks as {@link crashOf}. */
   async crashAtStartOf(name: PartName, point: string): Promise<void> {
     const { parts } = this;
     await parts.kill(name);

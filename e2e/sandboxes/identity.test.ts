@@ -9,7 +9,7 @@ import { startInstance, type Instance } from '../world/instance.ts';
 
 const SANDBOXES = 100;
 const AT_ONCE = 4;
-/** One line each; the last two use user-space generators that were warm in the template. */
+/** A line each; the last two use user-space generators that were warm in the template. */
 const OWN: Readonly<Record<string, string>> = {
   hostname: 'hostname',
   machineId: 'cat /etc/machine-id',

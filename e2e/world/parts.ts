@@ -32,7 +32,7 @@ export interface PartsOptions {
   onLog?: (name: PartName, chunk: Buffer) => void;
 }
 const LOG_KEPT_CHARACTERS = 200_000;
-/** One key makes all calls of a test; the request limit is tested elsewhere. */
+/** A single key makes all calls of a test; the request limit is tested elsewhere. */
 export const MANY_REQUESTS = { BERTH_REQUESTS_PER_MINUTE: '1000000' } as const;
 
 export class Parts {

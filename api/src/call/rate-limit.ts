@@ -94,8 +94,8 @@ function credentialOf(actor: Actor): string {
 
 /**
  * Limits requests without a valid credential per address, so that guessing costs a bounded number
- * of queries. A credential that was valid the last time needs no try, so other callers at the same
- * address cannot lock it out. It is still looked up.
+ * of queries. A credential that was valid the last time is looked up without a try, so other
+ * callers at the same address cannot lock its holder out.
  */
 export class FailedAuthentications {
   readonly #tries: Buckets;

@@ -1,5 +1,5 @@
-// The client of a host daemon, over a unix socket or TCP. It does not use sandbox rows, and never
-// retries a verb with an unknown outcome, except on a pooled connection that was already closed.
+// The client of a host daemon, over a unix socket or TCP. Uses no sandbox rows, and never retries a
+// verb with an unknown outcome, except on a pooled connection that was already closed.
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
@@ -132,9 +132,9 @@ export class HostClient {
   }
 
   /**
-   * A raw stream to a TCP port of the guest. It can be half-closed (`allowHalfOpen`), is the
-   * caller's to destroy, and is closed by the host when the VM stops running. Rejects with
-   * `port_refused` when nothing listens. The signal aborts only the opening.
+   * A raw stream to a TCP port of the guest, which can be half-closed (`allowHalfOpen`). The caller
+   * destroys it; the host closes it when the VM stops running. Rejects with `port_refused` when
+   * nothing listens. The signal aborts only the opening.
    */
   openPort(vmId: string, port: number, options?: CallOptions): Promise<Duplex> {
     return this.#calls.open(openPort, { vmId, params: { port: String(port) } }, options);

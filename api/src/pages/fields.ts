@@ -10,7 +10,7 @@ const STORABLE = /^[^\0\p{Cs}]*$/u;
 /** Length limit of a password at sign-in. A password too long to be set is simply wrong. */
 const ANY_PASSWORD_CHARACTERS = 1_024;
 
-/** One line of trimmed text. */
+/** Trimmed text without line breaks. */
 function line(missing: string, max: number) {
   return z
     .string(missing)

@@ -39,7 +39,7 @@ export interface ShownPage {
   status?: number;
   title: string;
   content: Html;
-  /** The submission failed; the title says so first. */
+  /** The submission failed, which the title then states first. */
   failed?: boolean;
   retryAfterSeconds?: number | undefined;
   /** A `Set-Cookie` header. */

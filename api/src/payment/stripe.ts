@@ -169,7 +169,7 @@ function statusOf({ id, status }: Stripe.Subscription): SubscriptionStatus | 'pe
       return 'past_due';
     case 'incomplete':
       return 'pending';
-    // Stripe stopped collecting, temporarily or for good.
+    // Stripe stopped collecting, temporarily or permanently.
     case 'unpaid':
     case 'paused':
     case 'canceled':

@@ -78,7 +78,7 @@ export async function admit(
   return await admitAwake(runtime, access, sandbox, signal);
 }
 
-/** Admits a request again whose sandbox did not run as its row said. */
+/** Admits a request again whose sandbox was not running as recorded in its row. */
 export async function readmit(
   runtime: PreviewRuntime,
   access: PreviewAccess,

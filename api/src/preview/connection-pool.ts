@@ -80,7 +80,7 @@ export class ConnectionPool {
   #closeIdle(): boolean {
     const [idle] = this.#idle();
     if (idle === undefined) return false;
-    // Stop counting it now; its close event subtracts once more.
+    // Uncount the connection at once; its close event uncounts it again.
     this.#open -= 1;
     idle.once('close', () => (this.#open += 1));
     idle.destroy();

@@ -8,7 +8,7 @@ export class CodedError extends Error {
   /** Sent as `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
 
-  /** The message says what was wrong, what is allowed, and where. */
+  /** The message states the fault, its place and the allowed values. */
   constructor(code: ErrorCode, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;

@@ -31,7 +31,7 @@ export interface Place {
   tie: string;
 }
 
-/** One page: `limit` entries after the position, or from the start. */
+/** A page: `limit` entries after the position, or from the start. */
 export interface PageRequest {
   limit: number;
   after: Place | null;

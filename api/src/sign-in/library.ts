@@ -1,5 +1,5 @@
 // The sign-in library (better-auth), configured with the service's database and derived keys, and
-// without its router. Called through the functions of its `api`. Of a request it sees only
+// without its router. Called through the functions of its `api`. The library sees only a request's
 // `callerHeaders` and its own cookies.
 import { betterAuth, type BetterAuthOptions, type BetterAuthPlugin } from 'better-auth';
 import { createAuthEndpoint } from 'better-auth/api';

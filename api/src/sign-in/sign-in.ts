@@ -87,8 +87,8 @@ class LibrarySignIn implements ClientSignIn {
     if (!(await isPasswordOf(passwordHash, password))) throw wrongCredentials();
     if (!known.emailVerified) throw new SignInError('email_not_verified', 'your email address is not verified yet');
     const login = await this.createLogin(userId, caller);
-    // A concurrent password change ends the sign-in sessions that it sees. This one may have been
-    // created just after that, so check again.
+    // A concurrent password change ends the sign-in sessions that it sees. The new session may have
+    // been created just after that, so check again.
     if (await isPassword(this.#parts.db, userId, passwordHash)) return login;
     await this.endLogin(login.loginId);
     throw wrongCredentials();

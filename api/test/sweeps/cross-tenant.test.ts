@@ -1,5 +1,5 @@
-// Information about another org's resources: a response reveals that an id exists (403 instead of
-// 404) and nothing else, neither by its bytes nor by the SQL that ran for it.
+// Isolation of orgs: a response reveals that a foreign id exists (403 instead of 404) and nothing
+// else, neither by its bytes nor by the SQL behind it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
@@ -116,7 +116,7 @@ function groupsOf(route: Route): Group[] {
   }
   if (first !== 'orgId') {
     assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
-    // Access to the sandbox is checked before the preview link is looked up.
+    // Access to the sandbox is checked before the look-up of the preview link.
     const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
     return [
       {

@@ -1,5 +1,5 @@
 // Test host: a real HTTP server with the semantics of protocol/src/host.ts (epochs, idempotent
-// verbs, overtaking destroys) and no VMs. It counts its work and follows scripts: slow, refusing,
+// verbs, overtaking destroys) and no VMs. Counts its work and follows scripts: slow, refusing,
 // losing responses, absent, losing a VM.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -174,7 +174,7 @@ export class HostStandIn {
     if (vm !== undefined) Object.assign(vm, changed);
   }
 
-  /** Forgets the VM, as if its disk were wiped. */
+  /** Drops the VM, as if its disk were wiped. */
   forgetVm(id: string): void {
     this.#vms.delete(id);
   }

@@ -1,6 +1,6 @@
-// Scans for secrets in the log, in every row of every table of every schema, and in command lines
-// and environments of this process and its children. `startApi` records every token that passes
-// through `call` and scans on close.
+// Scans for secrets in the log, in every row of every table, and in command lines and environments
+// of this process and its children. `startApi` records every token that passes through `call` and
+// scans on close.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';

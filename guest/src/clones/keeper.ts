@@ -1,10 +1,9 @@
-// Keeps the secret of one clone in a separate process that exits with the clone: the daemon lives
-// as long as the VM, and whatever it reads stays in its memory. Owns both sides: the keeper
-// process, and its start, protocol and end in the daemon. The daemon forwards the sealed secret and
-// cannot open it.
+// Keeps the secret of a clone in a separate process that exits with the clone: the daemon's memory
+// would keep it for the life of the VM. Owns both sides: the keeper process, and its start,
+// protocol and end in the daemon. The daemon forwards the sealed secret and cannot open it. The
+// keeper also exits when the daemon is killed: its stdin closes.
 //
-//   daemon: start ──key──> serve(sealed) ──ready──> end
-//   The keeper also exits when the daemon is killed: its stdin closes.
+// daemon: start ──key──> serve(sealed) ──ready──> end
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -45,7 +45,8 @@ export class InputPipes {
           await filled;
           continue;
         }
-        // This caller has its pipe. A caller that finds the store empty retries and gets the error.
+        // The caller has its pipe. A later caller that finds the store empty retries and gets the
+        // error.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (pipe !== undefined) return pipe;

@@ -49,7 +49,8 @@ export class PipeStore {
           await filled;
           continue;
         }
-        // This caller has its pipe. A caller that finds the store empty retries and gets the error.
+        // The caller has its pipe. A later caller that finds the store empty retries and gets the
+        // error.
         filled.catch((error: unknown) => console.error('making pipes ahead failed:', error));
       }
       if (name !== undefined) return this.#open(name);

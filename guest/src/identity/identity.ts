@@ -49,7 +49,7 @@ export class IdentityStep {
     return result;
   }
 
-  /** Forgets the identity: the guest is a template again. */
+  /** Removes the identity: the guest is a template again. */
   forget(): void {
     this.#machine?.marker.remove();
     this.#secret.forget();

@@ -90,7 +90,7 @@ export function onlineCpuCount(): number {
   return count;
 }
 
-/** One read. Rounds up to whole blocks: the firmware keeps part of the first block. */
+/** A single read. Rounds up to whole blocks: the firmware keeps part of the first block. */
 export function onlineMemoryMib(): number {
   const blockBytes = Number.parseInt(readFileSync(`${MEMORY_FOLDER}/block_size_bytes`, 'latin1'), 16);
   let pages = 0;

@@ -1,5 +1,5 @@
 // Kernel calls that Node lacks: setting the clock, adding credited entropy with an immediate
-// reseed, and aborting connections. A small helper process (kernel-calls.pl) makes them. It starts
+// reseed, and aborting connections. A small helper process (kernel-calls.pl) makes them; started
 // before the template's snapshot, so that a restored guest pays neither fork nor exec.
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
@@ -61,7 +61,7 @@ export class KernelCalls {
 
   /**
    * Sets the clock, adds the bytes to the kernel's random pool and reseeds its generator. Calls
-   * `nowUnixMs` as late as possible. One call at a time.
+   * `nowUnixMs` as late as possible. Calls must not overlap.
    */
   async setClockAndReseed(nowUnixMs: () => number, entropy: Buffer): Promise<void> {
     const hex = entropy.toString('hex');
@@ -74,8 +74,8 @@ export class KernelCalls {
 
   /**
    * Aborts every TCP connection that leaves the guest, except the given one: programs that wait on
-   * one get an error at once. Listening sockets and connections inside the guest stay. One call at
-   * a time.
+   * one get an error at once. Listening sockets and connections inside the guest stay. Calls must
+   * not overlap.
    */
   async abortConnections({ localPort, remotePort, remoteAddress }: Connection): Promise<void> {
     await this.#call(() => `abort ${localPort} ${remotePort} ${remoteAddress}`);

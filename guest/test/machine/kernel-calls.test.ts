@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { KernelCalls } from '../../src/machine/kernel-calls.ts';
 
-/** Stopped with the test, whatever its result. */
+/** Stopped after the test. */
 function kernelCalls(t: TestContext): KernelCalls {
   const kernel = new KernelCalls('the stand-in ignores its arguments');
   t.after(() => kernel.stop());

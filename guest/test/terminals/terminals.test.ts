@@ -85,7 +85,7 @@ test('a shell gets a TTY of the requested size, which follows a resize', async (
 
 test('Ctrl-C ends the foreground program and not the shell, which sees 130', async (t) => {
   const screen = await open(await secured(t));
-  // Printed by the program, which is in the foreground by then.
+  // Printed by the program once it is in the foreground.
   screen.type("sh -c 'echo ready to sleep; exec sleep 1000'\n");
   await screen.shows('ready to sleep\r\n');
   screen.type('\x03');

@@ -273,7 +273,7 @@ class SlotPool implements Network {
       for (const number of numbers) this.#settle(number, null);
     } catch (error) {
       if (numbers.length === 1) return this.#settle(numbers[0] as number, error);
-      // One failing slot must not block the others.
+      // A failing slot must not block the others.
       for (const number of numbers) {
         await this.#maker.unmake([number]).then(
           () => this.#settle(number, null),

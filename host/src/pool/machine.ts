@@ -1,5 +1,5 @@
-// One pool VM: make, exercise, end. Each step is on disk before the next begins. Must not know the
-// number of pool VMs or their future owners.
+// Makes, exercises and ends a pool VM. Each step is on disk before the next begins. Must not know
+// the number of pool VMs or their future owners.
 import type { Logger } from 'pino';
 import { GuestClient } from '../guest/client.ts';
 import { messageOf } from '../vm/host-error.ts';
@@ -99,8 +99,8 @@ export async function endMachine(parts: MachineParts, id: string, driverState: D
 }
 
 /**
- * One signal per pool VM: `gone` may not settle for days, and would keep every listener an exercise
- * adds.
+ * Signal of a pool VM's exit, made once per VM: `gone` may not settle for days, and would keep
+ * every listener an exercise adds.
  */
 function endOf(gone: Promise<unknown>, unwatched: AbortSignal): AbortSignal {
   const died = new AbortController();

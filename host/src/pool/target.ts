@@ -52,8 +52,8 @@ export function poolTarget({ createsAtMs, nowMs, refillMs }: PoolDemand, { min, 
 }
 
 /**
- * Number of pool VMs that memory allows, given the current count. They use only unpromised memory
- * beyond the reserve: VMs never wait for the pool to shrink.
+ * Number of pool VMs that memory allows, given the current count. Pool VMs use only unpromised
+ * memory beyond the reserve: VMs never wait for the pool to shrink.
  */
 export function poolRoom(count: number, { unpromisedMib, spareMib }: PoolMemory): number {
   const byPromise = Math.floor(unpromisedMib / WAITING_MACHINE_MIB);

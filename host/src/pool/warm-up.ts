@@ -18,7 +18,7 @@ export async function warmUp(guest: GuestClient, size: VmSize, signal: AbortSign
   for (let round = 0; round < ROUNDS; round += 1) await exercise(guest, size, signal, deadlineMs);
 }
 
-/** One round: a throw-away identity with a fresh secret, and commands. */
+/** A round: a throw-away identity with a fresh secret, and commands. */
 export async function exercise(
   guest: GuestClient,
   size: VmSize,

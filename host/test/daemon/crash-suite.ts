@@ -26,7 +26,7 @@ const EXEC_SECONDS = 30;
 interface CrashSubject {
   /** The daemon's flags, besides its data folder. */
   flags: readonly string[];
-  /** One entry for each VM of the installation that has a process. */
+  /** An entry for each VM of the installation that has a process. */
   vmsOnMachine(instanceId: string): Promise<string[]>;
   /** True if a wake saves driver state and an asleep VM has no process; false for the fake. */
   snapshots: boolean;
@@ -40,7 +40,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     before(async () => {
       daemon = await DaemonFixture.make([...subject.flags, '--pool-max', '0']);
     });
-    // A test that failed half-way must not block the next one's daemon.
+    // A failed test must not block the next one's daemon.
     afterEach(async () => {
       await daemon.end('SIGKILL');
     });

@@ -331,7 +331,7 @@ test('guest traffic to the resolver is limited, responses on a connection from t
   );
   const passed = (await cameOut()) - asked;
   const most = RESOLVER_BURST + RESOLVER_PACKETS_PER_SECOND * Math.ceil((performance.now() - startedAt) / 1_000);
-  // The kernel sends few packets of its own: a slot has no IPv6.
+  // The kernel itself sends few packets: a slot has no IPv6.
   assert.ok(passed > 0 && passed <= most + 10, `${passed} of ${burst} packets passed, ${most} may`);
 
   const socket = createSocket('udp4');

@@ -334,8 +334,8 @@ test('when one of several slots cannot listen, all their listeners close and the
 test('a failed slot check releases the numbers entered before it', async () => {
   const network = networkOf(FIRST, { cidr: '10.200.0.0/28', idleSlots: 3 });
   symlinkSync('berth1', '/run/netns/berth1');
-  // The second search begins after the number that failed the first: one of the two has registered
-  // other slots by then.
+  // The second search begins after the number that failed the first, so one of the two has
+  // registered other slots.
   await assert.rejects(network.prepare(), { code: 'ELOOP' });
   await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
   assert.deepEqual(machineState().entries, []);

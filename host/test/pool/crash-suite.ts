@@ -38,7 +38,7 @@ const END_POINTS = ['pool:driver-done', 'pool:removed'];
 interface CrashSubject {
   /** The daemon's flags, besides its data folder and its pool. */
   flags: readonly string[];
-  /** One entry for each VM of the installation that has a process. */
+  /** An entry for each VM of the installation that has a process. */
   machines(instanceId: string): Promise<string[]>;
   /** Other traces of VMs, one sentence each. Empty when there are no VMs and no daemon. */
   leftovers(): Promise<string[]>;

@@ -1,4 +1,4 @@
-// A scripted guest daemon inside the test process: responds properly unless told to be slow, wrong
+// A scripted guest daemon inside the test process: responds properly unless set to be slow, wrong
 // or gone. For tests of the host's handling of guests; the real daemon has its own tests.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// Checks of one data folder, whatever roles it has: its supervisor and its secrets. Read-only.
+// Checks of a data folder, with any roles: its supervisor and its secrets. Read-only.
 import { stat } from 'node:fs/promises';
 import { isSame } from '@berth/os/process-identity.ts';
 import type { Config } from '../config/config.ts';

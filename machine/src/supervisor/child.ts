@@ -54,8 +54,8 @@ export async function startConfined(confined: Confined, onOutput: (chunk: Buffer
 }
 
 /**
- * Starts a service with this process's own rights. It gets SIGTERM when this process dies. Rejects
- * with the exit description if it exits before it was identified.
+ * Starts a service with this process's own rights; it gets SIGTERM when this process dies. Rejects
+ * with the exit description if the service exits before it was identified.
  */
 export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
@@ -83,7 +83,7 @@ function describe(process: ProcessIdentity, exited: Promise<string>): RunningChi
   return child;
 }
 
-/** Programs come from the system's folders, whatever the operator's PATH. */
+/** Programs come from the system's folders, never from the operator's PATH. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 function watchEnd(child: ChildProcess): Promise<string> {

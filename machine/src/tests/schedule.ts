@@ -3,7 +3,7 @@
 import { cpus, freemem } from 'node:os';
 import type { Cost } from './costs.ts';
 
-/** Minimum of concurrent files, whatever the load. */
+/** Minimum of concurrent files at any load. */
 const LEAST_AT_ONCE = 2;
 const MOST_AT_ONCE = 6;
 /** Idle share of all cores required to start another file. */

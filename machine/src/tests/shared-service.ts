@@ -15,8 +15,8 @@ interface SharedService {
 }
 
 /**
- * Starts the program. It prints its environment as one line of JSON when ready, and exits when its
- * stdin closes.
+ * Starts the program. When ready the program prints its environment as a line of JSON; it exits
+ * when its stdin closes.
  */
 export async function startShared(file: string, accounts: CpuAccounts | undefined): Promise<SharedService> {
   const startedAt = performance.now();

@@ -1,4 +1,4 @@
-// `berth up`: prepares this computer, starts everything and runs until told to stop.
+// `berth up`: prepares this computer, starts everything and runs until stopped.
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
 import { startInstallation } from '../roles/installation.ts';
@@ -104,7 +104,7 @@ function greet(
 }
 
 /**
- * One line for any POSIX shell that needs only curl and sed. The second call waits until the
+ * A single line for any POSIX shell that needs only curl and sed. The second call waits until the
  * sandbox runs.
  */
 function curlExample(url: string, token: string, orgId: string, projectId: string): string {

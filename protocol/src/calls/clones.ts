@@ -70,8 +70,8 @@ export type GuestCloneResult = z.infer<typeof guestCloneResult>;
  * call returns at once when the clone is done, and waits while it is in progress. A clone without
  * callers is ended some seconds later.
  * The credentials are sealed to the key of {@link cloneKey} (guest/src/clones/seal.ts): the daemon
- * cannot read them. They are given once, to git, only for the host and path of the URL. A call for
- * a pending clone whose key is gone is broken off.
+ * cannot read them. Git gets them once, only for the host and path of the URL. A call for a pending
+ * clone whose key is gone is broken off.
  */
 export const guestCloneCall = defineCall({
   name: 'clone',

@@ -1,6 +1,6 @@
 // Calls that become raw byte streams. The end of a direction is forwarded and leaves the other
-// open. A sleep, a destroy or the exit of the VM closes a stream at once, and so do the host's
-// limits on its silence and age.
+// open. A sleep, a destroy or the exit of the VM closes a stream at once. The host limits a
+// stream's silence and age.
 import { z } from 'zod';
 import { EXEC_COMMAND_LENGTH, PORT_TEXT, TERMINAL_SIGNALS, TERMINAL_SIZE } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
@@ -76,10 +76,10 @@ export function terminalQueryOf(asked: TerminalAsked): TerminalQuery {
 
 /**
  * A stream to the login shell of `berth` or to a `/bin/sh -c` command, in a dedicated terminal in
- * `/code`; or to such a command with pipes. It carries the frames of terminal-frames.ts. Byte
- * frames are terminal input and output; without a terminal, frames from a command begin with a
- * stream number. Control frames to the guest are {@link terminalOrder}; the last frame from it is
- * {@link terminalExit}.
+ * `/code`; or to such a command with pipes. Carries the frames of terminal-frames.ts. Byte frames
+ * are terminal input and output; without a terminal, frames from a command begin with a stream
+ * number. Control frames to the guest are {@link terminalOrder}; the last frame from it is {@link
+ * terminalExit}.
  * If the connection closes first, the shell and its programs get SIGHUP. A command's whole POSIX
  * session does, and SIGKILL some seconds later.
  */

@@ -115,10 +115,10 @@ export type GuestSizeResult = z.infer<typeof guestSizeResult>;
 
 /**
  * Follows the restore of a snapshot, or the boot of a disk with an identity. Names and keys stay.
- * The guest sets the clock, reseeds its generators, replaces the secret, aborts every TCP
- * connection that leaves the VM (their peers are long gone), and applies the given size. Requires
- * the previous secret, or the given one in a repeated call; after a boot none is set. Fails like
- * {@link identity}.
+ * The guest sets the clock, reseeds its generators, replaces the secret and applies the given size.
+ * Every TCP connection that leaves the VM is aborted, as its peer is long gone. Requires the
+ * previous secret, or the given one in a repeated call; after a boot none is set. Fails like {@link
+ * identity}.
  */
 export const wake = defineCall({
   name: 'wake',

@@ -1,5 +1,5 @@
 // A new pass-through call takes three places: its definition, its handler in the guest daemon, and
-// its use. This test adds one and sends it from the API's client through a host daemon to a guest
+// its use. The test adds one and sends it from the API's client through a host daemon to a guest
 // daemon.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

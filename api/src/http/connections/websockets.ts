@@ -1,5 +1,5 @@
-// WebSocket upgrade requests. They pass through the server's routes, so a refusal is ordinary JSON,
-// and leave HTTP when their route accepts. Owns the handshake and the set of open WebSockets;
+// WebSocket upgrade requests. Requests pass through the server's routes, so a refusal is ordinary
+// JSON, and leave HTTP when their route accepts. Owns the handshake and the set of open WebSockets;
 // websocket-join.ts carries the frames.
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,6 +1,6 @@
-// The change of an org's subscription after a report of the payment provider. Pure.
-// An org has one subscription. It follows the provider's most recent subscription for that org;
-// reports about others change nothing.
+// The change of an org's subscription after a report of the payment provider. Pure. An org has a
+// single subscription, which follows the provider's most recent subscription for that org; reports
+// about others change nothing.
 import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 
 /** A subscription in its current state at the provider. */

@@ -1,5 +1,5 @@
 // Clone failures: a code for programs and a message for people. Git's output comes from the guest
-// and from a possibly hostile server. It is shown truncated, in printable characters, without the
+// and a possibly hostile server. Messages show it truncated, in printable characters, without the
 // credentials of the clone. Pure.
 import type { Reason } from '../sandboxes/machine-death.ts';
 

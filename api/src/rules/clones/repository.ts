@@ -67,8 +67,8 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
 }
 
 /**
- * True if a project's credentials apply to the URL. They belong to the host of the project's
- * default repository, or without one to the service's own git host. They are never sent to another
+ * True if a project's credentials apply to the URL: its host is that of the project's default
+ * repository, or without one the service's own git host. Credentials are never sent to another
  * host.
  */
 export function areCredentialsFor(url: string, defaultRepository: string | null, hosts: GitHosts): boolean {

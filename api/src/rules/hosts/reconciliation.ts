@@ -132,7 +132,7 @@ function againstAwake(sandbox: SandboxFacts, machine: MachineFacts): Decision {
 function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision {
   switch (machine.status) {
     case 'running':
-      // A wake completed after it was abandoned. Its caller was told that the sandbox sleeps, so
+      // A wake completed after it was abandoned. Its caller received that the sandbox sleeps, so
       // put it back to sleep.
       return { do: 'put-to-sleep', epoch: sandbox.epoch };
     case 'asleep':

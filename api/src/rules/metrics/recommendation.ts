@@ -1,9 +1,9 @@
-// Recommends an allocation from recent usage. Pure: samples in, allocation and reason out. Plans
-// and hosts are outside; their bounds are parameters.
-// Each resource (vCPU, memory, disk) is judged separately, on the steps of the VM sizes. It grows
-// when nearly full (85 %) in the short window, and shrinks to a step that would have been at most
-// half full (50 %) in every window. The gap is the hysteresis: at the same load a step left for
-// being nearly full is never half empty, so sizes do not oscillate.
+// Recommends an allocation from recent usage. Pure: samples in, allocation and reason out. The
+// bounds of plans and hosts are parameters. Each resource (vCPU, memory, disk) is judged
+// separately, on the steps of the VM sizes. A resource grows when nearly full (85 %) in the short
+// window. A resource shrinks to a step that would have been at most half full (50 %) in every
+// window. The gap is the hysteresis: at the same load a step left for being nearly full is never
+// half empty, so sizes do not oscillate.
 import { MACHINE_SIZES, type Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 
 /** Usage at one sample time. */
@@ -32,7 +32,7 @@ interface RecommendationInput {
 
 interface Recommendation {
   allocation: Allocation;
-  /** One or more sentences for people, naming windows and figures. */
+  /** Sentences for people, naming windows and figures. */
   reason: string;
 }
 
@@ -76,7 +76,7 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     largest: largest.vcpu,
     steps: stepsOf('vcpu'),
     used: ({ cpuUsed, allocation }) => (cpuUsed === null ? undefined : cpuUsed * allocation.vcpu),
-    // One busy sample may be a compiler run; half of the samples show a VM that is too small.
+    // A single busy sample may be a compiler run; half of the samples show a VM that is too small.
     busy: (used) => quantile(used, 0.5),
     looksToGrow: SHORT.minSamples,
     // An occasional backup or install does not justify a larger VM all day.

@@ -1,10 +1,7 @@
 // Preview credentials in a request: tokens in the query and the preview cookie. Removes them before
 // the app sees the request. Pure; makes no access decision.
 
-/**
- * Prefix of every preview token. It distinguishes tokens from an app's own parameter of the same
- * name.
- */
+/** Prefix of every preview token, as distinct from an app's own parameter of the same name. */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
 const PREVIEW_TOKEN_PARAMETER = 'token';
 

@@ -35,7 +35,7 @@ export function enforcedCap(guardrails: OrgGuardrails): number | null {
   return guardrails.overageEnabled ? null : effectiveCap(guardrails);
 }
 
-/** A project's cap in machine hours per period, within the org's; null: none of its own. */
+/** A project's cap in machine hours per period, within the org's; null: none. */
 export function effectiveProjectCap(limit: number | null, org: OrgGuardrails): number | null {
   if (limit === null) return null;
   const around = enforcedCap(org);

@@ -1,6 +1,6 @@
-// Keeps an org's subscription in step with the payment provider's. An event says only that
-// something happened; the details are fetched from the provider. Late, duplicate or reordered
-// events thus lead to the same result.
+// Keeps an org's subscription in step with the payment provider's. An event only triggers a fetch
+// of the subscription from the provider. Late, duplicate or reordered events thus lead to the same
+// result.
 //
 // Requests to the provider run outside transactions. A response counts only if no other was applied
 // since the request, else the request is repeated: an older response never wins.

@@ -15,9 +15,9 @@ export interface ExecRequest {
 }
 
 /**
- * Runs one command and resolves with its result, whatever its exit code. The signal kills the
- * command's process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or
- * `host_unavailable`, and the errors of a wake.
+ * Runs a command and resolves with its result, for any exit code. The signal kills the command's
+ * process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or `host_unavailable`, and
+ * the errors of a wake.
  */
 export async function execInSandbox(
   context: ServiceContext,

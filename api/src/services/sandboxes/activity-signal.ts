@@ -32,8 +32,8 @@ export async function noteActivity(
 }
 
 /**
- * Records continuing use repeatedly until `end` is called, and once more then. If the process dies,
- * its use ends with it.
+ * Records continuing use repeatedly until `end` is called, and at its end. If the process dies, its
+ * use ends with it.
  */
 export function holdActivity(context: SignalContext, sandboxId: string, signal: UseSignal): { end(): void } {
   const note = (): void => {

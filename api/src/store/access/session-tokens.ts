@@ -48,7 +48,7 @@ export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer):
     .executeTakeFirst();
 }
 
-/** Deletes a sign-in session with all its session tokens. They are invalid from the commit on. */
+/** Deletes a sign-in session with all its session tokens, which are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();
 }

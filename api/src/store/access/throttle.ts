@@ -15,8 +15,9 @@ interface EmptyBucket {
 }
 
 /**
- * Takes one try from a key's bucket; null on success. A missing bucket is full. One statement on
- * the database clock: concurrent callers on any replica get exactly as many tries as there are.
+ * Takes a try from a key's bucket; null on success. A missing bucket is full. A single statement on
+ * the database clock, so concurrent callers on all replicas never get more tries than the bucket
+ * has.
  */
 export async function takeTry(db: Database, keySha256: Buffer, bucket: ThrottleBucket): Promise<EmptyBucket | null> {
   // The clock is read before the row lock is granted, so it may precede a time that another caller

@@ -1,5 +1,5 @@
-// Reads the activity feed. One page is one query, served by the index that fits its filters. SQL
-// only; activity.ts writes the rows.
+// Reads the activity feed. Each page is a single query, served by the index that fits its filters.
+// SQL only; activity.ts writes the rows.
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { ActivityRow, Database } from '../database/schema.ts';

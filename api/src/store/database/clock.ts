@@ -1,4 +1,4 @@
-// The database clock, by which time is metered whatever the replicas' clocks say. SQL only.
+// The database clock, by which time is metered, independent of the replicas' clocks. SQL only.
 import { sql } from 'kysely';
 import type { Database } from './schema.ts';
 

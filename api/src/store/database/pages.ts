@@ -11,7 +11,7 @@ interface ListOrder<DB, TB extends keyof DB> {
   direction: 'asc' | 'desc';
 }
 
-/** Runs the query in order, whole (`page` null) or one page. One statement either way. */
+/** Runs the query in order, whole (`page` null) or a page of it, in a single statement. */
 export async function selectSlice<DB, TB extends keyof DB, Row>(
   query: SelectQueryBuilder<DB, TB, Row>,
   order: ListOrder<DB, TB>,
@@ -29,7 +29,7 @@ export async function selectSlice<DB, TB extends keyof DB, Row>(
       : ordered.where(
           sql<boolean>`(${at}, ${tie}) ${beyond} (timestamptz 'epoch' + ${after.atMicroseconds}::bigint * interval '1 microsecond', ${after.tie})`,
         );
-  // extract() is exact here: it returns a numeric. One extra row shows whether more follow.
+  // extract() is exact here: it returns a numeric. An extra row shows whether more follow.
   const found = (await rest
     .select([
       sql<string>`(extract(epoch from ${at}) * 1000000)::bigint`.as('place_at'),

@@ -71,8 +71,8 @@ export async function findInvitationByHash(
 }
 
 /**
- * Revokes an invitation that was neither accepted nor revoked. Its token is kept, so that its
- * holder can be told of the revocation.
+ * Revokes an invitation that was neither accepted nor revoked. Keeps its token, so that its holder
+ * sees the revocation.
  */
 export async function markRevoked(
   trx: DatabaseTransaction,

@@ -1,5 +1,5 @@
-// Rows of projects. SQL only. One dedicated query reads sealed credentials; no query that returns,
-// lists or finds projects does.
+// Rows of projects. SQL only. Only a dedicated query reads sealed credentials, never one that
+// returns, lists or finds projects.
 import { sql, type Updateable } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { isId } from '../database/ids.ts';

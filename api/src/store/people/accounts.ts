@@ -40,7 +40,7 @@ export async function hasPassword(db: Database, userId: string): Promise<boolean
   return row !== undefined;
 }
 
-/** Deletes the user's unused links. They stop working with the commit. */
+/** Deletes the user's unused links, which stop working with the commit. */
 export async function deleteUnusedLinks(
   db: Database,
   userId: string,

@@ -15,7 +15,7 @@ const LOOK_AGAIN_MS = 1_000;
 export interface SandboxWatch {
   /**
    * Resolves at the next change since the last call (at once if there was one), after
-   * LOOK_AGAIN_MS, or when the signal aborts. The value says whether there may have been a change.
+   * LOOK_AGAIN_MS, or when the signal aborts. The value is true if there may have been a change.
    */
   next(signal: AbortSignal): Promise<boolean>;
   close(): void;

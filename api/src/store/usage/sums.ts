@@ -18,7 +18,7 @@ interface UsageWindow {
   at: Date;
 }
 
-/** One end user's time on VMs of one size. */
+/** An end user's time on VMs of a size. */
 export interface EndUserUsage {
   endUserId: string;
   vcpu: number;

@@ -1,7 +1,6 @@
 // Polls a host: updates its row, has the reconciler repair differences to the sandbox rows, and
-// after long silence fails the sandboxes awake on it. They recover when the host returns.
-// `last_seen_at` is written at the end of a successful poll: VMs found dead by a poll died after
-// it.
+// after long silence fails the sandboxes awake on it, until the host returns. `last_seen_at` is
+// written at the end of a successful poll: VMs found dead by a poll died after it.
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { HOST_LOST } from '../../rules/sandboxes/machine-death.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';

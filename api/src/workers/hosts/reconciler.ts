@@ -25,8 +25,8 @@ export class Reconciler {
   /** VMs missing from the host's last list, with the time of their last sighting. */
   #missed = new Map<string, Date | null>();
   /**
-   * In-flight cleanup calls for unclaimed VMs, keyed by VM id. They take seconds; reconciliation
-   * does not wait for them.
+   * In-flight cleanup calls for unclaimed VMs, keyed by VM id. Reconciliation does not wait for
+   * them: a call takes seconds.
    */
   readonly #errands = new Map<string, Promise<void>>();
   /** Differences without a safe repair; logged when they first appear. */
@@ -69,7 +69,7 @@ export class Reconciler {
     );
   }
 
-  /** Forgets missing VMs: the next pass counts each as missing for the first time. */
+  /** Clears missing VMs: the next pass counts each as missing for the first time. */
   forget(): void {
     this.#missed.clear();
   }

@@ -1,7 +1,7 @@
-// This process's session with Postgres. While it lives it holds the advisory locks that mark this
-// executor as alive and leader. Owns a connection outside every pool, and reconnects when it
-// breaks. Locks only avoid duplicate work: the work itself is fenced. Postgres ends a session that
-// is silent for the lease, so a paused or hung process loses its locks by the server's clock alone.
+// This process's session with Postgres, which holds the advisory locks that mark this executor as
+// alive and leader. Owns a connection outside every pool, and reconnects when it breaks. Locks only
+// avoid duplicate work: the work itself is fenced. Postgres ends a session that is silent for the
+// lease, so a paused or hung process loses its locks by the server's clock alone.
 import pg from 'pg';
 import type { Logger } from 'pino';
 

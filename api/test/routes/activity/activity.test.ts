@@ -165,7 +165,7 @@ test('an invalid or foreign cursor is 400 and named', async () => {
 
 test('paging returns every entry once, newest first, despite equal instants and new entries', async () => {
   const org = await api.makeOrg();
-  // One transaction: equal instants, in insertion order.
+  // A single transaction: equal instants, in insertion order.
   const kinds = [
     'sandbox_created',
     'sandbox_running',

@@ -9,7 +9,7 @@ import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest.t
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
-/** Long enough for normal responses: after early headers a failure has no status of its own. */
+/** Long enough for normal responses: after early headers a failure has no separate status. */
 const KEEP_ALIVE = { headersAfter: 2_000, spaceEvery: 50 };
 const RESULT = { exitCode: 0, stdout: 'héllo\n', stderr: '', truncated: false, timedOut: false };
 

@@ -25,7 +25,7 @@ const create = async (body: object = {}): Promise<string> => {
   assert.equal(answer.body.sandbox.status, 'ready', JSON.stringify(answer.body));
   return answer.body.sandbox.id;
 };
-/** Returns the first response, whatever is in progress. */
+/** Returns the first response, even during a transition. */
 const begin = (id: string, name: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> =>
   api.call('POST', `/v1/sandboxes/${id}/${name}`, { headers, ...(body === undefined ? {} : { body }) });
 const beginAtOnce = (id: string, name: string, body?: object): Promise<Answer> =>

@@ -80,8 +80,8 @@ test('concurrent creates that lock full hosts in opposite orders are refused wit
     }
   };
   const answers = await api.db.transaction().execute(async (trx) => {
-    // One create waits for a and would lock b next; the other waits for b, then a. Then both hosts
-    // are full.
+    // A create waits for a and would lock b next; another waits for b, then a. Then both hosts are
+    // full.
     await trx.selectFrom('host').select('id').where('id', '=', 'a').forUpdate().execute();
     const first = create();
     await waiting(1);

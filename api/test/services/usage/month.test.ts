@@ -103,8 +103,8 @@ function randomOf(seed: number): () => number {
 
 type Random = () => number;
 /**
- * A separate stream of random numbers for each sandbox, so that a seed gives the same month
- * whatever the order of concurrent events.
+ * Separate random numbers for each sandbox, so that a seed gives the same month for any order of
+ * concurrent events.
  */
 const streamOf = (of: number): Random => randomOf(SEED ^ Math.imul(of + 1, 0x9e3779b1));
 const below = (random: Random, bound: number): number => Math.floor(random() * bound);
@@ -396,7 +396,7 @@ class Month {
 
   /** `sleeps`: null for an ephemeral sandbox, which is left to its expiry. */
   async #comeAwake(self: Life, sleeps: boolean | null): Promise<void> {
-    // It may expire before it ever ran.
+    // May expire before it ever ran.
     if (self.epoch === 0) return;
     const { random } = self;
     if (self.plain !== null) await openUsageInterval(api.db, self.plain);

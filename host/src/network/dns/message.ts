@@ -1,5 +1,5 @@
 // Minimal DNS wire format for a relay: header and question. Trusts neither guests nor name servers.
-// Pure; never throws or reads out of bounds, whatever the input.
+// Pure; never throws or reads out of bounds for any input.
 
 const HEADER_BYTES = 12;
 
@@ -9,7 +9,7 @@ export const QUERY_MAX_BYTES = 4_096;
 /** UDP response size limit for a guest without EDNS. */
 const PLAIN_UDP_BYTES = 512;
 
-/** Limit for relayed UDP responses, whatever the guest advertises. Longer ones need TCP. */
+/** Limit for relayed UDP responses, even if the guest advertises more. Longer ones need TCP. */
 const UDP_ANSWER_MAX_BYTES = 4_096;
 
 const TYPE_OPT = 41;

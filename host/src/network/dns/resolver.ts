@@ -15,8 +15,8 @@ import type { Upstreams } from './upstreams.ts';
 export const RESOLVER_LIMITS = {
   /**
    * In-flight questions, per guest and in all. A guest may use at most half of the free ones, and
-   * always `assured`, so that a new guest finds room however many guests use their share. Excess
-   * questions are dropped; the guest's own resolver retries.
+   * always `assured`, so that a new guest always finds room. Excess questions are dropped; the
+   * guest's own resolver retries.
    */
   perGuest: 128,
   inAll: 1_024,

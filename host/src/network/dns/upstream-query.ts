@@ -28,7 +28,7 @@ export const askByUdp: Ask = (query, servers, signal) =>
 export const askByTcp: Ask = (query, servers, signal) =>
   askInTurn({ query, servers, signal, tries: servers.length, tryMs: QUESTION_DEADLINE_MS, ask: tryTcp });
 
-/** One attempt: the response, or null on timeout (`ms`) or abort. */
+/** An attempt: the response, or null on timeout (`ms`) or abort. */
 type Try = (query: Query, server: NameServer, ms: number, signal: AbortSignal) => Promise<Buffer | null>;
 
 interface Turn {
@@ -58,8 +58,8 @@ async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): P
 }
 
 /**
- * One datagram and its response. The socket is connected: the kernel delivers packets from this
- * server alone.
+ * Sends a datagram and awaits its response. The socket is connected: the kernel delivers packets
+ * from this server alone.
  */
 const tryUdp: Try = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
@@ -79,7 +79,7 @@ const tryUdp: Try = (query, server, ms, signal) => {
   return promise;
 };
 
-/** One connection, one question, one response. */
+/** Sends a question over a new connection. */
 const tryTcp: Try = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
   const id = randomInt(65_536);

@@ -1,5 +1,5 @@
-// IPv4 addresses closed to guests, whatever the host's routes. IPv6 is not listed: guests have
-// none.
+// IPv4 addresses closed to guests, independent of the host's routes. IPv6 is not listed: guests
+// have none.
 
 /** Each block with its reason. Source of both firewalls, the slot's and the host's. */
 export const BLOCKED_RANGES: readonly { block: string; reason: string }[] = [

@@ -44,7 +44,7 @@ export interface Slot {
    */
   namespacePath: string;
   /**
-   * Name of the TAP device inside the namespace. It is up and belongs to `uid`: QEMU opens it with
+   * Name of the TAP device inside the namespace, up and owned by `uid`: QEMU opens it with
    * `script=no,downscript=no`.
    */
   tap: string;

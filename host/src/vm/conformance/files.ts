@@ -1,5 +1,5 @@
 // Conformance: files are written, read and listed from outside as the user of commands, byte for
-// byte, and survive whatever a disk survives.
+// byte, and live as long as the disk.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';

@@ -58,7 +58,7 @@ export interface SubjectVm {
   readBack: GuestIdentityResult;
 }
 
-/** One installation of the driver, through successive instances. */
+/** An installation of the driver, through successive instances. */
 export class Subject {
   readonly #makeDriver: () => VmDriver;
   readonly #root: string;

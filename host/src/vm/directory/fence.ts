@@ -1,4 +1,4 @@
-// Epochs of destroyed VMs, so that a late create is refused. One small file each, bounded in age
+// Epochs of destroyed VMs, so that a late create is refused. A small file per VM, bounded in age
 // and number. The control plane gives up on a call within minutes; a fence is kept for a day.
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';

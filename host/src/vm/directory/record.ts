@@ -90,7 +90,7 @@ export class VmDirectory {
     await makeFolderDurably(this.#root);
   }
 
-  /** Ids of all VM folders, whatever they contain. Ignores entries whose name is no VM id. */
+  /** Ids of all VM folders, with any content. Ignores entries whose name is no VM id. */
   async list(): Promise<string[]> {
     const entries = await readdir(this.#root, { withFileTypes: true });
     return entries

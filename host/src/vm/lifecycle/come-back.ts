@@ -22,10 +22,7 @@ export class BootFailed extends Error {
   }
 }
 
-/**
- * Resolves when the VM runs and the record says so. `abort` is the verb's signal, without its
- * deadline.
- */
+/** Resolves when the VM runs, as recorded. `abort` is the verb's signal, without its deadline. */
 export async function comeBack(
   parts: LifecycleParts,
   vm: OwnedVm,

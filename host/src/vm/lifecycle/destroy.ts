@@ -8,7 +8,7 @@ import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
  * Runs in the VM's turn. When it resolves, only the VM's fence is left. Rejects with the failure;
- * the record stays and says `destroying`.
+ * the record stays `destroying`.
  */
 export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number): Promise<void> {
   const { directory, fences, log } = parts;

@@ -249,7 +249,7 @@ function notAdopted(reason: string): Death {
   return { code: 'not_adopted', reason, lastAliveUnixMs: null };
 }
 
-/** True on success; a failure is logged, and the VM's record still says what to do. */
+/** True on success; a failure is logged, and the VM's record still shows the work to do. */
 async function attempt(
   parts: LifecycleParts,
   vmId: string | null,

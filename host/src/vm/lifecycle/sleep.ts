@@ -29,7 +29,7 @@ export async function putToSleep(
   try {
     await endClone(parts, vm, signal);
     signal.throwIfAborted();
-    // Before the record says `sleeping`: a complete snapshot found from then on counts as this
+    // Before the record becomes `sleeping`: a complete snapshot found from then on counts as this
     // sleep's.
     await parts.directory.makeSnapshotFolder(vm.id);
     vm.record = { ...vm.record, status: 'sleeping', epoch };

@@ -67,7 +67,7 @@ export async function resumeWake(
 
 /**
  * Reverts a wake whose VM does not run: to `asleep` with its snapshot untouched, or `dead` with its
- * disk. Never rejects. After a crash, `left` says that there may be resources to free.
+ * disk. Never rejects. After a crash, `left` means that there may be resources to free.
  */
 export async function undoWake(
   parts: LifecycleParts,
@@ -88,8 +88,8 @@ export async function undoWake(
 
 /**
  * Everything from the first guest call to the record `running`. `sizes` are the candidates; the
- * first one that the guest confirms is recorded. The final write may fail: the record says `waking`
- * and continued, so the next daemon finishes it.
+ * first one that the guest confirms is recorded. The final write may fail: the record is then
+ * `waking` and continued, so the next daemon finishes it.
  */
 async function finishWake(
   parts: LifecycleParts,
@@ -181,7 +181,7 @@ async function giveUp(
   const closing = abort.signal.aborted;
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not wake');
   if (vm.record.continued && closing) {
-    // The VM runs and the record says so: the next daemon finishes the wake.
+    // The VM runs, as recorded: the next daemon finishes the wake.
     return abort.signal.reason;
   }
   if (vm.record.continued || (error instanceof BootFailed && !closing)) {

@@ -1,4 +1,4 @@
-// One VM in the daemon's memory: its record as on disk, and state that lives only as long as the
+// A VM in the daemon's memory: its record as on disk, and state that lives only as long as the
 // daemon. Data and accessors only; the verbs are in lifecycle/.
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
@@ -64,7 +64,7 @@ export class OwnedVm {
    * accepted or failed.
    */
   clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
-  /** One per raw stream into the guest, open or opening; an abort closes it. */
+  /** A controller per raw stream into the guest, open or opening; an abort closes the stream. */
   readonly streams = new Set<AbortController>();
   doing: Doing | null = null;
   /** Destroy in progress, and the newest epoch requested for it. */

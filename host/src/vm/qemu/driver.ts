@@ -121,8 +121,8 @@ class Driver implements QemuDriver {
     const fault = faultInSize(spec);
     if (fault !== null) throw new DriverError(fault);
 
-    // Await both, whatever fails: an unrecorded claim could not be released, and a folder being
-    // written could not be removed.
+    // Await both, even after a failure: an unrecorded claim could not be released, and a folder
+    // being written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
       prepareVmFolder(folder),
       this.#claims.claim(vm, newState(id, base, spec.diskGib)),

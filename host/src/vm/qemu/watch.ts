@@ -1,4 +1,4 @@
-// Watches VMs' processes until they exit, also those of an earlier daemon. They share a poll of the
+// Watches VMs' processes until they exit, also those of an earlier daemon, sharing a poll of the
 // kernel's counter of out-of-memory kills.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';

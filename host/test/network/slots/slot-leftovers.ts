@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/network/slots/slot.ts';
 import { machineState } from './machine-state.ts';
 
-/** One sentence for each namespace, device, registry entry and process. */
+/** A sentence for each namespace, device, registry entry and process. */
 export function slotLeftovers(): string[] {
   const { namespaces, devices, entries, drafts } = machineState();
   return [

@@ -49,7 +49,7 @@ export class LifecycleFixture {
     sleepMs: DEADLINE_MS,
     wakeMs: DEADLINE_MS,
     resizeMs: DEADLINE_MS,
-    // Guests that do not respond by then are adopted anyway.
+    // Guests that do not respond within this time are adopted anyway.
     adoptMs: 2_000,
   };
   streamLimits = { perVm: 4, perHost: 6 };

@@ -1,5 +1,5 @@
-// The operator's secret files, one secret each, named by variables: copied for the confined API,
-// whatever the permissions of the originals.
+// The operator's secret files, a secret each, named by variables: copied for the confined API,
+// which cannot read the originals.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '@berth/os/durable-file.ts';

@@ -1,5 +1,5 @@
-// The operator's plan catalogue: validated, and copied for the confined API, whatever the
-// permissions of the original.
+// The operator's plan catalogue: validated, and copied for the confined API, which cannot read the
+// original.
 import { chown, readFile, rm } from 'node:fs/promises';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
 import { writeDurably } from '@berth/os/durable-file.ts';

@@ -181,8 +181,8 @@ function bootOptions(boot: BootFiles): string[] {
 }
 
 /**
- * `elevateprivileges=allow`: with "deny" QEMU could not drop root itself. The jail has set
- * no_new_privs by then.
+ * `elevateprivileges=allow`: with "deny" QEMU could not drop root itself. The jail has already set
+ * no_new_privs.
  */
 function confinement(start: Start): string[] {
   const user = `${start.uid}:${start.uid}`;

@@ -6,7 +6,7 @@ import { DriverError } from '../../driver.ts';
 
 const CLUSTER_BITS = 16;
 const CLUSTER_BYTES = 2 ** CLUSTER_BITS;
-/** One L1 entry maps one L2 table, which fills a cluster: 8,192 clusters. */
+/** An L1 entry maps an L2 table, which fills a cluster: 8,192 clusters. */
 const BYTES_PER_L1_ENTRY = CLUSTER_BYTES * (CLUSTER_BYTES / 8);
 /** "QFI\xfb" */
 const MAGIC = 0x51_46_49_fb;
@@ -66,9 +66,8 @@ const FEATURES_LEFT_BEHIND = 0b11n;
 
 /**
  * Rejects with {@link DriverError} for a disk whose header requests more than QEMU's command line
- * does. A compromised QEMU may have written it, and the next QEMU opens it while still root: a
- * header can name an external data file (incompatible feature bit 2), whatever the other options
- * say.
+ * does. A compromised QEMU may have written it, and the next QEMU opens it while still root. A
+ * header can name an external data file (incompatible feature bit 2), regardless of other options.
  */
 export async function assertPlainOverlay(path: string): Promise<void> {
   await using file = await open(path, 'r');

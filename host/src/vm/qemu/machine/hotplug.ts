@@ -55,9 +55,9 @@ export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSign
 
 /**
  * Guards the addition of emulated vCPUs, which can abort QEMU and so kill the tenant's VM. QEMU
- * aborts when more threads start than the VM's maximum vCPUs (removed vCPUs still count), or when
- * the translation buffer has no region left for the new thread. Threads are therefore counted by
- * marker objects inside QEMU, and regions are checked while the guest is paused.
+ * aborts when more threads start than the VM's maximum vCPUs; removed vCPUs still count. It also
+ * aborts when the translation buffer has no region left for the new thread. Threads are therefore
+ * counted by marker objects inside QEMU, and regions are checked while the guest is paused.
  */
 async function asEmulated(
   qmp: QmpSession,

@@ -50,7 +50,8 @@ export const plugged = z.strictObject({
 export type Plugged = z.infer<typeof plugged>;
 
 /**
- * A place for a vCPU. One socket and one thread per core (machine.ts), so cores number the places.
+ * A place for a vCPU. With a single socket and a thread per core (machine.ts), cores number the
+ * places.
  */
 const cpuPlace = z.object({
   type: z.string(),
@@ -104,7 +105,7 @@ export async function readCpuPlaces(qmp: QmpSession, signal: AbortSignal): Promi
   return qmp.command('query-hotpluggable-cpus', undefined, cpuPlaces, { signal });
 }
 
-/** The first vCPU has no id of its own and is not hot-plugged. */
+/** The first vCPU has no id and is not hot-plugged. */
 export function isPluggedCpu(place: CpuPlace): boolean {
   return place['qom-path']?.startsWith('/machine/peripheral/') === true;
 }

@@ -41,8 +41,7 @@ export interface QmpCall {
   signal: AbortSignal;
   deadlineMs?: number;
   /**
-   * Called when the command is sent: from then on QEMU may execute it, whatever happens to the
-   * response.
+   * Called when the command is sent: from then on QEMU may execute it, with or without a response.
    */
   onSent?: (() => void) | undefined;
 }

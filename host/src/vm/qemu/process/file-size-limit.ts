@@ -21,7 +21,7 @@ export function fileSizeLimit(diskGib: number): number {
 }
 
 /**
- * Sets the limit of a running QEMU, acting as QEMU's user, who may change limits of its own
+ * Sets the limit of a running QEMU, acting as QEMU's user, who may change limits of that user's
  * processes. Rejects with {@link DriverError}.
  */
 export async function allowFileSize(

@@ -31,7 +31,7 @@ const LAST_WORDS_STEP_MS = 5;
  * Range: -1000 (never) to 1000 (first).
  */
 const OOM_SCORE = '500';
-/** Programs come from system folders, whatever the daemon's PATH is. */
+/** Programs come from system folders, never from the daemon's PATH. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 const report = z.object({ 'child-pid': z.int().min(2) });

@@ -44,8 +44,8 @@ interface CaptureOrder {
 type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'manifestMs' | 'copiedMib', number>>;
 
 /**
- * Resolves with the VM paused for good. Otherwise the VM resumes, the snapshot folder is empty, and
- * this rejects with {@link DriverError}, QmpError or the signal's reason.
+ * Resolves with the VM permanently paused. Otherwise the VM resumes, the snapshot folder is empty,
+ * and this rejects with {@link DriverError}, QmpError or the signal's reason.
  */
 export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   const { qmp, signal } = order;

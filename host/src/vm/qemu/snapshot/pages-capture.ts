@@ -10,7 +10,7 @@ import type { RamBlock } from './ram-blocks.ts';
 
 /** Map entries read at a time. */
 const MAP_PAGES = 65_536;
-/** Bytes handed to the disk while reading goes on, which shortens the final flush. */
+/** Bytes handed to the disk while reading continues, which shortens the final flush. */
 const FLUSH_EVERY_BYTES = 33_554_432;
 const ZERO_PAGE = Buffer.alloc(PAGE_BYTES);
 

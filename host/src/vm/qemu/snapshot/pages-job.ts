@@ -56,6 +56,6 @@ export type PagesMessage = PagesRequest | { kind: 'target'; target: PatchTarget 
 export interface PagesRequest {
   kind: 'job';
   job: PagesJob;
-  /** One shared 32-bit word; nonzero once the job is cancelled. */
+  /** A shared 32-bit word; nonzero once the job is cancelled. */
   stop: SharedArrayBuffer;
 }

@@ -17,7 +17,7 @@ const CHUNKS_AHEAD = 8;
 /** The memory file differs from the capture. */
 export class Unusable extends Error {}
 
-/** Rejects with {@link Unusable}; pages written by then are worthless. */
+/** Rejects with {@link Unusable}; the pages written so far are then worthless. */
 export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, throwIfStopped: Stop): Promise<void> {
   const { dataBytes, runs: runCount, sha256 } = job.memory;
   const file = await open(job.path, 'r').catch((error: NodeJS.ErrnoException) => {

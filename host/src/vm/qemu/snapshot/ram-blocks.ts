@@ -1,5 +1,5 @@
 // Locates the guest's memory in QEMU's address space: QEMU's report, checked against the kernel's
-// list of its mappings. A compromised QEMU can only misdirect to other memory of its own process.
+// list of its mappings. A compromised QEMU can only misdirect within its own process.
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
@@ -10,7 +10,7 @@ import type { QmpSession } from '../machine/qmp.ts';
 
 const MIB = 2 ** 20;
 
-/** One block of guest memory. Plain data, passed to another thread. */
+/** A block of guest memory. Plain data, passed to another thread. */
 export interface RamBlock {
   /** Address in QEMU's address space. */
   address: number;

@@ -15,7 +15,7 @@ import type { Plugged } from '../machine/plugged.ts';
 import { openQmp, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
 import { QEMU_PROGRAM } from '../machine/qemu-version.ts';
 
-/** One start of one VM. */
+/** A start of a VM. */
 export interface StartOrder {
   vmId: string;
   /** The VM's folder, with its disk and control socket. */
@@ -63,8 +63,8 @@ export interface RunningMachine {
 /**
  * Starts QEMU and calls `bring` to load its state. Rejects with the error of `bring`, DriverError,
  * QmpError or the signal's reason, and with QEMU's last messages if it exited meanwhile; the caller
- * then ends what still runs. `onStarted` has settled by then, so the caller may write the record
- * again.
+ * then ends what still runs. `onStarted` has settled before that, so the caller may write the
+ * record again.
  */
 export async function startMachine(
   base: RestoreBase,

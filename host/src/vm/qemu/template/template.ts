@@ -138,7 +138,7 @@ async function leaveNote(folder: string, note: string): Promise<void> {
   }
 }
 
-/** Describes and records the finished files of a future template. They must be durable already. */
+/** Describes and records the finished files of a future template, which must already be durable. */
 export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {

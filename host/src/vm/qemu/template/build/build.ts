@@ -1,6 +1,6 @@
-// Builds a template: boot, rehearsal, freeze, durable read-only files, one rename. Also probes the
-// accelerator by the same boot. One builder per cache folder at a time; each clears away what a
-// killed builder left.
+// Builds a template: boot, rehearsal, freeze, durable read-only files, a single rename. Also probes
+// the accelerator by the same boot. A cache folder has at most one builder, which clears away the
+// leftovers of a killed one.
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
