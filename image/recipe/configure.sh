@@ -1,31 +1,31 @@
 #!/bin/sh
-# Runs inside the root after all packages are configured: makes the user, and takes out what must not be in an image.
+# Runs inside the root after all packages are configured: creates the user, and removes files that an image must not have.
 set -eu
 
 groupadd --gid 1000 berth
 useradd --uid 1000 --gid 1000 --groups sudo --create-home --shell /bin/bash berth
 passwd --lock berth >/dev/null
 
-# The package's own example is Debian's public archive, as the base system's documentation names it.
+# The package's example names Debian's public archive.
 cp /usr/share/doc/apt/examples/debian.sources /etc/apt/sources.list.d/debian.sources
 sed -i '/^#/d' /etc/apt/sources.list.d/debian.sources
 
 ln -sf runit-init /usr/sbin/init
-# Only the services of the recipe run; the packages' own would log to the disk.
+# Run only the services of the recipe; those of the packages would log to the disk.
 rm -rf /etc/sv/* /etc/runit/runsvdir/default/*
 
-# Each machine gets its own identity; two machines must never share one.
+# Each VM gets its own identity; VMs must never share one.
 rm -f /etc/ssh/ssh_host_* /etc/machine-id /var/lib/dbus/machine-id /var/lib/systemd/random-seed
 rm -f /etc/hostname /etc/resolv.conf /etc/hosts
 
-# The essential packages were unpacked once before dpkg read its exclusions.
+# The essential packages were unpacked before dpkg read its exclusions.
 find /usr/share/doc -mindepth 1 -not -type d -not -name copyright -delete
 find /usr/share/locale -mindepth 1 -not -type d -not -name locale.alias -delete
 rm -rf /usr/share/man /usr/share/info /usr/share/lintian
 mkdir -p /usr/share/man
 find /usr/share/doc /usr/share/locale -mindepth 1 -type d -empty -delete
 
-# Records of this build: times, orders and caches of a moment.
+# Files that differ between builds: times, orders and caches.
 find /var/log -type f -delete
 rm -rf /var/cache/ldconfig /var/cache/apt/* /var/lib/apt/lists/* /tmp/* /var/tmp/*
 rm -f /var/cache/debconf/*-old /var/lib/dpkg/*-old /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- /etc/subuid- /etc/subgid- /etc/.pwd.lock

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Runs inside the new root, which holds the unpacked essential packages: installs every package from /var/cache/debs with the root's own dpkg.
-# The lists and their order come from the manifest; nothing here may depend on the machine or on the time.
+# Runs inside the new root with the unpacked essential packages: installs every package from /var/cache/debs by its own dpkg.
+# The lists and their order come from the manifest; nothing here may depend on the host or the time.
 set -eu
 cd /var/cache/debs
 install='dpkg --force-unsafe-io --force-depends'
-# These two make the accounts and folders that the maintainer scripts of all others rely on.
+# These two create accounts and folders that all other maintainer scripts require.
 $install --install "$(sed -n 's/^base-passwd //p' /run/essential)"
 $install --install "$(sed -n 's/^base-files //p' /run/essential)"
 cut -d ' ' -f 2 /run/essential | xargs $install --unpack
 dpkg --force-unsafe-io --configure -a
 cut -d ' ' -f 2 /run/rest | xargs $install --unpack
 dpkg --force-unsafe-io --configure -a
-# Fails when a dependency is missing: --force-depends above was about order only.
+# Fail when a dependency is missing: --force-depends above only relaxes the order.
 dpkg --audit
 test -z "$(dpkg --audit)"

