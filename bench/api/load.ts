@@ -30,12 +30,12 @@ async function run(order: LoadOrder): Promise<LoadReport> {
   const startedAt = performance.now();
   const endsAt = startedAt + order.milliseconds;
   await Promise.all(
-    Array.from({ length: order.connections }, () => askInTurn(order.port, request, endsAt, latenciesMs)),
+    Array.from({ length: order.connections }, () => requestInTurn(order.port, request, endsAt, latenciesMs)),
   );
   return { answers: latenciesMs.length, milliseconds: performance.now() - startedAt, latenciesMs };
 }
 
-async function askInTurn(port: number, request: Buffer, endsAt: number, latenciesMs: number[]): Promise<void> {
+async function requestInTurn(port: number, request: Buffer, endsAt: number, latenciesMs: number[]): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   try {
     await new Promise<void>((resolve, reject) => {

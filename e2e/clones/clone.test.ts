@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { listActivity } from '@berth/contract/activity/feed.ts';
 import { sandboxAnswer, type Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { startGitServerIn, type NamespaceGitServer } from '../../guest/test/clones/git-server-process.ts';
-import { enterPrivateMachine } from '../../host/test/vm/private-machine.ts';
+import { enterPrivateHost } from '../../host/test/vm/private-host.ts';
 import { startUplink, type Uplink } from '../../host/test/network/uplink.ts';
 import {
   call,
@@ -24,7 +24,7 @@ import { leftoversOf, processesOfVm } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
 import { until } from '../../os/test/until.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };
 const SECRETS = [

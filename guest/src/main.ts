@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import gitCredential from './clones/git-credential.pl';
 import { Clone } from './clones/clone.ts';
-import { KEEPER_ARGUMENT, keepSecret } from './clones/keeper.ts';
+import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
@@ -23,14 +23,14 @@ import { rehearse } from './rehearsal.ts';
 import { Secret } from './access/secret.ts';
 import { guestHandlers } from './server/handlers.ts';
 import { createGuestServer } from './server/server.ts';
-import { Sessions } from './commands/sessions.ts';
+import { PosixSessions } from './commands/sessions.ts';
 import { Terminals } from './terminals/terminals.ts';
 import terminalHelper from './terminals/helper.pl';
-import { Turn } from './machine/turn.ts';
+import { ChangeLock } from './machine/change-lock.ts';
 import { WakeStep } from './identity/wake.ts';
 
 if (process.argv[2] === KEEPER_ARGUMENT) {
-  await keepSecret();
+  await runSecretKeeper();
   process.exit(0);
 }
 
@@ -49,7 +49,7 @@ if (config.appliesIdentity) {
   machine = { kernel: new KernelCalls(kernelCalls), marker: new IdentityMarker(config.identityMarkerFile) };
   machine.kernel.start();
 }
-const sessions = new Sessions();
+const sessions = new PosixSessions();
 const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
 const terminals = new Terminals(config, sessions, terminalHelper, protection);
 const fileAgent = new FileAgent(config, fileProgram, protection);
@@ -74,7 +74,7 @@ const handlers = guestHandlers({
   clone,
   terminals,
   files,
-  turn: new Turn(),
+  changeLock: new ChangeLock(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),
   changesMachine: machine !== undefined,

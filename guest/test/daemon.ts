@@ -182,7 +182,7 @@ export async function runs(pid: number): Promise<boolean> {
 }
 
 /** An identity that the daemon accepts. */
-export function anIdentity(changes: Partial<GuestIdentity> = {}): GuestIdentity {
+export function makeIdentity(changes: Partial<GuestIdentity> = {}): GuestIdentity {
   return {
     secret: 'a'.repeat(43),
     hostname: 'sandbox',
@@ -199,7 +199,7 @@ export function anIdentity(changes: Partial<GuestIdentity> = {}): GuestIdentity 
 }
 
 /** A wake that the daemon accepts. */
-export function aWake(changes: Partial<GuestWake> = {}): GuestWake {
-  const { secret, clockUnixMs, entropy, vcpu, memoryMib, diskGib } = anIdentity();
+export function makeWake(changes: Partial<GuestWake> = {}): GuestWake {
+  const { secret, clockUnixMs, entropy, vcpu, memoryMib, diskGib } = makeIdentity();
   return { secret, clockUnixMs, entropy, vcpu, memoryMib, diskGib, ...changes };
 }

@@ -9,7 +9,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import { pino, type Logger } from 'pino';
-import { readMachine } from './vm/admission.ts';
+import { readHost } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
 import { openDataFolder, randomLetters, readToken, type DataFolder } from './vm/directory/data-folder.ts';
 import { messageOf } from './vm/host-error.ts';
@@ -24,7 +24,7 @@ import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
 import { makeDriver } from './make-driver.ts';
 
 /** Grace period of in-flight calls at shutdown. */
-const STOP_PATIENCE_MS = 10_000;
+const STOP_TIMEOUT_MS = 10_000;
 /** Deadlines of the verbs; `adoptMs` bounds the first call of an adopted guest. */
 const DEADLINES = {
   sleepMs: sleepVm.deadlineMs,
@@ -60,7 +60,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
       streams: new GuestStreams(config.streams),
       deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },
     },
-    { policy: config.policy, largest, readMachine: () => pool.lend(readMachine(config.dataFolder)) },
+    { policy: config.policy, largest, readHost: () => pool.withPoolMemory(readHost(config.dataFolder)) },
   );
   await lifecycle.recover();
   await pool.clear();
@@ -90,7 +90,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   pool.start();
 
   await stop;
-  const patience = AbortSignal.timeout(STOP_PATIENCE_MS);
+  const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
   await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
   await driver.close();
   log.info('the host daemon ends; its VMs go on');

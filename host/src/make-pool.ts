@@ -2,7 +2,7 @@
 // memory.
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
-import { readMachine, type Amounts } from './vm/admission.ts';
+import { readHost, type Amounts } from './vm/admission.ts';
 import type { HostConfig } from './config.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver } from './vm/driver.ts';
@@ -18,7 +18,7 @@ const QUIET_MS = 300;
 const EXERCISE_AFTER_MS = 60_000;
 
 /** Deadline factor: making a pool VM has low priority, and no caller waits. */
-const MAKING_PATIENCE = 3;
+const MAKE_DEADLINE_FACTOR = 3;
 
 /** @param promised total allocatable resources, and the part held by VMs */
 export function makePool(
@@ -33,7 +33,7 @@ export function makePool(
     directory: new PoolDirectory(data.pool),
     log,
     size: TEMPLATE_SIZE,
-    deadlineMs: config.createDeadlineMs * MAKING_PATIENCE,
+    deadlineMs: config.createDeadlineMs * MAKE_DEADLINE_FACTOR,
     limits: config.pool,
     pace: {
       atOnce: Math.max(1, Math.floor(availableParallelism() / CORES_PER_MAKING)),
@@ -44,7 +44,7 @@ export function makePool(
       const { capacity, reserved } = promised();
       return {
         unpromisedMib: capacity.memoryMib - reserved.memoryMib,
-        spareMib: readMachine(config.dataFolder).memAvailableMib - config.policy.memoryReserveMib,
+        spareMib: readHost(config.dataFolder).memAvailableMib - config.policy.memoryReserveMib,
       };
     },
   });

@@ -1,7 +1,7 @@
 // Entry point for set-up and doctor: this host's accelerator and an image's template. Reads the
 // installed QEMU and the processor, on which both depend.
 import type { Image } from '@berth/image/image-folder.ts';
-import { readHostMachine } from './vm/qemu/machine/host-machine.ts';
+import { readHostPlatform } from './vm/qemu/machine/host-platform.ts';
 import { readQemuVersion } from './vm/qemu/machine/qemu-version.ts';
 import { readProbe, type Probe } from './vm/qemu/template/accelerator.ts';
 import { ensureTemplate as ensure, type BuildOrder } from './vm/qemu/template/build/build.ts';
@@ -12,7 +12,7 @@ export { readProbe, type Probe };
 
 /** Builds the image's template unless a verified one exists; probes KVM first. */
 export async function ensureTemplate(order: Omit<BuildOrder, 'version' | 'host'>): Promise<void> {
-  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  const [version, host] = await Promise.all([readQemuVersion(), readHostPlatform()]);
   await ensure({ ...order, version, host });
 }
 
@@ -25,7 +25,7 @@ export async function verifyTemplate(
   image: Pick<Image, 'imageId'>,
   { accelerator }: Pick<Probe, 'accelerator'>,
 ): Promise<{ templateId: string; verified: boolean }> {
-  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  const [version, host] = await Promise.all([readQemuVersion(), readHostPlatform()]);
   const templateId = templateIdOf(templateFacts(image.imageId, version, accelerator, host));
   return { templateId, verified: (await openTemplate(cacheFolder, templateId)) !== null };
 }

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { defaultCacheFolder } from '../src/config.ts';
 import { ensureImage } from '../src/ensure-image.ts';
-import type { BootedMachine } from './booted-machine.ts';
-import { bootImage } from './booted-machine.ts';
+import type { BootedVm } from './booted-vm.ts';
+import { bootImage } from './booted-vm.ts';
 
 describe('a VM booted from the image', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);
   let folder: string;
-  let machine: BootedMachine;
+  let machine: BootedVm;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'berth-boot-'));

@@ -12,7 +12,7 @@ import { guestMetrics } from '@berth/protocol/calls/metrics.ts';
 import { defaultCacheFolder } from '../src/config.ts';
 import { ensureImage } from '../src/ensure-image.ts';
 import type { Image } from '../src/image-folder.ts';
-import { bootImage, type BootedMachine } from './booted-machine.ts';
+import { bootImage, type BootedVm } from './booted-vm.ts';
 
 const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 const [first, second] = ['a'.repeat(43), 'b'.repeat(43)] as const;
@@ -25,9 +25,9 @@ describe('a VM booted again from its disk', { concurrency: false, timeout: 600_0
   const signal = AbortSignal.timeout(600_000);
   let folder: string;
   let image: Image;
-  let machine: BootedMachine | null = null;
+  let machine: BootedVm | null = null;
 
-  const boot = async (): Promise<BootedMachine> => {
+  const boot = async (): Promise<BootedVm> => {
     // Like a crash of the host: nothing is shut down or flushed.
     await machine?.stop();
     machine = null;

@@ -3,21 +3,21 @@
 // most one, replaced by the next write. Writers of one path take turns.
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join, basename } from 'node:path';
-import { Turns } from './turns.ts';
+import { SerialQueue } from './serial-queue.ts';
 
 /** By path, while it has writers. */
-const writers = new Map<string, { turns: Turns; count: number }>();
+const writers = new Map<string, { turns: SerialQueue; count: number }>();
 
 /**
  * Replaces the file's content. Once resolved, the new content survives a power cut; before that,
  * the file is either old or new, never mixed. Of concurrent writes to a path the last call wins.
  */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
-  const mine = writers.get(path) ?? { turns: new Turns(), count: 0 };
+  const mine = writers.get(path) ?? { turns: new SerialQueue(), count: 0 };
   writers.set(path, mine);
   mine.count += 1;
   try {
-    await mine.turns.take(() => replace(path, content, mode));
+    await mine.turns.run(() => replace(path, content, mode));
   } finally {
     mine.count -= 1;
     if (mine.count === 0) writers.delete(path);

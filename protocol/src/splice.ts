@@ -78,10 +78,10 @@ export function splice(
 function pipeRecycling(from: ByteStream, to: ByteStream, recycle: (chunk: Uint8Array) => void): void {
   from.on('data', (chunk: Uint8Array) => {
     // After a failure the writer may still hold the chunk.
-    const goesOn = to.write(chunk, (error) => {
+    const writable = to.write(chunk, (error) => {
       if (error === undefined || error === null) recycle(chunk);
     });
-    if (!goesOn) from.pause();
+    if (!writable) from.pause();
   });
   to.on('drain', () => from.resume());
   from.once('end', () => to.end());

@@ -165,9 +165,11 @@ export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
  * call. `refuse`: the error of {@link REFUSAL_CODES}, whose message names the status and the
  * statuses in which the action is legal.
  */
-export type SandboxVerdict = 'do' | 'done' | 'refuse';
+export type SandboxActionDecision = 'do' | 'done' | 'refuse';
 
-const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxStatus]: SandboxVerdict } => ({
+const whileAwake = (
+  otherwise: SandboxActionDecision,
+): { readonly [status in SandboxStatus]: SandboxActionDecision } => ({
   provisioning: otherwise,
   running: 'do',
   ready: 'do',
@@ -185,7 +187,7 @@ const whileAwake = (otherwise: SandboxVerdict): { readonly [status in SandboxSta
  * its project has `wakeOnUse`; renew requires an ephemeral sandbox.
  */
 export const SANDBOX_ACTION_RULES: {
-  readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxVerdict };
+  readonly [action in SandboxAction]: { readonly [status in SandboxStatus]: SandboxActionDecision };
 } = {
   exec: whileAwake('refuse'),
   connect: whileAwake('refuse'),

@@ -44,7 +44,7 @@ class Stopped extends Error {
   }
 }
 
-interface UnderWay {
+interface InFlightClone {
   callers: number;
   orphaned: NodeJS.Timeout | undefined;
   abort: AbortController;
@@ -59,7 +59,7 @@ export class Clone {
   readonly #protection: OomProtection | undefined;
   readonly #place: ClonePlace;
   readonly #keys: CloneKeys;
-  #underWay: UnderWay | undefined;
+  #inFlight: InFlightClone | undefined;
   /** Removal of the files of failed clones. */
   #removal: Promise<void> = Promise.resolve();
 
@@ -74,7 +74,7 @@ export class Clone {
 
   /** Key to which the credentials of a clone are sealed. Forgotten unless used in time. */
   key(): Promise<string> {
-    return this.#keys.give();
+    return this.#keys.issue();
   }
 
   /**
@@ -83,17 +83,17 @@ export class Clone {
    */
   async run(clone: GuestClone, signal: AbortSignal): Promise<GuestCloneResult> {
     // Callers cannot join a clone that is being ended.
-    while (this.#underWay?.abort.signal.aborted === true) await this.#underWay.result.catch(() => undefined);
+    while (this.#inFlight?.abort.signal.aborted === true) await this.#inFlight.result.catch(() => undefined);
 
     signal.throwIfAborted();
-    const joined = (this.#underWay ??= this.#begin(clone));
+    const joined = (this.#inFlight ??= this.#begin(clone));
     joined.callers += 1;
     clearTimeout(joined.orphaned);
     try {
       return await unlessAborted(joined.result, signal);
     } finally {
       joined.callers -= 1;
-      if (joined.callers === 0 && this.#underWay === joined) {
+      if (joined.callers === 0 && this.#inFlight === joined) {
         joined.orphaned = setTimeout(() => joined.abort.abort(new CloneEnded()), this.#config.cloneOrphanMs);
         joined.orphaned.unref();
       }
@@ -102,24 +102,24 @@ export class Clone {
 
   /** Ends the clone in flight, if any. Resolves when git has exited and the secret is erased. */
   async end(): Promise<void> {
-    const { abort, quiet } = this.#underWay ?? {};
+    const { abort, quiet } = this.#inFlight ?? {};
     abort?.abort(new CloneEnded());
     await quiet;
     await this.#keys.forget();
   }
 
-  #begin(clone: GuestClone): UnderWay {
+  #begin(clone: GuestClone): InFlightClone {
     const abort = new AbortController();
     const quiet = Promise.withResolvers<void>();
-    const begun: UnderWay = {
+    const begun: InFlightClone = {
       callers: 0,
       orphaned: undefined,
       abort,
       quiet: quiet.promise,
-      result: this.#carryOut(clone, abort, quiet.resolve).finally(() => {
+      result: this.#execute(clone, abort, quiet.resolve).finally(() => {
         clearTimeout(begun.orphaned);
         quiet.resolve();
-        this.#underWay = undefined;
+        this.#inFlight = undefined;
       }),
     };
     // All callers may have left.
@@ -127,7 +127,7 @@ export class Clone {
     return begun;
   }
 
-  async #carryOut(clone: GuestClone, abort: AbortController, quiet: () => void): Promise<GuestCloneResult> {
+  async #execute(clone: GuestClone, abort: AbortController, quiet: () => void): Promise<GuestCloneResult> {
     const time = setTimeout(
       () => abort.abort(new Stopped('timed_out', `it took longer than ${clone.timeoutSeconds} s`)),
       clone.timeoutSeconds * 1_000,
@@ -139,7 +139,7 @@ export class Clone {
       const place = this.#place.read();
       if (place.state === 'moving') {
         folder = place.folder;
-        this.#place.goOn(folder);
+        this.#place.finishMove(folder);
       } else if (place.state === 'none') {
         if (credentials !== null && keeper === undefined) {
           // A retry requests a new key first.

@@ -83,7 +83,7 @@ export class CloneCredentials {
       if (question.length > QUESTION_BYTES) asking.destroy();
     });
     asking.once('end', () => {
-      if (this.#spent || !this.#isMeant(question)) {
+      if (this.#spent || !this.#isForRepository(question)) {
         asking.end();
         return;
       }
@@ -95,7 +95,7 @@ export class CloneCredentials {
     });
   }
 
-  #isMeant(question: string): boolean {
+  #isForRepository(question: string): boolean {
     const asked = new Map(
       question.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
     );

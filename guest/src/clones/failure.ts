@@ -14,12 +14,12 @@ const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
 ];
 
 /** Progress lines, and lines that the server sends for people to read. */
-const CHATTER = /^(Cloning into |remote: |warning: redirecting |\s*$)/;
+const PROGRESS_LINE = /^(Cloning into |remote: |warning: redirecting |\s*$)/;
 const TOLD_LINES = 3;
 
 /** Returns the code for git's stderr, and the last relevant lines. */
 export function readFailure(stderr: string): { code: CloneFailureCode; words: string } {
-  const lines = stderr.split('\n').filter((line) => !CHATTER.test(line));
+  const lines = stderr.split('\n').filter((line) => !PROGRESS_LINE.test(line));
   // The server controls its own lines; only git's lines count.
   const own = lines.join('\n');
   const code = MEANINGS.find(([pattern]) => pattern.test(own))?.[1] ?? 'failed';

@@ -84,7 +84,7 @@ function start(
     detached: true,
     ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),
   };
-  protection?.lift();
+  protection?.remove();
   try {
     return spawn('setpriv', ['--pdeathsig', 'TERM', '--', '/bin/sh', '-c', LEADER, 'sh', program, ...args], options);
   } finally {

@@ -19,7 +19,7 @@ const ANSWER_DEADLINE_MS = 30_000;
 const END_DEADLINE_MS = 5_000;
 
 /** Secret to serve, and the target and socket folder to serve it for. */
-interface Keeping {
+interface SecretKeeper {
   sealed: SealedSecret;
   url: string;
   folder: string;
@@ -27,13 +27,13 @@ interface Keeping {
 }
 
 /** Main function of a keeper. Resolves when its stdin closes, which ends the clone. */
-export async function keepSecret(): Promise<void> {
+export async function runSecretKeeper(): Promise<void> {
   const { key, open } = newSecretKey();
   process.stdout.write(`${key}\n`);
   let kept: CloneCredentials | undefined;
   try {
     for await (const line of createInterface({ input: process.stdin })) {
-      const { sealed, url, folder, user } = JSON.parse(line) as Keeping;
+      const { sealed, url, folder, user } = JSON.parse(line) as SecretKeeper;
       kept = await CloneCredentials.open(folder, user, url, open(sealed));
       process.stdout.write('ready\n');
     }
@@ -65,7 +65,7 @@ export class CloneKeeper {
   /** Resolves when the keeper is ready. `protection`: OOM protection that it must not inherit. */
   static async start(protection?: OomProtection): Promise<CloneKeeper> {
     const [program = ''] = process.argv.slice(1);
-    protection?.lift();
+    protection?.remove();
     let child;
     try {
       child = spawn(process.execPath, [...process.execArgv, program, KEEPER_ARGUMENT], {
@@ -91,7 +91,7 @@ export class CloneKeeper {
   }
 
   /** Resolves when git can connect. Rejects when the secret was not sealed to {@link key}. */
-  async serve(keeping: Keeping): Promise<void> {
+  async serve(keeping: SecretKeeper): Promise<void> {
     this.#folder = keeping.folder;
     this.#child.stdin.write(`${JSON.stringify(keeping)}\n`);
     await nextOf(this.#answers);

@@ -24,11 +24,11 @@ export class CloneKeys {
   }
 
   /** Returns the same key until it is taken or forgotten. */
-  async give(): Promise<string> {
+  async issue(): Promise<string> {
     const waiting = (this.#waiting ??= this.#start());
     const { key } = await waiting.starting;
     clearTimeout(waiting.orphaned);
-    waiting.orphaned = setTimeout(() => void this.#dismiss(waiting), this.#waitMs);
+    waiting.orphaned = setTimeout(() => void this.#discard(waiting), this.#waitMs);
     waiting.orphaned.unref();
     return key;
   }
@@ -44,7 +44,7 @@ export class CloneKeys {
 
   /** Ends the waiting keeper, if any. */
   async forget(): Promise<void> {
-    await this.#dismiss(this.#waiting);
+    await this.#discard(this.#waiting);
   }
 
   #start(): Waiting {
@@ -62,7 +62,7 @@ export class CloneKeys {
     if (this.#waiting === waiting) this.#waiting = undefined;
   }
 
-  async #dismiss(waiting: Waiting | undefined): Promise<void> {
+  async #discard(waiting: Waiting | undefined): Promise<void> {
     if (waiting !== undefined && waiting === this.#waiting) {
       this.#drop(waiting);
       await waiting.starting.then(

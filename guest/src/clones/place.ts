@@ -51,16 +51,16 @@ export class ClonePlace {
    * meanwhile.
    */
   take(folder: string): void {
-    this.#refuseTaken(folder);
+    this.#requireEmpty(folder);
     this.#write({ state: 'moving', folder });
-    this.goOn(folder);
+    this.finishMove(folder);
   }
 
   /**
    * Moves the remaining entries after an interruption. Throws when an entry cannot be moved; the
    * state is then none, and the caller must remove the rest.
    */
-  goOn(folder: string): void {
+  finishMove(folder: string): void {
     try {
       this.#move(folder);
     } catch (error) {
@@ -74,7 +74,7 @@ export class ClonePlace {
     const work = join(this.#codeFolder, folder, 'work');
     const left = entriesOf(work);
     if (left !== null) {
-      this.#refuseTaken(folder);
+      this.#requireEmpty(folder);
       for (const name of left.sort((one, other) => Number(isGit(one)) - Number(isGit(other))))
         renameSync(entryOf(work, name), entryOf(this.#codeFolder, name));
 
@@ -82,7 +82,7 @@ export class ClonePlace {
     }
   }
 
-  #refuseTaken(folder: string): void {
+  #requireEmpty(folder: string): void {
     const taken = entriesOf(join(this.#codeFolder, folder, 'work'))?.find(
       (name) => lstatSync(entryOf(this.#codeFolder, name), { throwIfNoEntry: false }) !== undefined,
     );

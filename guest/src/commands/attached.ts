@@ -7,8 +7,8 @@ import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connecti
 import { COMMAND_STREAM, outputFrame } from '@berth/protocol/terminal-frames.ts';
 import { signalGroup } from './running.ts';
 import type { OutputPipe } from './output-pipe.ts';
-import { exitOf, type Program, type TakeFrames } from './program.ts';
-import type { Sessions } from './sessions.ts';
+import { exitOf, type Program, type OnFrames } from './program.ts';
+import type { PosixSessions } from './sessions.ts';
 
 /** The daemon's ends of a command's pipes. */
 interface CommandPipes {
@@ -24,11 +24,11 @@ export class AttachedCommand implements Program {
   readonly gone: Promise<void>;
   readonly #leader: number;
   readonly #outputs: readonly OutputPipe[];
-  readonly #sessions: Sessions;
+  readonly #sessions: PosixSessions;
   readonly #gone = Promise.withResolvers<void>();
   /** Before {@link outputTo}: the first chunk of each output; the rest stays in its pipe. */
   #early: Uint8Array[] = [];
-  #take: TakeFrames = (frames) => {
+  #onFrames: OnFrames = (frames) => {
     this.#early.push(frames);
     return false;
   };
@@ -36,13 +36,13 @@ export class AttachedCommand implements Program {
   #hungUp = false;
 
   /** The child leads a POSIX session and has just been started: its pipes are still empty. */
-  constructor(child: ChildProcess, { stdin, stdout, stderr }: CommandPipes, sessions: Sessions) {
+  constructor(child: ChildProcess, { stdin, stdout, stderr }: CommandPipes, sessions: PosixSessions) {
     this.#leader = child.pid as number;
     this.#sessions = sessions;
     this.input = stdin;
     this.#outputs = [stdout, stderr];
-    stdout.handTo((bytes) => this.#take(outputFrame(COMMAND_STREAM.stdout, bytes)));
-    stderr.handTo((bytes) => this.#take(outputFrame(COMMAND_STREAM.stderr, bytes)));
+    stdout.pipeTo((bytes) => this.#onFrames(outputFrame(COMMAND_STREAM.stdout, bytes)));
+    stderr.pipeTo((bytes) => this.#onFrames(outputFrame(COMMAND_STREAM.stderr, bytes)));
     this.gone = this.#gone.promise;
     this.ended = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
@@ -55,16 +55,16 @@ export class AttachedCommand implements Program {
     });
   }
 
-  outputTo(take: TakeFrames): void {
-    this.#take = take;
+  outputTo(take: OnFrames): void {
+    this.#onFrames = take;
     const early = this.#early;
     this.#early = [];
     // Each early chunk paused its output.
-    if (early.map((frames) => take(frames)).every(Boolean)) this.goOn();
+    if (early.map((frames) => take(frames)).every(Boolean)) this.resume();
   }
 
-  goOn(): void {
-    this.#outputs.forEach((output) => output.goOn());
+  resume(): void {
+    this.#outputs.forEach((output) => output.resume());
   }
 
   order(order: TerminalOrder): boolean {

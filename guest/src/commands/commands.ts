@@ -13,7 +13,7 @@ import type { OomProtection } from '../machine/oom-protection.ts';
 import type { OutputPipe } from './output-pipe.ts';
 import { Output } from './output.ts';
 import type { PipeStore } from './pipes.ts';
-import type { Sessions } from './sessions.ts';
+import type { PosixSessions } from './sessions.ts';
 import { StartingPipes } from './starting-pipes.ts';
 
 /** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
@@ -55,7 +55,7 @@ export class Commands {
   readonly #stores: CommandStores;
   readonly #options: SpawnOptions;
   readonly #scriptFolder: string;
-  readonly #sessions: Sessions;
+  readonly #sessions: PosixSessions;
   readonly #running = new Set<RunningCommand | AttachedCommand>();
   readonly #leftOpen = new Set<OutputPipe>();
   readonly #protection: OomProtection | undefined;
@@ -63,7 +63,7 @@ export class Commands {
   #scripts = 0;
 
   /** `protection`: OOM protection of this process, which commands do not inherit. */
-  constructor(config: GuestConfig, stores: CommandStores, sessions: Sessions, protection?: OomProtection) {
+  constructor(config: GuestConfig, stores: CommandStores, sessions: PosixSessions, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
     this.#protection = protection;
@@ -143,11 +143,11 @@ export class Commands {
     this.#running.add(command);
     void over.then(() => {
       this.#running.delete(command);
-      outputs.forEach((output) => this.#leave(output));
+      outputs.forEach((output) => this.#releaseOutput(output));
     });
   }
 
-  #leave(output: OutputPipe): void {
+  #releaseOutput(output: OutputPipe): void {
     if (output.ended) return;
 
     this.#leftOpen.add(output);
@@ -159,7 +159,7 @@ export class Commands {
   async #spawn(command: string, stdio: readonly ('ignore' | number)[]): Promise<ChildProcess> {
     let scriptFd: number | undefined;
     let child: ChildProcess;
-    this.#protection?.lift();
+    this.#protection?.remove();
     try {
       if (Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES) scriptFd = this.#scriptFile(command);
 

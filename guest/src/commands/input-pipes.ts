@@ -65,7 +65,7 @@ export class InputPipes {
     maker.stdin.on('error', () => undefined);
     const timer = setTimeout(() => maker.kill('SIGKILL'), MAKE_DEADLINE_MS);
     try {
-      for (const fd of await saidBy(maker)) this.#pipes.push(this.#open(`/proc/${maker.pid}/fd/${fd}`));
+      for (const fd of await outputLinesOf(maker)) this.#pipes.push(this.#open(`/proc/${maker.pid}/fd/${fd}`));
     } finally {
       clearTimeout(timer);
       maker.kill('SIGKILL');
@@ -85,7 +85,7 @@ export class InputPipes {
 }
 
 /** Output lines of make-pipes.pl, which then waits. */
-async function saidBy(maker: ChildProcess & { stdin: Writable; stdout: Readable }): Promise<string[]> {
+async function outputLinesOf(maker: ChildProcess & { stdin: Writable; stdout: Readable }): Promise<string[]> {
   const failed = new Promise<never>((_resolve, reject) => {
     maker.once('error', reject);
     maker.once('exit', (code, signal) =>

@@ -11,17 +11,17 @@ const OUTPUT_CHUNK_BYTES = 65_535;
 /** Shared read buffer: all reads run on one thread, and no reader keeps a reference. */
 const landing = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);
 
-/** false: pause until {@link OutputPipe.goOn}. The buffer is reused: copy bytes to keep them. */
-type TakeBytes = (bytes: Buffer) => boolean;
+/** false: pause until {@link OutputPipe.resume}. The buffer is reused: copy bytes to keep them. */
+type OnBytes = (bytes: Buffer) => boolean;
 
 export class OutputPipe {
   readonly #readFd: number;
   readonly #socket: Socket;
-  #take: TakeBytes = () => true;
+  #onFrames: OnBytes = () => true;
 
   /**
    * Takes ownership of `readFd`, a non-blocking pipe; closes it when this throws. Discards
-   * everything that arrives before {@link handTo}.
+   * everything that arrives before {@link pipeTo}.
    */
   constructor(readFd: number) {
     this.#readFd = readFd;
@@ -30,7 +30,7 @@ export class OutputPipe {
         fd: readFd,
         readable: true,
         writable: false,
-        onread: { buffer: landing, callback: (length) => this.#take(landing.subarray(0, length)) },
+        onread: { buffer: landing, callback: (length) => this.#onFrames(landing.subarray(0, length)) },
       });
     } catch (error) {
       closeSync(readFd);
@@ -46,12 +46,12 @@ export class OutputPipe {
   }
 
   /** Passes later bytes to `take`. */
-  handTo(take: TakeBytes): void {
-    this.#take = take;
+  pipeTo(take: OnBytes): void {
+    this.#onFrames = take;
   }
 
   /** Resumes passing bytes. */
-  goOn(): void {
+  resume(): void {
     this.#socket.resume();
   }
 
@@ -63,8 +63,8 @@ export class OutputPipe {
 
   /** Discards everything from now on. */
   discard(): void {
-    this.#take = () => true;
-    this.goOn();
+    this.#onFrames = () => true;
+    this.resume();
   }
 
   /** Calls the listener when no writer is left. */
@@ -85,7 +85,7 @@ export class OutputPipe {
       const length = readNow(this.#readFd);
       if (length === 0) return;
 
-      this.#take(landing.subarray(0, length));
+      this.#onFrames(landing.subarray(0, length));
       left -= length;
     }
   }

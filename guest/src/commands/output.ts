@@ -8,7 +8,7 @@ export class Output {
 
   constructor(pipe: OutputPipe) {
     this.#pipe = pipe;
-    pipe.handTo((bytes) => {
+    pipe.pipeTo((bytes) => {
       this.#tail.push(bytes);
       return true;
     });

@@ -4,16 +4,16 @@ import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 
-/** Takes frames. false: pause until {@link Program.goOn}. */
-export type TakeFrames = (frames: Uint8Array) => boolean;
+/** Takes frames. false: pause until {@link Program.resume}. */
+export type OnFrames = (frames: Uint8Array) => boolean;
 
 export interface Program {
   /** Not writable after its reader has closed it. */
   readonly input: Writable;
   /** Sets the taker of the output. Called once. */
-  outputTo(take: TakeFrames): void;
+  outputTo(take: OnFrames): void;
   /** Resumes the output. */
-  goOn(): void;
+  resume(): void;
   /** Carries out the order; false: the program does not support it. */
   order(order: TerminalOrder): boolean;
   /** Exit of the program, after all its output was taken. Never rejects. */

@@ -15,7 +15,7 @@ interface Ending {
   gone: PromiseWithResolvers<void>;
 }
 
-export class Sessions {
+export class PosixSessions {
   readonly #ending = new Map<number, Ending>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -36,11 +36,11 @@ export class Sessions {
         signalGroup(group, 'SIGCONT');
       }
     }
-    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#poll(), LOOK_EVERY_MS);
     return (this.#ending.get(leader) as Ending).gone.promise;
   }
 
-  #look(): void {
+  #poll(): void {
     const nowMs = performance.now();
     const groups = groupsOf(new Set(this.#ending.keys()));
     for (const [leader, { killAtMs, gone }] of this.#ending) {

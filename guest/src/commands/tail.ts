@@ -27,7 +27,7 @@ export class Tail {
       this.#used = 0;
       added = added.subarray(added.length - this.#keptBytes);
     }
-    this.#makeRoom(added.length);
+    this.#dropOldest(added.length);
     added.copy(this.#buffer, this.#used);
     this.#used += added.length;
   }
@@ -44,7 +44,7 @@ export class Tail {
     return this.#buffer.toString('utf8', start, this.#used);
   }
 
-  #makeRoom(added: number): void {
+  #dropOldest(added: number): void {
     if (this.#used + added <= this.#buffer.length) return;
 
     const full = 2 * this.#keptBytes;

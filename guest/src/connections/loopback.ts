@@ -13,11 +13,11 @@ export class NothingListens extends Error {
 }
 
 /** The listening program did not accept in time. */
-export class NotTaken extends Error {
-  override readonly name = 'NotTaken';
+export class ConnectionRefused extends Error {
+  override readonly name = 'ConnectionRefused';
 }
 
-/** Supports half-close. Rejects with {@link NothingListens}, {@link NotTaken} or the reason. */
+/** Supports half-close. Rejects with {@link NothingListens}, {@link ConnectionRefused} or the reason. */
 export async function connectLoopback(port: number, signal: AbortSignal): Promise<Socket> {
   for (const host of ADDRESSES) {
     const socket = await dial(host, port, signal);
@@ -38,7 +38,10 @@ function dial(host: string, port: number, signal: AbortSignal): Promise<Socket |
   };
   const giveUp = (reason: unknown): void => settle(() => (socket.destroy(), reject(reason)));
   const onAbort = (): void => giveUp(signal.reason);
-  const timer = setTimeout(() => giveUp(new NotTaken(`who listens on port ${port} takes no connection`)), CONNECT_MS);
+  const timer = setTimeout(
+    () => giveUp(new ConnectionRefused(`who listens on port ${port} takes no connection`)),
+    CONNECT_MS,
+  );
   signal.addEventListener('abort', onAbort, { once: true });
   socket.once('connect', () => settle(() => resolve(socket)));
   socket.once('error', (error: NodeJS.ErrnoException) => {

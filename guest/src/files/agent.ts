@@ -8,7 +8,7 @@ import type { GuestConfig } from '../machine/config.ts';
 import { fileProgramArguments, type FileProgramOptions } from './program.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 
-const NOBODY_LISTENS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT']);
+const NOT_LISTENING: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT']);
 
 export class FileAgent {
   readonly #program: string;
@@ -44,7 +44,7 @@ export class FileAgent {
     try {
       return await dial(this.#options.socket);
     } catch (error) {
-      if (!NOBODY_LISTENS.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!NOT_LISTENING.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
 
       // The helper has exited; its exit event may not have arrived yet.
       this.#forget(listening);
@@ -58,7 +58,7 @@ export class FileAgent {
   }
 
   async #spawn(onGone: () => void): Promise<void> {
-    this.#protection?.lift();
+    this.#protection?.remove();
     let child;
     try {
       child = spawn('perl', ['-e', this.#program, ...fileProgramArguments(this.#options)], {

@@ -22,19 +22,19 @@ export class CallSlots {
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else if (this.#line.length < this.#waiting) await this.#turn(signal);
+    else if (this.#line.length < this.#waiting) await this.#wait(signal);
     else throw new LineFull('too many calls at once');
 
     let held = true;
     return () => {
       if (held) {
         held = false;
-        this.#giveBack();
+        this.#release();
       }
     };
   }
 
-  #turn(signal: AbortSignal): Promise<void> {
+  #wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const next = (): void => {
         signal.removeEventListener('abort', leave);
@@ -50,7 +50,7 @@ export class CallSlots {
   }
 
   /** Passes the slot to the next waiter. */
-  #giveBack(): void {
+  #release(): void {
     const next = this.#line.shift();
     if (next === undefined) this.#free += 1;
     else next();

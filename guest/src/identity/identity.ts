@@ -20,7 +20,7 @@ import type { IdentityMarker } from './marker.ts';
 import type { KernelCalls } from '../machine/kernel-calls.ts';
 import { part } from '../machine/part.ts';
 import type { Secret } from '../access/secret.ts';
-import { bringToSize, type Size } from '../machine/size.ts';
+import { applySize, type Size } from '../machine/size.ts';
 import { switchSshServer } from './ssh-server.ts';
 
 const SSH_FOLDER = '/etc/ssh';
@@ -66,7 +66,7 @@ export class IdentityStep {
     await part('ssh host key', () => setHostKey(identity.sshHostKey));
     await part('ssh authorized keys', () => setAuthorizedKeys(this.#config.user, identity.sshAuthorizedKeys));
     await part('ssh server', () => switchSshServer(identity.sshAuthorizedKeys.length > 0, signal));
-    const size = await bringToSize(identity, signal);
+    const size = await applySize(identity, signal);
     await part('marker', () => marker.put());
     return part('reading back', () => readBack(identity, clock, size));
   }

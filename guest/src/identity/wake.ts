@@ -7,7 +7,7 @@ import type { IdentityMarker } from './marker.ts';
 import type { Connection, KernelCalls } from '../machine/kernel-calls.ts';
 import { part } from '../machine/part.ts';
 import type { Secret } from '../access/secret.ts';
-import { bringToSize } from '../machine/size.ts';
+import { applySize } from '../machine/size.ts';
 
 export class WakeStep {
   readonly #secret: Secret;
@@ -48,7 +48,7 @@ export class WakeStep {
     const clock = new ClockStep(wake, receivedAt);
     await part('clock and random numbers', () => clock.apply(kernel));
     await part('connections', () => kernel.abortConnections(connection));
-    const size = await bringToSize(wake, signal);
+    const size = await applySize(wake, signal);
     await part('marker', () => marker.put());
     return { clockUnixMs: await part('clock', () => clock.readBack()), ...size };
   }

@@ -33,7 +33,7 @@ export async function onlineCpus(vcpu: number, signal: AbortSignal): Promise<voi
         .map((name) => Number(name.slice(3)));
       numbers.sort((a, b) => (excess > 0 ? b - a : a - b));
       for (const number of numbers) {
-        if (excess !== 0 && turn(`${CPU_FOLDER}/cpu${number}/online`, excess > 0 ? ['1', '0'] : ['0', '1']))
+        if (excess !== 0 && changeLock(`${CPU_FOLDER}/cpu${number}/online`, excess > 0 ? ['1', '0'] : ['0', '1']))
           excess -= Math.sign(excess);
       }
       return onlineCpuCount() === vcpu;
@@ -54,7 +54,8 @@ export async function onlineMemory(memoryMib: number, signal: AbortSignal): Prom
       onlineMib = onlineMemoryMib();
       if (onlineMib < memoryMib) {
         // The kernel onlines blocks as they are plugged in; this retries blocks that failed then.
-        for (const block of memoryBlocks()) turn(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
+        for (const block of memoryBlocks())
+          changeLock(`${MEMORY_FOLDER}/${block}/state`, ['offline', 'online_movable']);
 
         onlineMib = onlineMemoryMib();
       }
@@ -130,7 +131,7 @@ function rootDevice(): { path: string; bytes: () => number } {
  * Writes `to` to a sysfs file that contains `from`; returns true if it did. A unit that refuses or
  * disappears shows in the count that the caller polls.
  */
-function turn(path: string, [from, to]: readonly [string, string]): boolean {
+function changeLock(path: string, [from, to]: readonly [string, string]): boolean {
   try {
     if (readFileSync(path, 'latin1').trim() !== from) return false;
 

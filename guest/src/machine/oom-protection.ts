@@ -16,7 +16,7 @@ export class OomProtection {
   }
 
   /** Until {@link restore}, forked processes get no protection. */
-  lift(): void {
+  remove(): void {
     writeSync(this.#fd, ORDINARY, 0);
   }
 

@@ -13,7 +13,7 @@ export type Size = Omit<GuestSizeResult, 'clockUnixMs'>;
  * Resolves with the values read at the end of each part. Rejects with a message that names the part
  * and its current value.
  */
-export async function bringToSize({ vcpu, memoryMib, diskGib }: GuestSize, signal: AbortSignal): Promise<Size> {
+export async function applySize({ vcpu, memoryMib, diskGib }: GuestSize, signal: AbortSignal): Promise<Size> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(HOTPLUG_DEADLINE_MS)]);
   await part('vCPUs', () => onlineCpus(vcpu, bounded));
   const onlineMib = await part('memory', () => onlineMemory(memoryMib, bounded));

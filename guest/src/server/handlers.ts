@@ -15,9 +15,9 @@ import { FileRefused, type Files } from '../files/files.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
 import { readMetrics } from '../machine/metrics.ts';
-import { bringToSize } from '../machine/size.ts';
-import type { Turn } from '../machine/turn.ts';
-import { carryProgram } from '../terminals/stream.ts';
+import { applySize } from '../machine/size.ts';
+import type { ChangeLock } from '../machine/change-lock.ts';
+import { relayProgram } from '../terminals/stream.ts';
 import type { Terminals } from '../terminals/terminals.ts';
 
 const VERSION = '0.1.0';
@@ -27,7 +27,7 @@ interface GuestParts {
   identity: IdentityStep;
   wake: WakeStep;
   /** Held by every change to the VM. */
-  turn: Turn;
+  changeLock: ChangeLock;
   /** False: sizes are recorded but not applied. */
   changesMachine: boolean;
   commands: Commands;
@@ -52,7 +52,7 @@ type GuestHandlers = {
 };
 
 export function guestHandlers(parts: GuestParts): GuestHandlers {
-  const { secret, identity, wake, turn, changesMachine, commands, clone, terminals, files, pipes, fault } = parts;
+  const { secret, identity, wake, changeLock, changesMachine, commands, clone, terminals, files, pipes, fault } = parts;
   return {
     exec: async ({ body, signal }) => {
       const command = await commands.start(body, signal);
@@ -68,9 +68,10 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       await pipes.full();
       return { ok: true, version: VERSION, uptimeSeconds: process.uptime() };
     },
-    identity: ({ body, receivedMs, signal }) => turn.run('an identity', () => identity.apply(body, receivedMs, signal)),
+    identity: ({ body, receivedMs, signal }) =>
+      changeLock.run('an identity', () => identity.apply(body, receivedMs, signal)),
     template: async () => {
-      await turn.run('the end of an identity', async () => identity.forget());
+      await changeLock.run('the end of an identity', async () => identity.forget());
       return {};
     },
     wake: async ({ body, receivedMs, request, signal }) => {
@@ -82,10 +83,10 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       await clone.end();
       const { localPort = 0, remotePort = 0, remoteAddress = '' } = request.socket;
       const connection = { localPort, remotePort, remoteAddress };
-      return turn.run('a wake', () => wake.apply(body, receivedMs, connection, signal));
+      return changeLock.run('a wake', () => wake.apply(body, receivedMs, connection, signal));
     },
     size: async ({ body, signal }) => {
-      const reached = await turn.run('a size', async () => (changesMachine ? bringToSize(body, signal) : body));
+      const reached = await changeLock.run('a size', async () => (changesMachine ? applySize(body, signal) : body));
       return { clockUnixMs: Date.now(), ...reached };
     },
     metrics: async () => readMetrics(),
@@ -114,7 +115,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
         'tty' in query
           ? await commands.attach(query.command, signal)
           : await terminals.open({ tty: true, ...query, command: query.command ?? null }, signal);
-      return (caller) => carryProgram(program, caller);
+      return (caller) => relayProgram(program, caller);
     },
   };
 }

@@ -7,9 +7,9 @@ import { CallServer, RequestFault, type Part, type Received, type Reply } from '
 import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import { CommandRefused } from '../commands/commands.ts';
-import { NothingListens, NotTaken } from '../connections/loopback.ts';
+import { NothingListens, ConnectionRefused } from '../connections/loopback.ts';
 import { FileRefused } from '../files/files.ts';
-import { TurnTaken } from '../machine/turn.ts';
+import { ChangeInProgress } from '../machine/change-lock.ts';
 import { BodyRefused, checkValue } from '../access/checks.ts';
 
 const MAX_CONNECTIONS = 1_024;
@@ -87,5 +87,5 @@ function knownOf(error: unknown): { status: number; code?: string | undefined; e
   }
   if (error instanceof NothingListens) return { status: 502 };
 
-  return { status: error instanceof NotTaken ? 504 : error instanceof TurnTaken ? 409 : 500 };
+  return { status: error instanceof ConnectionRefused ? 504 : error instanceof ChangeInProgress ? 409 : 500 };
 }

@@ -11,7 +11,7 @@ import { checkValue } from '../access/checks.ts';
 const PROBE_MS = 1_000;
 
 /** Resolves when both sides have finished. A disconnect or an invalid frame hangs up. */
-export async function carryProgram(program: Program, caller: Duplex): Promise<void> {
+export async function relayProgram(program: Program, caller: Duplex): Promise<void> {
   const { input } = program;
   let gone = false;
   let probe: NodeJS.Timeout | undefined;
@@ -40,7 +40,7 @@ export async function carryProgram(program: Program, caller: Duplex): Promise<vo
       program.hangUp();
       caller.destroy();
       // Resume, so that discarded output does not block the program.
-      program.goOn();
+      program.resume();
     }
   };
   input.on('drain', letOn);
@@ -49,7 +49,7 @@ export async function carryProgram(program: Program, caller: Duplex): Promise<vo
   caller.on('error', hangUp);
   caller.once('end', hangUp);
   caller.once('close', hangUp);
-  caller.on('drain', () => program.goOn());
+  caller.on('drain', () => program.resume());
   caller.on('data', (chunk: Buffer) => {
     input.cork();
     try {

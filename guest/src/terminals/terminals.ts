@@ -8,29 +8,29 @@ import { bytesFrames } from '@berth/protocol/terminal-frames.ts';
 import { environmentOf } from '../commands/commands.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
-import { exitOf, type Program, type TakeFrames } from '../commands/program.ts';
+import { exitOf, type Program, type OnFrames } from '../commands/program.ts';
 import { Refused } from '../access/refused.ts';
-import { statOf, type Sessions } from '../commands/sessions.ts';
+import { statOf, type PosixSessions } from '../commands/sessions.ts';
 
 const START_DEADLINE_MS = 20_000;
 /** Limit on the helper's lines; it sends a few words. */
 const SAID_CHARACTERS = 4_096;
 
 /** A request for a program in a terminal. */
-type InTerminal = Extract<TerminalAsked, { tty: true }>;
+type TerminalCommand = Extract<TerminalAsked, { tty: true }>;
 
 type Helper = ChildProcess & { stdin: Writable; stdout: Readable };
 
 export class Terminals {
   readonly #config: GuestConfig;
-  readonly #sessions: Sessions;
+  readonly #sessions: PosixSessions;
   readonly #program: string;
   readonly #protection: OomProtection | undefined;
   readonly #open = new Set<Terminal>();
   #opening = 0;
 
   /** `program`: the text of helper.pl. `protection`: OOM protection, not inherited by shells. */
-  constructor(config: GuestConfig, sessions: Sessions, program: string, protection?: OomProtection) {
+  constructor(config: GuestConfig, sessions: PosixSessions, program: string, protection?: OomProtection) {
     this.#config = config;
     this.#sessions = sessions;
     this.#program = program;
@@ -38,7 +38,7 @@ export class Terminals {
   }
 
   /** Resolves once the shell runs. Rejects with {@link Refused} or the signal's reason. */
-  async open(asked: InTerminal, signal: AbortSignal): Promise<Program> {
+  async open(asked: TerminalCommand, signal: AbortSignal): Promise<Program> {
     const { maxTerminals } = this.#config;
     if (asked.command?.includes('\0') === true)
       throw new Refused(400, 'command contains a NUL character, which no shell command can');
@@ -67,13 +67,13 @@ export class Terminals {
     for (const terminal of this.#open) terminal.end(0);
   }
 
-  async #start(asked: InTerminal, signal: AbortSignal): Promise<Terminal> {
+  async #start(asked: TerminalCommand, signal: AbortSignal): Promise<Terminal> {
     const helper = this.#spawn(asked);
     const said = helper.stdio[3] as Duplex;
     // The exit event of the helper reports a failed write.
     for (const stream of [helper.stdin, helper.stdout, said]) stream.on('error', () => undefined);
 
-    const words = new Words(said);
+    const words = new HelperProtocol(said);
     try {
       const leader = await untilReady(helper, words, signal);
       said.write('go\n');
@@ -84,10 +84,10 @@ export class Terminals {
     }
   }
 
-  #spawn({ rows, cols, command }: InTerminal): Helper {
+  #spawn({ rows, cols, command }: TerminalCommand): Helper {
     const { user, codeFolder } = this.#config;
     const environment = environmentOf(user, codeFolder, 'xterm-256color');
-    this.#protection?.lift();
+    this.#protection?.remove();
     try {
       return spawn('perl', ['-e', this.#program, String(rows), String(cols), ...(command === null ? [] : [command])], {
         cwd: codeFolder,
@@ -104,7 +104,7 @@ export class Terminals {
 }
 
 /** Lines from a helper. */
-class Words {
+class HelperProtocol {
   readonly channel: Duplex;
   onLine: (line: string) => void = () => undefined;
   /** Last line of the helper. */
@@ -132,18 +132,18 @@ class Terminal implements Program {
   /** Resolves when no process remains to be ended. */
   readonly gone: Promise<void>;
   readonly #helper: Helper;
-  readonly #words: Words;
+  readonly #helperProtocol: HelperProtocol;
   /**
    * Set for a command: its whole POSIX session ends when its caller disconnects or the helper
    * exits. Programs of a login shell only get SIGHUP.
    */
-  readonly #whole: { leader: number; sessions: Sessions } | undefined;
+  readonly #whole: { leader: number; sessions: PosixSessions } | undefined;
   #onOutput: ((chunk: Buffer) => void) | undefined;
   #killAfterMs: number | undefined;
 
-  constructor(helper: Helper, words: Words, whole?: { leader: number; sessions: Sessions }) {
+  constructor(helper: Helper, words: HelperProtocol, whole?: { leader: number; sessions: PosixSessions }) {
     this.#helper = helper;
-    this.#words = words;
+    this.#helperProtocol = words;
     this.#whole = whole;
     this.input = helper.stdin;
     const closed = new Promise<TerminalExit>((resolve) => {
@@ -155,7 +155,7 @@ class Terminal implements Program {
     );
   }
 
-  outputTo(take: TakeFrames): void {
+  outputTo(take: OnFrames): void {
     const { stdout } = this.#helper;
     this.#onOutput = (chunk) => {
       if (!take(bytesFrames(chunk))) stdout.pause();
@@ -163,13 +163,13 @@ class Terminal implements Program {
     stdout.on('data', this.#onOutput);
   }
 
-  goOn(): void {
+  resume(): void {
     this.#helper.stdout.resume();
   }
 
   order(order: TerminalOrder): boolean {
     if ('end' in order) return false;
-    this.#words.channel.write(lineOf(order));
+    this.#helperProtocol.channel.write(lineOf(order));
     return true;
   }
 
@@ -202,7 +202,7 @@ function lineOf(order: Exclude<TerminalOrder, { end: true }>): string {
 }
 
 /** Settles with the helper's first line: resolves with the pid of the terminal's session leader. */
-async function untilReady(helper: Helper, words: Words, signal: AbortSignal): Promise<number> {
+async function untilReady(helper: Helper, words: HelperProtocol, signal: AbortSignal): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const failed = (why: string): void => reject(new Refused(500, `the terminal could not be made: ${why}`));
   words.onLine = (line) => {

@@ -9,8 +9,8 @@ import * as fc from 'fast-check';
 import type { z } from 'zod';
 import { GUEST_WIRE } from '@berth/protocol/calls/wire.ts';
 import { BodyRefused, checkValue } from '../../src/access/checks.ts';
-import { aClone } from '../clones/calls.ts';
-import { anIdentity, aWake } from '../daemon.ts';
+import { makeClone } from '../clones/calls.ts';
+import { makeIdentity, makeWake } from '../daemon.ts';
 
 const check =
   (name: string) =>
@@ -90,7 +90,7 @@ test('the exec body check agrees with the schema', () => {
 });
 
 test('the clone body check agrees with the schema, and no refusal quotes a value', () => {
-  const valid: Record<string, unknown> = aClone('https://git.example.test/a/b', {
+  const valid: Record<string, unknown> = makeClone('https://git.example.test/a/b', {
     branch: 'main',
     credentials: sealSecret(newSecretKey().key, { username: 'u', token: 't' }),
   });
@@ -118,7 +118,7 @@ test('the clone body check agrees with the schema, and no refusal quotes a value
 });
 
 test('the identity body check agrees with the schema', () => {
-  const valid: Record<string, unknown> = anIdentity();
+  const valid: Record<string, unknown> = makeIdentity();
   const key = changed({ privateKey: 'a', publicKey: 'b' }).map((sshHostKey) => ({ ...valid, sshHostKey }));
   fc.assert(
     fc.property(fc.oneof(changed(valid), key), (value) => {
@@ -129,7 +129,7 @@ test('the identity body check agrees with the schema', () => {
 });
 
 for (const [name, check, schema, valid] of [
-  ['wake', checkWake, guestWake, aWake()],
+  ['wake', checkWake, guestWake, makeWake()],
   ['size', checkSize, guestSize, { vcpu: 2, memoryMib: 4_096, diskGib: 20 }],
 ] as const) {
   test(`the ${name} body check agrees with the schema`, () => {
@@ -144,7 +144,7 @@ for (const [name, check, schema, valid] of [
 
 test('valid bodies are accepted', () => {
   // Made once: they contain the time.
-  const [wake, identity] = [aWake(), anIdentity()];
+  const [wake, identity] = [makeWake(), makeIdentity()];
   assert.deepEqual(checkWake(wake), wake);
   assert.deepEqual(checkSize({ vcpu: 64, memoryMib: 128, diskGib: 1 }), { vcpu: 64, memoryMib: 128, diskGib: 1 });
   assert.deepEqual(checkIdentity(identity), identity);

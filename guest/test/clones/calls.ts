@@ -15,22 +15,22 @@ import { testUid, type TestDaemon } from '../daemon.ts';
 type PlainClone = Omit<GuestClone, 'credentials'> & { credentials: CloneSecret | null };
 
 /** Body of a `POST /clone` without credentials that the daemon accepts. */
-export function aClone(url: string, changes: Partial<GuestClone> = {}): GuestClone {
+export function makeClone(url: string, changes: Partial<GuestClone> = {}): GuestClone {
   return { url, branch: null, credentials: null, timeoutSeconds: 60, maxMib: 1_024, ...changes };
 }
 
 /** The same with credentials, sealed for this daemon. */
-export async function aSealedClone(
+export async function makeSealedClone(
   daemon: TestDaemon,
   url: string,
   { credentials = null, ...changes }: Partial<PlainClone>,
   secret?: string,
 ): Promise<GuestClone> {
-  if (credentials === null) return aClone(url, changes);
+  if (credentials === null) return makeClone(url, changes);
   const answer = await daemon.call('POST', '/clone/key', undefined, secret);
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
   const { key } = guestCloneKey.parse(JSON.parse(answer.text));
-  return aClone(url, { ...changes, credentials: sealSecret(key, credentials) });
+  return makeClone(url, { ...changes, credentials: sealSecret(key, credentials) });
 }
 
 /** Clones and resolves with the result. */
@@ -39,7 +39,7 @@ export async function clone(
   url: string,
   changes: Partial<PlainClone> = {},
 ): Promise<GuestCloneResult> {
-  const answer = await daemon.call('POST', '/clone', await aSealedClone(daemon, url, changes));
+  const answer = await daemon.call('POST', '/clone', await makeSealedClone(daemon, url, changes));
   if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
   return guestCloneResult.parse(JSON.parse(answer.text));
 }

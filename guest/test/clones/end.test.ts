@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
-import { aClone, aSealedClone, clone, gitIn, processesWith } from './calls.ts';
-import { anIdentity, aWake, runs, startDaemon, until, type TestDaemon } from '../daemon.ts';
+import { makeClone, makeSealedClone, clone, gitIn, processesWith } from './calls.ts';
+import { makeIdentity, makeWake, runs, startDaemon, until, type TestDaemon } from '../daemon.ts';
 import { basic, GitServer } from './git-server.ts';
 
 const CREDENTIALS = { username: 'user', token: 'token' };
@@ -33,7 +33,7 @@ async function isGone(daemon: TestDaemon): Promise<void> {
   await until('nothing of it is left', async () => (await leftovers(daemon)).length === 0);
 }
 
-async function hold(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
+async function startHeld(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
   const daemon = await startDaemon(t, env);
   git.hold();
   return daemon;
@@ -41,7 +41,7 @@ async function hold(t: TestContext, env: Record<string, string> = {}): Promise<T
 const isHeld = (): Promise<void> => until('the host holds it back', () => git.waiting === 1);
 
 test('concurrent calls share one clone and its outcome', async (t) => {
-  const daemon = await hold(t);
+  const daemon = await startHeld(t);
   const all = [1, 2, 3].map(() => clone(daemon, url(), { credentials: CREDENTIALS }));
   await isHeld();
   git.release();
@@ -53,11 +53,11 @@ test('concurrent calls share one clone and its outcome', async (t) => {
 });
 
 test('a clone continues without its caller, for the next one', async (t) => {
-  const daemon = await hold(t);
+  const daemon = await startHeld(t);
   const left = daemon.open(
     'POST',
     '/clone',
-    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+    JSON.stringify(await makeSealedClone(daemon, url(), { credentials: CREDENTIALS })),
   );
   left.answer.catch(() => undefined);
   await isHeld();
@@ -70,11 +70,11 @@ test('a clone continues without its caller, for the next one', async (t) => {
 });
 
 test('a clone without callers is ended, with its secret', async (t) => {
-  const daemon = await hold(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
+  const daemon = await startHeld(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '50' });
   const left = daemon.open(
     'POST',
     '/clone',
-    JSON.stringify(await aSealedClone(daemon, url(), { credentials: CREDENTIALS })),
+    JSON.stringify(await makeSealedClone(daemon, url(), { credentials: CREDENTIALS })),
   );
   left.answer.catch(() => undefined);
   await isHeld();
@@ -85,7 +85,7 @@ test('a clone without callers is ended, with its secret', async (t) => {
 });
 
 test('an external end aborts calls and removes git and secret before it returns; the next call restarts', async (t) => {
-  const daemon = await hold(t);
+  const daemon = await startHeld(t);
   const broken = clone(daemon, url(), { credentials: CREDENTIALS });
   const rejected = assert.rejects(broken);
   await isHeld();
@@ -100,31 +100,31 @@ test('an external end aborts calls and removes git and secret before it returns;
 });
 
 test('a wake ends the clone in flight when the VM fell asleep', async (t) => {
-  const daemon = await hold(t);
-  const { secret } = anIdentity();
-  await daemon.call('POST', '/identity', anIdentity());
+  const daemon = await startHeld(t);
+  const { secret } = makeIdentity();
+  await daemon.call('POST', '/identity', makeIdentity());
   const broken = daemon.call(
     'POST',
     '/clone',
-    await aSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret),
+    await makeSealedClone(daemon, url(), { credentials: CREDENTIALS }, secret),
     secret,
   );
   const rejected = assert.rejects(broken);
   await isHeld();
-  assert.equal((await daemon.call('POST', '/wake', aWake({ secret: 'b'.repeat(43) }), secret)).status, 200);
+  assert.equal((await daemon.call('POST', '/wake', makeWake({ secret: 'b'.repeat(43) }), secret)).status, 200);
   await rejected;
   assert.deepEqual(await processesWith('git'), []);
 });
 
 test('cloning needs the secret of the VM and a complete identity', async (t) => {
   const daemon = await startDaemon(t);
-  await daemon.call('POST', '/identity', anIdentity());
+  await daemon.call('POST', '/identity', makeIdentity());
   for (const path of ['/clone', '/clone/end'])
-    assert.equal((await daemon.call('POST', path, aClone(url()))).status, 401);
+    assert.equal((await daemon.call('POST', path, makeClone(url()))).status, 401);
 });
 
 test('a clone over its time limit is reported as that, and git is gone', async (t) => {
-  const daemon = await hold(t);
+  const daemon = await startHeld(t);
   const result = await clone(daemon, url(), { credentials: CREDENTIALS, timeoutSeconds: 1 });
   assert.deepEqual(result, { outcome: 'failed', code: 'timed_out', message: 'it took longer than 1 s' });
   await isGone(daemon);
@@ -132,7 +132,7 @@ test('a clone over its time limit is reported as that, and git is gone', async (
 
 for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
   test(`git exits with a daemon that gets ${signal}; the next daemon starts over`, async (t) => {
-    const daemon = await hold(t);
+    const daemon = await startHeld(t);
     const broken = clone(daemon, url(), { credentials: CREDENTIALS });
     const rejected = assert.rejects(broken);
     await isHeld();

@@ -47,7 +47,7 @@ test('a move that finds a name newly taken is given up, and not reported as done
   // Leaves the state of a daemon killed before it had moved everything.
   mkdirSync(join(work, '.git'), { recursive: true });
   writeFileSync(join(code, '..', 'state', 'clone.json'), JSON.stringify({ state: 'moving', folder: FOLDER }));
-  assert.throws(() => place.goOn(FOLDER), NameTaken);
+  assert.throws(() => place.finishMove(FOLDER), NameTaken);
   assert.deepEqual(place.read(), { state: 'none' });
   assert.ok(existsSync(join(work, '.git')));
 });

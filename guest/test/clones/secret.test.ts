@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
 import { guestCloneResult } from '@berth/protocol/calls/clones.ts';
 import { KEEPER_ARGUMENT } from '../../src/clones/keeper.ts';
-import { aSealedClone, clone, filesHolding, gitIn, processesWith } from './calls.ts';
+import { makeSealedClone, clone, filesHolding, gitIn, processesWith } from './calls.ts';
 import { startDaemon, until, type TestDaemon } from '../daemon.ts';
 import { basic, GitServer } from './git-server.ts';
 import { memoryHolding } from './process-memory.ts';
@@ -49,7 +49,7 @@ async function heldClone(t: TestContext): Promise<{ daemon: TestDaemon; done: Re
 }
 
 /** Pids of the daemon's keeper processes. */
-async function keepersOf(daemon: TestDaemon): Promise<number[]> {
+async function keeperPids(daemon: TestDaemon): Promise<number[]> {
   const children = await readFile(`/proc/${daemon.pid}/task/${daemon.pid}/children`, 'utf8');
   const kept = children
     .split(' ')
@@ -109,13 +109,13 @@ test('during and after a clone no argument, environment or file has the secret a
 
 test('daemon memory never holds the secret, and its keeper exits after the clone', async (t) => {
   const { daemon, done } = await heldClone(t);
-  const keepers = await keepersOf(daemon);
+  const keepers = await keeperPids(daemon);
   assert.equal(keepers.length, 1);
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
   git.release();
   assert.deepEqual(await done, { outcome: 'cloned' });
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), []);
-  assert.deepEqual(await keepersOf(daemon), []);
+  assert.deepEqual(await keeperPids(daemon), []);
   // Proves that the search finds a match.
   await daemon.exec(`true ${CREDENTIALS.username}`);
   assert.deepEqual(memoryHolding(daemon.pid, FORMS), [CREDENTIALS.username]);
@@ -123,11 +123,11 @@ test('daemon memory never holds the secret, and its keeper exits after the clone
 
 test('a keeper without a clone exits by itself, and with its daemon', async (t) => {
   const daemon = await startDaemon(t, { BERTH_GUEST_CLONE_ORPHAN_MS: '100' });
-  await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
-  await until('the keeper has ended', async () => (await keepersOf(daemon)).length === 0);
+  await makeSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  await until('the keeper has ended', async () => (await keeperPids(daemon)).length === 0);
   const other = await startDaemon(t);
-  await aSealedClone(other, closed(), { credentials: CREDENTIALS });
-  const [keeper] = await keepersOf(other);
+  await makeSealedClone(other, closed(), { credentials: CREDENTIALS });
+  const [keeper] = await keeperPids(other);
   assert.ok(keeper !== undefined);
   await other.stop('SIGKILL');
   await until('the keeper has ended', () => !existsSync(`/proc/${keeper}`));
@@ -135,10 +135,10 @@ test('a keeper without a clone exits by itself, and with its daemon', async (t) 
 
 test('credentials for a dropped key or in an invalid box make no clone; the next call does', async (t) => {
   const daemon = await startDaemon(t);
-  const sealed = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  const sealed = await makeSealedClone(daemon, closed(), { credentials: CREDENTIALS });
   await daemon.call('POST', '/clone/end');
   await assert.rejects(daemon.call('POST', '/clone', sealed));
-  const fresh = await aSealedClone(daemon, closed(), { credentials: CREDENTIALS });
+  const fresh = await makeSealedClone(daemon, closed(), { credentials: CREDENTIALS });
   const box = Buffer.alloc(100).toString('base64');
   const answer = await daemon.call('POST', '/clone', { ...fresh, credentials: { ...fresh.credentials, box } });
   assert.equal(guestCloneResult.parse(JSON.parse(answer.text)).outcome, 'failed');
@@ -230,7 +230,7 @@ test('a credential helper of the user neither gets the secret nor replaces it', 
 
 test('an invalid clone body is refused without quoting its secret', async (t) => {
   const daemon = await startDaemon(t);
-  const body = JSON.stringify(await aSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
+  const body = JSON.stringify(await makeSealedClone(daemon, closed(), { credentials: CREDENTIALS }));
   for (const wrong of [
     body.slice(0, -1),
     `${body}x`,

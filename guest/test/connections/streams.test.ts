@@ -6,7 +6,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { test, type TestContext } from 'node:test';
-import { anIdentity, startDaemon, type TestDaemon } from '../daemon.ts';
+import { makeIdentity, startDaemon, type TestDaemon } from '../daemon.ts';
 
 const SECRET = 's'.repeat(43);
 
@@ -56,7 +56,7 @@ async function refusal(
 
 async function secured(t: TestContext): Promise<TestDaemon> {
   const daemon = await startDaemon(t);
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: SECRET }))).status, 200);
+  assert.equal((await daemon.call('POST', '/identity', makeIdentity({ secret: SECRET }))).status, 200);
   return daemon;
 }
 

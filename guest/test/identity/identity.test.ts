@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { guestHealth, guestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import { Secret } from '../../src/access/secret.ts';
-import { anIdentity, startDaemon } from '../daemon.ts';
+import { makeIdentity, startDaemon } from '../daemon.ts';
 
 const [first, second] = ['a'.repeat(43), 'b'.repeat(43)] as const;
 const run = { command: 'echo hi', timeoutSeconds: 5 };
@@ -14,7 +14,7 @@ const run = { command: 'echo hi', timeoutSeconds: 5 };
 test('a template accepts the first identity and returns its state', async (t) => {
   const daemon = await startDaemon(t);
   assert.equal((await daemon.call('POST', '/exec', run)).status, 200);
-  const identity = anIdentity({ secret: first });
+  const identity = makeIdentity({ secret: first });
   const answer = await daemon.call('POST', '/identity', identity);
   assert.equal(answer.status, 200);
   const { hostname, machineId, vcpu, memoryMib, diskGib } = guestIdentityResult.parse(JSON.parse(answer.text));
@@ -23,9 +23,9 @@ test('a template accepts the first identity and returns its state', async (t) =>
 
 test('once a secret exists every call needs it, and the next identity replaces it', async (t) => {
   const daemon = await startDaemon(t);
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: first }))).status, 200);
+  assert.equal((await daemon.call('POST', '/identity', makeIdentity({ secret: first }))).status, 200);
   const calls = [
-    ['POST', '/identity', anIdentity({ secret: second })],
+    ['POST', '/identity', makeIdentity({ secret: second })],
     ['POST', '/exec', run],
     ['GET', '/health', undefined],
     ['GET', '/nothing', undefined],
@@ -40,14 +40,14 @@ test('once a secret exists every call needs it, and the next identity replaces i
   assert.equal((await daemon.call('POST', '/exec', run, first)).status, 200);
   guestHealth.parse(JSON.parse((await daemon.call('GET', '/health', undefined, first)).text));
 
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: second }), first)).status, 200);
+  assert.equal((await daemon.call('POST', '/identity', makeIdentity({ secret: second }), first)).status, 200);
   assert.equal((await daemon.call('POST', '/exec', run, first)).status, 401);
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 
 test('a restarted daemon still has its secret and leaves no usable copy of it', async (t) => {
   const daemon = await startDaemon(t);
-  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  await daemon.call('POST', '/identity', makeIdentity({ secret: first }));
   await daemon.stop('SIGKILL');
   await daemon.start();
   assert.equal((await daemon.call('POST', '/exec', run)).status, 401);
@@ -60,7 +60,7 @@ test('a restarted daemon still has its secret and leaves no usable copy of it', 
 
 test('a daemon with a damaged secret does not start', async (t) => {
   const daemon = await startDaemon(t);
-  await daemon.call('POST', '/identity', anIdentity({ secret: first }));
+  await daemon.call('POST', '/identity', makeIdentity({ secret: first }));
   await daemon.stop('SIGKILL');
   await writeFile(join(daemon.folder, 'run', 'secret'), 'x');
   await assert.rejects(daemon.start(), /secret is damaged/);
@@ -80,7 +80,7 @@ test('a VM with an incomplete identity rejects all calls, and accepts the identi
     assert.equal(answer.status, 503);
     assert.match(answer.text, /identity of this machine is not applied/);
   }
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: second }), first)).status, 200);
+  assert.equal((await daemon.call('POST', '/identity', makeIdentity({ secret: second }), first)).status, 200);
   assert.equal((await daemon.call('POST', '/exec', run, second)).status, 200);
 });
 

@@ -10,13 +10,13 @@ import {
   FrameReader,
   TERMINAL_FRAME,
 } from '@berth/protocol/terminal-frames.ts';
-import { anIdentity, startDaemon, until, type TestDaemon } from '../daemon.ts';
+import { makeIdentity, startDaemon, until, type TestDaemon } from '../daemon.ts';
 
 const SECRET = 's'.repeat(43);
 
 export async function secured(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
   const daemon = await startDaemon(t, env);
-  assert.equal((await daemon.call('POST', '/identity', anIdentity({ secret: SECRET }))).status, 200);
+  assert.equal((await daemon.call('POST', '/identity', makeIdentity({ secret: SECRET }))).status, 200);
   return daemon;
 }
 

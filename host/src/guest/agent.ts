@@ -10,7 +10,7 @@ const IDLE_MS = 10 * 60_000;
 
 /** Keeps connections open between calls; a lent one is used before a new one is opened. */
 export class GuestAgent extends Agent {
-  readonly #lent: Socket[] = [];
+  readonly #handedOut: Socket[] = [];
 
   constructor() {
     super({
@@ -23,22 +23,22 @@ export class GuestAgent extends Agent {
     });
   }
 
-  lend(socket: Socket): void {
+  handOut(socket: Socket): void {
     socket.once('close', () => this.#take(socket));
-    this.#lent.push(socket);
+    this.#handedOut.push(socket);
   }
 
   /** True if the next call needs no new connection. */
   hasOpen(): boolean {
     const kept = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
-    return [...kept, ...this.#lent].some((socket) => !socket.destroyed && socket.readable);
+    return [...kept, ...this.#handedOut].some((socket) => !socket.destroyed && socket.readable);
   }
 
   override createConnection(
     options: ClientRequestArgs,
     callback?: (error: Error | null, stream: Duplex) => void,
   ): Duplex | null | undefined {
-    const lent = this.#lent.find((socket) => !socket.destroyed && socket.readable);
+    const lent = this.#handedOut.find((socket) => !socket.destroyed && socket.readable);
     if (lent !== undefined) {
       this.#take(lent);
       return lent;
@@ -47,13 +47,13 @@ export class GuestAgent extends Agent {
   }
 
   override destroy(): void {
-    for (const socket of this.#lent.splice(0)) socket.destroy();
+    for (const socket of this.#handedOut.splice(0)) socket.destroy();
 
     super.destroy();
   }
 
   #take(socket: Socket): void {
-    const at = this.#lent.indexOf(socket);
-    if (at >= 0) this.#lent.splice(at, 1);
+    const at = this.#handedOut.indexOf(socket);
+    if (at >= 0) this.#handedOut.splice(at, 1);
   }
 }

@@ -65,7 +65,7 @@ export class GuestClient {
 
     const late = AbortSignal.timeout(deadlineMs);
     try {
-      this.#agent.lend(await dial(this.endpoint, AbortSignal.any([signal, late])));
+      this.#agent.handOut(await dial(this.endpoint, AbortSignal.any([signal, late])));
     } catch (error) {
       signal.throwIfAborted();
       throw (

@@ -6,7 +6,7 @@ import type { GuestEndpoint } from '../vm/driver.ts';
 /** Pause after a refused attempt. */
 const RETRY_MS = 10;
 /** Time without a response after which another attempt starts. */
-const OVERTAKE_MS = 150;
+const FALLBACK_DELAY_MS = 150;
 const OPEN_ATTEMPTS = 6;
 
 /**
@@ -21,7 +21,7 @@ export async function dial(endpoint: GuestEndpoint, signal: AbortSignal): Promis
 
   const attempt = (): void => {
     clearTimeout(timer);
-    timer = setTimeout(attempt, OVERTAKE_MS);
+    timer = setTimeout(attempt, FALLBACK_DELAY_MS);
     if (open.size >= OPEN_ATTEMPTS) return;
 
     const socket = connect({ host: endpoint.address, port: endpoint.port, noDelay: true });

@@ -38,7 +38,7 @@ export class GuestStreams {
    * release, the signal's reason, or as `open` does.
    */
   async open(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
-    this.#letIn(vm);
+    this.#admit(vm);
     const over = new AbortController();
     const release = (): void => {
       if (vm.streams.delete(over)) this.#open -= 1;
@@ -60,7 +60,7 @@ export class GuestStreams {
     }
   }
 
-  #letIn(vm: StreamOwner): void {
+  #admit(vm: StreamOwner): void {
     const { perVm, perHost } = this.#limits;
     if (vm.streams.size >= perVm)
       throw new HostError('too_many_streams', `the VM has ${perVm} streams open, as many as it may`);

@@ -65,7 +65,7 @@ export function makeIdentity(
  * Gives the guest its identity as soon as it accepts a connection, and verifies the values read
  * back. Afterwards the client uses the secret and the guest matches the spec.
  */
-export async function giveIdentity(
+export async function sendIdentity(
   client: GuestClient,
   identity: Identity,
   signal: AbortSignal,
@@ -97,7 +97,7 @@ export interface WakeSecrets {
  * Refreshes a woken VM's clock, random numbers, secret and size, and verifies the values read back.
  * Afterwards the client uses the fresh secret. May be repeated after a crash, with either secret.
  */
-export async function giveWake(
+export async function sendWake(
   client: GuestClient,
   secrets: WakeSecrets,
   size: GuestSize,
@@ -139,7 +139,7 @@ async function wakeAs(
 }
 
 /** Has the guest bring plugged resources online, and verifies the size read back. */
-export async function giveSize(
+export async function sendSize(
   client: GuestClient,
   size: GuestSize,
   { signal, deadlineMs }: CallOptions,

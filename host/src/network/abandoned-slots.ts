@@ -4,7 +4,7 @@ import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
-import { isThere, unmakeSlots } from './slot-maker.ts';
+import { isThere, removeSlots } from './slot-maker.ts';
 import { namespaceName } from './slots/slot.ts';
 
 interface AbandonedSlot {
@@ -30,7 +30,7 @@ export async function findAbandonedSlots(registryFolder: string = DEFAULT_REGIST
 export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<AbandonedSlot[]> {
   const idle = (await findAbandonedSlots(registryFolder)).filter((slot) => slot.pids.length === 0);
   if (idle.length === 0) return [];
-  await unmakeSlots(
+  await removeSlots(
     registryFolder,
     idle.map((slot) => slot.number),
   );

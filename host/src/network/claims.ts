@@ -92,7 +92,7 @@ export class Claims {
     await this.#freeing.get(vmId);
     const left = this.#left.get(vmId);
     for (const number of new Set([slot, left]))
-      if (number !== null && number !== undefined) await this.#giveBack(vmId, number);
+      if (number !== null && number !== undefined) await this.#releaseSlot(vmId, number);
 
     this.#left.delete(vmId);
   }
@@ -106,7 +106,7 @@ export class Claims {
     if (slot === null) return;
 
     this.#left.set(vmId, slot);
-    const freeing = this.#giveBack(vmId, slot)
+    const freeing = this.#releaseSlot(vmId, slot)
       .then(
         () => void this.#left.delete(vmId),
         (error: unknown) =>
@@ -145,7 +145,7 @@ export class Claims {
     await Promise.all(this.#freeing.values());
   }
 
-  async #giveBack(vmId: string, number: number): Promise<void> {
+  async #releaseSlot(vmId: string, number: number): Promise<void> {
     // A released slot may belong to another VM by now.
     if ((await this.#registry()).get(number)?.vmId === vmId) {
       await endSlotProcesses(this.slotOf(number));

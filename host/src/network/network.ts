@@ -59,9 +59,9 @@ class SlotPool implements Network {
   readonly #claimed = new Map<number, { slot: Slot; vmId: string }>();
   readonly #waiters: Waiter[] = [];
   /** Slots to be unmade, queued or in progress. */
-  readonly #doomed = new Set<number>();
-  readonly #unmaking = new Map<number, PromiseWithResolvers<void>>();
-  #work: Promise<void> | null = null;
+  readonly #pendingRemovals = new Set<number>();
+  readonly #removals = new Map<number, PromiseWithResolvers<void>>();
+  #running: Promise<void> | null = null;
   #failure: unknown = null;
   #pauseMs = 0;
   #pause: NodeJS.Timeout | null = null;
@@ -89,8 +89,8 @@ class SlotPool implements Network {
   async prepare(): Promise<string[]> {
     await makeRegistry(this.#registryFolder);
     await removeDrafts(this.#registryFolder, this.#options.instanceId);
-    const changes = await this.#maker.prepareMachine();
-    await this.#toil();
+    const changes = await this.#maker.prepareHost();
+    await this.#run();
     if (this.#failure && this.#idle.length === 0) throw this.#failure;
     return changes;
   }
@@ -131,19 +131,19 @@ class SlotPool implements Network {
   }
 
   async release(number: number): Promise<void> {
-    const under = this.#unmaking.get(number);
+    const under = this.#removals.get(number);
     if (under) return under.promise;
     // Idle or being made, not claimed.
     if (this.#maker.has(number) && !this.#claimed.has(number)) return;
     const entry = await readEntry(this.#registryFolder, number);
     if (entry?.instanceId !== this.#options.instanceId) return;
-    return this.#unmake(number);
+    return this.#remove(number);
   }
 
   async reap(known: ReadonlySet<number>): Promise<string[]> {
     const entries = await readRegistry(this.#registryFolder, this.#options.instanceId);
     const orphans = [...entries].filter(([number]) => !known.has(number) && !this.#maker.has(number));
-    await Promise.all(orphans.map(([number]) => this.#unmake(number)));
+    await Promise.all(orphans.map(([number]) => this.#remove(number)));
     return orphans.map(
       ([number, { vmId }]) =>
         `network slot ${number} ${vmId === null ? 'that nobody had claimed' : `claimed for ${vmId}`}`,
@@ -154,8 +154,8 @@ class SlotPool implements Network {
     this.#closed = true;
     this.#endPause();
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new NetworkError('The network was closed.'));
-    await this.#work;
-    await Promise.all(this.#idle.splice(0).map((slot) => this.#unmake(slot.number)));
+    await this.#running;
+    await Promise.all(this.#idle.splice(0).map((slot) => this.#remove(slot.number)));
     for (const number of this.#claimed.keys()) this.#maker.stopServing(number);
     await this.#maker.removeRootRules();
   }
@@ -173,18 +173,18 @@ class SlotPool implements Network {
     // A caller waits now, so retry at once after an earlier failure.
     this.#exhausted = false;
     this.#endPause();
-    void this.#toil();
+    void this.#run();
     return promise.finally(() => signal.removeEventListener('abort', giveUp));
   }
 
-  #unmake(number: number): Promise<void> {
-    const under = this.#unmaking.get(number);
+  #remove(number: number): Promise<void> {
+    const under = this.#removals.get(number);
     if (under) return under.promise;
     const settlement = Promise.withResolvers<void>();
     this.#claimed.delete(number);
-    this.#doomed.add(number);
-    this.#unmaking.set(number, settlement);
-    void this.#toil();
+    this.#pendingRemovals.add(number);
+    this.#removals.set(number, settlement);
+    void this.#run();
     return settlement.promise;
   }
 
@@ -192,33 +192,33 @@ class SlotPool implements Network {
    * Does all pending work, one script at a time. Never rejects; callers learn of failures through
    * their own promises.
    */
-  #toil(): Promise<void> {
-    this.#work ??= this.#doAll().finally(() => {
-      this.#work = null;
-      if (this.#hasWork()) void this.#toil();
+  #run(): Promise<void> {
+    this.#running ??= this.#runPending().finally(() => {
+      this.#running = null;
+      if (this.#hasWork()) void this.#run();
     });
-    return this.#work;
+    return this.#running;
   }
 
-  async #doAll(): Promise<void> {
+  async #runPending(): Promise<void> {
     while (this.#hasWork()) {
-      if (this.#doomed.size > 0) await this.#unmakeDoomed();
-      if (this.#wanted() > 0) await this.#refill();
+      if (this.#pendingRemovals.size > 0) await this.#removeBatch();
+      if (this.#missingCount() > 0) await this.#refill();
     }
   }
 
   #hasWork(): boolean {
-    return this.#doomed.size > 0 || this.#wanted() > 0;
+    return this.#pendingRemovals.size > 0 || this.#missingCount() > 0;
   }
 
-  #wanted(): number {
+  #missingCount(): number {
     if (this.#closed || this.#exhausted || this.#pause) return 0;
     return Math.max(0, this.#idleTarget + this.#waiters.length - this.#idle.length);
   }
 
   async #refill(): Promise<void> {
     try {
-      const { slots, changes } = await this.#maker.make(Math.min(BATCH_SLOTS, this.#wanted()));
+      const { slots, changes } = await this.#maker.make(Math.min(BATCH_SLOTS, this.#missingCount()));
       for (const change of changes) this.#log('info', change);
       this.#failure = null;
       this.#pauseMs = 0;
@@ -230,10 +230,10 @@ class SlotPool implements Network {
       this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2 || FIRST_PAUSE_MS);
       this.#pauseFor(this.#pauseMs);
     }
-    this.#handOut();
+    this.#serveWaiters();
   }
 
-  #handOut(): void {
+  #serveWaiters(): void {
     while (this.#waiters.length > 0 && this.#idle.length > 0)
       this.#waiters.shift()?.resolve(this.#idle.shift() as Slot);
     if (this.#failure) for (const waiter of this.#waiters.splice(0)) waiter.reject(this.#failure);
@@ -248,14 +248,14 @@ class SlotPool implements Network {
     if (this.#failure) return;
     if (this.#idle.length * 2 >= this.#idleTarget) return this.#pauseFor(QUIET_MS);
     this.#endPause();
-    void this.#toil();
+    void this.#run();
   }
 
   #pauseFor(ms: number): void {
     this.#endPause();
     this.#pause = setTimeout(() => {
       this.#endPause();
-      void this.#toil();
+      void this.#run();
     }, ms);
     this.#pause.unref();
   }
@@ -265,17 +265,17 @@ class SlotPool implements Network {
     this.#pause = null;
   }
 
-  async #unmakeDoomed(): Promise<void> {
-    const numbers = [...this.#doomed].slice(0, BATCH_SLOTS);
-    for (const number of numbers) this.#doomed.delete(number);
+  async #removeBatch(): Promise<void> {
+    const numbers = [...this.#pendingRemovals].slice(0, BATCH_SLOTS);
+    for (const number of numbers) this.#pendingRemovals.delete(number);
     try {
-      await this.#maker.unmake(numbers);
+      await this.#maker.remove(numbers);
       for (const number of numbers) this.#settle(number, null);
     } catch (error) {
       if (numbers.length === 1) return this.#settle(numbers[0] as number, error);
       // A failing slot must not block the others.
       for (const number of numbers) {
-        await this.#maker.unmake([number]).then(
+        await this.#maker.remove([number]).then(
           () => this.#settle(number, null),
           (reason: unknown) => this.#settle(number, reason),
         );
@@ -285,8 +285,8 @@ class SlotPool implements Network {
   }
 
   #settle(number: number, error: unknown): void {
-    const settlement = this.#unmaking.get(number);
-    this.#unmaking.delete(number);
+    const settlement = this.#removals.get(number);
+    this.#removals.delete(number);
     if (error) settlement?.reject(error);
     else settlement?.resolve();
   }

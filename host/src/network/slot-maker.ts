@@ -58,7 +58,7 @@ export class SlotMaker {
    * Enables forwarding and loads the shared rules of the root namespace. Resolves with the changes,
    * like {@link make}.
    */
-  prepareMachine(): Promise<string[]> {
+  prepareHost(): Promise<string[]> {
     return this.#runMake([]);
   }
 
@@ -79,7 +79,7 @@ export class SlotMaker {
       if (failed !== undefined) throw failed.reason;
       return { slots, changes };
     } catch (error) {
-      await this.unmake(numbers);
+      await this.remove(numbers);
       throw error;
     }
   }
@@ -88,11 +88,11 @@ export class SlotMaker {
    * Unmakes slots entered by this instance, from any half-made state. On failure their entries stay
    * for a retry.
    */
-  async unmake(numbers: readonly number[]): Promise<void> {
+  async remove(numbers: readonly number[]): Promise<void> {
     if (numbers.length === 0) return;
     for (const number of numbers) this.stopServing(number);
     try {
-      await unmakeSlots(this.#options.registryFolder, numbers);
+      await removeSlots(this.#options.registryFolder, numbers);
     } finally {
       for (const number of numbers) {
         // Again: an adoption may have added a listener meanwhile.
@@ -179,7 +179,7 @@ export class SlotMaker {
  * Unmakes slots of any owner, then removes their entries. Rejects with {@link NetworkError} if
  * something remains.
  */
-export async function unmakeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
+export async function removeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
   const left = (await runMachineScript(step, unmakeProgram(numbers), lockFile(registryFolder))).trim();
   if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);

@@ -4,7 +4,7 @@
 import type { GuestClient } from '../guest/client.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverCapabilities, type DriverState, type RunningVm, type VmSize } from '../vm/driver.ts';
-import type { MachineParts, PoolMachine } from './machine.ts';
+import type { PoolVmParts, PoolVm } from './pool-vm.ts';
 
 export interface TakeOrder {
   size: VmSize;
@@ -15,7 +15,7 @@ export interface TakeOrder {
   signal: AbortSignal;
 }
 
-export interface TakenMachine {
+export interface TakenVm {
   machineId: string;
   running: RunningVm;
   /** Open connection; an identity replaces its secret. */
@@ -24,19 +24,19 @@ export interface TakenMachine {
 
 /** Rejects with the failure; the caller then ends the pool VM. */
 export async function handOver(
-  { driver, directory, size }: MachineParts,
-  machine: PoolMachine,
+  { driver, directory, size }: PoolVmParts,
+  poolVm: PoolVm,
   order: TakeOrder,
 ): Promise<void> {
   order.signal.throwIfAborted();
-  await order.saveState(machine.id, machine.driverState);
+  await order.saveState(poolVm.id, poolVm.driverState);
   crashPoint('pool:claim-recorded');
-  await directory.move(machine.id, order.folder);
+  await directory.move(poolVm.id, order.folder);
   crashPoint('pool:claim-moved');
-  await directory.remove(machine.id);
+  await directory.remove(poolVm.id);
   crashPoint('pool:claim-removed');
   if (isLarger(order.size, size)) {
-    const vm = { id: machine.id, folder: order.folder, state: machine.driverState, signal: order.signal };
+    const vm = { id: poolVm.id, folder: order.folder, state: poolVm.driverState, signal: order.signal };
     const got = await driver.resize(vm, size, order.size);
     if (isLarger(order.size, got)) throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
   }

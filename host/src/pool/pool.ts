@@ -2,20 +2,13 @@
 // Follows the demand (target.ts) and works only while no caller waits (step.ts). Must not know VM
 // records: the taker records the new owner.
 import { eachOf } from '@berth/os/each-of.ts';
-import type { MachineFigures } from '../vm/admission.ts';
+import type { HostFigures } from '../vm/admission.ts';
 import { randomLetters } from '../vm/directory/data-folder.ts';
 import { messageOf } from '../vm/host-error.ts';
-import { fits, handOver, type TakenMachine, type TakeOrder } from './hand-over.ts';
-import { endMachine, exerciseMachine, makeMachine, type MachineParts, type PoolMachine } from './machine.ts';
-import { machineToClaim, nextStep, type PoolPace, type PoolView } from './step.ts';
-import {
-  DEMAND_KEPT_MS,
-  poolRoom,
-  poolTarget,
-  WAITING_MACHINE_MIB,
-  type PoolLimits,
-  type PoolMemory,
-} from './target.ts';
+import { fits, handOver, type TakenVm, type TakeOrder } from './hand-over.ts';
+import { destroyPoolVm, exercisePoolVm, createPoolVm, type PoolVmParts, type PoolVm } from './pool-vm.ts';
+import { vmToClaim, nextStep, type PoolPace, type PoolView } from './step.ts';
+import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_VM_MIB, type PoolLimits, type PoolMemory } from './target.ts';
 import { standEqual } from './priority.ts';
 
 /** Refill time assumed before the first measurement. */
@@ -23,14 +16,14 @@ const FIRST_REFILL_MS = 1_500;
 /** Weight of the last measurement in the estimated refill time. */
 const REFILL_WEIGHT = 0.3;
 /** Poll interval of the host's memory. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Back-off after a memory shortage, and after a failed VM start (doubling up to the longest). */
 const MEMORY_PAUSE_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 const ENDS_AT_ONCE = 8;
 
-export interface PoolParts extends MachineParts {
+export interface PoolParts extends PoolVmParts {
   limits: PoolLimits;
   pace: PoolPace;
   readMemory(): PoolMemory;
@@ -38,15 +31,15 @@ export interface PoolParts extends MachineParts {
 
 export class WarmPool {
   readonly #parts: PoolParts;
-  readonly #ready = new Map<string, PoolMachine>();
-  readonly #exercising = new Map<string, PoolMachine>();
-  readonly #work = new Set<Promise<void>>();
+  readonly #ready = new Map<string, PoolVm>();
+  readonly #exercising = new Map<string, PoolVm>();
+  readonly #tasks = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   #making = 0;
   #ending = 0;
   /** Times of recent requests, oldest first. */
   #demand: number[] = [];
-  #underWay = 0;
+  #waitingCallers = 0;
   #quietSinceMs = -Infinity;
   #refillMs = FIRST_REFILL_MS;
   #makeFromMs = -Infinity;
@@ -71,23 +64,23 @@ export class WarmPool {
         log.error({ machineId: id, err: error }, 'the record of a machine of the pool cannot be read');
         return null;
       });
-      await endMachine(this.#parts, id, record?.driverState ?? null);
+      await destroyPoolVm(this.#parts, id, record?.driverState ?? null);
     });
-    if (left.length > 0) log.info({ machines: left.length }, 'the pool of an earlier daemon is ended');
+    if (left.length > 0) log.info({ vms: left.length }, 'the pool of an earlier daemon is ended');
   }
 
   start(): void {
     this.#started = this.#parts.limits.max > 0;
-    this.#turn();
+    this.#step();
   }
 
   state(): { ready: number; target: number } {
-    return { ready: this.#ready.size, target: Math.min(this.#target(), this.#room()) };
+    return { ready: this.#ready.size, target: Math.min(this.#target(), this.#memoryLimit()) };
   }
 
   /** Adds the pool's memory to the host's available memory: the pool gives way to VMs. */
-  lend(machine: MachineFigures): MachineFigures {
-    return { ...machine, memAvailableMib: machine.memAvailableMib + this.#count() * WAITING_MACHINE_MIB };
+  withPoolMemory(vm: HostFigures): HostFigures {
+    return { ...vm, memAvailableMib: vm.memAvailableMib + this.#count() * WAITING_VM_MIB };
   }
 
   /**
@@ -95,14 +88,14 @@ export class WarmPool {
    * served.
    */
   underWay(): () => void {
-    this.#underWay += 1;
+    this.#waitingCallers += 1;
     let over = false;
     return () => {
       if (!over) {
         over = true;
-        this.#underWay -= 1;
+        this.#waitingCallers -= 1;
         this.#quietSinceMs = performance.now();
-        this.#turn();
+        this.#step();
       }
     };
   }
@@ -112,29 +105,26 @@ export class WarmPool {
    * `saveState` resolves, the VM afterwards. A rejection leaves nothing of it but possibly the
    * record that names it.
    */
-  async take(order: TakeOrder): Promise<TakenMachine | null> {
+  async take(order: TakeOrder): Promise<TakenVm | null> {
     const { driver, size, log } = this.#parts;
     if (!fits(size, order.size, driver.capabilities) || !this.#started || this.#stop.signal.aborted) return null;
 
     const nowMs = performance.now();
     this.#demand = [...this.#demand.filter((atMs) => atMs > nowMs - DEMAND_KEPT_MS), nowMs];
     // No await between choice and removal: no VM is handed out twice.
-    const machine = machineToClaim(this.#ready.values());
-    if (machine === null) return null;
+    const vm = vmToClaim(this.#ready.values());
+    if (vm === null) return null;
 
-    this.#ready.delete(machine.id);
-    machine.watch.abort();
+    this.#ready.delete(vm.id);
+    vm.watch.abort();
     try {
-      await standEqual(machine.running.process);
-      await handOver(this.#parts, machine, order);
-      return { machineId: machine.id, running: machine.running, guest: machine.guest };
+      await standEqual(vm.running.process);
+      await handOver(this.#parts, vm, order);
+      return { machineId: vm.id, running: vm.running, guest: vm.guest };
     } catch (error) {
-      log.warn(
-        { machineId: machine.id, err: error },
-        `a machine of the pool could not be handed out: ${messageOf(error)}`,
-      );
-      machine.guest.close();
-      await endMachine(this.#parts, machine.id, machine.driverState);
+      log.warn({ machineId: vm.id, err: error }, `a machine of the pool could not be handed out: ${messageOf(error)}`);
+      vm.guest.close();
+      await destroyPoolVm(this.#parts, vm.id, vm.driverState);
       throw error;
     }
   }
@@ -142,20 +132,20 @@ export class WarmPool {
   async close(): Promise<void> {
     this.#stop.abort(new Error('the pool is closed'));
     clearTimeout(this.#timer);
-    await Promise.all(this.#work);
+    await Promise.all(this.#tasks);
     const left = [...this.#ready.values()];
     this.#ready.clear();
-    await eachOf(left, ENDS_AT_ONCE, (machine) => this.#end(machine));
+    await eachOf(left, ENDS_AT_ONCE, (vm) => this.#end(vm));
   }
 
   /** Performs all due steps, then schedules the next. */
-  #turn(): void {
+  #step(): void {
     clearTimeout(this.#timer);
     while (this.#started && !this.#stop.signal.aborted) {
       const view = this.#view();
       const step = nextStep(view, this.#parts.pace);
       if (step.do === 'wait') {
-        this.#timer = setTimeout(() => this.#turn(), Math.max(1, Math.min(LOOK_MS, step.untilMs - view.nowMs)));
+        this.#timer = setTimeout(() => this.#step(), Math.max(1, Math.min(POLL_MS, step.untilMs - view.nowMs)));
         this.#timer.unref();
         return;
       }
@@ -165,10 +155,10 @@ export class WarmPool {
 
   #begin(work: Promise<void>): void {
     const done = work.finally(() => {
-      this.#work.delete(done);
-      this.#turn();
+      this.#tasks.delete(done);
+      this.#step();
     });
-    this.#work.add(done);
+    this.#tasks.add(done);
   }
 
   async #make(): Promise<void> {
@@ -177,13 +167,13 @@ export class WarmPool {
     const id = `pool_${randomLetters(20)}`;
     this.#making += 1;
     try {
-      const machine = await makeMachine(this.#parts, id, this.#stop.signal);
+      const vm = await createPoolVm(this.#parts, id, this.#stop.signal);
       const tookMs = performance.now() - startedMs;
       this.#refillMs += REFILL_WEIGHT * (tookMs - this.#refillMs);
       this.#pauseMs = 0;
-      this.#add(machine);
+      this.#add(vm);
       log.info(
-        { machineId: id, pid: machine.running.process.pid, tookMs: Math.round(tookMs) },
+        { machineId: id, pid: vm.running.process.pid, tookMs: Math.round(tookMs) },
         'a machine waits in the pool',
       );
     } catch (error) {
@@ -202,22 +192,22 @@ export class WarmPool {
 
   async #change(id: string, step: { do: 'exercise' } | { do: 'end'; why: string }): Promise<void> {
     const { log } = this.#parts;
-    const machine = this.#ready.get(id);
-    if (machine === undefined) return;
+    const vm = this.#ready.get(id);
+    if (vm === undefined) return;
 
     this.#ready.delete(id);
     if (step.do === 'end') {
       if (step.why === 'memory is short') this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
 
       log.info({ machineId: id, why: step.why }, 'a machine of the pool is given up');
-      await this.#end(machine);
+      await this.#end(vm);
       return;
     }
-    this.#exercising.set(id, machine);
+    this.#exercising.set(id, vm);
     try {
-      await exerciseMachine(this.#parts, machine, this.#stop.signal);
-      machine.exercisedAtMs = performance.now();
-      this.#ready.set(id, machine);
+      await exercisePoolVm(this.#parts, vm, this.#stop.signal);
+      vm.exercisedAtMs = performance.now();
+      this.#ready.set(id, vm);
     } catch (error) {
       if (!this.#stop.signal.aborted) {
         log.warn(
@@ -226,28 +216,28 @@ export class WarmPool {
         );
       }
 
-      await this.#end(machine);
+      await this.#end(vm);
     } finally {
       this.#exercising.delete(id);
     }
   }
 
   /** Watches a waiting VM: never hand out one whose process exited. */
-  #add(machine: PoolMachine): void {
-    this.#ready.set(machine.id, machine);
-    void machine.gone.then(() => {
-      if (!machine.watch.signal.aborted && this.#ready.delete(machine.id)) {
-        this.#parts.log.warn({ machineId: machine.id }, 'the process of a machine in the pool ended');
-        this.#begin(this.#end(machine));
+  #add(vm: PoolVm): void {
+    this.#ready.set(vm.id, vm);
+    void vm.gone.then(() => {
+      if (!vm.watch.signal.aborted && this.#ready.delete(vm.id)) {
+        this.#parts.log.warn({ machineId: vm.id }, 'the process of a machine in the pool ended');
+        this.#begin(this.#end(vm));
       }
     });
   }
 
-  async #end(machine: PoolMachine): Promise<void> {
-    machine.watch.abort();
-    machine.guest.close();
+  async #end(vm: PoolVm): Promise<void> {
+    vm.watch.abort();
+    vm.guest.close();
     this.#ending += 1;
-    await endMachine(this.#parts, machine.id, machine.driverState);
+    await destroyPoolVm(this.#parts, vm.id, vm.driverState);
     this.#ending -= 1;
   }
 
@@ -261,7 +251,7 @@ export class WarmPool {
   }
 
   /** Memory of VMs being ended is not free yet. */
-  #room(): number {
+  #memoryLimit(): number {
     return poolRoom(this.#count() + this.#ending, this.#parts.readMemory());
   }
 
@@ -269,11 +259,11 @@ export class WarmPool {
     return {
       nowMs: performance.now(),
       target: this.#target(),
-      room: this.#room(),
+      room: this.#memoryLimit(),
       ready: [...this.#ready.values()],
       making: this.#making,
       exercising: this.#exercising.size,
-      underWay: this.#underWay,
+      underWay: this.#waitingCallers,
       quietSinceMs: this.#quietSinceMs,
       makeFromMs: this.#makeFromMs,
     };

@@ -14,7 +14,7 @@ const USUAL = 0;
 const PASSES_MAX = 10;
 
 /** Lowers the priority. Does nothing without root, because it could not be undone. */
-export async function standBack(process: ProcessIdentity): Promise<void> {
+export async function lowerPriority(process: ProcessIdentity): Promise<void> {
   await setAll(process, BACKGROUND);
 }
 
@@ -29,7 +29,7 @@ async function setAll(target: ProcessIdentity, nice: number): Promise<void> {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, `${nice}`);
   } catch (error) {
-    tolerate(error);
+    ignoreGone(error);
   }
   // A thread inherits its creator's share: repeat until a pass changes nothing, or a new thread may
   // be missed.
@@ -48,13 +48,13 @@ function setThreads(pid: number, nice: number): boolean {
       }
     }
   } catch (error) {
-    tolerate(error);
+    ignoreGone(error);
   }
   return changed;
 }
 
 /** A kernel without autogroup, or an exited thread or process: nothing to set. */
-function tolerate(error: unknown): void {
+function ignoreGone(error: unknown): void {
   const { code, info } = error as { code?: string; info?: { code?: string } };
   if (!['ENOENT', 'ESRCH', 'EINVAL'].includes(info?.code ?? code ?? '')) throw error;
 }

@@ -3,7 +3,7 @@
 //   making -> ready <-> exercising        ready --claim--> a VM's        any --end--> gone
 
 /** A VM in the pool, waiting or being exercised. */
-export interface WaitingMachine {
+export interface WaitingVm {
   id: string;
   exercisedAtMs: number;
 }
@@ -14,7 +14,7 @@ export interface PoolView {
   target: number;
   /** Limit by memory. */
   room: number;
-  ready: readonly WaitingMachine[];
+  ready: readonly WaitingVm[];
   making: number;
   exercising: number;
   /** In-flight creates and wakes with a waiting caller. */
@@ -52,7 +52,7 @@ export type PoolStep =
 export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
   const { nowMs, target, room, ready, making, exercising } = view;
   const count = ready.length + making + exercising;
-  const oldest = ready.reduce<WaitingMachine | null>(
+  const oldest = ready.reduce<WaitingVm | null>(
     (a, b) => (a === null || b.exercisedAtMs < a.exercisedAtMs ? b : a),
     null,
   );
@@ -77,9 +77,9 @@ export function nextStep(view: PoolView, pace: PoolPace): PoolStep {
 }
 
 /** Picks the VM exercised last: its code and pages are the warmest. */
-export function machineToClaim<T extends WaitingMachine>(ready: Iterable<T>): T | null {
+export function vmToClaim<T extends WaitingVm>(ready: Iterable<T>): T | null {
   let warmest: T | null = null;
-  for (const machine of ready) if (warmest === null || machine.exercisedAtMs > warmest.exercisedAtMs) warmest = machine;
+  for (const vm of ready) if (warmest === null || vm.exercisedAtMs > warmest.exercisedAtMs) warmest = vm;
 
   return warmest;
 }

@@ -8,7 +8,7 @@ export const DEMAND_KEPT_MS = 10 * 60_000;
  * Host memory of a waiting VM, in MiB: QEMU, its translation buffer and the guest's dirty pages; 70
  * measured.
  */
-export const WAITING_MACHINE_MIB = 96;
+export const WAITING_VM_MIB = 96;
 
 export interface PoolLimits {
   /** Kept ready even without demand. */
@@ -56,7 +56,7 @@ export function poolTarget({ createsAtMs, nowMs, refillMs }: PoolDemand, { min, 
  * memory beyond the reserve: VMs never wait for the pool to shrink.
  */
 export function poolRoom(count: number, { unpromisedMib, spareMib }: PoolMemory): number {
-  const byPromise = Math.floor(unpromisedMib / WAITING_MACHINE_MIB);
-  const byUse = count + Math.floor(spareMib / WAITING_MACHINE_MIB);
+  const byPromise = Math.floor(unpromisedMib / WAITING_VM_MIB);
+  const byUse = count + Math.floor(spareMib / WAITING_VM_MIB);
   return Math.max(0, Math.min(byPromise, byUse));
 }

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { exec } from '@berth/protocol/calls/exec.ts';
 import type { GuestClient } from '../guest/client.ts';
-import { giveIdentity, makeGuestSecret, makeIdentity } from '../guest/identity.ts';
+import { sendIdentity, makeGuestSecret, makeIdentity } from '../guest/identity.ts';
 import { DriverError, type VmSize } from '../vm/driver.ts';
 
 /** The second round still translates a little; a third changes nothing. */
@@ -26,7 +26,7 @@ export async function exercise(
   deadlineMs: number,
 ): Promise<void> {
   const spec = { ...size, hostname: `waiting-${randomBytes(4).toString('hex')}`, sshAuthorizedKeys: [] };
-  await giveIdentity(guest, makeIdentity(spec, makeGuestSecret()), signal, deadlineMs);
+  await sendIdentity(guest, makeIdentity(spec, makeGuestSecret()), signal, deadlineMs);
   for (const command of COMMANDS) {
     const { exitCode, stderr } = await guest.call(
       exec,

@@ -11,7 +11,7 @@ export interface Amounts {
   diskGib: number;
 }
 
-export interface MachineFigures {
+export interface HostFigures {
   cores: number;
   memTotalMib: number;
   memAvailableMib: number;
@@ -54,15 +54,15 @@ export interface HeldVm {
  * had the smallest size. A control plane that stays within it is never refused here for promised
  * memory.
  */
-export function offerOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
-  const capacity = capacityOf(machine, policy);
+export function allocatableOf(host: HostFigures, policy: AdmissionPolicy): Amounts {
+  const capacity = capacityOf(host, policy);
   const share = SMALLEST_VM_MIB / (SMALLEST_VM_MIB + policy.vmOverheadMib);
   return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
 }
 
 /** Largest single VM on an empty host, within the driver's limits. Memory is the guest's. */
-export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driver: Amounts): Amounts {
-  const { vcpu, memoryMib, diskGib } = capacityOf(machine, policy);
+export function largestOf(host: HostFigures, policy: AdmissionPolicy, driver: Amounts): Amounts {
+  const { vcpu, memoryMib, diskGib } = capacityOf(host, policy);
   return {
     vcpu: Math.min(vcpu, driver.vcpu),
     memoryMib: Math.max(0, Math.min(memoryMib - policy.vmOverheadMib, driver.memoryMib)),
@@ -71,11 +71,11 @@ export function largestOf(machine: MachineFigures, policy: AdmissionPolicy, driv
 }
 
 /** Total that may be promised to VMs, overhead included. */
-export function capacityOf(machine: MachineFigures, policy: AdmissionPolicy): Amounts {
+export function capacityOf(host: HostFigures, policy: AdmissionPolicy): Amounts {
   return {
-    vcpu: Math.floor(machine.cores * policy.cpuOvercommit),
-    memoryMib: Math.max(0, Math.floor((machine.memTotalMib - policy.memoryReserveMib) * policy.memoryOvercommit)),
-    diskGib: Math.max(0, Math.floor((machine.diskTotalGib - policy.diskReserveGib) * policy.diskOvercommit)),
+    vcpu: Math.floor(host.cores * policy.cpuOvercommit),
+    memoryMib: Math.max(0, Math.floor((host.memTotalMib - policy.memoryReserveMib) * policy.memoryOvercommit)),
+    diskGib: Math.max(0, Math.floor((host.diskTotalGib - policy.diskReserveGib) * policy.diskOvercommit)),
   };
 }
 
@@ -99,11 +99,11 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
 export function shortageFor(
   wanted: Amounts,
   held: readonly HeldVm[],
-  machine: MachineFigures,
+  host: HostFigures,
   policy: AdmissionPolicy,
   what: 'machine' | 'added' = 'machine',
 ): Shortage | null {
-  const capacity = capacityOf(machine, policy);
+  const capacity = capacityOf(host, policy);
   const promised = promisedTo(held, policy);
   // Recently admitted VMs will use memory that the kernel still reports as available.
   const growingMib = promisedTo(
@@ -113,8 +113,8 @@ export function shortageFor(
   const overheadMib = what === 'machine' ? policy.vmOverheadMib : 0;
   const available: Amounts = {
     vcpu: capacity.vcpu - promised.vcpu,
-    memoryMib: Math.min(capacity.memoryMib - promised.memoryMib, machine.memAvailableMib - growingMib) - overheadMib,
-    diskGib: machine.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
+    memoryMib: Math.min(capacity.memoryMib - promised.memoryMib, host.memAvailableMib - growingMib) - overheadMib,
+    diskGib: host.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
   };
   for (const resource of ['vcpu', 'memoryMib', 'diskGib'] as const) {
     // A resource not requested is never short, even on a host overcommitted by an earlier policy.
@@ -128,7 +128,7 @@ export function shortageFor(
  * Reads the host's current figures. Synchronous on purpose: nothing else may be admitted between
  * reading and promising.
  */
-export function readMachine(dataFolder: string): MachineFigures {
+export function readHost(dataFolder: string): HostFigures {
   const memory = parseMeminfo(readFileSync('/proc/meminfo', 'latin1'));
   const disk = statfsSync(dataFolder);
   return {
@@ -140,7 +140,7 @@ export function readMachine(dataFolder: string): MachineFigures {
 }
 
 /** Throws if a line is missing: without these figures nothing may be admitted. */
-export function parseMeminfo(text: string): Pick<MachineFigures, 'memTotalMib' | 'memAvailableMib'> {
+export function parseMeminfo(text: string): Pick<HostFigures, 'memTotalMib' | 'memAvailableMib'> {
   const kib = (name: string): number => {
     const match = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text);
     if (match === null) throw new Error(`/proc/meminfo has no line ${name}`);

@@ -27,7 +27,7 @@ interface CrashSubject {
   /** The daemon's flags, besides its data folder. */
   flags: readonly string[];
   /** An entry for each VM of the installation that has a process. */
-  vmsOnMachine(instanceId: string): Promise<string[]>;
+  vmsOnHost(instanceId: string): Promise<string[]>;
   /** True if a wake saves driver state and an asleep VM has no process; false for the fake. */
   snapshots: boolean;
   /** Other traces of VMs on the host, one sentence each. Empty without VMs and daemon. */
@@ -45,13 +45,13 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       await daemon.end('SIGKILL');
     });
     after(async () => {
-      const left = [...(await vmsOnMachine()), ...(await subject.leftovers())];
+      const left = [...(await vmsOnHost()), ...(await subject.leftovers())];
       await daemon.remove();
       assert.deepEqual(left, []);
     });
 
-    async function vmsOnMachine(): Promise<string[]> {
-      return subject.vmsOnMachine(await daemon.instanceId());
+    async function vmsOnHost(): Promise<string[]> {
+      return subject.vmsOnHost(await daemon.instanceId());
     }
 
     async function view(): Promise<VmView | null> {
@@ -73,14 +73,14 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     async function destroyed(epoch: number): Promise<void> {
       const answer = await daemon.call('DELETE', `/vms/${A}?epoch=${epoch}`);
       assert.deepEqual(answer, { status: 200, body: { id: A, epoch, status: 'destroyed' } });
-      assert.deepEqual([await daemon.folders(), await vmsOnMachine()], [[], []]);
+      assert.deepEqual([await daemon.folders(), await vmsOnHost()], [[], []]);
     }
 
     async function post(verb: 'sleep' | 'wake' | 'resize', body: object): ReturnType<DaemonFixture['call']> {
       return daemon.call('POST', `/vms/${A}/${verb}`, body);
     }
 
-    async function must(verb: 'sleep' | 'wake' | 'resize', body: object): Promise<VmView> {
+    async function requestVerb(verb: 'sleep' | 'wake' | 'resize', body: object): Promise<VmView> {
       const answer = await post(verb, body);
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       return vmView.parse(answer.body);
@@ -119,9 +119,9 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         const found = await view();
         const running = found?.status === 'running';
         assert.equal(running, point === 'create:running-recorded', `found ${found?.status}`);
-        assert.equal((await vmsOnMachine()).length, running ? 1 : 0);
+        assert.equal((await vmsOnHost()).length, running ? 1 : 0);
         await created(epoch);
-        assert.equal((await vmsOnMachine()).length, 1);
+        assert.equal((await vmsOnHost()).length, 1);
         assert.equal(await outputOf('echo here'), 'here\n');
         await destroyed(epoch + 1);
         assert.equal(await daemon.end('SIGTERM'), 0);
@@ -164,9 +164,9 @@ export function crashSuite(title: string, subject: CrashSubject): void {
           [found?.status, found?.epoch],
           [captured ? 'asleep' : 'running', point === 'sleep:accepted' ? epoch : epoch + 1],
         );
-        assert.equal((await must('sleep', { epoch: epoch + 1 })).status, 'asleep');
-        assert.equal((await vmsOnMachine()).length, subject.snapshots ? 0 : 1);
-        assert.equal((await must('wake', { epoch: epoch + 2, spec: SMALL })).woke?.from, 'snapshot');
+        assert.equal((await requestVerb('sleep', { epoch: epoch + 1 })).status, 'asleep');
+        assert.equal((await vmsOnHost()).length, subject.snapshots ? 0 : 1);
+        assert.equal((await requestVerb('wake', { epoch: epoch + 2, spec: SMALL })).woke?.from, 'snapshot');
         await hasProcess();
         await destroyed(epoch + 3);
         assert.equal(await daemon.end('SIGTERM'), 0);
@@ -180,7 +180,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
         await startProcess();
-        await must('sleep', { epoch: epoch + 1 });
+        await requestVerb('sleep', { epoch: epoch + 1 });
         await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
         assert.equal(await daemon.ended(), 'SIGKILL');
 
@@ -191,14 +191,14 @@ export function crashSuite(title: string, subject: CrashSubject): void {
           assert.match(found?.status ?? '', /^(waking|running)$/);
         } else {
           assert.deepEqual([found?.status, found?.keeps], ['asleep', 'snapshot']);
-          assert.equal((await vmsOnMachine()).length, subject.snapshots ? 0 : 1);
+          assert.equal((await vmsOnHost()).length, subject.snapshots ? 0 : 1);
         }
-        const woken = await must('wake', { epoch: epoch + 2, spec: SMALL });
+        const woken = await requestVerb('wake', { epoch: epoch + 2, spec: SMALL });
         assert.deepEqual([woken.status, woken.woke?.from], ['running', 'snapshot']);
-        assert.equal((await vmsOnMachine()).length, 1);
+        assert.equal((await vmsOnHost()).length, 1);
         await hasProcess();
-        await must('sleep', { epoch: epoch + 3 });
-        await must('wake', { epoch: epoch + 4, spec: SMALL });
+        await requestVerb('sleep', { epoch: epoch + 3 });
+        await requestVerb('wake', { epoch: epoch + 4, spec: SMALL });
         await hasProcess();
         await destroyed(epoch + 5);
         assert.equal(await daemon.end('SIGTERM'), 0);
@@ -211,7 +211,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
         await outputOf('echo kept > /code/note; sync');
-        await must('sleep', { epoch: epoch + 1 });
+        await requestVerb('sleep', { epoch: epoch + 1 });
         await corruptSnapshot();
         await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
         assert.equal(await daemon.ended(), 'SIGKILL');
@@ -222,9 +222,9 @@ export function crashSuite(title: string, subject: CrashSubject): void {
           assert.match(found?.status ?? '', /^(waking|running)$/);
         } else {
           assert.deepEqual([found?.status, found?.deathCode, found?.keeps], ['dead', 'wake_failed', 'disk']);
-          assert.equal((await vmsOnMachine()).length, 0);
+          assert.equal((await vmsOnHost()).length, 0);
         }
-        const woken = await must('wake', { epoch: epoch + 2, spec: SMALL });
+        const woken = await requestVerb('wake', { epoch: epoch + 2, spec: SMALL });
         assert.deepEqual([woken.status, woken.woke?.from], ['running', 'disk']);
         assert.equal(await outputOf('cat /code/note'), 'kept\n');
         await destroyed(epoch + 5);
@@ -245,10 +245,13 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         const found = await view();
         const before = point !== 'resize:recorded';
         assert.deepEqual([found?.status, found?.spec], ['running', before ? SMALL : { ...SMALL, ...LARGER }]);
-        assert.deepEqual((await must('resize', { epoch: epoch + 1, size: LARGER })).spec, { ...SMALL, ...LARGER });
+        assert.deepEqual((await requestVerb('resize', { epoch: epoch + 1, size: LARGER })).spec, {
+          ...SMALL,
+          ...LARGER,
+        });
         await hasProcess();
-        await must('sleep', { epoch: epoch + 2 });
-        assert.deepEqual((await must('wake', { epoch: epoch + 3, spec: { ...SMALL, ...LARGER } })).spec, {
+        await requestVerb('sleep', { epoch: epoch + 2 });
+        assert.deepEqual((await requestVerb('wake', { epoch: epoch + 3, spec: { ...SMALL, ...LARGER } })).spec, {
           ...SMALL,
           ...LARGER,
         });
@@ -263,7 +266,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       assert.equal(await daemon.start({ crashAt: 'wake:continued-recorded' }), true);
       await created(epoch);
       await startProcess();
-      await must('sleep', { epoch: epoch + 1 });
+      await requestVerb('sleep', { epoch: epoch + 1 });
       await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
       await daemon.ended();
       for (const crashAt of [

@@ -7,7 +7,7 @@ crashSuite('a host daemon that is killed, with the fake driver,', {
   flags: ['--driver', 'fake', '--pool-max', '0'],
   snapshots: false,
   // Each VM has two processes: bwrap outside and inside.
-  vmsOnMachine: async (instanceId) => [
+  vmsOnHost: async (instanceId) => [
     ...new Set((await findMarked((mark) => mark.instanceId === instanceId)).map(({ mark }) => mark.folder)),
   ],
   leftovers: async () => [],

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import { health } from '@berth/protocol/calls/identity.ts';
 import { GuestClient } from '../../src/guest/client.ts';
-import { faultIn, giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../../src/guest/identity.ts';
+import { faultIn, sendIdentity, sendSize, sendWake, makeGuestSecret, makeIdentity } from '../../src/guest/identity.ts';
 import { SMALL } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { ScriptedGuest } from '../vm/scripted-guest.ts';
 
@@ -24,7 +24,7 @@ describe('the identity of a guest', () => {
     try {
       const identity = makeIdentity(SMALL, makeGuestSecret());
       const beforeUnixMs = Date.now();
-      await giveIdentity(client, identity, NEVER, 5_000);
+      await sendIdentity(client, identity, NEVER, 5_000);
       assert.ok(
         guest.identity && guest.identity.clockUnixMs >= beforeUnixMs && guest.identity.clockUnixMs <= Date.now(),
       );
@@ -50,7 +50,7 @@ describe('the identity of a guest', () => {
         return off;
       };
       const identity = makeIdentity(SMALL, makeGuestSecret());
-      await giveIdentity(client, identity, NEVER, 5_000);
+      await sendIdentity(client, identity, NEVER, 5_000);
       assert.deepEqual(
         guest.requests.map(({ authorization }) => authorization),
         [undefined, `Bearer ${identity.secret}`],
@@ -112,7 +112,7 @@ describe('a guest that wakes', () => {
     const current = known === null ? 'no' : known === former ? 'the former' : 'the fresh';
     it(`accepts the fresh secret while it has ${current} secret`, async () => {
       guest.secret = known;
-      await giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
+      await sendWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000);
       assert.equal(guest.secret, fresh);
       assert.equal((await client.call(health, {}, { signal: NEVER, deadlineMs: 5_000 })).ok, true);
     });
@@ -120,7 +120,7 @@ describe('a guest that wakes', () => {
 
   it('is refused when it knows neither secret', async () => {
     guest.secret = makeGuestSecret();
-    await assert.rejects(giveWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000), { status: 401 });
+    await assert.rejects(sendWake(client, { fresh, former: [former] }, SIZE, NEVER, 5_000), { status: 401 });
   });
 
   for (const [change, fault] of [
@@ -131,7 +131,7 @@ describe('a guest that wakes', () => {
   ] as const) {
     it(`is refused when it reads ${Object.keys(change)[0]} back as ${Object.values(change)[0]}`, async () => {
       guest.sizeReadBack = (result) => ({ ...result, ...change });
-      await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), {
+      await assert.rejects(sendWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), {
         code: 'guest_unreachable',
         message: fault,
       });
@@ -146,7 +146,7 @@ describe('a guest that wakes', () => {
 
       return answers === 1 ? { ...result, clockUnixMs: result.clockUnixMs + 1_360 } : result;
     };
-    await giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000);
+    await sendWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000);
     assert.deepEqual([guest.wakes.length, guest.secret], [3, fresh]);
     assert.equal(new Set(guest.wakes.map(({ entropy }) => entropy)).size, 3);
   });
@@ -155,14 +155,14 @@ describe('a guest that wakes', () => {
     guest.sizeReadBack = () => {
       throw new Error('vCPU 1 did not come online');
     };
-    await assert.rejects(giveWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { status: 500 });
+    await assert.rejects(sendWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000), { status: 500 });
     assert.equal(guest.wakes.length, 1);
   });
 
   it('may have more memory and disk than requested, but not more vCPUs', async () => {
     guest.sizeReadBack = (result) => ({ ...result, memoryMib: 4_096, diskGib: 40 });
-    assert.equal((await giveSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 })).memoryMib, 4_096);
+    assert.equal((await sendSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 })).memoryMib, 4_096);
     guest.sizeReadBack = (result) => ({ ...result, vcpu: 3 });
-    await assert.rejects(giveSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 }), { message: /3 vCPUs, not 2/ });
+    await assert.rejects(sendSize(client, SIZE, { signal: NEVER, deadlineMs: 5_000 }), { message: /3 vCPUs, not 2/ });
   });
 });

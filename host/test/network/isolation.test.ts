@@ -19,13 +19,13 @@ import { startGuest } from './guest-stand-in.ts';
 import type { GuestStandIn } from './guest-stand-in.ts';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
-import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { enterPrivateHost } from '../vm/private-host.ts';
 import { probeFrom, probeHere, UP_MS } from './probe.ts';
 import type { ProbeResult, ProbeTarget } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const run = promisify(execFile);
 const DEADLINE_MS = 30_000;

@@ -14,13 +14,13 @@ import { NetworkError } from '../../src/network/slots/slot.ts';
 import type { Network, Slot } from '../../src/network/slots/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
 import type { GuestStandIn } from './guest-stand-in.ts';
-import { machineState, only } from './slots/machine-state.ts';
-import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { hostState, only } from './slots/host-state.ts';
+import { enterPrivateHost } from '../vm/private-host.ts';
 import { probeFrom, probeHere, UP_MS } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 import type { Uplink } from './uplink.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const DEADLINE_MS = 30_000;
 const FIRST = 'first222';
@@ -100,15 +100,15 @@ test('prepare enables IP forwarding once, reports it and records it', async () =
 test('idle slots are ready in advance, and each claim refills the pool', async () => {
   const network = networkOf(FIRST, { idleSlots: 3 });
   await network.prepare();
-  const ready = machineState();
+  const ready = hostState();
   assert.equal(ready.namespaces.length, 3);
   assert.deepEqual(ready, only(...ready.entries));
   const slot = await network.claim('sbx_one', soon());
   assert.ok(ready.entries.includes(slot.number), 'it is one of those that were there');
-  await until('three idle ones and the claimed one', () => machineState().devices.length === 4);
+  await until('three idle ones and the claimed one', () => hostState().devices.length === 4);
   await network.release(slot.number);
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('concurrent claims above the ready slots each get their own slot', async () => {
@@ -121,7 +121,7 @@ test('concurrent claims above the ready slots each get their own slot', async ()
   assert.equal((await network.claim('sbx_3', soon())).number, slots[3]?.number, 'the same VM gets the same slot');
   await Promise.all(slots.map((slot) => network.release(slot.number)));
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('a claim is registered when it resolves, and a released slot is gone when the release resolves', async () => {
@@ -131,7 +131,7 @@ test('a claim is registered when it resolves, and a released slot is gone when t
   const entry: unknown = JSON.parse(readFileSync(`/run/berth/slots/${slot.number}`, 'utf8'));
   assert.deepEqual(entry, { instanceId: FIRST, dataFolder: `/nonexistent/${FIRST}`, vmId: 'sbx_one' });
   await Promise.all([network.release(slot.number), network.release(slot.number)]);
-  const { namespaces, devices, entries } = machineState();
+  const { namespaces, devices, entries } = hostState();
   for (const numbers of [namespaces, devices, entries]) assert.ok(!numbers.includes(slot.number));
   await network.release(slot.number);
   await network.close();
@@ -160,7 +160,7 @@ test('an aborted claim rejects with the reason of its signal', async () => {
   await assert.rejects(claim, /a destroy came first/);
   await assert.rejects(network.claim('sbx_two', controller.signal), /a destroy came first/);
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('a full network refuses the next claim until a release', async () => {
@@ -187,7 +187,7 @@ test('names in use by others are left alone', async () => {
   await network.release(2);
   await network.release(1);
   await network.close();
-  const { namespaces, devices } = machineState();
+  const { namespaces, devices } = hostState();
   assert.deepEqual([namespaces, devices], [[0], [1]]);
   ip(['netns delete berth0', 'link delete bv1']);
 });
@@ -198,7 +198,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests ke
   const slot = await earlier.claim('sbx_one', soon());
   const guest = await guestOf(slot);
   await earlier.close();
-  assert.deepEqual(machineState(), only(slot.number));
+  assert.deepEqual(hostState(), only(slot.number));
   assert.ok(
     (await probeFrom(guest.namespacePath, uplink.internet, UP_MS))[0]?.answeredBy,
     'a guest needs no daemon to reach the internet',
@@ -216,7 +216,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests ke
   await guest.stop();
   await next.release(slot.number);
   await next.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('a slot of another instance or an incomplete slot cannot be adopted', async () => {
@@ -235,7 +235,7 @@ test('a slot of another instance or an incomplete slot cannot be adopted', async
   assert.deepEqual(await next.reap(new Set()), [`network slot ${slot.number} claimed for sbx_one`]);
   await next.close();
   await first.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('two instances on a host keep each other’s slots; the rules stay until the last slot is gone', async () => {
@@ -265,7 +265,7 @@ test('two instances on a host keep each other’s slots; the rules stay until th
   assert.deepEqual(await next.reap(new Set()), [`network slot ${theirs.number} claimed for sbx_one`]);
   await next.close();
   assert.ok(!hasRootRules());
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('after a kill at any step the next daemon keeps the named slots and removes the others', async () => {
@@ -282,19 +282,19 @@ test('after a kill at any step the next daemon keeps the named slots and removes
     await sleep(kill < kills / 2 ? kill * 12 : (kill - kills / 2) * 5);
     host.kill('SIGKILL');
     await once(host, 'exit');
-    const { namespaces, devices, entries } = machineState();
+    const { namespaces, devices, entries } = hostState();
     if (namespaces.join() !== entries.join() || devices.join() !== entries.join()) midway += 1;
 
     const next = createNetwork(options);
     await next.prepare();
     for (const number of held) assert.equal((await next.adopt(number)).number, number);
     await next.reap(new Set(held));
-    const alive = machineState();
+    const alive = hostState();
     assert.deepEqual(alive, only(...alive.entries), `after kill ${kill}`);
     assert.equal(alive.entries.length, held.length + 3, `after kill ${kill}`);
     for (const number of held) await next.release(number);
     await next.close();
-    assert.deepEqual(machineState(), only(), `after kill ${kill}`);
+    assert.deepEqual(hostState(), only(), `after kill ${kill}`);
   }
   assert.ok(midway > 0, 'some kills hit a half made or half removed slot');
 });
@@ -308,11 +308,11 @@ test('a failed slot leaves nothing, names the failed step and is retried by the 
   );
   await assert.rejects(network.claim('sbx_one', soon()), NetworkError);
   execFileSync('mount', ['-o', 'remount,rw', '/run/netns']);
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
   const slot = await network.claim('sbx_one', soon());
   await network.release(slot.number);
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('when one of several slots cannot listen, all their listeners close and their numbers are free', async () => {
@@ -321,14 +321,14 @@ test('when one of several slots cannot listen, all their listeners close and the
   const inTheWay = createSocket('udp4').unref().bind({ address: '10.200.0.5', port: RESOLVER_PORT });
   await once(inTheWay, 'listening');
   await assert.rejects(network.prepare(), { name: 'NetworkError', message: /DNS questions on slot 1: .*EADDRINUSE/ });
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
   inTheWay.close();
   await once(inTheWay, 'close');
   ip(['address delete 10.200.0.5/32 dev lo']);
   const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
   for (const { number } of slots) await network.release(number);
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('a failed slot check releases the numbers entered before it', async () => {
@@ -338,10 +338,10 @@ test('a failed slot check releases the numbers entered before it', async () => {
   // registered other slots.
   await assert.rejects(network.prepare(), { code: 'ELOOP' });
   await assert.rejects(network.claim('sbx_a', soon()), { code: 'ELOOP' });
-  assert.deepEqual(machineState().entries, []);
+  assert.deepEqual(hostState().entries, []);
   unlinkSync('/run/netns/berth1');
   const slots = await Promise.all(['a', 'b', 'c'].map((name) => network.claim(`sbx_${name}`, soon())));
   for (const { number } of slots) await network.release(number);
   await network.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });

@@ -8,12 +8,12 @@ import { createNetwork } from '../../src/network/network.ts';
 import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '../../src/network/preflight.ts';
 import { END_OF_SLOT_UIDS, NetworkError, parseGuestCidr, slotOf } from '../../src/network/slots/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
-import { machineState, only } from './slots/machine-state.ts';
-import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { hostState, only } from './slots/host-state.ts';
+import { enterPrivateHost } from '../vm/private-host.ts';
 import { probeFrom } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const CIDR = '10.200.0.0/16';
 const DEADLINE_MS = 30_000;
@@ -141,11 +141,11 @@ test('slots of a deleted data folder are found, and removed once nothing runs in
   assert.deepEqual(await removeAbandonedSlots(), []);
   await guest.stop();
   assert.deepEqual(await removeAbandonedSlots(), [{ ...found, pids: [] }]);
-  assert.deepEqual(machineState(), only(alive.number));
+  assert.deepEqual(hostState(), only(alive.number));
   const owner = createNetwork({ instanceId: 'alive222', dataFolder: '/run/berth/data', cidr: CIDR, idleSlots: 0 });
   await owner.release(alive.number);
   await owner.close();
-  assert.deepEqual(machineState(), only());
+  assert.deepEqual(hostState(), only());
 });
 
 test('a guest network must be a private block with room for slots', () => {

@@ -1,6 +1,6 @@
 // The network beyond the host, for network tests: a namespace that plays the internet, the private
 // networks around the host, the metadata services of clouds, and a service of the host itself. Only
-// for tests that called `enterPrivateMachine`: takes over the default route. Proves nothing by
+// for tests that called `enterPrivateHost`: takes over the default route. Proves nothing by
 // itself. A test shows that each closed target is up (reachable from the host) and that a guest
 // cannot reach it.
 import { execFileSync } from 'node:child_process';

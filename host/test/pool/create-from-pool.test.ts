@@ -47,7 +47,11 @@ describe('a create on a host with a warm pool', () => {
         streams: new GuestStreams({ perVm: 1, perHost: 1 }),
         deadlines: DEADLINES,
       },
-      { policy: POLICY, largest: { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 }, readMachine: () => pool.lend(ROOMY) },
+      {
+        policy: POLICY,
+        largest: { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 },
+        readHost: () => pool.withPoolMemory(ROOMY),
+      },
     );
     await lifecycle.recover();
   }

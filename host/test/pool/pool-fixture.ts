@@ -6,10 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { PoolDirectory } from '../../src/pool/directory.ts';
 import type { PoolMemory } from '../../src/pool/target.ts';
-import type { TakenMachine } from '../../src/pool/hand-over.ts';
+import type { TakenVm } from '../../src/pool/hand-over.ts';
 import { WarmPool, type PoolParts } from '../../src/pool/pool.ts';
 import type { DriverState, VmSize } from '../../src/vm/driver.ts';
-import { ScriptedDriver, ScriptedMachine } from '../vm/scripted-driver.ts';
+import { ScriptedDriver, ScriptedHost } from '../vm/scripted-driver.ts';
 
 export const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 /** Long enough for any step of a pool in a test, on a slow disk too. */
@@ -18,7 +18,7 @@ const POLL_MS = 2;
 
 export class PoolFixture {
   readonly root: string;
-  readonly machine = new ScriptedMachine();
+  readonly machine = new ScriptedHost();
   memory: PoolMemory = { unpromisedMib: 100_000, spareMib: 100_000 };
   driver!: ScriptedDriver;
   pool!: WarmPool;
@@ -60,7 +60,7 @@ export class PoolFixture {
     name: string,
     saveState: (machineId: string, state: DriverState) => Promise<void> = async () => {},
     size: VmSize = SIZE,
-  ): Promise<TakenMachine | null> {
+  ): Promise<TakenVm | null> {
     const folder = this.vmFolder(name);
     await mkdir(folder, { recursive: true });
     return this.pool.take({ size, folder, saveState, signal: AbortSignal.timeout(DEADLINE_MS) });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WAITING_MACHINE_MIB } from '../../src/pool/target.ts';
-import type { TakenMachine } from '../../src/pool/hand-over.ts';
+import { WAITING_VM_MIB } from '../../src/pool/target.ts';
+import type { TakenVm } from '../../src/pool/hand-over.ts';
 import type { PoolParts } from '../../src/pool/pool.ts';
 import type { ExistingVm, VmSize } from '../../src/vm/driver.ts';
 import type { ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -60,7 +60,7 @@ describe('the warm pool', () => {
     await started({ limits: { min: 4, max: 4 } });
     await fixture.ready(4);
     const taken = await Promise.all(Array.from({ length: 12 }, (_, index) => fixture.take(`vm${index}`)));
-    const given = taken.filter((machine): machine is TakenMachine => machine !== null);
+    const given = taken.filter((machine): machine is TakenVm => machine !== null);
     assert.equal(given.length, 4);
     assert.equal(new Set(given.map(({ machineId }) => machineId)).size, 4);
     given.forEach(({ guest }) => guest.close());
@@ -166,9 +166,9 @@ describe('the warm pool', () => {
   it('gives VMs up as memory gets short, one for each missing one', async () => {
     await started({ limits: { min: 4, max: 4 } });
     await fixture.ready(4);
-    fixture.memory = { unpromisedMib: 100_000, spareMib: -WAITING_MACHINE_MIB };
+    fixture.memory = { unpromisedMib: 100_000, spareMib: -WAITING_VM_MIB };
     await fixture.until('one is given up', () => fixture.pool.state().ready === 3);
-    fixture.memory = { unpromisedMib: 2 * WAITING_MACHINE_MIB, spareMib: 100_000 };
+    fixture.memory = { unpromisedMib: 2 * WAITING_VM_MIB, spareMib: 100_000 };
     await fixture.until('what is promised to VMs is left to them', () => fixture.pool.state().ready === 2);
     fixture.memory = { unpromisedMib: 0, spareMib: 0 };
     await fixture.ready(0);
@@ -183,7 +183,7 @@ describe('the warm pool', () => {
     await started();
     await fixture.ready(2);
     const figures = { cores: 2, memTotalMib: 4_096, memAvailableMib: 1_000, diskTotalGib: 10, diskFreeGib: 10 };
-    assert.deepEqual(fixture.pool.lend(figures), { ...figures, memAvailableMib: 1_000 + 2 * WAITING_MACHINE_MIB });
+    assert.deepEqual(fixture.pool.withPoolMemory(figures), { ...figures, memAvailableMib: 1_000 + 2 * WAITING_VM_MIB });
   });
 
   it('leaves nothing of a VM that could not be made, and retries', async () => {

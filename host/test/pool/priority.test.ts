@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { describe, it } from 'node:test';
-import { standBack, standEqual } from '../../src/pool/priority.ts';
+import { lowerPriority, standEqual } from '../../src/pool/priority.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 
 function threadsOf(pid: number): number[] {
@@ -25,7 +25,7 @@ describe(
         await once(child.stdout, 'data');
         const found = await readProcess(child.pid ?? 0);
         assert.ok(found !== null);
-        await standBack(found);
+        await lowerPriority(found);
         const before = threadsOf(found.pid);
         assert.ok(before.length > 1);
         assert.deepEqual(new Set(before.map((tid) => getPriority(tid))), new Set([5]));
@@ -45,7 +45,7 @@ describe(
 
     it('can be set for a process that is gone', async () => {
       const gone = { pid: 2 ** 22 - 1, startTicks: '1', bootId: 'none' };
-      await standBack(gone);
+      await lowerPriority(gone);
       await standEqual(gone);
     });
   },

@@ -1,11 +1,11 @@
 // The pool's crash suite with the QEMU driver, on a private host. Needs root, the image and the
 // template (`berth test` makes them).
 import { readConfig } from '../../src/config.ts';
-import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { enterPrivateHost } from '../vm/private-host.ts';
 import { slotLeftovers, slotProcesses } from '../network/slots/slot-leftovers.ts';
 import { poolCrashSuite } from './crash-suite.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const { cacheFolder } = readConfig([], process.env);
 

@@ -10,10 +10,10 @@ import { vmView } from '@berth/protocol/host.ts';
 import { readConfig } from '../../src/config.ts';
 import { DaemonFixture } from '../daemon/daemon-process.ts';
 import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
-import { enterPrivateMachine } from '../vm/private-machine.ts';
+import { enterPrivateHost } from '../vm/private-host.ts';
 import { slotLeftovers, slotProcesses } from '../network/slots/slot-leftovers.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const A = vmIdOf('a');
 const SPEC = { ...SMALL, vcpu: 3, memoryMib: 3_072, diskGib: 20 };

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { machineToClaim, nextStep, type PoolStep, type PoolView, type WaitingMachine } from '../../src/pool/step.ts';
+import { vmToClaim, nextStep, type PoolStep, type PoolView, type WaitingVm } from '../../src/pool/step.ts';
 
 const PACE = { atOnce: 1, quietMs: 300, exerciseAfterMs: 60_000 };
 const NOW = 1_000_000;
 
-function waiting(...agesMs: number[]): WaitingMachine[] {
+function waiting(...agesMs: number[]): WaitingVm[] {
   return agesMs.map((ageMs, index) => ({ id: `m${index}`, exercisedAtMs: NOW - ageMs }));
 }
 
@@ -141,7 +141,7 @@ describe('the next step of the pool', () => {
 
 describe('a claim', () => {
   it('gets the VM exercised last, or none from an empty pool', () => {
-    assert.equal(machineToClaim(waiting(300, 20, 100))?.id, 'm1');
-    assert.equal(machineToClaim([]), null);
+    assert.equal(vmToClaim(waiting(300, 20, 100))?.id, 'm1');
+    assert.equal(vmToClaim([]), null);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_MACHINE_MIB } from '../../src/pool/target.ts';
+import { DEMAND_KEPT_MS, poolRoom, poolTarget, WAITING_VM_MIB } from '../../src/pool/target.ts';
 
 const LIMITS = { min: 1, max: 8 };
 const NOW = 10_000_000;
@@ -101,16 +101,16 @@ describe('the target of the pool', () => {
 
 describe('the room for the pool', () => {
   it('is limited by unpromised memory', () => {
-    assert.equal(poolRoom(0, { unpromisedMib: 3 * WAITING_MACHINE_MIB + 1, spareMib: 100_000 }), 3);
+    assert.equal(poolRoom(0, { unpromisedMib: 3 * WAITING_VM_MIB + 1, spareMib: 100_000 }), 3);
   });
 
   it('is the current pool plus what fits beside the reserve', () => {
-    assert.equal(poolRoom(2, { unpromisedMib: 100_000, spareMib: WAITING_MACHINE_MIB }), 3);
+    assert.equal(poolRoom(2, { unpromisedMib: 100_000, spareMib: WAITING_VM_MIB }), 3);
   });
 
   it('falls below the current pool as soon as the reserve is touched', () => {
     assert.equal(poolRoom(4, { unpromisedMib: 100_000, spareMib: -1 }), 3);
-    assert.equal(poolRoom(4, { unpromisedMib: 100_000, spareMib: -3 * WAITING_MACHINE_MIB }), 1);
+    assert.equal(poolRoom(4, { unpromisedMib: 100_000, spareMib: -3 * WAITING_VM_MIB }), 1);
   });
 
   it('is never negative, and zero once everything is promised', () => {

@@ -5,14 +5,14 @@ import * as fc from 'fast-check';
 import {
   capacityOf,
   largestOf,
-  offerOf,
+  allocatableOf,
   parseMeminfo,
   promisedTo,
-  readMachine,
+  readHost,
   shortageFor,
   type AdmissionPolicy,
   type HeldVm,
-  type MachineFigures,
+  type HostFigures,
 } from '../../src/vm/admission.ts';
 
 const POLICY: AdmissionPolicy = {
@@ -23,7 +23,7 @@ const POLICY: AdmissionPolicy = {
   diskOvercommit: 2,
   diskReserveGib: 10,
 };
-const MACHINE: MachineFigures = {
+const MACHINE: HostFigures = {
   cores: 2,
   memTotalMib: 5_000,
   memAvailableMib: 4_500,
@@ -52,7 +52,7 @@ describe('admission', () => {
           memAvailableMib: memTotalMib - POLICY.memoryReserveMib,
           diskTotalGib: 10_000,
         };
-        const offer = offerOf(machine, POLICY);
+        const offer = allocatableOf(machine, POLICY);
         const inside: HeldVm[] = [];
         let promisedMib = 0;
         for (const memoryMib of asked) {
@@ -189,7 +189,7 @@ describe('admission', () => {
   });
 
   it('reads the figures of this host, and refuses to guess missing ones', () => {
-    const machine = readMachine(tmpdir());
+    const machine = readHost(tmpdir());
     assert.ok(machine.cores >= 1 && machine.memTotalMib >= machine.memAvailableMib && machine.memAvailableMib > 0);
     assert.ok(machine.diskTotalGib >= machine.diskFreeGib && machine.diskTotalGib > 0);
     assert.deepEqual(parseMeminfo('MemTotal:        2048 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\n'), {

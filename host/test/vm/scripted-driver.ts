@@ -34,7 +34,7 @@ export interface ScriptedVm {
 }
 
 /** The host shared by successive instances of the driver. */
-export class ScriptedMachine {
+export class ScriptedHost {
   readonly running = new Map<number, ScriptedVm>();
   nextPid = 1_000;
 
@@ -64,7 +64,7 @@ export class ScriptedDriver implements VmDriver {
   readonly name = 'fake';
   readonly accelerator = 'none';
   readonly capabilities = { isolates: false, network: false, hotplug: true, snapshots: true };
-  readonly machine: ScriptedMachine;
+  readonly machine: ScriptedHost;
   /** Called in each create once its state is saved; a throw fails it. */
   onCreate: (vm: CreateVm) => Promise<void> = async () => {};
   /** Called for each guest before it is handed over. */
@@ -96,7 +96,7 @@ export class ScriptedDriver implements VmDriver {
   wakes = 0;
   boots = 0;
 
-  constructor(machine: ScriptedMachine) {
+  constructor(machine: ScriptedHost) {
     this.machine = machine;
   }
 

@@ -5,7 +5,7 @@ import type { HeldLock } from '@berth/os/file-lock.ts';
 import { LogFile } from '@berth/os/log-file.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { Turns } from '@berth/os/turns.ts';
+import { SerialQueue } from '@berth/os/serial-queue.ts';
 import type { Config } from '../config/config.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress } from '../output/progress.ts';
@@ -107,7 +107,7 @@ async function supervise<T>(
     logs.set(name, known);
     return known;
   };
-  const recording = new Turns();
+  const recording = new SerialQueue();
   const services = options.roles.flatMap((role) => role.services(context)).map((service) => shown(service, progress));
   const supervisor = new Supervisor({
     services,
@@ -118,7 +118,7 @@ async function supervise<T>(
         record.services[event.service] = event.process;
         // Two services may start at the same moment.
         recording
-          .take(() => writeInstanceRecord(paths, record))
+          .run(() => writeInstanceRecord(paths, record))
           .catch((error: Error) => progress.say(`! ${paths.record} could not be written: ${error.message}`));
       }
       options.onEvent(event);
@@ -138,7 +138,7 @@ async function supervise<T>(
   try {
     await supervisor.start();
     // Without its record, a service would outlive a supervisor killed from here on.
-    await recording.take(async () => undefined);
+    await recording.run(async () => undefined);
     return { context, result: await afterStart(context), stop };
   } catch (error) {
     await stop();

@@ -3,7 +3,7 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { deadlineOf, pathOf, type CallSpec } from '../calls/define.ts';
-import { gather, TooLong } from './bounded-body.ts';
+import { readBounded, TooLong } from './bounded-body.ts';
 import type { CallOptions, CallRequest, FailureKind, Peer } from './peer.ts';
 import type { Upload } from './serve.ts';
 
@@ -16,10 +16,10 @@ export class Attempt {
   readonly #path: string;
   readonly #what: string;
   readonly #payload: Buffer | Upload | undefined;
-  readonly #over = new AbortController();
+  readonly #finished = new AbortController();
   readonly #options: CallOptions;
   readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.#over.abort(asError(this.#options.signal?.reason));
+  readonly #onAbort = (): void => this.#finished.abort(asError(this.#options.signal?.reason));
 
   constructor(peer: Peer, call: CallSpec, request: CallRequest<CallSpec>, options: CallOptions) {
     const { vmId, epoch, upload, params, query, body } = request as CallRequest<CallSpec> & Record<string, unknown>;
@@ -44,7 +44,7 @@ export class Attempt {
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal?.aborted === true) this.#onAbort();
     const deadlineMs = options.deadlineMs ?? deadlineOf(call, peer.side, body);
-    this.#timer = setTimeout(() => this.#over.abort(peer.late(this.#what, deadlineMs)), deadlineMs);
+    this.#timer = setTimeout(() => this.#finished.abort(peer.late(this.#what, deadlineMs)), deadlineMs);
   }
 
   /** Runs the whole call. */
@@ -78,7 +78,7 @@ export class Attempt {
 
   async upgrade(): Promise<{ stream: Duplex } | { response: http.IncomingMessage }> {
     const { target } = this.#peer;
-    this.#over.signal.throwIfAborted();
+    this.#finished.signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<
       { stream: Duplex } | { response: http.IncomingMessage }
     >();
@@ -93,17 +93,17 @@ export class Attempt {
       headers: { host: this.#peer.side, connection: 'Upgrade', upgrade: this.call.upgrade, ...this.#authorization() },
     });
     const onAbort = (): void => {
-      reject(this.#over.signal.reason);
+      reject(this.#finished.signal.reason);
       request.destroy();
     };
-    this.#over.signal.addEventListener('abort', onAbort, { once: true });
+    this.#finished.signal.addEventListener('abort', onAbort, { once: true });
     request.once('upgrade', (response, stream, head) => {
       if (response.headers.upgrade !== this.call.upgrade) {
         stream.destroy();
         reject(new Error('the peer switched to another protocol'));
         return;
       }
-      this.#over.signal.removeEventListener('abort', onAbort);
+      this.#finished.signal.removeEventListener('abort', onAbort);
       // Until the stream's owner listens for errors.
       stream.on('error', () => undefined);
       if (head.length > 0) stream.unshift(head);
@@ -117,7 +117,7 @@ export class Attempt {
 
   async refusal(response: http.IncomingMessage): Promise<Error> {
     const status = response.statusCode ?? 0;
-    const { bytes } = await gather(response, REFUSAL_BYTES).catch((error: unknown) => {
+    const { bytes } = await readBounded(response, REFUSAL_BYTES).catch((error: unknown) => {
       response.destroy();
       throw this.#failed('invalid', `status ${status}: ${messageOf(error)}`, error);
     });
@@ -137,7 +137,7 @@ export class Attempt {
 
   /** Converts a failure to the error for the caller. */
   failure(error: unknown): Error {
-    if (this.#over.signal.aborted) return this.#over.signal.reason as Error;
+    if (this.#finished.signal.aborted) return this.#finished.signal.reason as Error;
     if (this.#peer.isFailure(error)) return error;
     return this.#failed(error instanceof TooLong ? 'invalid' : 'broken', messageOf(error), error);
   }
@@ -153,7 +153,7 @@ export class Attempt {
 
   #exchange(agent: http.Agent): Promise<http.IncomingMessage> {
     const payload = this.#payload;
-    const { signal } = this.#over;
+    const { signal } = this.#finished;
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     return new Promise((resolve, reject) => {
       const request = http.request({

@@ -14,7 +14,7 @@ export class TooLong extends Error {
  * Returns the whole body as text. Beyond the limit it stops reading, destroys a stream and rejects
  * with {@link TooLong}.
  */
-export function gather(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
+export function readBounded(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
   return new Promise((resolve, reject) => {
     const gathered = new GatheredBytes();
     const onData = (piece: Buffer): void => {

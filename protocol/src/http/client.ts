@@ -4,7 +4,7 @@ import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, ResponseOf } from '../calls/define.ts';
 import { parseJson } from '../json-text.ts';
 import { Attempt } from './attempt.ts';
-import { atMost, gather } from './bounded-body.ts';
+import { atMost, readBounded } from './bounded-body.ts';
 import type { CallOptions, CallRequest, Peer } from './peer.ts';
 
 export class CallClient {
@@ -18,7 +18,7 @@ export class CallClient {
   async call<C extends CallSpec>(call: C, request: CallRequest<C>, options: CallOptions = {}): Promise<ResponseOf<C>> {
     const attempt = new Attempt(this.#peer, call, request, options);
     return attempt.run(async () => {
-      const text = (await this.#whole(attempt)).toString('utf8');
+      const text = (await this.#readAll(attempt)).toString('utf8');
       const json = parseJson(text);
       if (json === undefined) throw attempt.invalid('the response is not of its protocol: it is no JSON');
       const parsed = call.response?.safeParse(json);
@@ -35,7 +35,7 @@ export class CallClient {
   /** Resolves with the whole response. */
   async bytes<C extends CallSpec>(call: C, request: CallRequest<C>, options: CallOptions = {}): Promise<Buffer> {
     const attempt = new Attempt(this.#peer, call, request, options);
-    return attempt.run(() => this.#whole(attempt));
+    return attempt.run(() => this.#readAll(attempt));
   }
 
   /**
@@ -67,11 +67,11 @@ export class CallClient {
     });
   }
 
-  async #whole(attempt: Attempt): Promise<Buffer> {
+  async #readAll(attempt: Attempt): Promise<Buffer> {
     const { call } = attempt;
     const response = await attempt.send();
     if (response.statusCode !== 200) throw await attempt.refusal(response);
-    const { bytes, whole } = await gather(response, call.responseBytes ?? 0);
+    const { bytes, whole } = await readBounded(response, call.responseBytes ?? 0);
     if (whole) return bytes;
     // A keep-alive response can only fail after its headers.
     const refused = call.form === 'keepalive' ? attempt.refusalIn(200, bytes.toString('utf8')) : undefined;

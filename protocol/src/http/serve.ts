@@ -5,7 +5,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CallSpec } from '../calls/define.ts';
-import { gather, TooLong } from './bounded-body.ts';
+import { readBounded, TooLong } from './bounded-body.ts';
 
 export type ServedCall = Pick<CallSpec, 'name' | 'method' | 'path' | 'form' | 'upgrade' | 'upload' | 'requestBytes'> & {
   readonly schemas: { readonly params?: unknown; readonly query?: unknown; readonly body?: unknown };
@@ -186,7 +186,7 @@ function patternOf(path: string): RegExp {
 
 async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   try {
-    const { bytes, whole } = await gather(request, maxBytes);
+    const { bytes, whole } = await readBounded(request, maxBytes);
     if (!whole) throw new RequestFault('invalid', 'the body broke off');
     return JSON.parse(bytes.toString('utf8'));
   } catch (error) {

@@ -6,7 +6,7 @@ import {
   statusesAllowing,
   type SandboxAction,
   type SandboxStatus,
-  type SandboxVerdict,
+  type SandboxActionDecision,
 } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../coded-error.ts';
 
@@ -31,7 +31,7 @@ const NOUNS: { readonly [action in SandboxAction]: string } = {
  * time. Throws the code of {@link REFUSAL_CODES} for an illegal action, naming the status and the
  * legal ones.
  */
-export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxVerdict, 'refuse'> {
+export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxActionDecision, 'refuse'> {
   const verdict = SANDBOX_ACTION_RULES[action][status];
   if (verdict !== 'refuse') return verdict;
   throw new CodedError(

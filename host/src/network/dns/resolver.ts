@@ -8,8 +8,8 @@ import { QUERY_MAX_BYTES, readQuery, serverFailure, udpAnswer, withId } from './
 import type { Query } from './message.ts';
 import { RESOLVER_PORT } from '../slots/firewall.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
-import { askByTcp, askByUdp, framed } from './upstream-query.ts';
-import type { Ask } from './upstream-query.ts';
+import { queryByTcp, queryByUdp, framed } from './upstream-query.ts';
+import type { QueryUpstreams } from './upstream-query.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export const RESOLVER_LIMITS = {
@@ -35,7 +35,7 @@ export interface ServedGuest {
 
 export class Resolver {
   readonly #upstreams: Upstreams;
-  #underWay = 0;
+  #inFlight = 0;
 
   constructor(upstreams: Upstreams) {
     this.#upstreams = upstreams;
@@ -43,7 +43,7 @@ export class Resolver {
 
   /** Serves the guest whose slot has this host address. Rejects if it cannot listen there. */
   async serve(address: string): Promise<ServedGuest> {
-    const guest = new Guest((mine, query, ask, signal) => this.#ask(mine, query, ask, signal));
+    const guest = new Guest((mine, query, send, signal) => this.#forward(mine, query, send, signal));
     try {
       await guest.listen(address);
     } catch (error) {
@@ -57,19 +57,24 @@ export class Resolver {
    * The response under the server's id; null if there is none; `busy` if the guest, with `mine`
    * questions in flight, has used its share.
    */
-  async #ask(mine: number, query: Query, ask: Ask, signal: AbortSignal): Promise<Buffer | 'busy' | null> {
+  async #forward(
+    mine: number,
+    query: Query,
+    send: QueryUpstreams,
+    signal: AbortSignal,
+  ): Promise<Buffer | 'busy' | null> {
     const { perGuest, inAll, assured } = RESOLVER_LIMITS;
-    if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#underWay) / 2))) return 'busy';
-    this.#underWay += 1;
+    if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#inFlight) / 2))) return 'busy';
+    this.#inFlight += 1;
     try {
-      return await ask(query, this.#upstreams.servers(), signal);
+      return await send(query, this.#upstreams.servers(), signal);
     } finally {
-      this.#underWay -= 1;
+      this.#inFlight -= 1;
     }
   }
 }
 
-type Relay = (mine: number, query: Query, ask: Ask, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
+type Relay = (mine: number, query: Query, send: QueryUpstreams, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
 
 class Guest implements ServedGuest {
   readonly #relay: Relay;
@@ -78,7 +83,7 @@ class Guest implements ServedGuest {
   readonly #connections = new Set<Socket>();
   readonly #rate = new RateLimit(RESOLVER_LIMITS.questionsPerSecond, RESOLVER_LIMITS.questionBurst);
   readonly #closed = new AbortController();
-  #underWay = 0;
+  #inFlight = 0;
 
   constructor(relay: Relay) {
     this.#relay = relay;
@@ -114,7 +119,7 @@ class Guest implements ServedGuest {
     if (!this.#rate.take() || port === 0) return;
     const read = readQuery(bytes);
     if (read === 'drop') return;
-    const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, askByUdp);
+    const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, queryByUdp);
     if (answer && !this.#closed.signal.aborted)
       this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
   }
@@ -152,7 +157,7 @@ class Guest implements ServedGuest {
     const read = readQuery(bytes);
     if (read === 'drop') return null;
     if ('answer' in read) return read.answer;
-    const answer = await this.#answer(read.relay, askByTcp);
+    const answer = await this.#answer(read.relay, queryByTcp);
     return answer && withId(answer, read.relay.id);
   }
 
@@ -160,15 +165,15 @@ class Guest implements ServedGuest {
    * A response under any id, SERVFAIL included; null if the question is dropped because too many
    * are in flight.
    */
-  async #answer(query: Query, ask: Ask): Promise<Buffer | null> {
-    const mine = this.#underWay;
-    this.#underWay += 1;
+  async #answer(query: Query, send: QueryUpstreams): Promise<Buffer | null> {
+    const mine = this.#inFlight;
+    this.#inFlight += 1;
     try {
-      const answer = await this.#relay(mine, query, ask, this.#closed.signal);
+      const answer = await this.#relay(mine, query, send, this.#closed.signal);
       if (answer === 'busy') return null;
       return answer ?? serverFailure(query);
     } finally {
-      this.#underWay -= 1;
+      this.#inFlight -= 1;
     }
   }
 }

@@ -13,34 +13,45 @@ const UDP_TRY_MS = 1_500;
 const UDP_TRIES = 3;
 
 /** Response codes after which the next server is queried. */
-const ASK_ANOTHER: readonly number[] = [RCODE.serverFailure, RCODE.notImplemented, RCODE.refused];
+const TRY_NEXT_RCODES: readonly number[] = [RCODE.serverFailure, RCODE.notImplemented, RCODE.refused];
 
-export type Ask = (query: Query, servers: readonly NameServer[], signal: AbortSignal) => Promise<Buffer | null>;
+export type QueryUpstreams = (
+  query: Query,
+  servers: readonly NameServer[],
+  signal: AbortSignal,
+) => Promise<Buffer | null>;
 
 /**
  * Queries by UDP, each server at least once in turn. Resolves with the response under the server's
  * id, or null.
  */
-export const askByUdp: Ask = (query, servers, signal) =>
-  askInTurn({ query, servers, signal, tries: Math.max(UDP_TRIES, servers.length), tryMs: UDP_TRY_MS, ask: tryUdp });
+export const queryByUdp: QueryUpstreams = (query, servers, signal) =>
+  tryServers({
+    query,
+    servers,
+    signal,
+    tries: Math.max(UDP_TRIES, servers.length),
+    tryMs: UDP_TRY_MS,
+    attempt: tryUdp,
+  });
 
 /** Queries by TCP, each server once. */
-export const askByTcp: Ask = (query, servers, signal) =>
-  askInTurn({ query, servers, signal, tries: servers.length, tryMs: QUESTION_DEADLINE_MS, ask: tryTcp });
+export const queryByTcp: QueryUpstreams = (query, servers, signal) =>
+  tryServers({ query, servers, signal, tries: servers.length, tryMs: QUESTION_DEADLINE_MS, attempt: tryTcp });
 
 /** An attempt: the response, or null on timeout (`ms`) or abort. */
-type Try = (query: Query, server: NameServer, ms: number, signal: AbortSignal) => Promise<Buffer | null>;
+type Attempt = (query: Query, server: NameServer, ms: number, signal: AbortSignal) => Promise<Buffer | null>;
 
-interface Turn {
+interface ServerAttempts {
   query: Query;
   servers: readonly NameServer[];
   signal: AbortSignal;
   tries: number;
   tryMs: number;
-  ask: Try;
+  attempt: Attempt;
 }
 
-async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): Promise<Buffer | null> {
+async function tryServers({ query, servers, signal, tries, tryMs, attempt }: ServerAttempts): Promise<Buffer | null> {
   const deadlineAt = performance.now() + QUESTION_DEADLINE_MS;
   let unhelpful: Buffer | null = null;
   let refusals = 0;
@@ -48,9 +59,9 @@ async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): P
     const server = servers[index % servers.length];
     const leftMs = deadlineAt - performance.now();
     if (!server || leftMs <= 0 || signal.aborted) break;
-    const answer = await ask(query, server, Math.min(tryMs, leftMs), signal);
+    const answer = await attempt(query, server, Math.min(tryMs, leftMs), signal);
     if (!answer) continue;
-    if (!ASK_ANOTHER.includes(rcodeOf(answer))) return answer;
+    if (!TRY_NEXT_RCODES.includes(rcodeOf(answer))) return answer;
     unhelpful ??= answer;
     refusals += 1;
   }
@@ -61,7 +72,7 @@ async function askInTurn({ query, servers, signal, tries, tryMs, ask }: Turn): P
  * Sends a datagram and awaits its response. The socket is connected: the kernel delivers packets
  * from this server alone.
  */
-const tryUdp: Try = (query, server, ms, signal) => {
+const tryUdp: Attempt = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
   const id = randomInt(65_536);
   const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4');
@@ -80,7 +91,7 @@ const tryUdp: Try = (query, server, ms, signal) => {
 };
 
 /** Sends a question over a new connection. */
-const tryTcp: Try = (query, server, ms, signal) => {
+const tryTcp: Attempt = (query, server, ms, signal) => {
   const { promise, resolve } = Promise.withResolvers<Buffer | null>();
   const id = randomInt(65_536);
   const socket = connect({ host: server.address, port: server.port });

@@ -8,7 +8,7 @@ import type { Slot } from './slot.ts';
  * Scan limit. A process that was forking is gone with its child after the second scan; more scans
  * indicate a fault of the host.
  */
-const LOOKS = 5;
+const SCANS = 5;
 
 /**
  * Ends all of them and resolves with their number. QEMU enters the namespace before it takes the
@@ -16,7 +16,7 @@ const LOOKS = 5;
  */
 export async function endSlotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise<number> {
   let ended = 0;
-  for (let look = 0; look < LOOKS; look += 1) {
+  for (let look = 0; look < SCANS; look += 1) {
     const found = await slotProcesses(slot);
     if (found.length === 0) return ended;
 

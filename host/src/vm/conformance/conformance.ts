@@ -6,7 +6,7 @@ import type { VmDriver } from '../driver.ts';
 import { filesConform } from './files.ts';
 import { identityConforms } from './identity.ts';
 import { isolationConforms } from './isolation.ts';
-import { machineLifeConforms } from './machine-life.ts';
+import { vmLifeConforms } from './vm-life.ts';
 import { networkConforms } from './network.ts';
 import { sizeConforms } from './size.ts';
 import { sleepConforms } from './sleep.ts';
@@ -32,7 +32,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     });
     const current = (): Subject => subject;
 
-    machineLifeConforms(current, options);
+    vmLifeConforms(current, options);
     filesConform(current, options);
     identityConforms(current, options, capabilities);
     if (capabilities.hotplug) sizeConforms(current, options);

@@ -13,7 +13,7 @@ const ROUNDS = 3;
 const EXIT_DEADLINE_MS = 20_000;
 const SLOW_DISK_MS = 3_000;
 /** Drivers wait less, and report what the VM still has. */
-const LET_GO_DEADLINE_MS = 120_000;
+const DETACH_DEADLINE_MS = 120_000;
 
 /** A counting process and a large file in memory; `STATE` checks what survives. */
 const BUSY = [
@@ -50,7 +50,7 @@ export function sleepConforms(
 
         await current().replaceDriver();
         assert.deepEqual(pick(await current().wake(vm)), pick(spec));
-        await goesOn(vm, before);
+        await assertStillRunning(vm, before);
       }
       await current().destroy(vm);
     });
@@ -65,7 +65,7 @@ export function sleepConforms(
       assert.deepEqual(await current().driver.sleep({ ...awake, snapshotFolder, size: spec }), asleep);
       assert.deepEqual(await current().driver.sleep({ ...current().existing(vm), snapshotFolder, size: spec }), asleep);
       await current().wake(vm);
-      await goesOn(vm, before);
+      await assertStillRunning(vm, before);
       await current().destroy(vm);
     });
 
@@ -75,13 +75,13 @@ export function sleepConforms(
       const snapshotFolder = join(snapshotFolderOf(vm), 'that-is-not-there');
       const before = Number(await outputOf(vm.client, COUNT));
       await assert.rejects(driver.sleep({ ...current().existing(vm), snapshotFolder, size: spec }), DriverError);
-      await goesOn(vm, before);
+      await assertStillRunning(vm, before);
       await assert.rejects(current().sleep(vm, spec, AbortSignal.abort(new Refused())), Refused);
       assert.deepEqual(await readdir(snapshotFolderOf(vm)), []);
-      await goesOn(vm, before);
+      await assertStillRunning(vm, before);
       await current().sleep(vm, spec);
       await current().wake(vm);
-      await goesOn(vm, before);
+      await assertStillRunning(vm, before);
       await current().destroy(vm);
     });
 
@@ -98,7 +98,7 @@ export function sleepConforms(
 
       vm.saved.push(asleep);
       await current().wake(vm);
-      await goesOn(vm, before);
+      await assertStillRunning(vm, before);
       await current().destroy(vm);
     });
 
@@ -133,7 +133,7 @@ export function sleepConforms(
           assert.equal(saving, 0, 'the snapshot would be spent for a machine that is in no record');
         };
         await current().wake(vm, { saveState: slowly, beforeContinue });
-        await goesOn(vm, before);
+        await assertStillRunning(vm, before);
         await current().destroy(vm);
       });
     }
@@ -188,7 +188,7 @@ export function sleepConforms(
         const before = Number(await outputOf(vm.client, COUNT));
         await current().sleep(vm, size);
         assert.deepEqual(pick(await current().wake(vm)), pick(size));
-        await goesOn(vm, before);
+        await assertStillRunning(vm, before);
         assert.equal(Number(await outputOf(vm.client, 'nproc')), size.vcpu);
         await current().destroy(vm);
       });
@@ -203,9 +203,9 @@ export function sleepConforms(
         assert.deepEqual(await driver.resize(current().existing(vm), spec, larger), larger);
         await current().sleep(vm, larger);
         assert.deepEqual(await current().wake(vm), larger);
-        await goesOn(vm, before);
+        await assertStillRunning(vm, before);
         const back = { ...pick(spec), diskGib: larger.diskGib };
-        const late = AbortSignal.timeout(LET_GO_DEADLINE_MS);
+        const late = AbortSignal.timeout(DETACH_DEADLINE_MS);
         let given = await driver.resize(current().existing(vm), larger, back);
         while (given.vcpu === larger.vcpu && !late.aborted)
           given = await driver.resize(current().existing(vm), given, back);
@@ -215,7 +215,7 @@ export function sleepConforms(
           JSON.stringify(given),
         );
         assert.ok(given.vcpu < larger.vcpu, 'a guest that has nothing to do lets go of a vCPU');
-        await goesOn(vm, before);
+        await assertStillRunning(vm, before);
         await current().destroy(vm);
       });
 
@@ -260,7 +260,7 @@ export function sleepConforms(
 }
 
 /** Asserts that the counter still runs and the memory is unchanged. */
-async function goesOn(vm: SubjectVm, before: number): Promise<void> {
+async function assertStillRunning(vm: SubjectVm, before: number): Promise<void> {
   await outputOf(vm.client, 'kill -0 "$(cat /tmp/sleep-test/pid)" && sha256sum --quiet -c /tmp/sleep-test/sums');
   const after = Number(await outputOf(vm.client, COUNT));
   assert.ok(after >= before, `it counted to ${before}, and is at ${after}`);

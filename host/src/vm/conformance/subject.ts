@@ -8,7 +8,7 @@ import { exec as execCall, type GuestExecResult } from '@berth/protocol/calls/ex
 import type { GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../guest/client.ts';
-import { giveIdentity, giveWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
+import { sendIdentity, sendWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
 import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WakeVm, WokenVm } from '../driver.ts';
 
 /** Long, because an emulated guest shares two cores with the rest of a test host. */
@@ -106,7 +106,7 @@ export class Subject {
     const client = new GuestClient(running.guest);
     const vm = { id, folder, saved, running, client, identity };
     try {
-      const readBack = await giveIdentity(client, identity, signal, CREATE_DEADLINE_MS);
+      const readBack = await sendIdentity(client, identity, signal, CREATE_DEADLINE_MS);
       const made = { ...vm, readBack };
       this.#vms.set(id, made);
       return made;
@@ -146,7 +146,7 @@ export class Subject {
       beforeContinue: async () => {},
       ...steps,
     });
-    await this.#own(vm, woken);
+    await this.#claim(vm, woken);
     await rm(snapshotFolder, { recursive: true });
     return woken.size;
   }
@@ -157,17 +157,17 @@ export class Subject {
     saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state),
   ): Promise<VmSize> {
     const woken = await this.driver.boot({ ...this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS)), saveState });
-    await this.#own(vm, woken);
+    await this.#claim(vm, woken);
     return woken.size;
   }
 
-  async #own(vm: SubjectVm, woken: WokenVm): Promise<void> {
+  async #claim(vm: SubjectVm, woken: WokenVm): Promise<void> {
     vm.client.close();
     vm.running = { process: woken.process, guest: woken.guest };
     vm.client = new GuestClient(woken.guest);
     const fresh = makeGuestSecret();
     const secrets = { fresh, former: [vm.identity.secret] };
-    await giveWake(vm.client, secrets, woken.size, AbortSignal.timeout(CREATE_DEADLINE_MS), CREATE_DEADLINE_MS);
+    await sendWake(vm.client, secrets, woken.size, AbortSignal.timeout(CREATE_DEADLINE_MS), CREATE_DEADLINE_MS);
     vm.identity = { ...vm.identity, secret: fresh };
   }
 

@@ -38,8 +38,8 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
       vms: join(host, 'vms'),
       pool: join(host, 'pool'),
       fences: join(host, 'fences'),
-      instanceId: await keptId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
-      hostId: await keptId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
+      instanceId: await readOrCreateId(join(root, 'instance-id'), /^[a-z2-7]{8}$/, () => randomLetters(8)),
+      hostId: await readOrCreateId(join(host, 'host-id'), /^hst_[a-z2-7]{24}$/, () => `hst_${randomLetters(24)}`),
       unlock: () => lock.release(),
     };
   } catch (error) {
@@ -71,7 +71,7 @@ export function randomLetters(count: number): string {
 }
 
 /** Reads the id of an earlier start, or makes one. Concurrent starts agree: the first link wins. */
-async function keptId(path: string, form: RegExp, make: () => string): Promise<string> {
+async function readOrCreateId(path: string, form: RegExp, make: () => string): Promise<string> {
   const kept = (await readIfPresent(path))?.trim();
   if (kept !== undefined) {
     if (!form.test(kept))
@@ -88,5 +88,5 @@ async function keptId(path: string, form: RegExp, make: () => string): Promise<s
   } finally {
     await rm(beside, { force: true });
   }
-  return keptId(path, form, make);
+  return readOrCreateId(path, form, make);
 }

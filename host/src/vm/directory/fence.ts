@@ -4,7 +4,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
 import { z } from 'zod';
-import { Turns } from '@berth/os/turns.ts';
+import { SerialQueue } from '@berth/os/serial-queue.ts';
 import { makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
 export const FENCE_KEPT_MS = 24 * 3_600_000;
@@ -22,7 +22,7 @@ export class FenceDirectory {
    * Serialises all changes of fences: expiring an old one must not remove the file of the same VM's
    * next one, and no older fence overwrites a newer one.
    */
-  readonly #raises = new Turns();
+  readonly #raiseQueue = new SerialQueue();
 
   /** @param root absolute path of `host/fences` */
   constructor(root: string, now: () => number = Date.now) {
@@ -64,7 +64,7 @@ export class FenceDirectory {
    * older than the known one.
    */
   async raise(id: string, epoch: number): Promise<void> {
-    await this.#raises.take(() => this.#raise(id, epoch));
+    await this.#raiseQueue.run(() => this.#raise(id, epoch));
   }
 
   async #raise(id: string, epoch: number): Promise<void> {

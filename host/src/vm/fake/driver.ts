@@ -30,7 +30,7 @@ import { messageOf } from '../host-error.ts';
 import { endProcess, isSame, processExited } from '@berth/os/process-identity.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
 import { makeJail } from './jail.ts';
-import { freeze, memoryOf, processorMs, thaw } from './members.ts';
+import { freeze, memoryOf, processorMs, resumeProcesses } from './members.ts';
 import { startGuestDaemon } from './start.ts';
 
 const PROBE_DEADLINE_MS = 5_000;
@@ -80,7 +80,7 @@ export class FakeDriver implements VmDriver {
     const parsed = runningState.safeParse(state);
     if (!parsed.success || !(await isSame(parsed.data.process))) return null;
 
-    await thaw(parsed.data.process);
+    await resumeProcesses(parsed.data.process);
     return parsed.data;
   }
 
@@ -103,7 +103,7 @@ export class FakeDriver implements VmDriver {
       const content = { ...running, size: await readSize(vm.folder) };
       await writeDurably(join(snapshotFolder, SNAPSHOT_FILE), JSON.stringify(content));
     } catch (error) {
-      await thaw(running.process);
+      await resumeProcesses(running.process);
       throw signal.aborted || error instanceof DriverError
         ? error
         : new DriverError(messageOf(error), { cause: error });
@@ -125,7 +125,7 @@ export class FakeDriver implements VmDriver {
 
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
-    await thaw(process);
+    await resumeProcesses(process);
     return { process, guest, size };
   }
 

@@ -39,7 +39,7 @@ export async function freeze(init: ProcessIdentity, signal: AbortSignal): Promis
 }
 
 /** Continues every process of the VM. Stopped processes do not fork, so one pass finds all. */
-export async function thaw(init: ProcessIdentity): Promise<void> {
+export async function resumeProcesses(init: ProcessIdentity): Promise<void> {
   const members = await membersOf(await namespaceOf(init.pid));
   await Promise.all(members.map(({ process }) => killProcess(process, 'SIGCONT')));
 }

@@ -1,14 +1,14 @@
 // Creates a VM: folders, record, secret, restore, identity, running. Each step is on disk before
 // the next begins, so that a crash at any point loses nothing. Runs in the VM's turn; must not
 // respond to callers.
-import { giveIdentity, makeGuestSecret, makeIdentity } from '../../guest/identity.ts';
+import { sendIdentity, makeGuestSecret, makeIdentity } from '../../guest/identity.ts';
 import { GuestClient } from '../../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
-import type { TakenMachine } from '../../pool/hand-over.ts';
+import type { TakenVm } from '../../pool/hand-over.ts';
 import type { WarmPool } from '../../pool/pool.ts';
 import type { RunningVm } from '../driver.ts';
-import { diedSignal, letGo, release, startWatching } from './exit.ts';
+import { diedSignal, detach, release, startWatching } from './exit.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
@@ -16,7 +16,7 @@ import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
  * with `create_failed`. If a destroy overtakes it, it stops and rejects with `superseded`; the
  * destroy cleans up.
  */
-export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
+export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
   const startedMs = performance.now();
   const { createMs } = parts.deadlines;
   const deadline = AbortSignal.timeout(createMs);
@@ -30,11 +30,11 @@ export async function bringUp(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
         { vmId: vm.id, machineId: vm.record.machineId, err: error },
         'a machine of the pool is of no use; the VM gets one of its own',
       );
-      letGo(vm);
+      detach(vm);
       await makeRunning(parts, vm, signal, null);
     });
   } catch (error) {
-    letGo(vm);
+    detach(vm);
     if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
 
     const late = deadline.aborted && !abort.signal.aborted;
@@ -93,7 +93,7 @@ async function makeRunning(
   const watch = startWatching(parts, vm, running.process);
   vm.guest ??= new GuestClient(running.guest);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
-  await giveIdentity(vm.guest, identity, alive, parts.deadlines.createMs);
+  await sendIdentity(vm.guest, identity, alive, parts.deadlines.createMs);
   crashPoint('create:identified');
 
   signal.throwIfAborted();
@@ -109,7 +109,7 @@ function takeFrom(
   { directory }: LifecycleParts,
   vm: OwnedVm,
   signal: AbortSignal,
-): Promise<TakenMachine | null> {
+): Promise<TakenVm | null> {
   return pool.take({
     size: vm.record.spec,
     folder: directory.driverFolder(vm.id),

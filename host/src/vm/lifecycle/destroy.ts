@@ -3,7 +3,7 @@
 // where to resume.
 import { HostError } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
-import { letGo, release } from './exit.ts';
+import { detach, release } from './exit.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
   const { directory, fences, log } = parts;
   const startedMs = performance.now();
   crashPoint('destroy:accepted');
-  letGo(vm, new HostError('vm_not_found', 'the VM is being destroyed'));
+  detach(vm, new HostError('vm_not_found', 'the VM is being destroyed'));
 
   vm.record = { ...vm.record, epoch, status: 'destroying' };
   await recordIntent(parts, vm);

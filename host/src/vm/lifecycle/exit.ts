@@ -30,7 +30,7 @@ export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: Proce
   void watch.gone.then(async (end) => {
     if (!stop.signal.aborted) {
       vm.closeStreams(new HostError('vm_not_running', `the VM is dead: ${end.reason}`));
-      await vm.turns.take(() => cameDown(parts, vm, watch, end));
+      await vm.queue.run(() => onExit(parts, vm, watch, end));
     }
   });
   return watch;
@@ -58,7 +58,7 @@ function stopWatching(vm: OwnedVm): void {
  * Detaches from guest and process, which may keep running. In-flight guest calls fail with `why`;
  * streams into the guest are closed.
  */
-export function letGo(vm: OwnedVm, why: HostError | null = null): void {
+export function detach(vm: OwnedVm, why: HostError | null = null): void {
   stopWatching(vm);
   vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon let go of the VM'));
   vm.guest?.close(why);
@@ -73,7 +73,7 @@ export function assertRunning({ record }: OwnedVm): void {
 /**
  * Runs in the VM's turn after the watched process exited. Never rejects: no caller waits for it.
  */
-async function cameDown(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
+async function onExit(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
   if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') return;
 
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM ended');
@@ -89,7 +89,7 @@ export async function markDead(
   vm: OwnedVm,
   { code, reason, lastAliveUnixMs }: Death,
 ): Promise<void> {
-  letGo(vm, new HostError('vm_not_running', `the VM is dead: ${reason}`));
+  detach(vm, new HostError('vm_not_running', `the VM is dead: ${reason}`));
   const dead = {
     ...vm.record,
     status: 'dead' as const,

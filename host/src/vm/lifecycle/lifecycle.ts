@@ -16,11 +16,11 @@ import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from '../owned/capacity.ts';
-import { judgeCreate, judgeDestroy, judgeResize, judgeSleep, judgeWake, type Verdict } from '../owned/fencing.ts';
+import { decideCreate, decideDestroy, decideResize, decideSleep, decideWake, type Verdict } from '../owned/fencing.ts';
 import { cloneInto } from './clone.ts';
-import { bringUp } from './create.ts';
+import { startVm } from './create.ts';
 import { tearDown } from './destroy.ts';
-import { letGo } from './exit.ts';
+import { detach } from './exit.ts';
 import { raiseEpoch } from './raise.ts';
 import { recoverAll } from './recover.ts';
 import { grow } from './resize.ts';
@@ -79,7 +79,7 @@ export class VmLifecycle {
 
     // Decide again after each wait: another verb may have overtaken this one.
     for (;;) {
-      const verdict = judgeCreate(this.#vms.known(id), epoch, spec);
+      const verdict = decideCreate(this.#vms.known(id), epoch, spec);
       switch (verdict.do) {
         case 'refuse':
           throw new HostError(verdict.code, verdict.message);
@@ -105,10 +105,10 @@ export class VmLifecycle {
 
   /** Resolves with the VM `asleep`. Waits for a create, wake or resize in progress. */
   async sleep(id: string, { epoch }: { epoch: number }): Promise<VmView> {
-    return this.#carryOut(
+    return this.#execute(
       id,
       epoch,
-      () => judgeSleep(this.#vms.known(id), epoch),
+      () => decideSleep(this.#vms.known(id), epoch),
       (vm) =>
         vm.begin({ status: 'sleeping', epoch, size: sizeOf(vm.record.spec) }, (abort) =>
           putToSleep(this.#parts, vm, epoch, abort),
@@ -119,28 +119,28 @@ export class VmLifecycle {
   /** Resolves with the VM `running`, at the size of the spec as far as its guest allows. */
   async wake(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     const size = sizeOf(spec);
-    return this.#carryOut(
+    return this.#execute(
       id,
       epoch,
-      () => judgeWake(this.#vms.known(id), epoch),
+      () => decideWake(this.#vms.known(id), epoch),
       (vm) => {
         const { spec: before, snapshot } = vm.record;
         // A snapshot is restored at its own size and releases the surplus afterwards. Its disk is
         // already counted.
         const needed = snapshot ? largerOf(before, size) : size;
-        this.#capacity.letIn({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
+        this.#capacity.admit({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
       },
     );
   }
 
   async resize(id: string, { epoch, size }: { epoch: number; size: Amounts }): Promise<VmView> {
-    return this.#carryOut(
+    return this.#execute(
       id,
       epoch,
-      () => judgeResize(this.#vms.known(id), epoch, size),
+      () => decideResize(this.#vms.known(id), epoch, size),
       (vm) => {
-        this.#capacity.letIn(beyond(vm.record.spec, size), 'added');
+        this.#capacity.admit(beyond(vm.record.spec, size), 'added');
         return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
       },
     );
@@ -150,7 +150,7 @@ export class VmLifecycle {
   async destroy(id: string, epoch: number): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
-    const verdict = judgeDestroy(this.#vms.known(id), epoch);
+    const verdict = decideDestroy(this.#vms.known(id), epoch);
     if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
 
     if (verdict.do === 'end') await this.#end(id, epoch);
@@ -216,15 +216,15 @@ export class VmLifecycle {
   async close(patience: AbortSignal): Promise<void> {
     this.#closing = true;
     const stop = (): void => {
-      for (const { doing } of this.#vms.values())
-        doing?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
+      for (const { operation } of this.#vms.values())
+        operation?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
     };
     patience.addEventListener('abort', stop, { once: true });
     if (patience.aborted) stop();
 
-    await Promise.all([...this.#vms.values()].map((vm) => vm.turns.over()));
+    await Promise.all([...this.#vms.values()].map((vm) => vm.queue.over()));
     patience.removeEventListener('abort', stop);
-    for (const vm of this.#vms.values()) letGo(vm);
+    for (const vm of this.#vms.values()) detach(vm);
   }
 
   /**
@@ -234,7 +234,7 @@ export class VmLifecycle {
   async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
     this.#refuseIfClosing();
     const size = sizeOf(spec);
-    this.#capacity.letIn(size, 'machine', id);
+    this.#capacity.admit(size, 'machine', id);
     const earlier = this.#vms.find(id);
     const record = newRecord(id, epoch, spec);
     const vm = earlier ?? new OwnedVm(record);
@@ -242,14 +242,14 @@ export class VmLifecycle {
       earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
     this.#vms.add(vm);
 
-    await vm.begin({ status: 'creating', epoch, size }, (abort) => bringUp(this.#parts, vm, abort)).done;
+    await vm.begin({ status: 'creating', epoch, size }, (abort) => startVm(this.#parts, vm, abort)).done;
   }
 
   /**
    * Decides again after each wait, like a create. `begin` must not await before the verb is in
    * progress.
    */
-  async #carryOut(
+  async #execute(
     id: string,
     epoch: number,
     judge: () => Verdict<HostError['code']>,
@@ -268,7 +268,7 @@ export class VmLifecycle {
         case 'answer':
           if (vm.record.epoch >= epoch) return this.#vms.view(vm);
 
-          await vm.turns.take(() => raiseEpoch(this.#parts, vm, epoch));
+          await vm.queue.run(() => raiseEpoch(this.#parts, vm, epoch));
           break;
         case 'join':
           await this.#vms.underWay(id).done;
@@ -302,8 +302,8 @@ export class VmLifecycle {
     const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
     vm.ending = ending;
     vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
-    vm.doing?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.doing.status}`));
-    ending.done = vm.turns.take(() => tearDown(this.#parts, vm, ending.epoch));
+    vm.operation?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.operation.status}`));
+    ending.done = vm.queue.run(() => tearDown(this.#parts, vm, ending.epoch));
     try {
       await ending.done;
       this.#vms.delete(id);

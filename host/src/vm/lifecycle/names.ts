@@ -5,7 +5,7 @@ import { exec } from '@berth/protocol/calls/exec.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { messageOf } from '../host-error.ts';
-import { giveIdentity, makeIdentity } from '../../guest/identity.ts';
+import { sendIdentity, makeIdentity } from '../../guest/identity.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
 const HOST_KEY = '/etc/ssh/ssh_host_ed25519_key';
@@ -18,7 +18,7 @@ const READ = { command: `cat /etc/machine-id && test -s ${HOST_KEY} && test -s $
  * missing. Rejects if the guest does not accept its names: it must not be used then. A guest that
  * cannot report them keeps them.
  */
-export async function nameBootedMachine(
+export async function nameBootedVm(
   { directory, log, deadlines }: LifecycleParts,
   vm: OwnedVm,
   guest: GuestClient,
@@ -41,6 +41,6 @@ export async function nameBootedMachine(
   if (!has) {
     log.warn({ vmId: vm.id }, 'the names of a VM are not on its disk, and are given again');
     const identity = makeIdentity({ ...vm.record.spec, ...size }, secret, names);
-    await giveIdentity(guest, identity, signal, deadlines.wakeMs);
+    await sendIdentity(guest, identity, signal, deadlines.wakeMs);
   }
 }

@@ -89,7 +89,7 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
 
   switch (record.status) {
     case 'running':
-      await attempt(parts, id, 'adopting it', () => vm.turns.take(() => adopt(parts, vm)));
+      await attempt(parts, id, 'adopting it', () => vm.queue.run(() => adopt(parts, vm)));
       await attempt(parts, id, 'removing a spent snapshot', () => parts.directory.removeSnapshot(id));
       break;
     case 'creating':
@@ -103,15 +103,15 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
       await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
       break;
     case 'sleeping':
-      await vm.turns.take(() => settleSleep(parts, vm));
+      await vm.queue.run(() => settleSleep(parts, vm));
       break;
     case 'asleep':
       if (isUnfinished(parts, record)) await finishSleep(parts, vm);
 
-      await attempt(parts, id, 'looking at its snapshot', () => lookAtSnapshot(parts, vm));
+      await attempt(parts, id, 'looking at its snapshot', () => checkSnapshot(parts, vm));
       break;
     case 'waking':
-      await vm.turns.take(() => settleWake(parts, vm));
+      await vm.queue.run(() => settleWake(parts, vm));
       break;
     case 'dead':
       if (!record.freed) await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
@@ -146,7 +146,7 @@ async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   await attempt(parts, vm.id, 'removing half a snapshot', () => directory.removeSnapshot(vm.id));
 }
 
-async function lookAtSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm): Promise<void> {
+async function checkSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm): Promise<void> {
   if (vm.record.snapshot && !(await driver.hasSnapshot(directory.snapshotFolder(vm.id)))) {
     vm.record = { ...vm.record, snapshot: false, reason: 'its snapshot is gone' };
     await directory.write(vm.record);

@@ -1,7 +1,7 @@
 // Resizes a running VM: the driver hot-plugs, the guest brings it online and verifies it, the
 // record follows. A failure is undone as far as the guest releases the additions.
 import { HostError, messageOf } from '../host-error.ts';
-import { giveSize } from '../../guest/identity.ts';
+import { sendSize } from '../../guest/identity.ts';
 import type { Amounts } from '../admission.ts';
 import { crashPoint } from '../crash-point.ts';
 import { ResizeFailed } from '../driver.ts';
@@ -10,7 +10,7 @@ import { assertRunning, diedSignal } from './exit.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /** Beyond the verb's deadline, within the control plane's timeout. */
-const TAKE_BACK_MS = 20_000;
+const ROLL_BACK_MS = 20_000;
 
 interface ResizeOrder {
   epoch: number;
@@ -80,7 +80,7 @@ export async function changeSize(
     crashPoint('resize:plugged');
     if (vm.guest === null) throw new HostError('vm_not_running', 'there is no connection to its guest');
 
-    await giveSize(vm.guest, plugged, { signal, deadlineMs: deadlines.resizeMs });
+    await sendSize(vm.guest, plugged, { signal, deadlineMs: deadlines.resizeMs });
     crashPoint('resize:verified');
     if (plugged.vcpu < to.vcpu || plugged.memoryMib < to.memoryMib || plugged.diskGib < to.diskGib) {
       throw new HostError(
@@ -97,14 +97,14 @@ export async function changeSize(
       return { has: failure instanceof ResizeFailed ? sizeOf(failure.has) : from, failure };
     }
     // A VM being destroyed needs no undo.
-    return { has: vm.ending === null ? await takeBack(parts, vm, plugged, from) : from, failure };
+    return { has: vm.ending === null ? await rollBack(parts, vm, plugged, from) : from, failure };
   }
 }
 
 /** Never rejects. Additions that the guest does not release stay and count. */
-async function takeBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, from: Amounts): Promise<Amounts> {
+async function rollBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, from: Amounts): Promise<Amounts> {
   try {
-    const signal = AbortSignal.timeout(Math.min(TAKE_BACK_MS, parts.deadlines.resizeMs));
+    const signal = AbortSignal.timeout(Math.min(ROLL_BACK_MS, parts.deadlines.resizeMs));
     return sizeOf(await parts.driver.resize(vm.existing(parts.directory.driverFolder(vm.id), signal), plugged, from));
   } catch (error) {
     parts.log.error(

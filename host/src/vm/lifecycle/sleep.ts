@@ -5,7 +5,7 @@ import { HostError, messageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { DriverState } from '../driver.ts';
 import { endClone } from './clone.ts';
-import { assertRunning, letGo } from './exit.ts';
+import { assertRunning, detach } from './exit.ts';
 import type { VmRecord } from '../directory/record.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
@@ -41,7 +41,7 @@ export async function putToSleep(
     if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the sleep', { cause: error });
 
     if (!(await isCaptured(parts, vm))) {
-      await goOn(parts, vm, epoch, error);
+      await keepRunning(parts, vm, epoch, error);
       if (abort.signal.aborted) throw abort.signal.reason;
 
       throw new HostError('sleep_failed', `it runs on: ${messageOf(error)}`, { cause: error });
@@ -49,7 +49,7 @@ export async function putToSleep(
     parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its machine was not released');
     driverState = null;
   }
-  letGo(vm, new HostError('vm_not_running', 'the VM went to sleep'));
+  detach(vm, new HostError('vm_not_running', 'the VM went to sleep'));
   if (driverState === null) await finishSleep(parts, vm);
   else await recordAsleep(parts, vm, driverState);
 
@@ -117,7 +117,7 @@ async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: Dri
 }
 
 /** Never rejects: with `sleeping` and no complete snapshot the next daemon resumes the VM. */
-async function goOn(parts: LifecycleParts, vm: OwnedVm, epoch: number, error: unknown): Promise<void> {
+async function keepRunning(parts: LifecycleParts, vm: OwnedVm, epoch: number, error: unknown): Promise<void> {
   parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM could not be put to sleep and runs on');
   vm.record = { ...vm.record, status: 'running', epoch };
   try {

@@ -5,13 +5,13 @@ import type { FoundRecord } from '../directory/record.ts';
 import { recoverOne } from './recover.ts';
 import { OwnedVm, type LifecycleParts } from '../owned/owned-vm.ts';
 import type { OwnedVms } from '../owned/owned-vms.ts';
-import { Turns } from '@berth/os/turns.ts';
+import { SerialQueue } from '@berth/os/serial-queue.ts';
 
 export class UnreadVms {
   readonly #parts: LifecycleParts;
   readonly #owned: OwnedVms;
   readonly #ids = new Set<string>();
-  readonly #turns = new Turns();
+  readonly #queue = new SerialQueue();
 
   /** @param owned receives the VMs taken over */
   constructor(parts: LifecycleParts, owned: OwnedVms) {
@@ -32,7 +32,7 @@ export class UnreadVms {
    * its record is unreadable.
    */
   async takeOver(id: string): Promise<void> {
-    await this.#turns.take(async () => {
+    await this.#queue.run(async () => {
       if (!this.#ids.has(id)) return;
 
       const found = await this.#parts.directory

@@ -4,15 +4,15 @@
 import type { Amounts } from '../admission.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
 import { HostError, messageOf } from '../host-error.ts';
-import { giveWake, type WakeSecrets } from '../../guest/identity.ts';
+import { sendWake, type WakeSecrets } from '../../guest/identity.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
 import { sameSize } from '../owned/fencing.ts';
-import { BootFailed, comeBack, releaseAttempt, type WakeOrder } from './come-back.ts';
-import { diedSignal, letGo, markDead, startWatching } from './exit.ts';
+import { BootFailed, resumeVm, releaseAttempt, type WakeOrder } from './resume.ts';
+import { diedSignal, detach, markDead, startWatching } from './exit.ts';
 import { changeSize } from './resize.ts';
-import { nameBootedMachine } from './names.ts';
+import { nameBootedVm } from './names.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /**
@@ -32,11 +32,11 @@ export async function wakeUp(
   const before = vm.record;
   const over = parts.pool?.underWay();
   try {
-    const running = await comeBack(parts, vm, order, signal, abort.signal);
+    const running = await resumeVm(parts, vm, order, signal, abort.signal);
     await finishWake(parts, vm, running, [sizeOf(vm.record.spec)], signal);
   } catch (error) {
     const late = deadline.aborted && !abort.signal.aborted;
-    throw await giveUp(parts, vm, before, abort, error, late ? lateness(parts, error) : messageOf(error));
+    throw await giveUp(parts, vm, before, abort, error, late ? timeoutMessage(parts, error) : messageOf(error));
   } finally {
     over?.();
   }
@@ -83,7 +83,7 @@ export async function undoWake(
     return;
   }
   vm.record = { ...vm.record, status, sizeAsked: null };
-  await writeOrSay(parts, vm);
+  await writeOrLog(parts, vm);
 }
 
 /**
@@ -107,7 +107,7 @@ async function finishWake(
   const size = await wakeGuest(parts, guest, secrets, sizes, alive);
   vm.record = { ...vm.record, spec: { ...vm.record.spec, ...size } };
   if (vm.record.woke?.from === 'disk')
-    await nameBootedMachine(parts, vm, guest, { secret: secrets.fresh, size, signal: alive });
+    await nameBootedVm(parts, vm, guest, { secret: secrets.fresh, size, signal: alive });
 
   crashPoint('wake:identified');
   await directory.promoteNextSecret(vm.id);
@@ -127,7 +127,7 @@ async function finishWake(
   }
   const death = { reason: null, deathCode: null, lastAliveUnixMs: null };
   vm.record = { ...vm.record, ...death, status: 'running', continued: false, sizeAsked: null };
-  if (await writeOrSay(parts, vm)) {
+  if (await writeOrLog(parts, vm)) {
     crashPoint('wake:running-recorded');
     await directory.removeSnapshot(vm.id).catch((error: unknown) => {
       log.warn({ vmId: vm.id, err: error }, `a spent snapshot was not removed: ${messageOf(error)}`);
@@ -146,7 +146,7 @@ async function wakeGuest(
 ): Promise<Amounts> {
   for (const [at, size] of sizes.entries()) {
     try {
-      await giveWake(guest, secrets, size, signal, parts.deadlines.wakeMs);
+      await sendWake(guest, secrets, size, signal, parts.deadlines.wakeMs);
       return size;
     } catch (error) {
       if (!(error instanceof GuestRefusal && error.status === 500 && at < sizes.length - 1)) throw error;
@@ -175,7 +175,7 @@ async function giveUp(
   error: unknown,
   reason: string,
 ): Promise<unknown> {
-  letGo(vm);
+  detach(vm);
   if (vm.ending !== null) return new HostError('superseded', 'a destroy overtook the wake', { cause: error });
 
   const closing = abort.signal.aborted;
@@ -192,7 +192,7 @@ async function giveUp(
     if (error instanceof BootFailed) await releaseAttempt(parts, vm);
 
     vm.record = { ...vm.record, status, sizeAsked: null, ...(status === 'dead' ? { deathCode, reason: was } : {}) };
-    await writeOrSay(parts, vm);
+    await writeOrLog(parts, vm);
   }
   return closing ? abort.signal.reason : new HostError('wake_failed', reason, { cause: error });
 }
@@ -201,7 +201,7 @@ async function giveUp(
  * True if written; a failure is logged. Use it only where the next daemon treats the old and the
  * new record alike.
  */
-async function writeOrSay(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
+async function writeOrLog(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> {
   try {
     await parts.directory.write(vm.record);
     return true;
@@ -211,6 +211,6 @@ async function writeOrSay(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
   }
 }
 
-function lateness({ deadlines }: LifecycleParts, error: unknown): string {
+function timeoutMessage({ deadlines }: LifecycleParts, error: unknown): string {
   return `it was not awake within ${deadlines.wakeMs / 1_000} s: ${messageOf(error)}`;
 }

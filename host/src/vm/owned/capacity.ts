@@ -1,13 +1,13 @@
 // Resources held by this host's VMs, and admission of new VMs and additions. Must not move a VM.
 import {
   largestOf,
-  offerOf,
+  allocatableOf,
   promisedTo,
   shortageFor,
   type AdmissionPolicy,
   type Amounts,
   type HeldVm,
-  type MachineFigures,
+  type HostFigures,
 } from '../admission.ts';
 import { HostError } from '../host-error.ts';
 import type { OwnedVm } from './owned-vm.ts';
@@ -15,7 +15,7 @@ import type { OwnedVm } from './owned-vm.ts';
 export interface Admission {
   policy: AdmissionPolicy;
   largest: Amounts;
-  readMachine(): MachineFigures;
+  readHost(): HostFigures;
 }
 
 export class Capacity {
@@ -33,9 +33,9 @@ export class Capacity {
    */
   figures(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     const { policy, largest } = this.#admission;
-    const machine = this.#admission.readMachine();
+    const machine = this.#admission.readHost();
     return {
-      capacity: offerOf(machine, policy),
+      capacity: allocatableOf(machine, policy),
       largest: largestOf(machine, policy, largest),
       reserved: promisedTo(this.#held(), { ...policy, vmOverheadMib: 0 }),
     };
@@ -46,9 +46,9 @@ export class Capacity {
    * at once cannot be overtaken.
    * @param except a VM being made anew, whose recorded resources are about to be freed
    */
-  letIn(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
+  admit(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
     const { policy } = this.#admission;
-    const shortage = shortageFor(wanted, this.#held(except), this.#admission.readMachine(), policy, what);
+    const shortage = shortageFor(wanted, this.#held(except), this.#admission.readHost(), policy, what);
     if (shortage !== null) {
       const { resource, requested, available } = shortage;
       throw new HostError(

@@ -28,11 +28,11 @@ interface Refusal<Code extends string> {
  * newer epoch; end the old one, then create it. `came-down`: it ran under this epoch and died;
  * creating it anew would pass off an empty disk as the old one.
  */
-type CreateVerdict =
+type CreateDecision =
   | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
   | Refusal<'stale_epoch' | 'epoch_conflict' | 'superseded'>;
 
-export function judgeCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateVerdict {
+export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateDecision {
   const { record, destroyedEpoch } = known;
   if (destroyedEpoch !== null && epoch <= destroyedEpoch) return destroyed(destroyedEpoch);
 
@@ -75,7 +75,7 @@ export type Verdict<Code extends string> =
   | { do: 'start' | 'join' | 'wait' | 'answer' }
   | Refusal<Code | 'stale_epoch' | 'superseded'>;
 
-export function judgeSleep(known: KnownVm, epoch: number): Verdict<'vm_not_running'> {
+export function decideSleep(known: KnownVm, epoch: number): Verdict<'vm_not_running'> {
   const late = tooLate(known, epoch);
   if (late !== null) return late;
 
@@ -95,7 +95,7 @@ export function judgeSleep(known: KnownVm, epoch: number): Verdict<'vm_not_runni
   }
 }
 
-export function judgeWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wake'> {
+export function decideWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wake'> {
   const late = tooLate(known, epoch);
   if (late !== null) return late;
 
@@ -118,7 +118,7 @@ export function judgeWake(known: KnownVm, epoch: number): Verdict<'nothing_to_wa
   }
 }
 
-export function judgeResize(
+export function decideResize(
   known: KnownVm,
   epoch: number,
   size: Size,
@@ -148,9 +148,9 @@ export function judgeResize(
 }
 
 /** `remember`: already gone, but record the epoch. */
-type DestroyVerdict = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
+type DestroyDecision = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
 
-export function judgeDestroy(known: KnownVm, epoch: number): DestroyVerdict {
+export function decideDestroy(known: KnownVm, epoch: number): DestroyDecision {
   const newest = Math.max(known.record?.epoch ?? 0, known.destroyedEpoch ?? 0);
   if (epoch < newest) return stale(epoch, newest);
 

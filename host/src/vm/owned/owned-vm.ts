@@ -12,7 +12,7 @@ import type { ExistingVm, VmDriver, VmEnd } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { KnownStatus, KnownVm } from './fencing.ts';
 import type { GuestStreams } from '../../guest/guest-streams.ts';
-import { Turns } from '@berth/os/turns.ts';
+import { SerialQueue } from '@berth/os/serial-queue.ts';
 
 /** Deadline of each verb, from the first file to the guest's confirmation. */
 export interface Deadlines {
@@ -43,7 +43,7 @@ export interface Watch {
 }
 
 /** A verb in progress: callers with the same epoch join it, a destroy aborts it. */
-interface Doing {
+interface Operation {
   status: 'creating' | 'sleeping' | 'waking' | 'resizing';
   epoch: number;
   /** Size after success, for admission. */
@@ -55,7 +55,7 @@ interface Doing {
 
 export class OwnedVm {
   record: VmRecord;
-  readonly turns = new Turns();
+  readonly queue = new SerialQueue();
   /** Null unless it is running. */
   guest: GuestClient | null = null;
   watch: Watch | null = null;
@@ -66,7 +66,7 @@ export class OwnedVm {
   clone: { maybe: boolean; accepted: Promise<unknown> } = { maybe: false, accepted: Promise.resolve() };
   /** A controller per raw stream into the guest, open or opening; an abort closes the stream. */
   readonly streams = new Set<AbortController>();
-  doing: Doing | null = null;
+  operation: Operation | null = null;
   /** Destroy in progress, and the newest epoch requested for it. */
   ending: { epoch: number; done: Promise<void> } | null = null;
 
@@ -87,16 +87,16 @@ export class OwnedVm {
    * Starts a verb in the VM's turn and marks it as in progress at once. Awaiting `done` is
    * optional: the record holds the outcome too.
    */
-  begin(doing: Omit<Doing, 'abort' | 'done'>, work: (abort: AbortController) => Promise<void>): Doing {
+  begin(operation: Omit<Operation, 'abort' | 'done'>, work: (abort: AbortController) => Promise<void>): Operation {
     const abort = new AbortController();
-    const begun: Doing = { ...doing, abort, done: Promise.resolve() };
-    begun.done = this.turns
-      .take(() => work(abort))
+    const begun: Operation = { ...operation, abort, done: Promise.resolve() };
+    begun.done = this.queue
+      .run(() => work(abort))
       .finally(() => {
-        if (this.doing === begun) this.doing = null;
+        if (this.operation === begun) this.operation = null;
       });
     begun.done.catch(() => undefined);
-    this.doing = begun;
+    this.operation = begun;
     return begun;
   }
 
@@ -112,8 +112,8 @@ export class OwnedVm {
 
   known(): NonNullable<KnownVm['record']> {
     const { spec, everRan, epoch, status } = this.record;
-    const newest = Math.max(epoch, this.doing?.epoch ?? 0, this.ending?.epoch ?? 0);
-    const known: KnownStatus = this.ending === null ? (this.doing?.status ?? status) : 'destroying';
+    const newest = Math.max(epoch, this.operation?.epoch ?? 0, this.ending?.epoch ?? 0);
+    const known: KnownStatus = this.ending === null ? (this.operation?.status ?? status) : 'destroying';
     return { spec, everRan, epoch: newest, status: known };
   }
 
@@ -159,11 +159,11 @@ export class OwnedVm {
       case 'creating':
         return [{ holds: 'growing', size }];
       case 'waking':
-        return [{ holds: 'growing', size: largerOf(size, this.doing?.size ?? size) }];
+        return [{ holds: 'growing', size: largerOf(size, this.operation?.size ?? size) }];
       case 'resizing':
         return [
           { holds: 'using', size },
-          { holds: 'added', size: beyond(size, this.doing?.size ?? size) },
+          { holds: 'added', size: beyond(size, this.operation?.size ?? size) },
         ];
       case 'asleep':
         return [{ holds: 'disk', size }];

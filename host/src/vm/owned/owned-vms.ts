@@ -54,10 +54,10 @@ export class OwnedVms {
   }
 
   underWay(id: string): { done: Promise<void> } {
-    const doing = this.#vms.get(id)?.doing;
-    if (doing == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
+    const operation = this.#vms.get(id)?.operation;
+    if (operation == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
 
-    return doing;
+    return operation;
   }
 
   /** Throws `vm_not_running` or `vm_not_found`. */

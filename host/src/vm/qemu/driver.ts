@@ -1,5 +1,5 @@
 // The VM driver on QEMU: each VM is a restored copy of the template in its own network slot and
-// jail. Implements the verbs; claims.ts owns slots, machines.ts owns processes. Except for open
+// jail. Implements the verbs; claims.ts owns slots, running-vms.ts owns processes. Except for open
 // control connections, memory holds nothing that the next daemon could not read back.
 import { join } from 'node:path';
 import {
@@ -32,15 +32,15 @@ import { assertPlainOverlay } from './machine/disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './process/file-size-limit.ts';
 import { machineHash } from './machine/machine.ts';
-import { endpointOf, Machines, saying } from './start/machines.ts';
+import { endpointOf, RunningVms, withContext } from './start/running-vms.ts';
 import type { NetworkOptions } from '../../network/dns/network-options.ts';
 import { readPlugged, sizeOf } from './machine/plugged.ts';
-import { faultInSize, resizeMachine } from './machine/resize.ts';
+import { faultInSize, resizeQemu } from './machine/resize.ts';
 import { prepareVmFolder, restoreTemplate } from './start/restore.ts';
 import { capture, closeFolder } from './snapshot/capture.ts';
 import { hasManifest, readManifest } from './snapshot/manifest.ts';
 import { Pages } from './snapshot/pages.ts';
-import { assertSameMachine, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
+import { assertSameOptions, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
 import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './start/state.ts';
 import { Watch } from './watch.ts';
 
@@ -76,7 +76,7 @@ class Driver implements QemuDriver {
   readonly capabilities = { isolates: true, network: true, hotplug: true, snapshots: true };
   readonly #options: QemuDriverOptions;
   readonly #claims: Claims;
-  readonly #machines: Machines;
+  readonly #vms: RunningVms;
   readonly #pages = new Pages();
   readonly #watch = new Watch();
   #bases: Bases | null = null;
@@ -85,7 +85,7 @@ class Driver implements QemuDriver {
     this.#options = options;
     const warn = (message: string, data: object): void => options.log('warn', message, data);
     this.#claims = new Claims(options.network, warn);
-    this.#machines = new Machines(options.log);
+    this.#vms = new RunningVms(options.log);
   }
 
   get accelerator(): 'kvm' | 'tcg' | 'none' {
@@ -131,9 +131,7 @@ class Driver implements QemuDriver {
 
     if (prepared.status === 'rejected') throw prepared.reason;
 
-    return this.#machines.bring('restoring the template', vm, claimed.value, (order) =>
-      restoreTemplate(base, order, spec),
-    );
+    return this.#vms.start('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
   }
 
   async recover(folder: string, state: DriverState): Promise<RunningVm | null> {
@@ -144,7 +142,7 @@ class Driver implements QemuDriver {
     const slot = await this.#claims.adopt(parsed.slot);
     // An interrupted sleep may have left it open.
     await closeFolder(folder);
-    const control = this.#machines.controlOf(parsed.vmId, process);
+    const control = this.#vms.controlOf(parsed.vmId, process);
     try {
       await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
     } catch (error) {
@@ -162,11 +160,11 @@ class Driver implements QemuDriver {
   }
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
-    const control = this.#machines.find(process);
+    const control = this.#vms.find(process);
     const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
     if (signal.aborted) return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
 
-    const seen = (await control?.lastWords()) ?? { guest: null, exit: null };
+    const seen = (await control?.exitReport()) ?? { guest: null, exit: null };
     return { ...nameEnd({ pid: process.pid, outOfMemory, ...seen }), lastAliveUnixMs };
   }
 
@@ -176,9 +174,9 @@ class Driver implements QemuDriver {
       // The writer may have crashed before the folder was durable.
       await flushFolder(vm.snapshotFolder);
     } else {
-      await saying('capturing the machine', vm.signal, () => this.#capture(vm, state));
+      await withContext('capturing the machine', vm.signal, () => this.#capture(vm, state));
     }
-    await this.#machines.end(state);
+    await this.#vms.end(state);
     this.#claims.freeSoon(state);
     await closeFolder(vm.folder);
     const { process: _ended, ...asleep } = state;
@@ -191,12 +189,12 @@ class Driver implements QemuDriver {
 
   async wake(vm: WakeVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
-    return saying('waking the machine', vm.signal, async () => {
+    return withContext('waking the machine', vm.signal, async () => {
       const manifest = await readManifest(vm.snapshotFolder);
       const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(manifest.templateId);
-      assertSameMachine(base, manifest);
+      assertSameOptions(base, manifest);
       // Not the manifest's size: a compromised QEMU could have reported it and so set its own
       // limit.
       const diskGib = await readDiskGib(vm.folder, state);
@@ -204,7 +202,7 @@ class Driver implements QemuDriver {
         throw new SnapshotUnusable('the disk of the snapshot is larger than it was ever made');
 
       const slot = await this.#claims.claim(vm, newState(state.vmId, base, diskGib));
-      const running = await this.#machines.bring('waking the machine', vm, slot, (order) =>
+      const running = await this.#vms.start('waking the machine', vm, slot, (order) =>
         wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
       );
       return { ...running, size: sizeOf(manifest.devices) };
@@ -213,18 +211,18 @@ class Driver implements QemuDriver {
 
   async boot(vm: BootVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
-    return saying('booting the disk', vm.signal, async () => {
+    return withContext('booting the disk', vm.signal, async () => {
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
       const base = await this.#prepared().of(state.templateId);
       const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
       const running = await bootAgain(
         () =>
           this.#claims.claimFor(vm, asked, (slot) =>
-            this.#machines.bring('booting the disk', vm, slot, bootDisk.bind(null, base)),
+            this.#vms.start('booting the disk', vm, slot, bootDisk.bind(null, base)),
           ),
         (why) => this.#options.log('warn', `a disk is booted again: ${why}`, { machineId: state.vmId }),
       );
-      const qmp = await this.#machines.controlOf(state.vmId, running.process).session(vm.signal);
+      const qmp = await this.#vms.controlOf(state.vmId, running.process).session(vm.signal);
       return { ...running, size: sizeOf(await readPlugged(qmp, vm.signal)) };
     });
   }
@@ -232,13 +230,13 @@ class Driver implements QemuDriver {
   async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
     const state = stateOf(vm.state);
     const process = await livingProcess(state);
-    return saying('changing the size of the machine', vm.signal, async () => {
-      const qmp = await this.#machines.controlOf(state.vmId, process).session(vm.signal);
+    return withContext('changing the size of the machine', vm.signal, async () => {
+      const qmp = await this.#vms.controlOf(state.vmId, process).session(vm.signal);
       const allowDisk = async (diskGib: number): Promise<void> => {
         await writeDiskGib(vm.folder, diskGib);
         await allowFileSize(process, this.#claims.slotOf(state.slot ?? -1).uid, diskGib, vm.signal);
       };
-      return resizeMachine({ qmp, to, allowDisk, signal: vm.signal });
+      return resizeQemu({ qmp, to, allowDisk, signal: vm.signal });
     });
   }
 
@@ -254,7 +252,7 @@ class Driver implements QemuDriver {
     // Nothing was claimed, or the claim is unrecorded: `reapOrphans` finds it in the registry.
     const parsed = parseState(state);
     if (parsed !== null) {
-      await this.#machines.end(parsed);
+      await this.#vms.end(parsed);
       await this.#claims.free(parsed);
     }
   }
@@ -264,7 +262,7 @@ class Driver implements QemuDriver {
   }
 
   async close(): Promise<void> {
-    this.#machines.close();
+    this.#vms.close();
     await this.#pages.close();
     await this.#claims.close();
   }
@@ -281,8 +279,8 @@ class Driver implements QemuDriver {
 
     const { uid } = this.#claims.slotOf(state.slot);
     const base = await this.#prepared().of(state.templateId);
-    const control = this.#machines.controlOf(state.vmId, process);
-    const times = await control.hold(async () => {
+    const control = this.#vms.controlOf(state.vmId, process);
+    const times = await control.withoutResume(async () => {
       const qmp = await control.session(vm.signal);
       const { folder, snapshotFolder, signal } = vm;
       const { vmId, machineHash } = state;

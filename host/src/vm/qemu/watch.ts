@@ -24,9 +24,9 @@ interface Watched {
 
 export class Watch {
   #kills: number | null = null;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | null = null;
-  #roseAtMs = Number.NEGATIVE_INFINITY;
+  #polledAtMs = Number.NEGATIVE_INFINITY;
+  #polling: Promise<void> | null = null;
+  #increasedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
    * Resolves when the process is gone or the signal aborts. `ended` may report the exit earlier
@@ -37,28 +37,28 @@ export class Watch {
     const either = ended === null ? signal : AbortSignal.any([signal, ended]);
     while (!signal.aborted && (await isSame(process))) {
       lastAliveUnixMs = Date.now();
-      await this.#look();
+      await this.#poll();
       // The timer rejects only on abort, which the loop checks. Once the exit is reported, poll in
       // short steps.
       await delay(ended?.aborted === true ? 5 : POLL_MS, undefined, {
         signal: ended?.aborted === true ? signal : either,
       }).catch(() => undefined);
     }
-    await this.#look(true);
-    return { lastAliveUnixMs, outOfMemory: performance.now() - this.#roseAtMs < OOM_WINDOW_MS };
+    await this.#poll(true);
+    return { lastAliveUnixMs, outOfMemory: performance.now() - this.#increasedAtMs < OOM_WINDOW_MS };
   }
 
-  async #look(now = false): Promise<void> {
-    if (!now && performance.now() - this.#lookedAtMs < POLL_MS / 2) return;
+  async #poll(now = false): Promise<void> {
+    if (!now && performance.now() - this.#polledAtMs < POLL_MS / 2) return;
 
-    this.#looking ??= this.#readCounter().finally(() => (this.#looking = null));
-    await this.#looking;
+    this.#polling ??= this.#readCounter().finally(() => (this.#polling = null));
+    await this.#polling;
   }
 
   async #readCounter(): Promise<void> {
-    this.#lookedAtMs = performance.now();
+    this.#polledAtMs = performance.now();
     const kills = await oomKills();
-    if (this.#kills !== null && kills > this.#kills) this.#roseAtMs = performance.now();
+    if (this.#kills !== null && kills > this.#kills) this.#increasedAtMs = performance.now();
 
     this.#kills = kills;
   }

@@ -14,9 +14,9 @@ import { RESOLVER_PORT } from '../../../src/network/slots/firewall.ts';
 import { RESOLVER_LIMITS, Resolver } from '../../../src/network/dns/resolver.ts';
 import { Upstreams } from '../../../src/network/dns/upstreams.ts';
 import { LARGE_NAME, LARGE_RECORDS, answerOf, nameOf, question } from './dns-zone.ts';
-import { enterPrivateMachine } from '../../vm/private-machine.ts';
+import { enterPrivateHost } from '../../vm/private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 // Everything on loopback: guests query 127.0.2.n, name servers are 127.0.1.n.
 const DEADLINE_MS = 20_000;

@@ -1,12 +1,12 @@
 // Traces of slots and VMs on a test's private host, where everything belongs to the test
-// (private-machine.ts).
+// (private-host.ts).
 import { readdirSync, readFileSync } from 'node:fs';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/network/slots/slot.ts';
-import { machineState } from './machine-state.ts';
+import { hostState } from './host-state.ts';
 
 /** A sentence for each namespace, device, registry entry and process. */
 export function slotLeftovers(): string[] {
-  const { namespaces, devices, entries, drafts } = machineState();
+  const { namespaces, devices, entries, drafts } = hostState();
   return [
     ...namespaces.map((number) => `namespace berth${number}`),
     ...devices.map((number) => `device bv${number}`),

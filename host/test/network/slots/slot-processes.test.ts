@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { FIRST_SLOT_UID } from '../../../src/network/slots/slot.ts';
 import { endSlotProcesses } from '../../../src/network/slots/slot-processes.ts';
-import { enterPrivateMachine } from '../../vm/private-machine.ts';
+import { enterPrivateHost } from '../../vm/private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const run = promisify(execFile);
 const SLOT = { namespacePath: '/run/netns/berth0', uid: FIRST_SLOT_UID };

@@ -42,7 +42,7 @@ describe('cloning in a VM', () => {
   }
 
   /** The guest accepts clones, holds them, and ends them on request. */
-  function holdClones(atEnd: (response: ServerResponse) => void = (response) => json(response, 200, {})): void {
+  function delayClones(atEnd: (response: ServerResponse) => void = (response) => json(response, 200, {})): void {
     guest().handler = (request, response) => {
       calls.push(`${request.method} ${request.url}`);
       request.resume();
@@ -81,7 +81,7 @@ describe('cloning in a VM', () => {
   });
 
   it('requests no key without credentials, and sends none to a guest with an invalid key', async () => {
-    holdClones();
+    delayClones();
     (await host.lifecycle.clone(A, { epoch: 2, ...CLONE, credentials: null }, NEVER)).destroy();
     assert.deepEqual(calls, ['POST /clone']);
     for (const key of ['x', `${'A'.repeat(59)}=`]) {
@@ -95,7 +95,7 @@ describe('cloning in a VM', () => {
   });
 
   it('refuses a late epoch, and accepts one ahead of the host’s', async () => {
-    holdClones();
+    delayClones();
     await assert.rejects(clone(1), { code: 'stale_epoch' });
     assert.deepEqual(calls, []);
     (await clone(3)).destroy();
@@ -126,7 +126,7 @@ describe('cloning in a VM', () => {
   });
 
   it('ends in the guest before a sleep captures its memory', async () => {
-    holdClones();
+    delayClones();
     const answer = (await clone(2)).toArray();
     const broken = assert.rejects(answer);
     host.driver.onSleep = async () => void calls.push('capture');
@@ -156,13 +156,13 @@ describe('cloning in a VM', () => {
   });
 
   it('does not keep a VM awake whose guest refuses to end it', async () => {
-    holdClones((response) => json(response, 500, { error: { message: 'never' } }));
+    delayClones((response) => json(response, 500, { error: { message: 'never' } }));
     (await clone(2)).destroy();
     assert.equal((await host.lifecycle.sleep(A, { epoch: 3 })).status, 'asleep');
   });
 
   it('is ended at a sleep by a restarted daemon; a daemon that saw no clone sends nothing', async () => {
-    holdClones();
+    delayClones();
     await host.lifecycle.sleep(A, { epoch: 3 });
     assert.deepEqual(calls, []);
     const b = vmIdOf('b');
@@ -182,7 +182,7 @@ describe('cloning in a VM', () => {
   });
 
   it('ends at a destroy', async () => {
-    holdClones();
+    delayClones();
     const answer = (await clone(2)).toArray();
     const broken = assert.rejects(answer);
     await host.lifecycle.destroy(A, 3);

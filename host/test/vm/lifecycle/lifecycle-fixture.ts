@@ -8,13 +8,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { VmSpec, VmStatus } from '@berth/protocol/host.ts';
 import { exec, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { pino } from 'pino';
-import type { AdmissionPolicy, MachineFigures } from '../../../src/vm/admission.ts';
+import type { AdmissionPolicy, HostFigures } from '../../../src/vm/admission.ts';
 import { FenceDirectory } from '../../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../../src/vm/directory/record.ts';
 import { GuestStreams } from '../../../src/guest/guest-streams.ts';
 import { VmLifecycle } from '../../../src/vm/lifecycle/lifecycle.ts';
 import type { Deadlines } from '../../../src/vm/owned/owned-vm.ts';
-import { ScriptedDriver, ScriptedMachine } from '../scripted-driver.ts';
+import { ScriptedDriver, ScriptedHost } from '../scripted-driver.ts';
 
 export const SMALL: VmSpec = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 export const POLICY: AdmissionPolicy = {
@@ -28,7 +28,7 @@ export const POLICY: AdmissionPolicy = {
 /** Timeout for expected events; tests of timeouts set their own. */
 const DEADLINE_MS = 60_000;
 const LARGEST = { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 };
-export const ROOMY: MachineFigures = {
+export const ROOMY: HostFigures = {
   cores: 16,
   memTotalMib: 65_536,
   memAvailableMib: 60_000,
@@ -42,8 +42,8 @@ export function vmIdOf(letter: string): string {
 
 export class LifecycleFixture {
   readonly root: string;
-  readonly machine = new ScriptedMachine();
-  figures: MachineFigures = ROOMY;
+  readonly machine = new ScriptedHost();
+  figures: HostFigures = ROOMY;
   deadlines: Deadlines = {
     createMs: DEADLINE_MS,
     sleepMs: DEADLINE_MS,
@@ -90,7 +90,7 @@ export class LifecycleFixture {
         streams: new GuestStreams(this.streamLimits),
         deadlines: this.deadlines,
       },
-      { policy: POLICY, largest: LARGEST, readMachine: () => this.figures },
+      { policy: POLICY, largest: LARGEST, readHost: () => this.figures },
     );
     await this.lifecycle.recover();
   }

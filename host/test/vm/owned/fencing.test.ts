@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import {
-  judgeCreate,
-  judgeDestroy,
-  judgeResize,
-  judgeSleep,
-  judgeWake,
+  decideCreate,
+  decideDestroy,
+  decideResize,
+  decideSleep,
+  decideWake,
   type KnownStatus,
   type KnownVm,
 } from '../../../src/vm/owned/fencing.ts';
@@ -48,7 +48,7 @@ const TABLES: Record<
   { judge: (vm: KnownVm, epoch: number) => { do: string; code?: string }; none: string; rows: Record<Case, Row> }
 > = {
   create: {
-    judge: (vm, epoch) => judgeCreate(vm, epoch, SMALL),
+    judge: (vm, epoch) => decideCreate(vm, epoch, SMALL),
     none: 'start',
     rows: {
       creating: ['stale_epoch', 'join', 'replace'],
@@ -63,7 +63,7 @@ const TABLES: Record<
     },
   },
   sleep: {
-    judge: judgeSleep,
+    judge: decideSleep,
     none: 'vm_not_running',
     rows: {
       creating: ['stale_epoch', 'wait', 'wait'],
@@ -78,7 +78,7 @@ const TABLES: Record<
     },
   },
   wake: {
-    judge: judgeWake,
+    judge: decideWake,
     none: 'nothing_to_wake',
     rows: {
       creating: ['stale_epoch', 'wait', 'wait'],
@@ -93,7 +93,7 @@ const TABLES: Record<
     },
   },
   resize: {
-    judge: (vm, epoch) => judgeResize(vm, epoch, LARGER),
+    judge: (vm, epoch) => decideResize(vm, epoch, LARGER),
     none: 'vm_not_running',
     rows: {
       creating: ['stale_epoch', 'wait', 'wait'],
@@ -108,7 +108,7 @@ const TABLES: Record<
     },
   },
   destroy: {
-    judge: judgeDestroy,
+    judge: decideDestroy,
     none: 'remember',
     rows: Object.fromEntries(CASES.map((of) => [of, ['stale_epoch', 'end', 'end']])) as Record<Case, Row>,
   },
@@ -151,7 +151,7 @@ describe('a create with the epoch of a VM', () => {
       { sshAuthorizedKeys: ['ssh-ed25519 A'] },
     ]) {
       it(`in status ${status} with another ${Object.keys(change)[0]} is a conflict`, () => {
-        assert.equal(said(judgeCreate(known(status), 5, { ...SMALL, ...change })), 'epoch_conflict');
+        assert.equal(said(decideCreate(known(status), 5, { ...SMALL, ...change })), 'epoch_conflict');
       });
     }
   }
@@ -160,14 +160,14 @@ describe('a create with the epoch of a VM', () => {
 describe('a resize of a running VM', () => {
   it('to its current size succeeds', () => {
     assert.deepEqual(
-      [5, 6].map((epoch) => said(judgeResize(known('running'), epoch, SIZE))),
+      [5, 6].map((epoch) => said(decideResize(known('running'), epoch, SIZE))),
       ['answer', 'answer'],
     );
   });
 
   for (const part of ['vcpu', 'memoryMib', 'diskGib'] as const) {
     it(`to less ${part} is refused and names it, even if the rest grows`, () => {
-      const verdict = judgeResize(known('running'), 6, {
+      const verdict = decideResize(known('running'), 6, {
         vcpu: 8,
         memoryMib: 4_096,
         diskGib: 50,

@@ -9,10 +9,10 @@ import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
 import { ZONE_ADDRESS } from '../../network/dns/dns-zone.ts';
 import { probeHere, UP_MS } from '../../network/probe.ts';
 import { startUplink, type Uplink } from '../../network/uplink.ts';
-import { enterPrivateMachine } from '../private-machine.ts';
+import { enterPrivateHost } from '../private-host.ts';
 import { slotLeftovers } from '../../network/slots/slot-leftovers.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const { cacheFolder, imageFolder } = readConfig([], process.env);
 const image = imageFolder ?? (await newestImageFolder(cacheFolder));

@@ -2,10 +2,10 @@
 // (`berth test` makes them).
 import { readConfig } from '../../../src/config.ts';
 import { crashSuite } from '../../daemon/crash-suite.ts';
-import { enterPrivateMachine } from '../private-machine.ts';
+import { enterPrivateHost } from '../private-host.ts';
 import { slotLeftovers, slotProcesses } from '../../network/slots/slot-leftovers.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const { cacheFolder } = readConfig([], process.env);
 
@@ -13,6 +13,6 @@ crashSuite('a host daemon that is killed, with the QEMU driver,', {
   // The pool has its own crash suite.
   flags: ['--driver', 'qemu', '--cache-dir', cacheFolder, '--pool-max', '0'],
   snapshots: true,
-  vmsOnMachine: async () => slotProcesses(),
+  vmsOnHost: async () => slotProcesses(),
   leftovers: async () => slotLeftovers(),
 });

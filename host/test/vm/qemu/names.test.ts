@@ -11,9 +11,9 @@ import { endProcess } from '@berth/os/process-identity.ts';
 import { VmDirectory } from '../../../src/vm/directory/record.ts';
 import { DaemonFixture } from '../../daemon/daemon-process.ts';
 import { SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
-import { enterPrivateMachine } from '../private-machine.ts';
+import { enterPrivateHost } from '../private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 /** The host's own deadline, and time to clean up. */
 const BOOT_MS = 170_000;
@@ -44,7 +44,7 @@ describe('a VM that dies just after its creation', () => {
   }
 
   /** Kills the process, like a power cut of this VM alone, and boots the VM from its disk. */
-  async function diesAndIsBooted(epoch: number): Promise<void> {
+  async function killAndReboot(epoch: number): Promise<void> {
     const found = await directory().read(A);
     assert.ok(found.kind === 'record');
     const state = parseState(found.record.driverState);
@@ -77,7 +77,7 @@ describe('a VM that dies just after its creation', () => {
 
   it('boots its disk with the names and keys it was given and those its tenant changed later', async () => {
     assert.equal((await daemon.call('PUT', `/vms/${A}`, { epoch: 1, spec: SPEC })).status, 200);
-    await diesAndIsBooted(2);
+    await killAndReboot(2);
     const names = await directory().readNames(A);
     assert.ok(names);
     assert.equal(await outputOf('cat /etc/machine-id'), `${names.machineId}\n`);
@@ -90,7 +90,7 @@ describe('a VM that dies just after its creation', () => {
     assert.equal(await outputOf('cat ~/.ssh/authorized_keys'), `${SPEC.sshAuthorizedKeys[0]}\n`);
 
     await outputOf('echo ssh-ed25519 BBBB another > ~/.ssh/authorized_keys; sync');
-    await diesAndIsBooted(3);
+    await killAndReboot(3);
     assert.equal(await outputOf('cat ~/.ssh/authorized_keys'), 'ssh-ed25519 BBBB another\n');
   });
 });

@@ -9,9 +9,9 @@ import { readConfig } from '../../../src/config.ts';
 import { outputOf, Subject } from '../../../src/vm/conformance/subject.ts';
 import { newestImageFolder } from '../../../src/make-driver.ts';
 import { createQemuDriver } from '../../../src/vm/qemu/driver.ts';
-import { enterPrivateMachine } from '../private-machine.ts';
+import { enterPrivateHost } from '../private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const DEADLINE_MS = 300_000;
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };

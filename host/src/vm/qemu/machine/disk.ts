@@ -62,7 +62,7 @@ export async function writeOverlay(path: string, sizeGib: number): Promise<void>
 }
 
 /** Incompatible feature bits that our QEMU may leave behind: "dirty" and "corrupt". */
-const FEATURES_LEFT_BEHIND = 0b11n;
+const STALE_FEATURES = 0b11n;
 
 /**
  * Rejects with {@link DriverError} for a disk whose header requests more than QEMU's command line
@@ -80,6 +80,6 @@ export async function assertPlainOverlay(path: string): Promise<void> {
     header.readUInt32BE(4) === VERSION &&
     header.readBigUInt64BE(8) === 0n && // no backing file
     header.readUInt32BE(32) === 0 && // not encrypted
-    (features & ~FEATURES_LEFT_BEHIND) === 0n;
+    (features & ~STALE_FEATURES) === 0n;
   if (!isPlain) throw new DriverError('the disk has a header that no machine of ours writes');
 }

@@ -21,7 +21,7 @@ const MIB = 2 ** 20;
 const GIB_IN_MIB = 1_024;
 const UNPLUG_STEP_MS = 20;
 const STOP_DEADLINE_MS = 30_000;
-const GO_ON_DEADLINE_MS = 10_000;
+const RESUME_DEADLINE_MS = 10_000;
 const REGION_BYTES = 2 * MIB;
 /** A region with this much or less left counts as full. */
 const REGION_RESERVE_BYTES = 4_096;
@@ -50,7 +50,7 @@ export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSign
     }
   };
   const { enabled: kvm } = await qmp.command('query-kvm', undefined, z.object({ enabled: z.boolean() }), { signal });
-  await (kvm ? plug(async () => {}) : asEmulated(qmp, count, signal, plug));
+  await (kvm ? plug(async () => {}) : plugEmulated(qmp, count, signal, plug));
 }
 
 /**
@@ -59,7 +59,7 @@ export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSign
  * aborts when the translation buffer has no region left for the new thread. Threads are therefore
  * counted by marker objects inside QEMU, and regions are checked while the guest is paused.
  */
-async function asEmulated(
+async function plugEmulated(
   qmp: QmpSession,
   count: number,
   signal: AbortSignal,
@@ -86,7 +86,7 @@ async function asEmulated(
 
     await plug(async (at) => void (await qmp.command('object-add', vcpuThread(threads + at), z.unknown(), { signal })));
   } finally {
-    if (runs) await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
+    if (runs) await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(RESUME_DEADLINE_MS) });
   }
 }
 
@@ -114,7 +114,7 @@ export async function unplugCpus(
   signal: AbortSignal,
 ): Promise<number[]> {
   const there = async (): Promise<number[]> => (await readCpuPlaces(qmp, signal)).filter(isPluggedCpu).map(cpuNumber);
-  return letGo(qmp, numbers, cpuId, there, deadlineMs, signal);
+  return waitForRelease(qmp, numbers, cpuId, there, deadlineMs, signal);
 }
 
 /**
@@ -169,7 +169,7 @@ export async function unplugModules(
   signal: AbortSignal,
 ): Promise<string[]> {
   const there = async (): Promise<string[]> => (await readModules(qmp, signal)).map(({ id }) => id);
-  const gone = await letGo(qmp, ids, (id) => id, there, deadlineMs, signal);
+  const gone = await waitForRelease(qmp, ids, (id) => id, there, deadlineMs, signal);
   if (gone.length > 0) await dropUnusedMemory(qmp, new Set(await there()), signal);
 
   return gone;
@@ -191,7 +191,7 @@ async function dropUnusedMemory(qmp: QmpSession, used: ReadonlySet<string>, sign
  * A guest may refuse, ignore the request or be hostile, so only the remaining devices and the
  * deadline count.
  */
-async function letGo<T>(
+async function waitForRelease<T>(
   qmp: QmpSession,
   wanted: readonly T[],
   idOf: (device: T) => string,

@@ -20,8 +20,8 @@ const COMMANDS_WAITING_MAX = 64;
  * Limit of unsolicited bytes per second, and burst after silence. An event has about 200 bytes. A
  * guest can trigger some events at will, and each costs time of this daemon, which serves all VMs.
  */
-const UNASKED_BYTES_PER_SECOND = 65_536;
-const UNASKED_BURST_BYTES = 1_048_576;
+const EVENT_BYTES_PER_SECOND = 65_536;
+const EVENT_BURST_BYTES = 1_048_576;
 
 const message = z.object({
   QMP: z.unknown().optional(),
@@ -71,11 +71,11 @@ export class QmpSession {
   readonly #waiting = new Map<number, Waiting>();
   readonly #greeted = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<string>();
-  readonly #unasked = new RateLimit(UNASKED_BYTES_PER_SECOND, UNASKED_BURST_BYTES);
+  readonly #eventLimit = new RateLimit(EVENT_BYTES_PER_SECOND, EVENT_BURST_BYTES);
   #chunks: Buffer[] = [];
   #chunkBytes = 0;
   #nextId = 1;
-  #over: string | null = null;
+  #closeReason: string | null = null;
 
   constructor(socket: Socket, onEvent: (event: QmpEvent) => void) {
     this.#socket = socket;
@@ -100,7 +100,7 @@ export class QmpSession {
    */
   async command<T>(execute: string, parameters: object | undefined, answer: z.ZodType<T>, call: QmpCall): Promise<T> {
     call.signal.throwIfAborted();
-    if (this.#over !== null) throw new QmpError(`${execute}: ${this.#over}`, { over: true });
+    if (this.#closeReason !== null) throw new QmpError(`${execute}: ${this.#closeReason}`, { over: true });
 
     if (this.#waiting.size >= COMMANDS_WAITING_MAX)
       throw new QmpError(`${execute}: ${COMMANDS_WAITING_MAX} commands wait for QEMU already`);
@@ -157,7 +157,7 @@ export class QmpSession {
       this.#chunkBytes = 0;
       rest = rest.subarray(lineEnd + 1);
       this.#take(line);
-      if (this.#over !== null) return;
+      if (this.#closeReason !== null) return;
     }
   }
 
@@ -170,8 +170,8 @@ export class QmpSession {
       return;
     }
     const waiting = parsed.id === undefined ? undefined : this.#waiting.get(parsed.id);
-    if (waiting === undefined && !this.#unasked.take(line.length)) {
-      this.#end(`QEMU sent more than ${UNASKED_BYTES_PER_SECOND} bytes a second that nobody asked for`);
+    if (waiting === undefined && !this.#eventLimit.take(line.length)) {
+      this.#end(`QEMU sent more than ${EVENT_BYTES_PER_SECOND} bytes a second that nobody asked for`);
       return;
     }
     if (parsed.event !== undefined) {
@@ -187,9 +187,9 @@ export class QmpSession {
   }
 
   #end(reason: string): void {
-    if (this.#over !== null) return;
+    if (this.#closeReason !== null) return;
 
-    this.#over = reason;
+    this.#closeReason = reason;
     this.#socket.destroy();
     this.#greeted.reject(new QmpError(`QMP: ${reason}`, { over: true }));
     for (const waiting of this.#waiting.values())

@@ -44,7 +44,7 @@ interface ResizeOrder {
  * in time. Rejects with {@link ResizeFailed} if a device cannot be added or the signal aborts;
  * added devices are then removed as far as the guest cooperates.
  */
-export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
+export async function resizeQemu(order: ResizeOrder): Promise<VmSize> {
   const { qmp, to, signal } = order;
   const fault = faultInSize(to);
   if (fault !== null) throw new DriverError(fault);
@@ -59,7 +59,7 @@ export async function resizeMachine(order: ResizeOrder): Promise<VmSize> {
 
     return sizeOf(await readPlugged(qmp, signal));
   } catch (error) {
-    throw new ResizeFailed(messageOf(error), await takeBack(qmp, before, error), error);
+    throw new ResizeFailed(messageOf(error), await removeAdded(qmp, before, error), error);
   }
 }
 
@@ -83,7 +83,7 @@ async function grow({ qmp, to, allowDisk, signal }: ResizeOrder, had: VmSize): P
  * remaining size, which is read from QEMU: a command may have succeeded although its response was
  * not awaited.
  */
-async function takeBack(qmp: QmpSession, before: Plugged, failure: unknown): Promise<VmSize> {
+async function removeAdded(qmp: QmpSession, before: Plugged, failure: unknown): Promise<VmSize> {
   // A separate timeout: the caller's may have expired.
   const late = AbortSignal.timeout(3 * UNPLUG_DEADLINE_MS);
   try {

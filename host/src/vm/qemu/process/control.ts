@@ -17,11 +17,11 @@ import { QemuEnded } from './launch.ts';
 import { openQmp, type QmpCall, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
 
 /** Interval between write retries of a VM that QEMU paused for lack of space on the host's disk. */
-const NO_ROOM_RETRY_MS = 2_000;
+const NO_SPACE_RETRY_MS = 2_000;
 /** Interval of the log message about it. */
-const NO_ROOM_SAID_EVERY_MS = 60_000;
+const NO_SPACE_WARN_EVERY_MS = 60_000;
 const CALL_DEADLINE_MS = 10_000;
-const LAST_WORDS_MS = 1_000;
+const EXIT_REPORT_MS = 1_000;
 /** First delay before reopening a broken connection; doubles each time. */
 const FIRST_REOPEN_MS = 1_000;
 const LONGEST_REOPEN_MS = 60_000;
@@ -31,7 +31,7 @@ const runState = z.object({ status: z.string() });
 export class Control {
   readonly #process: ProcessIdentity;
   readonly #warn: (message: string, data?: object) => void;
-  readonly #over = new AbortController();
+  readonly #closed = new AbortController();
   /** Aborts with QEMU's last messages when it exits; null for a QEMU of an earlier daemon. */
   readonly ended: AbortSignal | null;
   #qmp: QmpSession | null = null;
@@ -39,8 +39,8 @@ export class Control {
   #guestEnd: GuestEnd | null = null;
   #ending: Promise<void> | null = null;
   #retry: NodeJS.Timeout | null = null;
-  #saidAtMs = Number.NEGATIVE_INFINITY;
-  #held = 0;
+  #warnedAtMs = Number.NEGATIVE_INFINITY;
+  #pauseHolds = 0;
 
   constructor(process: ProcessIdentity, ended: AbortSignal | null, warn: (message: string, data?: object) => void) {
     this.#process = process;
@@ -48,22 +48,22 @@ export class Control {
     this.#warn = warn;
   }
 
-  /** Handles an event of the connection, even before {@link keep}. */
+  /** Handles an event of the connection, even before {@link attach}. */
   note({ name, data }: QmpEvent): void {
     if (name === 'SHUTDOWN' && typeof data['reason'] === 'string') {
       this.#guestEnd ??= { shutdownReason: data['reason'].slice(0, 64), panic: null };
       // A QEMU ended by a signal exits by itself.
       if (data['reason'].startsWith('guest-')) this.#endSoon();
     } else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'stop') {
-      this.#goOnLater();
+      this.#resumeLater();
     }
   }
 
   /** Keeps a connection that was opened with {@link note} as its listener. */
-  keep(qmp: QmpSession): void {
+  attach(qmp: QmpSession): void {
     qmp.unref();
     this.#qmp = qmp;
-    void qmp.closed.then((reason) => this.#broke(qmp, reason));
+    void qmp.closed.then((reason) => this.#onBroken(qmp, reason));
     if (this.#guestEnd?.shutdownReason.startsWith('guest-') === true) this.#endSoon();
   }
 
@@ -71,7 +71,7 @@ export class Control {
   async session(signal: AbortSignal): Promise<QmpSession> {
     if (this.#qmp !== null) return this.#qmp;
 
-    this.#opening ??= this.#open(AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)])).finally(
+    this.#opening ??= this.#open(AbortSignal.any([this.#closed.signal, AbortSignal.timeout(CALL_DEADLINE_MS)])).finally(
       () => (this.#opening = null),
     );
     const opened = await this.#opening;
@@ -80,12 +80,12 @@ export class Control {
   }
 
   /** While `work` runs, nothing else resumes the VM. */
-  async hold<T>(work: () => Promise<T>): Promise<T> {
-    this.#held += 1;
+  async withoutResume<T>(work: () => Promise<T>): Promise<T> {
+    this.#pauseHolds += 1;
     try {
       return await work();
     } finally {
-      this.#held -= 1;
+      this.#pauseHolds -= 1;
     }
   }
 
@@ -102,7 +102,7 @@ export class Control {
       case 'suspended':
         return;
       case 'io-error':
-        this.#goOnLater();
+        this.#resumeLater();
         return;
       case 'paused':
         await qmp.command('cont', undefined, z.unknown(), call);
@@ -128,12 +128,12 @@ export class Control {
    * Observations about an exited process: how the guest ended, as reported by QEMU, and how QEMU
    * exited.
    */
-  async lastWords(): Promise<Pick<SeenEnd, 'guest' | 'exit'>> {
+  async exitReport(): Promise<Pick<SeenEnd, 'guest' | 'exit'>> {
     await this.#ending;
     const { ended } = this;
     if (ended !== null && !ended.aborted) {
       // bwrap reports the exit a moment later. The only possible rejection is the awaited abort.
-      await delay(LAST_WORDS_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
+      await delay(EXIT_REPORT_MS, undefined, { signal: ended, ref: false }).catch(() => undefined);
     }
     const words: unknown = ended?.reason;
     return {
@@ -144,7 +144,7 @@ export class Control {
 
   /** Closes the connection; QEMU keeps running. */
   close(): void {
-    this.#over.abort(new DriverError('the control of the machine was closed'));
+    this.#closed.abort(new DriverError('the control of the machine was closed'));
     clearTimeout(this.#retry ?? undefined);
     this.#qmp?.close();
     this.#qmp = null;
@@ -156,25 +156,25 @@ export class Control {
 
     const path = `/proc/${this.#process.pid}/root/vm/${VM_FILES.control}`;
     const qmp = await openQmp(path, (event) => this.note(event), { signal, deadlineMs: CALL_DEADLINE_MS });
-    this.keep(qmp);
+    this.attach(qmp);
     return qmp;
   }
 
-  #broke(qmp: QmpSession, reason: string): void {
-    if (this.#qmp !== qmp || this.#over.signal.aborted) return;
+  #onBroken(qmp: QmpSession, reason: string): void {
+    if (this.#qmp !== qmp || this.#closed.signal.aborted) return;
 
     this.#qmp = null;
     void this.#reopen(reason);
   }
 
   async #reopen(reason: string): Promise<void> {
-    const { signal } = this.#over;
+    const { signal } = this.#closed;
     for (let pauseMs = FIRST_REOPEN_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_REOPEN_MS)) {
       // The only possible rejection is the abort, which the loop's condition checks.
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
       if (signal.aborted || this.#ending !== null || !(await isSame(this.#process))) return;
 
-      if (this.#held > 0) {
+      if (this.#pauseHolds > 0) {
         // Paused on purpose (capture). The holder reconnects if needed; resume afterwards.
         pauseMs = FIRST_REOPEN_MS / 2;
         continue;
@@ -215,26 +215,26 @@ export class Control {
    * QEMU keeps the failed write and repeats it on resume. Without space it pauses again and reports
    * that.
    */
-  #goOnLater(): void {
+  #resumeLater(): void {
     if (this.#retry !== null) return;
 
-    if (performance.now() - this.#saidAtMs >= NO_ROOM_SAID_EVERY_MS) {
-      this.#saidAtMs = performance.now();
+    if (performance.now() - this.#warnedAtMs >= NO_SPACE_WARN_EVERY_MS) {
+      this.#warnedAtMs = performance.now();
       this.#warn('there is no room on the disk for what a VM writes: it stands still until there is');
     }
     this.#retry = setTimeout(() => {
       this.#retry = null;
-      if (this.#held > 0) {
-        this.#goOnLater();
+      if (this.#pauseHolds > 0) {
+        this.#resumeLater();
         return;
       }
-      const call = { signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) };
+      const call = { signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) };
       this.session(call.signal)
         .then((qmp) => qmp.command('cont', undefined, z.unknown(), call))
         .catch((error: unknown) =>
           this.#warn('a VM that stood still could not be told to go on', { error: messageOf(error) }),
         );
-    }, NO_ROOM_RETRY_MS);
+    }, NO_SPACE_RETRY_MS);
     this.#retry.unref();
   }
 }

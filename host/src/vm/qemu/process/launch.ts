@@ -24,7 +24,7 @@ const REPORT_BYTES = 4_096;
 export const MESSAGES_BYTES_PER_SECOND = 262_144;
 const MESSAGES_PAUSE_MS = 1_000;
 /** Time for an exited QEMU's end to be reported. */
-const LAST_WORDS_MS = 1_000;
+const EXIT_REPORT_MS = 1_000;
 const LAST_WORDS_STEP_MS = 5;
 /**
  * When the host runs out of memory, the kernel kills a VM before the daemons that serve all VMs.
@@ -85,7 +85,7 @@ export async function launchQemu(
       child,
       AbortSignal.any([signal, ended, AbortSignal.timeout(START_DEADLINE_MS)]),
     );
-    offerToOom(process);
+    preferForOomKill(process);
     child.unref();
     const deviceState = child.stdio[DEVICE_STATE_FD] as Writable;
     return { process, ended, deviceState };
@@ -96,7 +96,7 @@ export async function launchQemu(
   }
 }
 
-function offerToOom({ pid }: ProcessIdentity): void {
+function preferForOomKill({ pid }: ProcessIdentity): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
   } catch (error) {
@@ -110,11 +110,11 @@ function offerToOom({ pid }: ProcessIdentity): void {
  * known a moment after its connections broke.
  */
 export async function reasonOf(error: unknown, launched: LaunchedQemu): Promise<unknown> {
-  const patience = AbortSignal.timeout(LAST_WORDS_MS);
+  const timeout = AbortSignal.timeout(EXIT_REPORT_MS);
   // An exiting QEMU closes its connections first.
   const isEnding = async (): Promise<boolean> =>
     (error instanceof QmpError && error.over) || !(await isSame(launched.process));
-  while (!launched.ended.aborted && !patience.aborted && (await isEnding())) await delay(LAST_WORDS_STEP_MS);
+  while (!launched.ended.aborted && !timeout.aborted && (await isEnding())) await delay(LAST_WORDS_STEP_MS);
 
   return launched.ended.aborted ? launched.ended.reason : error;
 }

@@ -21,7 +21,7 @@ import { findRamBlocks } from './ram-blocks.ts';
 /** Limit for the guest's in-flight writes to reach the disk. */
 const STOP_DEADLINE_MS = 60_000;
 const SAVE_DEADLINE_MS = 60_000;
-const GO_ON_DEADLINE_MS = 10_000;
+const RESUME_DEADLINE_MS = 10_000;
 
 const runState = z.object({ status: z.string() });
 
@@ -63,7 +63,7 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   try {
     return await captureStopped(order, progress);
   } catch (error) {
-    await letGoOn(order, progress).catch((failure: Error) => {
+    await resumeAfterFailure(order, progress).catch((failure: Error) => {
       throw new AggregateError(
         [error, failure],
         `${messageOf(error)}; and it could not be told to go on: ${failure.message}`,
@@ -175,7 +175,7 @@ export async function closeFolder(folder: string): Promise<void> {
 }
 
 /** Never with a manifest in place: it would describe a VM that has run since. */
-async function letGoOn(
+async function resumeAfterFailure(
   { qmp, snapshotFolder }: CaptureOrder,
   { manifestBegun }: { manifestBegun: boolean },
 ): Promise<void> {
@@ -183,7 +183,7 @@ async function letGoOn(
     await rm(join(snapshotFolder, SNAPSHOT_FILES.manifest), { force: true });
     await flushFolder(snapshotFolder);
   }
-  await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(GO_ON_DEADLINE_MS) });
+  await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(RESUME_DEADLINE_MS) });
   for (const name of await readdir(snapshotFolder).catch(unlessMissing))
     await rm(join(snapshotFolder, name), { force: true });
 }

@@ -15,19 +15,19 @@ import type { RamBlock } from './ram-blocks.ts';
 const CHUNKS_AHEAD = 8;
 
 /** The memory file differs from the capture. */
-export class Unusable extends Error {}
+export class PagesUnusable extends Error {}
 
-/** Rejects with {@link Unusable}; the pages written so far are then worthless. */
+/** Rejects with {@link PagesUnusable}; the pages written so far are then worthless. */
 export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, throwIfStopped: Stop): Promise<void> {
   const { dataBytes, runs: runCount, sha256 } = job.memory;
   const file = await open(job.path, 'r').catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ENOENT' ? new Unusable('the memory file is gone') : error;
+    throw error.code === 'ENOENT' ? new PagesUnusable('the memory file is gone') : error;
   });
   let writer: MemoryPatcher | null = null;
   try {
     const tableBytes = runCount * RUN_ENTRY_BYTES;
     if ((await file.stat()).size !== dataBytes + tableBytes)
-      throw new Unusable('the memory file has another size than was captured');
+      throw new PagesUnusable('the memory file has another size than was captured');
 
     const table = await readPart(file, Buffer.alloc(tableBytes), dataBytes);
     const openWriter = async (): Promise<MemoryPatcher> => {
@@ -66,7 +66,7 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
     }
     await next;
     if (hash.update(table).digest('hex') !== sha256)
-      throw new Unusable('the memory file is not what was captured: its SHA-256 differs');
+      throw new PagesUnusable('the memory file is not what was captured: its SHA-256 differs');
 
     writer ??= await openWriter();
     ahead.forEach((part) => writer?.write(part));
@@ -89,7 +89,7 @@ class MemoryPatcher {
   static async open({ process, blocks }: PatchTarget, table: Buffer, dataBytes: number): Promise<MemoryPatcher> {
     const sizes = blocks.map(({ sizeBytes }) => sizeBytes);
     const runs = decodeRuns(table, sizes, dataBytes);
-    if (runs === null) throw new Unusable('the memory file names pages that the machine does not have');
+    if (runs === null) throw new PagesUnusable('the memory file names pages that the machine does not have');
 
     const memory = await open(`/proc/${process.pid}/mem`, 'r+');
     try {
@@ -142,7 +142,7 @@ function placeOf(
 async function readPart(file: FileHandle, into: Buffer, position: number): Promise<Buffer> {
   for (let done = 0; done < into.length;) {
     const { bytesRead } = await file.read(into, done, into.length - done, position + done);
-    if (bytesRead === 0) throw new Unusable('the memory file is shorter than was captured');
+    if (bytesRead === 0) throw new PagesUnusable('the memory file is shorter than was captured');
 
     done += bytesRead;
   }

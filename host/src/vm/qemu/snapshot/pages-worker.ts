@@ -3,7 +3,7 @@
 import { parentPort } from 'node:worker_threads';
 import { capture } from './pages-capture.ts';
 import type { CaptureJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget, Stop } from './pages-job.ts';
-import { patch, Unusable } from './pages-patch.ts';
+import { patch, PagesUnusable } from './pages-patch.ts';
 
 /** Destination of the current patch job. Null: cancelled. */
 let target: PromiseWithResolvers<PatchTarget | null> | null = null;
@@ -38,7 +38,7 @@ async function runPatch(job: PatchJob, into: Promise<PatchTarget | null>, throwI
     await patch(job, into, throwIfStopped);
     return { patched: true };
   } catch (error) {
-    if (error instanceof Unusable) return { unusable: error.message };
+    if (error instanceof PagesUnusable) return { unusable: error.message };
 
     throw error;
   }

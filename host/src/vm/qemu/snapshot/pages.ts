@@ -91,7 +91,7 @@ export class Pages {
     };
     signal.addEventListener('abort', giveUp, { once: true });
     this.#waiting.push(waiting);
-    this.#handOut();
+    this.#dispatch();
     let result: PagesResult;
     try {
       result = await waiting.settle.promise;
@@ -107,7 +107,7 @@ export class Pages {
     return result;
   }
 
-  #handOut(): void {
+  #dispatch(): void {
     while (this.#waiting.length > 0) {
       const worker = this.#idle.pop() ?? (this.#busy.size < THREADS ? this.#start() : null);
       if (worker === null) return;
@@ -131,7 +131,7 @@ export class Pages {
         .get(worker)
         ?.settle.reject(new DriverError(`the thread that copies pages has ended: ${error.message}`, { cause: error }));
       this.#busy.delete(worker);
-      this.#handOut();
+      this.#dispatch();
     };
     worker.on('error', end);
     worker.on('exit', () => end(new Error('it was ended')));
@@ -141,7 +141,7 @@ export class Pages {
       worker.unref();
       this.#idle.push(worker);
       waiting?.settle.resolve(result);
-      this.#handOut();
+      this.#dispatch();
     });
     return worker;
   }

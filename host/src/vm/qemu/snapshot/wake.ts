@@ -14,7 +14,7 @@ import { QemuEnded } from '../process/launch.ts';
 import { machineHash } from '../machine/machine.ts';
 import { sizeOf } from '../machine/plugged.ts';
 import { DevicesRefused, loadDevices } from '../start/restore.ts';
-import { startMachine, type RunningMachine, type StartOrder } from '../start/start.ts';
+import { startQemu, type RunningQemu, type StartOrder } from '../start/start.ts';
 import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
@@ -43,13 +43,13 @@ export async function verifySnapshot(
   if (manifest.vmId !== vmId) throw new SnapshotUnusable('the snapshot is another machine’s');
 
   const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(
-    unusableUnlessOther('the disk of the snapshot is gone'),
+    missingIsUnusable('the disk of the snapshot is gone'),
   );
   if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs)
     throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
 
   const path = join(folder, SNAPSHOT_FILES.devices);
-  const gone = unusableUnlessOther('the state of the devices is gone');
+  const gone = missingIsUnusable('the state of the devices is gone');
   const sizeMatches = (await stat(path).catch(gone)).size === manifest.devicesFile.sizeBytes;
   const deviceState = sizeMatches ? await readFile(path).catch(gone) : null;
   if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256)
@@ -59,7 +59,7 @@ export async function verifySnapshot(
 }
 
 /** Rejects with {@link SnapshotUnusable} if the snapshot was made with different VM options. */
-export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
+export function assertSameOptions({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
   if (machineHash(accelerator, hostVendor) !== manifest.machineHash)
     throw new SnapshotUnusable('the snapshot was taken of a machine with other devices than are made today');
 }
@@ -67,7 +67,7 @@ export function assertSameMachine({ accelerator, hostVendor }: RestoreBase, mani
 /**
  * Rejects with {@link SnapshotUnusable} if pages or devices differ from the capture, with {@link
  * NeverContinued} if the VM was not resumed after `beforeContinue`, otherwise as {@link
- * startMachine}.
+ * startQemu}.
  */
 export async function wakeSnapshot(
   base: RestoreBase,
@@ -75,7 +75,7 @@ export async function wakeSnapshot(
   { folder, manifest, deviceState }: VerifiedSnapshot,
   pages: Pages,
   beforeContinue: () => Promise<void>,
-): Promise<RunningMachine> {
+): Promise<RunningQemu> {
   const { devices } = manifest;
   let loading = false;
   let spent = false;
@@ -87,29 +87,24 @@ export async function wakeSnapshot(
   const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
   patching.catch(() => undefined);
   try {
-    return await startMachine(
-      base,
-      order,
-      { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices },
-      async (machine) => {
-        const { process, qmp, signal, elapsedMs } = machine;
-        target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
-        await patching;
-        const patchedMs = elapsedMs();
-        loading = true;
-        await loadDevices(machine, deviceState);
-        loading = false;
-        const loadedMs = elapsedMs();
-        // Spend the snapshot only for a VM on record: an unrecorded VM would never run.
-        await machine.recorded;
-        await beforeContinue();
-        spent = true;
-        await machine.run(() => (told = true));
-        return { patchedMs, loadedMs };
-      },
-    );
+    return await startQemu(base, order, { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices }, async (machine) => {
+      const { process, qmp, signal, elapsedMs } = machine;
+      target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
+      await patching;
+      const patchedMs = elapsedMs();
+      loading = true;
+      await loadDevices(machine, deviceState);
+      loading = false;
+      const loadedMs = elapsedMs();
+      // Spend the snapshot only for a VM on record: an unrecorded VM would never run.
+      await machine.recorded;
+      await beforeContinue();
+      spent = true;
+      await machine.run(() => (told = true));
+      return { patchedMs, loadedMs };
+    });
   } catch (error) {
-    if (error instanceof DevicesRefused || (loading && isOfItsOwn(error)))
+    if (error instanceof DevicesRefused || (loading && isInputFault(error)))
       throw new SnapshotUnusable(error.message, { cause: error });
 
     throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
@@ -124,11 +119,11 @@ export async function wakeSnapshot(
  * True if QEMU exited because of its input. A QEMU killed from outside (host shutdown, out of
  * memory), or whose exit was not observed, would have loaded it.
  */
-function isOfItsOwn(error: unknown): error is QemuEnded {
+function isInputFault(error: unknown): error is QemuEnded {
   return error instanceof QemuEnded && (error.exitCode === REFUSAL_CODE || isFault(error.exitCode));
 }
 
-function unusableUnlessOther(message: string): (error: NodeJS.ErrnoException) => never {
+function missingIsUnusable(message: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     throw error.code === 'ENOENT' ? new SnapshotUnusable(message, { cause: error }) : error;
   };

@@ -9,9 +9,9 @@ import { readConsole } from '../process/console.ts';
 import { plugCpus } from '../machine/hotplug.ts';
 import { TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
 import { bootsWithAllCpus, type Accelerator } from '../machine/machine.ts';
-import { endpointOf } from './machines.ts';
+import { endpointOf } from './running-vms.ts';
 import type { QmpSession } from '../machine/qmp.ts';
-import { startMachine, type RunningMachine, type StartOrder } from './start.ts';
+import { startQemu, type RunningQemu, type StartOrder } from './start.ts';
 
 /** Time until the guest daemon's first response, on a busy host. */
 export const BOOT_DEADLINE_MS = { kvm: 60_000, tcg: 300_000 } as const;
@@ -22,10 +22,10 @@ const CONSOLE_SHOWN = 1_000;
 
 /**
  * Boots a VM's disk at the template's size; under TCG with all possible vCPUs. Rejects as {@link
- * startMachine}.
+ * startQemu}.
  */
-export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningMachine> {
-  return startMachine(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
+export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningQemu> {
+  return startQemu(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
     const { accelerator } = base;
     const vcpuReadyMs = elapsedMs();
     await bootToGuest(
@@ -37,7 +37,7 @@ export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<Ru
 }
 
 /** A VM whose vCPUs are paused before the firmware's first instruction. */
-interface BootingMachine {
+interface BootingVm {
   qmp: QmpSession;
   endpoint: GuestEndpoint;
   accelerator: Accelerator;
@@ -50,13 +50,13 @@ interface BootingMachine {
  * Runs the VM, with all possible vCPUs where required, and resolves when its guest daemon responds.
  * Rejects with {@link DriverError}, including the console output.
  */
-export async function bootToGuest(machine: BootingMachine, signal: AbortSignal): Promise<void> {
+export async function bootToGuest(machine: BootingVm, signal: AbortSignal): Promise<void> {
   await plugCpus(machine.qmp, bootsWithAllCpus(machine.accelerator) ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
   await machine.run();
   await untilGuestAnswers(machine, signal);
 }
 
-async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingMachine, signal: AbortSignal): Promise<void> {
+async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingVm, signal: AbortSignal): Promise<void> {
   const either = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]);
   const client = new GuestClient(endpoint);
   let seen: unknown = null;

@@ -11,7 +11,7 @@ import { writeOverlay } from '../machine/disk.ts';
 import { moduleSizes, plugCpus, plugModules } from '../machine/hotplug.ts';
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
 import { growDisk } from '../machine/resize.ts';
-import { startMachine, type RunningMachine, type StartedMachine, type StartOrder } from './start.ts';
+import { startQemu, type RunningQemu, type PausedQemu, type StartOrder } from './start.ts';
 
 const LOAD_DEADLINE_MS = 20_000;
 const LOAD_STEP_MS = 1;
@@ -33,9 +33,9 @@ export async function prepareVmFolder(folder: string): Promise<void> {
   await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib);
 }
 
-/** Restores the template in a prepared folder, at this size. Rejects as {@link startMachine}. */
-export async function restoreTemplate(base: RestoreBase, order: StartOrder, size: VmSize): Promise<RunningMachine> {
-  return startMachine(
+/** Restores the template in a prepared folder, at this size. Rejects as {@link startQemu}. */
+export async function restoreTemplate(base: RestoreBase, order: StartOrder, size: VmSize): Promise<RunningQemu> {
+  return startQemu(
     base,
     order,
     { kind: 'restore', vcpu: size.vcpu, devices: { cpus: [], modules: [] } },
@@ -59,7 +59,7 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
  * Streams through an inherited descriptor: a socket file would have to be created after QEMU became
  * the slot's user, who may not create files.
  */
-export async function loadDevices({ qmp, launched, signal }: StartedMachine, deviceState: Buffer): Promise<void> {
+export async function loadDevices({ qmp, launched, signal }: PausedQemu, deviceState: Buffer): Promise<void> {
   await qmp.command('migrate-incoming', { uri: `fd:${DEVICE_STATE_FD}` }, z.unknown(), { signal });
   launched.deviceState.end(deviceState);
   const deadline = performance.now() + LOAD_DEADLINE_MS;

@@ -33,7 +33,7 @@ export interface StartOrder {
 type StartState = { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> } | { kind: 'reboot' };
 
 /** A QEMU with paused vCPUs. */
-export interface StartedMachine {
+export interface PausedQemu {
   process: ProcessIdentity;
   qmp: QmpSession;
   launched: LaunchedQemu;
@@ -51,7 +51,7 @@ export interface StartedMachine {
 }
 
 /** A running VM. */
-export interface RunningMachine {
+export interface RunningQemu {
   process: ProcessIdentity;
   qmp: QmpSession;
   /** Aborts with QEMU's last messages when it exits. */
@@ -66,12 +66,12 @@ export interface RunningMachine {
  * then ends what still runs. `onStarted` has settled before that, so the caller may write the
  * record again.
  */
-export async function startMachine(
+export async function startQemu(
   base: RestoreBase,
   order: StartOrder,
   state: StartState,
-  bring: (machine: StartedMachine) => Promise<Record<string, number>>,
-): Promise<RunningMachine> {
+  load: (machine: PausedQemu) => Promise<Record<string, number>>,
+): Promise<RunningQemu> {
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   const launched = await launchQemu(
@@ -92,7 +92,7 @@ export async function startMachine(
       await qmp.command('cont', undefined, z.unknown(), { signal, onSent });
     };
     try {
-      const times = await bring({ process: launched.process, qmp, launched, signal, elapsedMs, recorded, run });
+      const times = await load({ process: launched.process, qmp, launched, signal, elapsedMs, recorded, run });
       return {
         process: launched.process,
         qmp,

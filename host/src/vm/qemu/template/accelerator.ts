@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
-import { readHostMachine, type HostMachine } from '../machine/host-machine.ts';
+import { readHostPlatform, type HostPlatform } from '../machine/host-platform.ts';
 import type { Accelerator } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
 import { templatesFolder } from './template.ts';
@@ -31,7 +31,7 @@ export type Probe = z.infer<typeof probeRecord>;
  * /dev/kvm no probe is needed. Rejects with `DriverError` if QEMU is missing or too old.
  */
 export async function readProbe(cacheFolder: string): Promise<Probe | null> {
-  const [version, host] = await Promise.all([readQemuVersion(), readHostMachine()]);
+  const [version, host] = await Promise.all([readQemuVersion(), readHostPlatform()]);
   return readProbeFor(cacheFolder, version, host);
 }
 
@@ -39,7 +39,7 @@ export async function readProbe(cacheFolder: string): Promise<Probe | null> {
 export async function readProbeFor(
   cacheFolder: string,
   version: QemuVersion,
-  host: HostMachine,
+  host: HostPlatform,
 ): Promise<Probe | null> {
   const missing = await kvmMissing();
   if (missing !== null) return describe('tcg', missing, version, host);
@@ -53,7 +53,7 @@ export async function readProbeFor(
 export async function writeProbe(
   cacheFolder: string,
   version: QemuVersion,
-  host: HostMachine,
+  host: HostPlatform,
   failure: string | null,
 ): Promise<Probe> {
   const probe =
@@ -75,7 +75,7 @@ async function kvmMissing(): Promise<string | null> {
   }
 }
 
-function describe(accelerator: Accelerator, reason: string, version: QemuVersion, host: HostMachine): Probe {
+function describe(accelerator: Accelerator, reason: string, version: QemuVersion, host: HostPlatform): Probe {
   return {
     accelerator,
     reason,
@@ -86,7 +86,7 @@ function describe(accelerator: Accelerator, reason: string, version: QemuVersion
   };
 }
 
-function probeFile(cacheFolder: string, version: QemuVersion, host: HostMachine): string {
+function probeFile(cacheFolder: string, version: QemuVersion, host: HostPlatform): string {
   const key = JSON.stringify([version.text, host.kernel, host.cpuVendor, host.cpuModel]);
   return join(
     templatesFolder(cacheFolder),

@@ -6,7 +6,7 @@ import { ImageError, openImage, type Image } from '@berth/image/image-folder.ts'
 import { DriverError } from '../../driver.ts';
 import { readProbeFor } from './accelerator.ts';
 import type { BootFiles } from '../machine/argv.ts';
-import { readHostMachine } from '../machine/host-machine.ts';
+import { readHostPlatform } from '../machine/host-platform.ts';
 import { kernelCommandLine, type Accelerator } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
 import { openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
@@ -45,7 +45,7 @@ export class Bases {
   static async open(cacheFolder: string, imageFolder: string): Promise<Bases> {
     const [version, host, image] = await Promise.all([
       readQemuVersion(),
-      readHostMachine(),
+      readHostPlatform(),
       openImage(imageFolder, { verify: 'remembered' }),
     ]);
     const probe = await readProbeFor(cacheFolder, version, host);

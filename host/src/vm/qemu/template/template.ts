@@ -9,7 +9,7 @@ import { DriverError } from '../../driver.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import { bootId } from '@berth/os/process-identity.ts';
 import { TEMPLATE_FILES } from '../machine/argv.ts';
-import type { HostMachine } from '../machine/host-machine.ts';
+import type { HostPlatform } from '../machine/host-platform.ts';
 import { machineHash, type Accelerator } from '../machine/machine.ts';
 import type { QemuVersion } from '../machine/qemu-version.ts';
 
@@ -66,7 +66,7 @@ export function templateFacts(
   imageId: string,
   version: QemuVersion,
   accelerator: Accelerator,
-  host: HostMachine,
+  host: HostPlatform,
 ): TemplateFacts {
   return {
     imageId,
@@ -114,7 +114,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     }
     // Taken before reading: a concurrent write changes the file's times, so it is read again next
     // time.
-    await leaveNote(folder, before);
+    await writeNote(folder, before);
   }
   return {
     templateId,
@@ -128,7 +128,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
 /**
  * A cache only, so losing it is harmless. Concurrent processes each write a separate file first.
  */
-async function leaveNote(folder: string, note: string): Promise<void> {
+async function writeNote(folder: string, note: string): Promise<void> {
   const unfinished = join(folder, `.${NOTE_FILE}.${randomUUID()}`);
   try {
     await writeFile(unfinished, note, { mode: 0o644 });
@@ -155,7 +155,7 @@ export async function writeTemplateRecord(folder: string, facts: TemplateFacts, 
   };
   const text = `${JSON.stringify(record, null, 2)}\n`;
   await writeDurably(join(folder, RECORD_FILE), text, 0o444);
-  await leaveNote(folder, await fingerprint(folder, text));
+  await writeNote(folder, await fingerprint(folder, text));
 }
 
 function parseRecord(text: string, folder: string): TemplateRecord {

@@ -43,13 +43,13 @@ export class PretendedQemu {
   #answer(command: string, parameters: Arguments, tell: (event: object) => void): object {
     try {
       this.before(command, parameters);
-      return { return: this.#carryOut(command, parameters, tell) };
+      return { return: this.#execute(command, parameters, tell) };
     } catch (error) {
       return { error: { class: 'GenericError', desc: (error as Error).message } };
     }
   }
 
-  #carryOut(command: string, parameters: Arguments, tell: (event: object) => void): unknown {
+  #execute(command: string, parameters: Arguments, tell: (event: object) => void): unknown {
     const id = String(parameters['id']);
     switch (command) {
       case 'query-kvm':

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { freeRegions, moduleSizes } from '../../../../src/vm/qemu/machine/hotplug.ts';
-import { faultInSize, modulesToDrop, resizeMachine } from '../../../../src/vm/qemu/machine/resize.ts';
+import { faultInSize, modulesToDrop, resizeQemu } from '../../../../src/vm/qemu/machine/resize.ts';
 import { PretendedQemu } from './pretended-qemu.ts';
 
 const SMALL = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
@@ -84,7 +84,7 @@ for (const [keeps, has] of [
     qemu.before = (command) => {
       assert.notEqual(command, 'block_resize', 'no space');
     };
-    await assert.rejects(resizeMachine({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: NEVER }), {
+    await assert.rejects(resizeQemu({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: NEVER }), {
       name: 'ResizeFailed',
       message: /block_resize: no space/,
       has,
@@ -103,7 +103,7 @@ test('a device plugged in after its caller gave up is removed too, or reported',
       if (command === 'device_add' && id === 'module0') abort.abort(new Error('its time is over'));
     };
     const has = { ...SMALL, memoryMib: kept ? 3_072 : 1_024 };
-    await assert.rejects(resizeMachine({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: abort.signal }), {
+    await assert.rejects(resizeQemu({ qmp: qemu.qmp, to: LARGE, allowDisk, signal: abort.signal }), {
       message: 'its time is over',
       has,
     });

@@ -20,9 +20,9 @@ import { digest, readManifest, SNAPSHOT_FILES, writeManifest } from '../../../..
 import { Pages } from '../../../../src/vm/qemu/snapshot/pages.ts';
 import { stateOf } from '../../../../src/vm/qemu/start/state.ts';
 import { z } from 'zod';
-import { enterPrivateMachine } from '../../private-machine.ts';
+import { enterPrivateHost } from '../../private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const DEADLINE_MS = 60_000;
 /** Time for a guest to fill its memory under emulation. */
@@ -178,7 +178,7 @@ describe('a VM woken from its snapshot', () => {
   }
 
   /** Clears a failed wake, as the daemon does; the next finds the VM as it fell asleep. */
-  async function goesOnAtTheNext({ vm, asleep, number }: Sleeper): Promise<void> {
+  async function resumesAtNextDaemon({ vm, asleep, number }: Sleeper): Promise<void> {
     await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
     vm.saved.push(asleep);
     await subject.wake(vm);
@@ -196,7 +196,7 @@ describe('a VM woken from its snapshot', () => {
     });
   }
 
-  async function goesOn(process: ProcessIdentity): Promise<void> {
+  async function assertStillRunning(process: ProcessIdentity): Promise<void> {
     await killProcess(process, 'SIGCONT');
   }
 
@@ -208,7 +208,7 @@ describe('a VM woken from its snapshot', () => {
       const machine = await sleeper(context);
       whileDevicesLoad(context, async (process) => {
         await killProcess(process, signal);
-        await goesOn(process);
+        await assertStillRunning(process);
       });
       await assert.rejects(subject.wake(machine.vm), (error) => {
         assert.ok(error instanceof QemuEnded, String(error));
@@ -216,7 +216,7 @@ describe('a VM woken from its snapshot', () => {
         return true;
       });
       context.mock.restoreAll();
-      await goesOnAtTheNext(machine);
+      await resumesAtNextDaemon(machine);
     });
   }
 
@@ -234,7 +234,7 @@ describe('a VM woken from its snapshot', () => {
       name: 'NeverContinued',
       message: /QEMU ended with exit code 137/,
     });
-    await goesOnAtTheNext(machine);
+    await resumesAtNextDaemon(machine);
   });
 
   it('never ran when its wake is aborted while the snapshot is being spent, and resumes at the next', async (context) => {
@@ -243,14 +243,14 @@ describe('a VM woken from its snapshot', () => {
     const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
     const waking = subject.wake(machine.vm, { beforeContinue, signal: late.signal });
     await assert.rejects(waking, { name: 'NeverContinued', message: 'too late' });
-    await goesOnAtTheNext(machine);
+    await resumesAtNextDaemon(machine);
   });
 
   it('has an unusable snapshot when QEMU crashes during the device load', async (context) => {
     const { vm } = await sleeper(context);
     whileDevicesLoad(context, async (process) => {
       await fallOver(process.pid);
-      await goesOn(process);
+      await assertStillRunning(process);
     });
     await assert.rejects(
       subject.wake(vm),

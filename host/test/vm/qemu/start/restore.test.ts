@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { DriverError } from '../../../../src/vm/driver.ts';
 import { DevicesRefused, loadDevices } from '../../../../src/vm/qemu/start/restore.ts';
-import type { StartedMachine } from '../../../../src/vm/qemu/start/start.ts';
+import type { PausedQemu } from '../../../../src/vm/qemu/start/start.ts';
 
 const SLOW_ANSWER_MS = 3_000;
 
 /** A slow QEMU that reports this on the state it loads. */
-function machine(context: TestContext, seen: object): StartedMachine {
+function machine(context: TestContext, seen: object): PausedQemu {
   let nowMs = 0;
   context.mock.method(performance, 'now', () => nowMs);
   const command = async (execute: string): Promise<object> => {
@@ -15,7 +15,7 @@ function machine(context: TestContext, seen: object): StartedMachine {
     return execute === 'query-migrate' ? seen : {};
   };
   const launched = { deviceState: { end: () => undefined } };
-  return { qmp: { command }, launched, signal: new AbortController().signal } as unknown as StartedMachine;
+  return { qmp: { command }, launched, signal: new AbortController().signal } as unknown as PausedQemu;
 }
 
 test('a device load that reaches the deadline is not reported as refused devices', async (context) => {

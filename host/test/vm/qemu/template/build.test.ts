@@ -10,14 +10,14 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../../../src/config.ts';
 import { newestImageFolder } from '../../../../src/make-driver.ts';
-import { readHostMachine } from '../../../../src/vm/qemu/machine/host-machine.ts';
+import { readHostPlatform } from '../../../../src/vm/qemu/machine/host-platform.ts';
 import { readQemuVersion } from '../../../../src/vm/qemu/machine/qemu-version.ts';
 import { writeProbe } from '../../../../src/vm/qemu/template/accelerator.ts';
 import { openTemplate, type Template } from '../../../../src/vm/qemu/template/template.ts';
-import { machineState } from '../../../network/slots/machine-state.ts';
-import { enterPrivateMachine } from '../../private-machine.ts';
+import { hostState } from '../../../network/slots/host-state.ts';
+import { enterPrivateHost } from '../../private-host.ts';
 
-enterPrivateMachine();
+enterPrivateHost();
 
 const BUILDER = fileURLToPath(new URL('../../../../src/vm/qemu/template/build/main.ts', import.meta.url));
 const DEADLINE_MS = 300_000;
@@ -30,7 +30,7 @@ before(async () => {
   // On a disk, like a real cache: memory files of templates are large.
   cache = await mkdtemp('/var/tmp/berth-template-');
   // The probed accelerator does not matter here; TCG works everywhere.
-  await writeProbe(cache, await readQemuVersion(), await readHostMachine(), 'not wanted in this test');
+  await writeProbe(cache, await readQemuVersion(), await readHostPlatform(), 'not wanted in this test');
 });
 after(() => rm(cache, { recursive: true, force: true }));
 
@@ -66,7 +66,7 @@ function startBuild(): Build {
 }
 
 function leftBehind(): unknown {
-  const { namespaces, devices, entries, drafts } = machineState();
+  const { namespaces, devices, entries, drafts } = hostState();
   const building = readdirSync(join(cache, 'template')).filter((name) => name.startsWith('.build-'));
   return { namespaces, devices, entries, drafts, building };
 }

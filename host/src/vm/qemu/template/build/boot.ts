@@ -12,7 +12,7 @@ import { processExited } from '@berth/os/process-identity.ts';
 import { qemuArgv, TEMPLATE_FILES, VM_FILES } from '../../machine/argv.ts';
 import { bootFilesOf } from '../bases.ts';
 import { writeOverlay } from '../../machine/disk.ts';
-import type { HostMachine } from '../../machine/host-machine.ts';
+import type { HostPlatform } from '../../machine/host-platform.ts';
 import { bootToGuest } from '../../start/boot.ts';
 import { unplugAllCpus } from '../../machine/hotplug.ts';
 import { jailArgv } from '../../process/jail.ts';
@@ -31,7 +31,7 @@ export interface BootOrder {
   image: Image;
   accelerator: Accelerator;
   version: QemuVersion;
-  host: HostMachine;
+  host: HostPlatform;
   network: Network;
   /** A folder created here, for memory, disk and sockets. */
   folder: string;
@@ -40,7 +40,7 @@ export interface BootOrder {
 }
 
 /** A VM whose guest daemon responded. */
-export interface BootedMachine {
+export interface BootedVm {
   qmp: QmpSession;
   /** Pid 1 of the VM's pid namespace; its latest child is QEMU. */
   process: ProcessIdentity;
@@ -57,10 +57,10 @@ export interface BootedMachine {
  * Boots, passes the VM to `use`, and leaves no process and no slot behind. Rejects with {@link
  * DriverError} that names the step reached.
  */
-export async function withBootedMachine<T>(
+export async function withBootedVm<T>(
   order: BootOrder,
   signal: AbortSignal,
-  use: (machine: BootedMachine) => Promise<T>,
+  use: (machine: BootedVm) => Promise<T>,
 ): Promise<T> {
   const slot = await order.network.claim(`template-${basename(order.folder)}`, signal);
   try {
@@ -86,7 +86,7 @@ async function workWith<T>(
   templateFolder: string,
   { process }: LaunchedQemu,
   signal: AbortSignal,
-  use: (machine: BootedMachine) => Promise<T>,
+  use: (machine: BootedVm) => Promise<T>,
 ): Promise<T> {
   const qmp = await openQmp(join(order.folder, 'vm', VM_FILES.control), () => undefined, { signal });
   try {

@@ -15,7 +15,7 @@ import { readProbeFor, writeProbe, type Probe } from '../accelerator.ts';
 import { JAIL_PATHS, TEMPLATE_FILES } from '../../machine/argv.ts';
 import { bootAgain } from '../../start/boot-again.ts';
 import { BOOT_DEADLINE_MS } from '../../start/boot.ts';
-import type { HostMachine } from '../../machine/host-machine.ts';
+import type { HostPlatform } from '../../machine/host-platform.ts';
 import { createNetwork } from '../../../../network/network.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '../../../../network/slots/registry.ts';
 import { parseGuestCidr, slotOf, type Network } from '../../../../network/slots/slot.ts';
@@ -30,7 +30,7 @@ import {
   writeTemplateRecord,
   type Template,
 } from '../template.ts';
-import { withBootedMachine, type BootedMachine, type BootOrder } from './boot.ts';
+import { withBootedVm, type BootedVm, type BootOrder } from './boot.ts';
 
 /** A kernel that boots under KVM at all does so in seconds. */
 const KVM_PROBE_DEADLINE_MS = 20_000;
@@ -45,7 +45,7 @@ export interface BuildOrder {
   cacheFolder: string;
   image: Image;
   version: QemuVersion;
-  host: HostMachine;
+  host: HostPlatform;
   guestCidr: string;
   report: (message: string) => void;
   signal: AbortSignal;
@@ -54,7 +54,7 @@ export interface BuildOrder {
 /** The recorded result, or that of a boot under KVM now. */
 export async function ensureProbe(order: BuildOrder): Promise<Probe> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
-  return known ?? asBuilder(order, (network) => probe(order, network));
+  return known ?? runAsBuilder(order, (network) => probe(order, network));
 }
 
 /** The template of this host and image, built if missing or invalid; probes first. */
@@ -63,7 +63,7 @@ export async function ensureTemplate(order: BuildOrder): Promise<{ template: Tem
   const existing = known === null ? null : await usable(order, known);
   if (known !== null && existing !== null) return { template: existing, probe: known, built: false };
 
-  return asBuilder(order, async (network) => {
+  return runAsBuilder(order, async (network) => {
     const found = await probe(order, network);
     // Another builder may have built it while this one waited for the lock.
     const template = await usable(order, found);
@@ -87,7 +87,7 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
 }
 
 /** Takes the lock, clears away what a killed builder left, and provides a network for the build. */
-async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
+async function runAsBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
   const folder = templatesFolder(order.cacheFolder);
   await mkdir(folder, { recursive: true });
   const lock = await waitForLock(
@@ -103,7 +103,7 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
         .digest(),
       8,
     );
-    await clearAway(folder, instanceId, order.guestCidr);
+    await cleanUp(folder, instanceId, order.guestCidr);
     const network = createNetwork({ instanceId, dataFolder: folder, cidr: order.guestCidr, idleSlots: 1 });
     try {
       await network.prepare();
@@ -117,7 +117,7 @@ async function asBuilder<T>(order: BuildOrder, work: (network: Network) => Promi
   }
 }
 
-async function clearAway(folder: string, instanceId: string, guestCidr: string): Promise<void> {
+async function cleanUp(folder: string, instanceId: string, guestCidr: string): Promise<void> {
   const cidr = parseGuestCidr(guestCidr);
   await mkdir(DEFAULT_REGISTRY_FOLDER, { recursive: true, mode: 0o700 });
   for (const number of (await readRegistry(DEFAULT_REGISTRY_FOLDER, instanceId)).keys())
@@ -135,7 +135,7 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
   const failure = await inBuildFolder(order, async (folder) => {
     try {
       const boot: BootOrder = { ...order, network, folder, accelerator: 'kvm', deadlineMs: KVM_PROBE_DEADLINE_MS };
-      await withBootedMachine(boot, order.signal, (machine) => machine.quit());
+      await withBootedVm(boot, order.signal, (machine) => machine.quit());
       return null;
     } catch (error) {
       // Any failure under KVM counts against KVM; a general failure recurs under TCG.
@@ -160,7 +160,7 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
   await inBuildFolder(order, async (folder) => {
     order.report(`booting the template under ${accelerator.toUpperCase()}`);
     const boot: BootOrder = { ...order, network, folder, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator] };
-    const { tscKhz } = await withBootedMachine(boot, order.signal, (machine) => freeze(order, machine));
+    const { tscKhz } = await withBootedVm(boot, order.signal, (machine) => freeze(order, machine));
     order.report('recording the template');
     const template = join(folder, 'template');
     await chown(template, 0, 0);
@@ -183,7 +183,7 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
  * The order matters: close connections, wait for a quiet guest, stop vCPUs, save device state. The
  * files written by `quit` then match that moment.
  */
-async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedMachine): Promise<Rehearsed> {
+async function freeze(order: BuildOrder, { qmp, process, endpoint, signal, quit }: BootedVm): Promise<Rehearsed> {
   const rehearsed = await rehearse(endpoint, signal, order.report);
   await untilQuiet(process.pid, signal);
   order.report('freezing the template');

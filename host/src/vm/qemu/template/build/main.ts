@@ -4,7 +4,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openImage } from '@berth/image/image-folder.ts';
-import { readHostMachine } from '../../machine/host-machine.ts';
+import { readHostPlatform } from '../../machine/host-platform.ts';
 import { readQemuVersion } from '../../machine/qemu-version.ts';
 import { ensureProbe, ensureTemplate, type BuildOrder } from './build.ts';
 
@@ -34,7 +34,7 @@ async function run(argv: readonly string[]): Promise<void> {
     cacheFolder: resolve(values['cache-dir']),
     image: await openImage(resolve(values['image-folder']), { verify: 'remembered', signal }),
     version: await readQemuVersion(),
-    host: await readHostMachine(),
+    host: await readHostPlatform(),
     guestCidr: values['guest-cidr'],
     report: (message) => console.log(message),
     signal,

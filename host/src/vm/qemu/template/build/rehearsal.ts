@@ -6,7 +6,7 @@ import { health, template } from '@berth/protocol/calls/identity.ts';
 import { guestMetricsCall } from '@berth/protocol/calls/metrics.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { GuestClient } from '../../../../guest/client.ts';
-import { giveIdentity, giveSize, giveWake, makeGuestSecret, makeIdentity } from '../../../../guest/identity.ts';
+import { sendIdentity, sendSize, sendWake, makeGuestSecret, makeIdentity } from '../../../../guest/identity.ts';
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
 import { TEMPLATE_SIZE } from '../../../machine-size.ts';
@@ -86,10 +86,10 @@ async function rehearseOnce(client: GuestClient, round: number, signal: AbortSig
     sshAuthorizedKeys: [],
   };
   const [first, second] = [makeGuestSecret(), makeGuestSecret()];
-  await giveIdentity(client, makeIdentity(spec, first), signal, CALL_DEADLINE_MS);
+  await sendIdentity(client, makeIdentity(spec, first), signal, CALL_DEADLINE_MS);
   await runCommand(client, COMMANDS[0], signal);
-  await giveWake(client, { fresh: second, former: [first] }, TEMPLATE_SIZE, signal, CALL_DEADLINE_MS);
-  await giveSize(client, TEMPLATE_SIZE, { signal, deadlineMs: CALL_DEADLINE_MS });
+  await sendWake(client, { fresh: second, former: [first] }, TEMPLATE_SIZE, signal, CALL_DEADLINE_MS);
+  await sendSize(client, TEMPLATE_SIZE, { signal, deadlineMs: CALL_DEADLINE_MS });
   await runCommand(client, COMMANDS[round % COMMANDS.length] as string, signal);
   await client.call(guestMetricsCall, {}, { signal, deadlineMs: CALL_DEADLINE_MS });
   await client.call(template, {}, { signal });

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
-export interface HostMachine {
+export interface HostPlatform {
   /** For example `GenuineIntel` or `AuthenticAMD`. */
   cpuVendor: string;
   cpuModel: string;
@@ -10,7 +10,7 @@ export interface HostMachine {
 }
 
 /** Reads /proc/cpuinfo; missing values are `unknown`. */
-export async function readHostMachine(): Promise<HostMachine> {
+export async function readHostPlatform(): Promise<HostPlatform> {
   const text = await readFile('/proc/cpuinfo', 'utf8');
   const field = (name: string): string => new RegExp(`^${name}\\s*: (.+)$`, 'm').exec(text)?.[1]?.trim() ?? 'unknown';
   return { cpuVendor: field('vendor_id'), cpuModel: field('model name'), kernel: release() };

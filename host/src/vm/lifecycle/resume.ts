@@ -23,7 +23,7 @@ export class BootFailed extends Error {
 }
 
 /** Resolves when the VM runs, as recorded. `abort` is the verb's signal, without its deadline. */
-export async function comeBack(
+export async function resumeVm(
   parts: LifecycleParts,
   vm: OwnedVm,
   { epoch, size }: WakeOrder,
@@ -99,7 +99,7 @@ async function fromSnapshot(
     });
   } catch (error) {
     // When the daemon closes, the next one resumes the VM.
-    if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) await takeBack(parts, vm, unspent);
+    if (error instanceof NeverContinued && vm.record.continued && !abort.aborted) await markUnspent(parts, vm, unspent);
 
     throw error;
   }
@@ -113,7 +113,7 @@ async function fromSnapshot(
  * daemon finds a wake to undo, not a VM that ran and is gone. Never rejects: a failed write is
  * repeated when the wake is given up.
  */
-async function takeBack({ directory, log }: LifecycleParts, vm: OwnedVm, unspent: VmRecord): Promise<void> {
+async function markUnspent({ directory, log }: LifecycleParts, vm: OwnedVm, unspent: VmRecord): Promise<void> {
   vm.record = unspent;
   try {
     await directory.write(unspent);

@@ -13,7 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../../protocol/test/free-port.ts';
 import type { Image } from '../src/image-folder.ts';
 
-export interface BootedMachine {
+export interface BootedVm {
   /**
    * Runs a command through the guest daemon. A broken connection returns the output so far, and the
    * next call waits for the daemon.
@@ -56,12 +56,7 @@ async function askQemu(path: string, command: string, signal: AbortSignal): Prom
  * Resolves when the guest daemon responds; rejects with the end of the console when the VM exits
  * first. With `disk`, a qcow2 overlay of the image's root, writes are kept.
  */
-export async function bootImage(
-  image: Image,
-  folder: string,
-  signal: AbortSignal,
-  disk?: string,
-): Promise<BootedMachine> {
+export async function bootImage(image: Image, folder: string, signal: AbortSignal, disk?: string): Promise<BootedVm> {
   const port = await freePort();
   const { address, gateway, mac } = GUEST_NETWORK;
   const console = join(folder, 'console');

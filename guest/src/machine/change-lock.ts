@@ -1,16 +1,17 @@
 // Serialises changes of the guest: identity, wake, size and template exclude one another.
 
 /** Another change is in progress. */
-export class TurnTaken extends Error {
-  override readonly name = 'TurnTaken';
+export class ChangeInProgress extends Error {
+  override readonly name = 'ChangeInProgress';
 }
 
-export class Turn {
+export class ChangeLock {
   #holder: string | undefined;
 
-  /** Runs the change. Concurrent calls reject with {@link TurnTaken}, which names it. */
+  /** Runs the change. Concurrent calls reject with {@link ChangeInProgress}, which names it. */
   async run<T>(name: string, change: () => Promise<T>): Promise<T> {
-    if (this.#holder !== undefined) throw new TurnTaken(`${this.#holder} is being applied; try again when it is done`);
+    if (this.#holder !== undefined)
+      throw new ChangeInProgress(`${this.#holder} is being applied; try again when it is done`);
 
     this.#holder = name;
     try {

@@ -9,12 +9,12 @@ import type { ClaimedSlot } from '../../../network/claims.ts';
 import { Control } from '../process/control.ts';
 import type { Slot } from '../../../network/slots/slot.ts';
 import type { QmpEvent } from '../machine/qmp.ts';
-import type { RunningMachine, StartOrder } from './start.ts';
+import type { RunningQemu, StartOrder } from './start.ts';
 import type { VmState } from './state.ts';
 
 type Log = (level: 'info' | 'warn', message: string, data: object) => void;
 
-export class Machines {
+export class RunningVms {
   readonly #log: Log;
   readonly #controls = new Map<string, Control>();
 
@@ -23,11 +23,11 @@ export class Machines {
   }
 
   /** Starts a VM in its slot, and keeps its control connection. */
-  async bring(
+  async start(
     what: string,
     vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
     { slot, state }: ClaimedSlot<VmState>,
-    start: (order: StartOrder) => Promise<RunningMachine>,
+    start: (order: StartOrder) => Promise<RunningQemu>,
   ): Promise<RunningVm> {
     const early: QmpEvent[] = [];
     let control: Control | null = null;
@@ -40,9 +40,9 @@ export class Machines {
       onStarted: (process) => vm.saveState({ ...state, process } satisfies VmState),
       onEvent: (event) => (control === null ? void early.push(event) : control.note(event)),
     };
-    const { process, qmp, ended, times } = await saying(what, vm.signal, () => start(order));
+    const { process, qmp, ended, times } = await withContext(what, vm.signal, () => start(order));
     control = this.#add(state.vmId, process, ended);
-    control.keep(qmp);
+    control.attach(qmp);
     early.forEach((event) => control?.note(event));
     this.#log('info', `${what}: done`, { machineId: state.vmId, slot: slot.number, pid: process.pid, ...times });
     return { process, guest: endpointOf(slot) };
@@ -92,7 +92,7 @@ export function endpointOf(slot: Slot): RunningVm['guest'] {
  * Wraps a failure in a {@link DriverError} that names the operation; an abort of the caller passes
  * unchanged.
  */
-export async function saying<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function withContext<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

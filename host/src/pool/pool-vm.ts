@@ -6,10 +6,10 @@ import { messageOf } from '../vm/host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverState, type RunningVm, type VmDriver, type VmSize } from '../vm/driver.ts';
 import type { PoolDirectory } from './directory.ts';
-import { standBack } from './priority.ts';
+import { lowerPriority } from './priority.ts';
 import { exercise, warmUp } from './warm-up.ts';
 
-export interface MachineParts {
+export interface PoolVmParts {
   driver: VmDriver;
   directory: PoolDirectory;
   log: Logger;
@@ -19,7 +19,7 @@ export interface MachineParts {
   deadlineMs: number;
 }
 
-export interface PoolMachine {
+export interface PoolVm {
   readonly id: string;
   readonly driverState: DriverState;
   readonly running: RunningVm;
@@ -38,7 +38,7 @@ export interface PoolMachine {
  * Restores a VM and warms it up at low priority. A rejection leaves nothing behind; failed clean-up
  * is logged.
  */
-export async function makeMachine(parts: MachineParts, id: string, stop: AbortSignal): Promise<PoolMachine> {
+export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSignal): Promise<PoolVm> {
   const { driver, directory, size, deadlineMs } = parts;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
   const watch = new AbortController();
@@ -59,7 +59,7 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
       signal,
     });
     crashPoint('pool:restored');
-    await standBack(running.process);
+    await lowerPriority(running.process);
     const gone = driver.exited(running.process, watch.signal);
     const died = endOf(gone, watch.signal);
     guest = new GuestClient(running.guest);
@@ -69,17 +69,13 @@ export async function makeMachine(parts: MachineParts, id: string, stop: AbortSi
   } catch (error) {
     watch.abort();
     guest?.close();
-    await endMachine(parts, id, driverState);
+    await destroyPoolVm(parts, id, driverState);
     throw error;
   }
 }
 
 /** Runs in a waiting VM the code that a create will need. */
-export async function exerciseMachine(
-  parts: MachineParts,
-  { guest, died }: PoolMachine,
-  stop: AbortSignal,
-): Promise<void> {
+export async function exercisePoolVm(parts: PoolVmParts, { guest, died }: PoolVm, stop: AbortSignal): Promise<void> {
   await exercise(guest, parts.size, AbortSignal.any([stop, died]), parts.deadlineMs);
 }
 
@@ -87,7 +83,7 @@ export async function exerciseMachine(
  * Ends the process, frees its resources and removes its folder. Never rejects; the next daemon
  * finishes a failed clean-up.
  */
-export async function endMachine(parts: MachineParts, id: string, driverState: DriverState | null): Promise<void> {
+export async function destroyPoolVm(parts: PoolVmParts, id: string, driverState: DriverState | null): Promise<void> {
   try {
     await parts.driver.destroy(parts.directory.driverFolder(id), driverState);
     crashPoint('pool:driver-done');

@@ -18,7 +18,7 @@ const SET_UP = [
  * Called at the top of a test file, before any test is declared. Keeps the standard output, and so
  * the test runner's report. Needs root.
  */
-export function enterPrivateMachine(): void {
+export function enterPrivateHost(): void {
   // The pid cannot serve as the marker: pid 1 of the new namespace is the shell.
   if (process.env[MARKER] === process.argv[1]) return;
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const REGISTRY_FOLDER = '/run/berth/slots';
 
-interface MachineState {
+interface HostState {
   namespaces: number[];
   devices: number[];
   entries: number[];
@@ -11,7 +11,7 @@ interface MachineState {
 }
 
 /** Slot numbers by kind of trace, ascending. */
-export function machineState(): MachineState {
+export function hostState(): HostState {
   const devices = readFileSync('/proc/self/net/dev', 'utf8').split('\n');
   const registry = readdirSync(REGISTRY_FOLDER);
   return {
@@ -23,7 +23,7 @@ export function machineState(): MachineState {
 }
 
 /** The state when exactly these slots exist. */
-export function only(...slots: number[]): MachineState {
+export function only(...slots: number[]): HostState {
   const sorted = [...slots].sort((a, b) => a - b);
   return { namespaces: sorted, devices: sorted, entries: sorted, drafts: [] };
 }

@@ -13,7 +13,7 @@ const STEPS_MAX = 10;
 
 class Stopped extends Error {}
 
-export function machineLifeConforms(current: () => Subject, { spec }: ConformanceOptions): void {
+export function vmLifeConforms(current: () => Subject, { spec }: ConformanceOptions): void {
   describe('the life of a VM', () => {
     it('creates, runs a command, destroys, and destroys again without an error', async () => {
       const subject = current();
