@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs inside the root after all packages are configured: creates the user, and removes files that an image must not have.
+# Runs inside the root after all packages are configured: creates the user, and removes files that
+# an image must not have.
 set -eu
 
 groupadd --gid 1000 berth

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs inside the new root with the unpacked essential packages: installs every package from /var/cache/debs by its own dpkg.
-# The lists and their order come from the manifest; nothing here may depend on the host or the time.
+# Runs inside the new root with the unpacked essential packages: installs every package from
+# /var/cache/debs by its own dpkg. The lists and their order come from the manifest; nothing here
+# may depend on the host or the time.
 set -eu
 cd /var/cache/debs
 install='dpkg --force-unsafe-io --force-depends'

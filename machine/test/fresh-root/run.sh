@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs ./berth demo twice in fresh Debian 12 and Debian 13 roots that have only Node and npm.
-# Run by hand, as root, with mmdebstrap and slirp4netns; takes some minutes per root. Clones the last commit.
+# Runs ./berth demo twice in fresh Debian 12 and Debian 13 roots that have only Node and npm. Run by
+# hand, as root, with mmdebstrap and slirp4netns; takes some minutes per root. Clones the last
+# commit.
 #
 #   machine/test/fresh-root/run.sh [12] [13] [--user] [--test] [--keep]
 #
@@ -8,7 +9,7 @@
 #   --test   also runs npm test
 #   --keep   keeps the roots (in ${TMPDIR:-/var/tmp}/berth-fresh-root.*)
 #
-# Each root has its own mounts, processes and network, with internet through slirp4netns, isolated from the host.
+# Each root has its own mounts, processes and network, isolated from the host, and internet.
 set -euo pipefail
 
 checkout=$(cd "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
