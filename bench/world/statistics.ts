@@ -35,7 +35,7 @@ export interface TableRow {
   decimals?: number;
 }
 
-/** A plain table: one row per figure. */
+/** A plain table: a row per figure. */
 export function renderTable(rows: readonly TableRow[]): string {
   const header = ['', 'unit', 'n', 'min', 'median', 'p95', 'max'];
   const cells = rows.map((row) => {

@@ -84,7 +84,9 @@ function layerOf(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** `@scope/name/part` is of `@scope/name`, `name/part` of `name`, every Node module of `node:`. */
+/**
+ * `@scope/name/part` belongs to `@scope/name`, `name/part` to `name`, every Node module to `node:`.
+ */
 function packageOf(specifier: string): string {
   if (specifier.startsWith('node:')) return 'node:';
   const parts = specifier.split('/');

@@ -12,7 +12,7 @@ const REAL_VM = ['e2e/', 'host/test/vm/qemu/', 'host/test/pool/', 'host/test/net
 const EFFECTS: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^(?:package|package-lock|tsconfig)\.json$|^\.npmrc$|\/package\.json$/, ['']],
   [/^(?:guest|image)\/(?!test\/)/, REAL_VM],
-  // The stories start the launcher, which starts the CLI with the verbs of the machine.
+  // The end-to-end tests start the launcher, which starts the CLI with the verbs of machine/.
   [/^berth$|^(?:cli|machine)\/src\//, ['e2e/']],
   [/^berth$/, ['cli/test/', 'machine/test/']],
   [/^docs\/.*\.md$/, ['contract/test/docs', 'e2e/guides/']],

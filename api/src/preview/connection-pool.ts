@@ -71,7 +71,7 @@ export class ConnectionPool {
       return;
     }
     stream.once('close', () => this.#closed());
-    // HTTP has no use for half-open connections; web-socket.ts sets it back.
+    // HTTP does not use half-open connections; web-socket.ts enables them again.
     stream.allowHalfOpen = false;
     callback(null, stream);
   }

@@ -65,6 +65,6 @@ function pageOf({ title, content }: Refusal): string {
         </main>
       </body>
     </html>`.toString();
-  // The template would escape the style; the policy's hash is of these bytes.
+  // The template would escape the style; the policy's hash covers these bytes.
   return page.replace('<style></style>', () => `<style>${STYLE}</style>`);
 }

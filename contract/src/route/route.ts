@@ -29,7 +29,7 @@ export interface Route {
   name: string;
   summary: string;
   method: Method;
-  /** Parameters stand in braces: `{orgId}`. */
+  /** Parameters are in braces: `{orgId}`. */
   path: string;
   /** Accepted token kinds; empty: no token required. */
   auth: readonly AuthKind[];

@@ -1,4 +1,4 @@
-// Reading end of a command's output. Passes bytes on while there is a taker and discards the rest,
+// Reading end of a command's output. Forwards bytes while there is a taker and discards the rest,
 // so that background processes never block on a full pipe. Must not know the use of the bytes.
 import { closeSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 /** A pipe holds at most 1 MiB, unless root enlarged it: all that a shell wrote before its exit. */
 const DRAIN_BYTES = 1_048_576;
 
-/** Longest chunk passed on. */
+/** Longest forwarded chunk. */
 const OUTPUT_CHUNK_BYTES = 65_535;
 /** Shared read buffer: all reads run on one thread, and no reader keeps a reference. */
 const landing = Buffer.allocUnsafeSlow(OUTPUT_CHUNK_BYTES);

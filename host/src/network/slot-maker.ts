@@ -36,8 +36,8 @@ export class SlotMaker {
    */
   readonly #own = new Map<number, ServedGuest | null>();
   /**
-   * Start of the next search for a free number. Starts at random and goes round, so that a number
-   * rests as long as possible: connection tracking may remember its flows for days.
+   * Start of the next search for a free number. Starts at random and wraps around, so that numbers
+   * are reused late: connection tracking may keep their flows for days.
    */
   #next: number;
 

@@ -170,7 +170,7 @@ describe('admission', () => {
           } else {
             assert.ok(shortage.available < shortage.requested);
             const { resource, available } = shortage;
-            // The amount reported as available can be had, as far as that resource goes.
+            // The reported amount is available, as far as this resource is concerned.
             const less =
               available === 0
                 ? null

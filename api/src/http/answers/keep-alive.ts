@@ -1,7 +1,7 @@
 // Keeps the connection of a long call alive: sends the headers, then a space per interval, then the
 // JSON (leading white space is valid JSON). A later failure cannot change the status. The error
-// envelope is then written and the connection broken off without the end of the body, so that no
-// client takes it for a success.
+// envelope is then written and the connection broken off before the end of the body, so no client
+// sees a success.
 import type { ServerResponse } from 'node:http';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import type { FastifyReply } from 'fastify';

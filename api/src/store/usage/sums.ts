@@ -38,8 +38,8 @@ export async function usedMs(db: Database, window: UsageWindow): Promise<number>
 }
 
 /**
- * Use of an org, of one of its projects, and of one end user in that scope. Each is as in
- * {@link usedMs}; all are of one snapshot.
+ * Usage of an org, of one of its projects, and of an end user in that scope. Each is as in {@link
+ * usedMs}; all are of the same snapshot.
  */
 interface UsedParts {
   orgMs: number;

@@ -24,7 +24,7 @@ export async function ask(socketFolder: string): Promise<'answers' | 'refuses' |
     const code = (error as { code?: string }).code;
     if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'absent';
 
-    // 57P03: startup, recovery or shutdown. The others: it went away during the query.
+    // 57P03: startup, recovery or shutdown. The others: the server exited during the query.
     if (code === '57P03' || code === '57P01' || code === 'ECONNRESET' || code === 'EPIPE' || code === undefined)
       return 'refuses';
 
@@ -60,8 +60,8 @@ function connect(socketFolder: string, database: string): Client {
     connectionTimeoutMillis: 10_000,
     query_timeout: 10_000,
   });
-  // An error outside a query (the server went away) also rejects the next query; without a listener
-  // it would end the process.
+  // An error outside a query (the server exited) also rejects the next query; without a listener it
+  // would end the process.
   client.on('error', () => undefined);
   return client;
 }
