@@ -1,15 +1,15 @@
-// `npm run cli:build`: cli/dist, which is what is published: the program with all it imports, and
-// the licences of what is not ours.
+// `npm run cli:build`: builds the published package in cli/dist, with the licences of bundled
+// packages.
 import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build as bundle, stop, type Metafile, type Plugin } from 'esbuild';
 
 const CLI = join(import.meta.dirname, '..');
 const CHECKOUT = join(CLI, '..');
-/** The oldest Node it runs on; as in package.json. */
+/** Oldest supported Node; keep in step with package.json. */
 const TARGET = 'node20.12';
 
-/** zod brings its messages in every language; it speaks English unless it is told otherwise. */
+/** Drops zod's translations; English is its default. */
 const ONE_LANGUAGE: Plugin = {
   name: 'one-language',
   setup(bundling) {
@@ -17,10 +17,7 @@ const ONE_LANGUAGE: Plugin = {
   },
 };
 
-/**
- * Empties cli/dist and fills it again. Resolves with what went into it, paths relative to the
- * checkout.
- */
+/** Empties and fills cli/dist. Resolves with the bundled inputs, paths relative to the checkout. */
 export async function build(): Promise<Metafile> {
   const folder = join(CLI, 'dist');
   rmSync(folder, { recursive: true, force: true });
@@ -41,10 +38,10 @@ async function bundled(folder: string): Promise<Metafile> {
       platform: 'node',
       format: 'esm',
       target: TARGET,
-      // What `berth --help` does not need is in files of its own.
+      // Code that `berth --help` does not need is loaded on demand.
       splitting: true,
       chunkNames: 'part-[hash]',
-      // Names are kept: a stack that somebody reports is to be read.
+      // Names are kept, for readable stacks in bug reports.
       minifySyntax: true,
       minifyWhitespace: true,
       plugins: [ONE_LANGUAGE],
@@ -52,27 +49,26 @@ async function bundled(folder: string): Promise<Metafile> {
       charset: 'utf8',
       metafile: true,
       logLevel: 'warning',
-      // Packages in CommonJS ask for Node's own modules in this way.
+      // CommonJS packages load Node's modules with `require`.
       banner: {
         js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
       },
-      // ws looks for two packages that would make it faster; the program is whole without them.
+      // Stops ws from requiring its two optional native packages.
       define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
     });
     return metafile;
   } finally {
-    // esbuild works in a process of its own, which would stay for as long as this one.
+    // The esbuild service process would keep this process alive.
     await stop();
   }
 }
 
-/** Folders of the npm packages that are bundled, relative to the checkout, sorted. */
+/** Folders of the bundled npm packages, relative to the checkout, sorted. */
 function packagesIn({ inputs }: Metafile): string[] {
   const found = Object.keys(inputs).map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
   return [...new Set(found.filter((path) => path !== undefined))].sort();
 }
 
-/** Throws when a package has no licence to show. */
 function licencesOf(packages: readonly string[]): string {
   const texts = packages.map((path) => {
     const folder = join(CHECKOUT, path);

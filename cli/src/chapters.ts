@@ -1,4 +1,4 @@
-// Which commands there are that call the API like any client, and in which order help shows them.
+// Commands that call the API, in the order of the help.
 import type { Chapter } from './program/command-spec.ts';
 import { activityCommand } from './activity/spec.ts';
 import { completionCommand } from './completion/spec.ts';
@@ -23,6 +23,6 @@ export const clientChapters: readonly Chapter[] = [
     heading: 'Orgs and projects',
     entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand],
   },
-  { heading: 'You', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
-  { heading: 'This program', entries: [completionCommand] },
+  { heading: 'Account', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
+  { heading: 'Shell', entries: [completionCommand] },
 ];

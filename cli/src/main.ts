@@ -1,10 +1,8 @@
-// The command `berth` of a checkout, which the launcher starts: every command, those of the machine
-// among them.
+// Entry point of a checkout, started by the launcher: all commands.
 import { clientChapters } from './chapters.ts';
 import { machineChapters } from './machine/verbs.ts';
 import { run } from './run.ts';
 
-// Whatever the operator's is: what is secret gets its mode explicitly, the rest must be readable by
-// the users that services run as.
+// Ignore the operator's umask: secrets get explicit modes, and service users must read the rest.
 process.umask(0o022);
 await run([...machineChapters, ...clientChapters]);

@@ -1,5 +1,4 @@
-// What the sources use and Node 20 does not have yet. Only the package runs there; a checkout
-// brings its own Node.
+// Polyfills for Node 20, which only the package supports.
 
 if (!('withResolvers' in Promise)) {
   Object.assign(Promise, {

@@ -1,12 +1,12 @@
-// The first file of the package that runs: has Node keep what it compiled, and makes up for what
-// its oldest one lacks. Must import nothing of the program before.
+// Entry point of the package: enables the compile cache and polyfills. Must import nothing else of
+// the program.
 import nodeModule from 'node:module';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import './older-node.ts';
 
 const xdg = process.env['XDG_CACHE_HOME'] ?? '';
-// Not the default, which is below a folder that everybody may write to. Node 20 has no such thing.
+// The default is in a world-writable folder. Node 20 lacks the function.
 nodeModule.enableCompileCache?.(
   join(isAbsolute(xdg) ? xdg : join(process.env['HOME'] || homedir(), '.cache'), 'berth', 'node-compile'),
 );

@@ -1,5 +1,5 @@
-// The command `berth` of the package, bundled by build/build.ts: every command that calls the API.
-// Those of the machine say where they run.
+// Commands of the package, bundled by build/build.ts. Host commands only report that they need a
+// checkout.
 import { clientChapters } from './chapters.ts';
 import { elsewhereChapter } from './machine/elsewhere.ts';
 import { run } from './run.ts';

@@ -1,4 +1,4 @@
-// One run of the program with the streams and words of this process.
+// Runs the program with this process's arguments and streams.
 import { runProgram } from './program/program.ts';
 import type { Chapter } from './program/command-spec.ts';
 import manifest from '../package.json' with { type: 'json' };
@@ -6,15 +6,15 @@ import manifest from '../package.json' with { type: 'json' };
 /** 128 + SIGPIPE. */
 const READER_GONE = 141;
 
-/** Sets the exit code; the process ends when nothing is left to do. */
+/** Sets the exit code; the process exits when the event loop is empty. */
 export async function run(chapters: readonly Chapter[]): Promise<void> {
   const { stdin, stdout, stderr } = process;
-  // Who read the output has gone, as `head` does: that is no failure to tell of.
+  // A reader that exits early, such as `head`, is not a failure.
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      // A pipe that nobody reads any more; a terminal that was taken away.
+      // EIO: the terminal was closed.
       if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
-      // An action that has something to take back listens (CliContext.takeSignals).
+      // Listeners of CliContext.takeSignals clean up first.
       if (!process.emit('SIGPIPE', 'SIGPIPE')) process.exit(READER_GONE);
     });
   }

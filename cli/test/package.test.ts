@@ -162,7 +162,7 @@ for (const [which, nodeOf] of [
         assert.deepEqual([code, stdout], [2, '']);
         assert.equal(
           stderr,
-          `berth: berth ${word} runs from a checkout of Berth on the machine of the service: ./berth ${word}\n`,
+          `berth: berth ${word} is available only in a checkout of Berth on the host of the service: ./berth ${word}\n`,
         );
       }
     }

@@ -108,13 +108,13 @@ test('exit codes: the command’s own, 124 for a timeout, 125 for Berth, 127 for
   assert.deepEqual(late, {
     code: 124,
     stdout: 'begun\n',
-    stderr: 'berth: the command was ended: its 5 s were up (--timeout-seconds)\n',
+    stderr: 'berth: the command was killed after 5 s (--timeout-seconds)\n',
   });
   assert.equal((await run(['exec', `sbx_${'a'.repeat(24)}`, '--', 'true'])).code, 125);
   assert.equal((await run(['exec', '-i', `sbx_${'a'.repeat(24)}`, '--', 'true'])).code, 125);
   const much = await run(['exec', id, '--', 'seq 100000']);
   assert.equal(much.stdout.length, 65_536);
-  assert.match(much.stderr, /^berth: there was more output/);
+  assert.match(much.stderr, /^berth: output truncated/);
   assert.equal((await run(['exec', '-i', id, '--', 'seq 100000'])).stdout.length, 588_895);
 });
 
@@ -218,8 +218,8 @@ test('run uses a separate sandbox and destroys it, whatever the exit code', asyn
   });
   const kept = await run(['run', '--keep', '--', 'true']);
   assert.equal(kept.code, 0);
-  const [, keptSandboxId = ''] = /berth: (sbx_\w+) is kept/.exec(kept.stderr) ?? [];
-  assert.equal((await run(['sandbox', 'rm', keptSandboxId])).code, 0);
+  const [, keptId = ''] = /berth: kept (sbx_\w+);/.exec(kept.stderr) ?? [];
+  assert.equal((await run(['sandbox', 'rm', keptId])).code, 0);
 });
 
 test('cp copies a tree and large files unchanged, and reports a full disk and a forbidden path', async () => {
@@ -261,7 +261,7 @@ test('cp copies a tree and large files unchanged, and reports a full disk and a 
     (await run(['cp', `${id}:/etc/shadow`, folder])).stderr,
     /^berth: sbx_\w+:\/etc\/shadow: .*[Pp]ermission denied/,
   );
-  assert.match((await run(['cp', `${id}:nowhere`, folder])).stderr, /nowhere: there is no such file or folder\n$/);
+  assert.match((await run(['cp', `${id}:nowhere`, folder])).stderr, /nowhere: no such file or folder\n$/);
 });
 
 test('cp onto a full disk reports it, and leaves no partial file', async () => {

@@ -141,7 +141,7 @@ test('a terminal closes when its key is revoked', async () => {
   assert.equal(await terminal.ended(), 1);
   assert.match(
     terminal.text,
-    /berth: the terminal was closed: the API key was revoked, or has expired \(unauthenticated\)\r\n {2}berth login signs in; .*\r\n$/,
+    /berth: the terminal was closed: the API key was revoked or has expired \(unauthenticated\)\r\n {2}sign in with berth login; .*\r\n$/,
   );
   await until('its program is gone', async () =>
     (await output('pgrep -f "^sleep 5353" || echo none')) === 'none' ? true : null,
@@ -157,7 +157,7 @@ test('a terminal closes when its sandbox sleeps or is destroyed; a new one opens
   assert.equal(await slept.ended(), 1);
   assert.match(
     slept.text,
-    /berth: the terminal was closed: the sandbox is not awake any more \(sandbox_state_conflict\)\r\n$/,
+    /berth: the terminal was closed: the sandbox is no longer awake \(sandbox_state_conflict\)\r\n$/,
   );
   await wakeSandbox(berth, sandboxId);
   const woken = await shell({ sandboxId });

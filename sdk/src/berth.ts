@@ -75,7 +75,7 @@ export class Berth {
   constructor(options: BerthOptions = {}) {
     const credential = options.apiKey ?? readVariable('BERTH_API_KEY');
     if (credential === undefined || credential === '') {
-      throw new BerthError('there is no API key: give apiKey to new Berth(), or set BERTH_API_KEY', {
+      throw new BerthError('no API key: pass apiKey to new Berth(), or set BERTH_API_KEY', {
         code: 'configuration',
       });
     }
@@ -116,7 +116,7 @@ export class Berth {
 /** Without a slash at its end and without `/v1`, which some put there. */
 function addressOf(url: string): string {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new BerthError(`'${url}' is no http or https URL: give url to new Berth(), or set BERTH_URL`, {
+    throw new BerthError(`'${url}' is not an http or https URL: pass url to new Berth(), or set BERTH_URL`, {
       code: 'configuration',
     });
   }

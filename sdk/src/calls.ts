@@ -52,12 +52,9 @@ export class Calls {
   projectId(given: string | undefined): string {
     const projectId = given ?? this.#projectId;
     if (projectId !== undefined) return projectId;
-    throw new BerthError(
-      'no project is named: give projectId, to the call or to new Berth(), or set BERTH_PROJECT_ID',
-      {
-        code: 'configuration',
-      },
-    );
+    throw new BerthError('no project: pass projectId to the call or to new Berth(), or set BERTH_PROJECT_ID', {
+      code: 'configuration',
+    });
   }
 
   async #findOrg(): Promise<string> {
@@ -66,7 +63,7 @@ export class Calls {
     if (first !== undefined && others.length === 0) return first.id;
     const names = orgs.map(({ id, name }) => `${id} (${name})`).join(', ');
     throw new BerthError(
-      `the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; give orgId to new Berth()`,
+      `the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; pass orgId to new Berth()`,
       {
         code: 'configuration',
       },

@@ -44,7 +44,7 @@ export class CommandFailed extends BerthError {
 
   constructor(command: string, result: CommandResult) {
     const shown = command.length > SHOWN_CHARACTERS ? `${command.slice(0, SHOWN_CHARACTERS)}…` : command;
-    const how = result.timedOut ? 'ran out of time' : `ended with ${result.exitCode}`;
+    const how = result.timedOut ? 'timed out' : `exited with ${result.exitCode}`;
     const said = (result.stderr || result.stdout).trimEnd().slice(-SHOWN_CHARACTERS);
     super(`the command \`${shown}\` ${how}${said === '' ? '' : `: ${said}`}`, { code: 'command_failed' });
     this.result = result;

@@ -86,7 +86,7 @@ function commandQuery(command: string | undefined): { command?: string } {
   const bytes = new URLSearchParams({ command }).toString().length;
   if (bytes <= COMMAND_URL_BYTES) return { command };
   throw new BerthError(
-    `the command is too long: ${bytes} bytes as part of a URL, and at most ${COMMAND_URL_BYTES} may be. Give a shell the rest as input`,
+    `command too long: ${bytes} bytes URL-encoded, limit ${COMMAND_URL_BYTES}. Pass the rest to a shell as stdin`,
     { code: 'command_too_long' },
   );
 }

@@ -213,7 +213,7 @@ export class Sandbox extends SandboxStreams {
   #unexpected(wanted: Awaited): BerthError {
     const { statusReason, status } = this.#data;
     const why = statusReason === null ? '' : `: ${statusReason.message} (${statusReason.code})`;
-    return new BerthError(`sandbox ${this.id} is ${status} rather than ${shown(wanted)}${why}`, {
+    return new BerthError(`sandbox ${this.id} is ${status}, not ${shown(wanted)}${why}`, {
       code: 'unexpected_status',
     });
   }
@@ -253,7 +253,7 @@ function lookFor(wanted: Awaited): (sandbox: SandboxData) => boolean {
 }
 
 function shown(wanted: Awaited): string {
-  if (typeof wanted === 'function') return 'as asked for';
+  if (typeof wanted === 'function') return 'in the requested state';
   return typeof wanted === 'string' ? wanted : wanted.join(' or ');
 }
 

@@ -26,10 +26,9 @@ export interface ListOptions extends CallOptions {
 }
 
 const LOST =
-  'The sandbox may have been made all the same. List the sandboxes before you create again (`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
-  'create with an `idempotencyKey`: then the same call can be made again and gives the first sandbox.';
-const LOST_WITH_KEY =
-  'Make the same call again, with the same idempotencyKey: it gives the sandbox that was made, or makes it.';
+  'The sandbox may have been created. List the sandboxes before you retry (`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
+  'create with an `idempotencyKey`: repeating the call then returns the first sandbox.';
+const LOST_WITH_KEY = 'Repeat the call with the same idempotencyKey: it returns the sandbox, or creates it.';
 
 export class Sandboxes {
   readonly #calls: Calls;

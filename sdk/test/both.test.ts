@@ -80,7 +80,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.exec('exit 3').orThrow(), (error: unknown) => {
         assert.ok(error instanceof CommandFailed);
         assert.deepEqual([error.code, error.result.exitCode, error.retryable], ['command_failed', 3, false]);
-        assert.match(error.message, /`exit 3` ended with 3: it did not work/);
+        assert.match(error.message, /`exit 3` exited with 3: it did not work/);
         return true;
       });
       const late = await sandbox.exec('late', { timeoutSeconds: 5 });

@@ -162,7 +162,7 @@ for (const [name, WebSocket] of [
       const sandbox = await ready();
       const tunnel = await sandbox.tunnel();
       await berth.raw.destroySandbox({ path: { sandboxId: sandbox.id } });
-      await assert.rejects(tunnel.closed, failing('sandbox_state_conflict', /not awake any more/));
+      await assert.rejects(tunnel.closed, failing('sandbox_state_conflict', /no longer awake/));
     });
 
     test('what cannot be connected to is refused with the code of the API', async () => {

@@ -165,7 +165,7 @@ test('a write is never sent again by itself, and says whether it may be', async 
     assert.deepEqual([error.code, error.retryable, seen.length], [code, retryable, 1]);
     assert.equal(
       code === 'connection_failed',
-      /It may have been carried out: look at what there is/.test(error.message),
+      /The request may have been carried out: check the current state/.test(error.message),
     );
   }
 });
@@ -174,13 +174,10 @@ test('a create whose answer is lost says what to do: list before another, or the
   const { berth, seen } = await against(t, [broken]);
   const without = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }));
   assert.deepEqual([without.code, without.retryable], ['connection_failed', false]);
-  assert.match(
-    without.message,
-    /may have been made all the same\. List the sandboxes before you create again .*idempotencyKey/s,
-  );
+  assert.match(without.message, /may have been created\. List the sandboxes before you retry .*idempotencyKey/s);
   const withKey = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }, { idempotencyKey: 'order-1' }));
   assert.deepEqual([withKey.code, withKey.retryable], ['connection_failed', true]);
-  assert.match(withKey.message, /Make the same call again, with the same idempotencyKey/);
+  assert.match(withKey.message, /Repeat the call with the same idempotencyKey/);
   assert.deepEqual(
     seen.map(({ headers }) => headers['idempotency-key']),
     [undefined, 'order-1'],
@@ -191,7 +188,7 @@ test('a create that takes too long says the same', async (t) => {
   const { berth } = await against(t, [() => undefined], { timeoutMs: 200 });
   const error = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }));
   assert.deepEqual([error.code, error.retryable], ['timeout', false]);
-  assert.match(error.message, /took longer than 200 ms\. The sandbox may have been made all the same/);
+  assert.match(error.message, /took longer than 200 ms\. The sandbox may have been created/);
 });
 
 test('a command whose answer breaks off after its headers is no success, and may have run', async (t) => {
@@ -228,7 +225,7 @@ test('an answer of something else than Berth is an error that says so', async (t
     retryAfter: undefined,
     retryable: false,
   });
-  assert.match(error.message, /GET \/v1\/me was answered 404 by something else than Berth/);
+  assert.match(error.message, /GET \/v1\/me: unexpected response with status 404, not from a Berth service/);
 });
 
 test('a page with a good status, as of a proxy that asks to sign in, is no answer either', async (t) => {
@@ -238,7 +235,7 @@ test('a page with a good status, as of a proxy that asks to sign in, is no answe
   const error = await failureOf(berth.me());
   assert.deepEqual(
     [error.code, error.status, error.message],
-    ['invalid_answer', 200, 'GET /v1/me was answered 200 by something else than Berth'],
+    ['invalid_answer', 200, 'GET /v1/me: unexpected response with status 200, not from a Berth service'],
   );
 });
 
@@ -291,7 +288,7 @@ test('what is waited for and cannot come any more is an error with the reason of
   ]);
   const failed = await failureOf(lost.berth.sandboxes.create({ agent: 'agent_one' }));
   assert.equal(failed.code, 'unexpected_status');
-  assert.match(failed.message, /is failed rather than running: no disk was left \(create_failed\)/);
+  assert.match(failed.message, /is failed, not running: no disk was left \(create_failed\)/);
   const held = await against(t, [
     at('ready'),
     at('sleeping'),
@@ -300,7 +297,7 @@ test('what is waited for and cannot come any more is an error with the reason of
   const sandbox = await held.berth.sandboxes.get('sbx_1');
   assert.match(
     (await failureOf(sandbox.sleep())).message,
-    /is ready rather than stopped or deleted: the memory could not be captured/,
+    /is ready, not stopped or deleted: the memory could not be captured/,
   );
 });
 
@@ -371,7 +368,7 @@ test('a client that is set up wrongly says how', async () => {
   };
   assert.match(failure({ apiKey: '' }).message, /give apiKey to new Berth\(\), or set BERTH_API_KEY/);
   for (const url of ['berth.example.com', 'ftp://x', 'http://'])
-    assert.match(failure({ apiKey: 'k', url }).message, /is no http or https URL/);
+    assert.match(failure({ apiKey: 'k', url }).message, /is not an http or https URL/);
   const berth = new Berth({ apiKey: 'k', orgId: 'org_1' });
   assert.equal((await failureOf(berth.sandboxes.create({ agent: 'agent_one' }))).code, 'configuration');
 });

@@ -1,4 +1,4 @@
-// `berth token ls`, `create` and `revoke`: personal agent tokens of whoever is signed in.
+// `berth token ls`, `create` and `revoke`: personal agent tokens of the signed-in user.
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -26,13 +26,13 @@ export async function listTokens({ connect, out, signal }: CliContext): Promise<
     [
       { title: 'id', value: ({ id }) => id, whole: true },
       { title: 'name', value: ({ name }) => name },
-      { title: 'begins with', value: ({ tokenPrefix }) => tokenPrefix },
+      { title: 'prefix', value: ({ tokenPrefix }) => tokenPrefix },
       { title: 'access', value: accessOf },
       { title: 'state', value: stateOf },
       { title: 'last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : since(lastUsedAt)) },
     ],
     answer.agentTokens,
-    'no personal agent tokens; berth token create NAME makes one',
+    'no personal agent tokens; create one with berth token create NAME',
   );
 }
 
@@ -42,7 +42,7 @@ export async function createToken(
 ): Promise<void> {
   const { access, canApprove, canWake, expiresInDays } = options;
   if (access === 'read_only' && (canApprove === true || canWake === true))
-    throw new UsageError('--access read_only goes with neither --can-approve nor --can-wake');
+    throw new UsageError('--access read_only cannot be combined with --can-approve or --can-wake');
 
   const { berth } = await connect();
   const given = { access, canApprove, canWake, expiresInDays };
@@ -60,7 +60,7 @@ export async function createToken(
   out.note(
     `the token ${agentToken.id} (${plainText(agentToken.name)}): ${stateOf(agentToken)}, ${accessOf(agentToken)}`,
   );
-  out.note('it is shown this once; berth token revoke ends it');
+  out.note('the token is shown only once; revoke it with berth token revoke');
 }
 
 export async function revokeToken(
@@ -70,7 +70,7 @@ export async function revokeToken(
   const { connect, out, signal } = context;
   const { berth } = await connect();
   const tokenId = checkResourceId('token', typed);
-  await confirmLoss(context, `Revoke the token ${tokenId}? What uses it is refused from then on.`, options);
+  await confirmLoss(context, `Revoke the token ${tokenId}? Clients that use it will be refused.`, options);
   const answer = await berth.raw.revokeAgentToken({ path: { tokenId }, signal });
   if (out.json) out.object(answer);
   else out.line(`revoked the token ${tokenId} (${plainText(answer.agentToken.name)})`);

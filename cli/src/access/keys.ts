@@ -25,13 +25,13 @@ export async function listKeys({ connect, out, signal }: CliContext): Promise<vo
     [
       { title: 'id', value: ({ id }) => id, whole: true },
       { title: 'name', value: ({ name }) => name },
-      { title: 'begins with', value: ({ tokenPrefix }) => tokenPrefix },
+      { title: 'prefix', value: ({ tokenPrefix }) => tokenPrefix },
       { title: 'scopes', value: ({ scopes }) => scopesInWords(scopes) },
       { title: 'state', value: stateOf },
       { title: 'last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : since(lastUsedAt)) },
     ],
     answer.apiKeys,
-    'no API keys; berth key create NAME makes one',
+    'no API keys; create one with berth key create NAME',
   );
 }
 
@@ -57,14 +57,14 @@ export async function createKey(
   out.note(
     `the key ${apiKey.id} (${plainText(apiKey.name)}): ${stateOf(apiKey)}, scopes: ${scopesInWords(apiKey.scopes)}`,
   );
-  out.note('it is shown this once; berth key revoke ends it');
+  out.note('the key is shown only once; revoke it with berth key revoke');
 }
 
 export async function revokeKey(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {
   const { connect, out, signal } = context;
   const { berth, orgId } = await connect();
   const keyId = checkResourceId('key', typed);
-  await confirmLoss(context, `Revoke the key ${keyId}? What uses it is refused from then on.`, options);
+  await confirmLoss(context, `Revoke the key ${keyId}? Clients that use it will be refused.`, options);
   const answer = await berth.raw.revokeApiKey({ path: { orgId: await orgId(), keyId }, signal });
   if (out.json) out.object(answer);
   else out.line(`revoked the key ${keyId} (${plainText(answer.apiKey.name)})`);
@@ -75,19 +75,19 @@ function checkScope(typed: string): Permission {
   if (known !== undefined) return known;
   const similar = suggestions(typed, PERMISSIONS);
   throw new UsageError(
-    `there is no scope '${plainText(typed)}'${similar.length === 0 ? '' : `; did you mean ${similar.join(' or ')}?`}`,
+    `unknown scope '${plainText(typed)}'${similar.length === 0 ? '' : `; did you mean ${similar.join(' or ')}?`}`,
     {
-      remedy: `the scopes are ${PERMISSIONS.join(', ')}`,
+      remedy: `valid scopes: ${PERMISSIONS.join(', ')}`,
     },
   );
 }
 
 function scopesInWords(scopes: readonly string[] | null): string {
-  if (scopes === null) return 'all of its creator';
+  if (scopes === null) return "the creator's";
   return scopes.length === 0 ? 'none' : scopes.join(', ');
 }
 
-/** Of what can be revoked and can expire. */
+/** State of a key or token: revoked, expired, or the time left. */
 export function stateOf({ revokedAt, expiresAt }: { revokedAt: string | null; expiresAt: string | null }): string {
   if (revokedAt !== null) return `revoked ${since(revokedAt)}`;
   if (expiresAt === null) return 'does not expire';

@@ -1,35 +1,35 @@
-// `berth key` and `berth token`: what programs call the API with.
+// `berth key` and `berth token`: credentials of programs.
 import { each, wholeNumber } from '../program/option-values.ts';
 import type { GroupSpec, OptionSpec } from '../program/command-spec.ts';
 
-/** As contract/src/route/limits.ts has it for both. */
+/** Limit of both, as in contract/src/route/limits.ts. */
 const MOST_DAYS = 365;
-const YES: OptionSpec = { flags: '-y, --yes', about: 'do not ask' };
+const YES: OptionSpec = { flags: '-y, --yes', about: 'skip the confirmation' };
 
 export const keyGroup: GroupSpec = {
   name: 'key',
-  summary: 'API keys of the org, for scripts, CI and platforms',
+  summary: 'manage API keys of the org, for scripts, CI and platforms',
   commands: [
     {
       name: 'ls',
-      summary: 'list the keys, newest first, expired and revoked ones too',
+      summary: 'list API keys, newest first, including expired and revoked keys',
       examples: ['berth key ls'],
       load: async () => (await import('./keys.ts')).listKeys,
     },
     {
       name: 'create',
-      summary: 'make a key that acts as you, and print it, this once',
-      details: 'The key alone is on stdout. Needs berth login: a key makes no keys.',
-      arguments: [{ name: '<name>', about: 'what it is for' }],
+      summary: 'create an API key that acts as you, and print it once',
+      details: 'Only the key is written to stdout. Requires berth login: an API key cannot create API keys.',
+      arguments: [{ name: '<name>', about: 'display name' }],
       options: [
         {
           flags: '--scope <permission>',
-          about: 'something it may do, once for each; without any it may do what you may',
+          about: 'permission of the key, repeatable (default: all of your permissions)',
           parse: each,
         },
         {
           flags: '--expires-in-days <n>',
-          about: 'until it ends by itself (default: never)',
+          about: 'lifetime in days (default: unlimited)',
           parse: wholeNumber(1, MOST_DAYS),
         },
       ],
@@ -41,8 +41,8 @@ export const keyGroup: GroupSpec = {
     },
     {
       name: 'revoke',
-      summary: 'end a key at once',
-      arguments: [{ name: '<key>', about: 'id' }],
+      summary: 'revoke an API key immediately',
+      arguments: [{ name: '<key>', about: 'key id' }],
       options: [YES],
       examples: ['berth key revoke key_uodiunxlni4uyqmllemsqh4l'],
       load: async () => (await import('./keys.ts')).revokeKey,
@@ -52,30 +52,30 @@ export const keyGroup: GroupSpec = {
 
 export const tokenGroup: GroupSpec = {
   name: 'token',
-  summary: 'your personal agent tokens, which drive agent sessions in all your orgs',
+  summary: 'manage personal agent tokens, which drive agent sessions in all your orgs',
   commands: [
     {
       name: 'ls',
-      summary: 'list your tokens, newest first, expired and revoked ones too',
+      summary: 'list your tokens, newest first, including expired and revoked tokens',
       examples: ['berth token ls'],
       load: async () => (await import('./agent-tokens.ts')).listTokens,
     },
     {
       name: 'create',
-      summary: 'make a token, and print it, this once',
-      details: 'The token alone is on stdout. Needs berth login.',
-      arguments: [{ name: '<name>', about: 'what it is for' }],
+      summary: 'create a token and print it once',
+      details: 'Only the token is written to stdout. Requires berth login.',
+      arguments: [{ name: '<name>', about: 'display name' }],
       options: [
         {
           flags: '--access <access>',
-          about: 'read_only reads sessions, read_send also drives them',
+          about: 'read_only: read sessions; read_send: also send to them',
           choices: ['read_only', 'read_send'],
         },
-        { flags: '--can-approve', about: 'it may also answer approvals' },
-        { flags: '--can-wake', about: 'it may also wake sandboxes' },
+        { flags: '--can-approve', about: 'allow answering approvals' },
+        { flags: '--can-wake', about: 'allow waking sandboxes' },
         {
           flags: '--expires-in-days <n>',
-          about: 'until it ends by itself (default: 30)',
+          about: 'lifetime in days (default: 30)',
           parse: wholeNumber(1, MOST_DAYS),
         },
       ],
@@ -84,8 +84,8 @@ export const tokenGroup: GroupSpec = {
     },
     {
       name: 'revoke',
-      summary: 'end a token at once',
-      arguments: [{ name: '<token>', about: 'id' }],
+      summary: 'revoke a token immediately',
+      arguments: [{ name: '<token>', about: 'token id' }],
       options: [YES],
       examples: ['berth token revoke agt_uodiunxlni4uyqmllemsqh4l'],
       load: async () => (await import('./agent-tokens.ts')).revokeToken,

@@ -1,10 +1,10 @@
-// What somebody may have meant by a word that is none of those there are.
+// Suggestions for a mistyped word.
 
 const MOST = 3;
-/** Edits that a typing mistake takes, for words of the length that ours have. */
+/** More edits than this are not a typing mistake. */
 const MOST_EDITS = 3;
 
-/** The nearest words, the nearest first; none when none is near. */
+/** Similar words, nearest first. */
 export function suggestions(typed: string, words: readonly string[]): string[] {
   const wanted = typed.toLowerCase();
   return words
@@ -15,10 +15,7 @@ export function suggestions(typed: string, words: readonly string[]): string[] {
     .map(({ word }) => word);
 }
 
-/**
- * How many characters are to be put in, taken out or replaced to make one of the other
- * (Levenshtein).
- */
+/** Levenshtein distance, or Infinity if the lengths differ too much. */
 function edits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MOST_EDITS) return Infinity;
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);

@@ -1,4 +1,4 @@
-// `berth activity`: a page of the feed, all of it, or what happens from now on.
+// `berth activity`: prints one page of the feed, all pages, or new entries as they arrive.
 import { LIST_LIMIT } from '@berth/sdk/limits';
 import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery } from '@berth/sdk';
 import { ActivityFollower } from './follower.ts';
@@ -25,18 +25,15 @@ type Read = (limit: number, after?: string) => Promise<ActivityPage>;
 const SHOWN = 20;
 const FOLLOW_PAGE = 100;
 const INTERVAL_SECONDS = 2;
-/**
- * One look after the other that may fail while following before that is the end: the service may be
- * restarted.
- */
+/** Consecutive failed polls before --follow gives up; the service may be restarting. */
 const FAILED_LOOKS = 30;
 
 export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
   const { connect, out, signal, stdout } = context;
   const { limit, all, follow, interval } = options;
-  if (all === true && limit !== undefined) throw new UsageError('--all shows everything: it goes without --limit');
-  if (all === true && follow === true) throw new UsageError('--follow begins with the latest: it goes without --all');
-  if (follow !== true && interval !== undefined) throw new UsageError('--interval belongs to --follow');
+  if (all === true && limit !== undefined) throw new UsageError('--all cannot be combined with --limit');
+  if (all === true && follow === true) throw new UsageError('--follow cannot be combined with --all');
+  if (follow !== true && interval !== undefined) throw new UsageError('--interval requires --follow');
   const { berth, orgId } = await connect();
   const org = await orgId();
   const filter = {
@@ -59,20 +56,17 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
     out.object(page);
     return;
   }
-  out.table(COLUMNS, page.activity, 'nothing happened');
-  if (page.hasMore && stdout.isTTY) out.note('there is more: --limit says how much is shown, --all shows everything');
+  out.table(COLUMNS, page.activity, 'no activity');
+  if (page.hasMore && stdout.isTTY) out.note('more entries exist: use --limit N or --all');
 }
 
-/**
- * Page by page, so that nothing of it has to be kept: the columns are as wide as what stands in
- * them mostly is.
- */
+/** Prints page by page, in columns of typical width, to keep no page in memory. */
 async function showAll({ out }: CliContext, read: Read): Promise<void> {
   let after: string | undefined;
   do {
     const page = await read(LIST_LIMIT.max, after);
     if (out.json) out.object(page);
-    else out.table(COLUMNS, page.activity, 'nothing happened', { titles: after === undefined });
+    else out.table(COLUMNS, page.activity, 'no activity', { titles: after === undefined });
     after = page.hasMore ? (page.nextCursor ?? undefined) : undefined;
   } while (after !== undefined);
 }
@@ -97,17 +91,17 @@ async function followFeed(
     try {
       show(await look());
       look = async () => await follower.next();
-      if (failed > 0) out.note('berth: the service answers again');
+      if (failed > 0) out.note('berth: the service responds again');
       failed = 0;
     } catch (error) {
       failed += 1;
       if (!(error instanceof BerthError) || !error.retryable || failed > FAILED_LOOKS) throw error;
-      if (failed === 1) out.note(`berth: ${plainText(error.message)}; trying on`);
+      if (failed === 1) out.note(`berth: ${plainText(error.message)}; retrying`);
     }
   });
 }
 
-/** Their least widths make tables that follow one another one. */
+/** Minimum widths, so that the tables of consecutive pages align. */
 const COLUMNS: readonly Column<ActivityEntry>[] = [
   { title: 'at', value: ({ at }) => instant(at), cells: 20, least: 20 },
   {
@@ -117,9 +111,15 @@ const COLUMNS: readonly Column<ActivityEntry>[] = [
     least: 20,
     style: ({ kind }) => (kind.endsWith('_failed') ? 'red' : undefined),
   },
-  { title: 'of', value: ({ subject }) => subject.id, cells: 28, least: 12 },
-  { title: 'by', value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind, cells: 28, least: 10, optional: true },
-  { title: 'more', value: ({ reason, details }) => reason ?? detailsText(details), least: 12, optional: true },
+  { title: 'subject', value: ({ subject }) => subject.id, cells: 28, least: 12 },
+  {
+    title: 'actor',
+    value: ({ actor }) => actor.id ?? actor.userId ?? actor.kind,
+    cells: 28,
+    least: 10,
+    optional: true,
+  },
+  { title: 'details', value: ({ reason, details }) => reason ?? detailsText(details), least: 12, optional: true },
 ];
 
 function detailsText(details: Readonly<Record<string, unknown>>): string {

@@ -1,11 +1,10 @@
-// What is new in the activity feed since the last look: none twice, none left out.
-//
-// The feed is in the order of time, of the beginning of what wrote an entry; one that took longer
-// comes to stand behind entries that were there before it. So each look reads back beyond the
-// newest entry by more than anything takes, and knows by their ids what it has seen there.
+// Polls the activity feed and returns every new entry exactly once.
+// Entries are ordered by the start of their transaction. A slow transaction inserts its entry
+// behind newer ones. Each poll therefore rereads an overlap and drops the entries already returned,
+// by id.
 import type { ActivityEntry, ActivityPage } from '@berth/sdk';
 
-/** Longer than the service lets anything take that writes an entry. */
+/** Longer than any transaction that writes an entry. */
 const OVERLAP_MS = 120_000;
 
 /** A page of the feed, newest first. @param after `nextCursor` of the page before */
@@ -14,7 +13,7 @@ export type ReadPage = (after: string | undefined) => Promise<ActivityPage>;
 export class ActivityFollower {
   readonly #read: ReadPage;
   readonly #overlapMs: number;
-  /** Ids, and when they were, of what was seen and may be met again. */
+  /** Ids of returned entries inside the overlap, with their times. */
   #seen = new Map<string, number>();
   #newestMs = -Infinity;
 
@@ -23,22 +22,19 @@ export class ActivityFollower {
     this.#overlapMs = overlapMs;
   }
 
-  /** The latest entries, the oldest of them first; from here on what comes is new. */
+  /** Returns the latest entries, oldest first, and starts to follow. */
   async start(count: number): Promise<ActivityEntry[]> {
     const found = await this.#look(count);
     return found.slice(0, count).toReversed();
   }
 
-  /**
-   * What came since the last look, the oldest first. After a failure the next look makes up for it.
-   */
+  /** Returns entries since the last successful poll, oldest first. */
   async next(): Promise<ActivityEntry[]> {
     return (await this.#look(0)).toReversed();
   }
 
   /**
-   * Entries that were not seen, newest first: all of the overlap, and further ones until there are
-   * so many.
+   * Reads back to the overlap, and further until `atLeast` unseen entries are found. Newest first.
    */
   async #look(atLeast: number): Promise<ActivityEntry[]> {
     const isFirst = this.#newestMs === -Infinity;

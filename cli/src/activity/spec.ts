@@ -1,25 +1,24 @@
-// `berth activity`.
 import { LIST_LIMIT } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
 
 export const activityCommand: CommandSpec = {
   name: 'activity',
-  summary: 'show what happened in the org, newest first',
+  summary: 'show the activity of the org, newest first',
   details:
-    'With --follow the latest come first in the order of time, then each as it happens: none twice, none left out. With --json --follow each entry is a line; with --json --all each page of the API follows the one before.',
+    'With --follow, the latest entries are printed oldest first, then each new entry once. With --json --follow, each entry is a line of JSON. With --json --all, each page of the API is a JSON object.',
   options: [
-    { flags: '--limit <n>', about: 'how many (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
-    { flags: '--all', about: 'everything there is' },
-    { flags: '-f, --follow', about: 'stay, and show what happens until Ctrl-C' },
+    { flags: '--limit <n>', about: 'maximum number of entries (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
+    { flags: '--all', about: 'show all entries' },
+    { flags: '-f, --follow', about: 'keep printing new entries until Ctrl-C' },
     {
       flags: '--interval <seconds>',
-      about: 'between two looks of --follow (default: 2)',
+      about: 'polling interval of --follow (default: 2)',
       parse: wholeNumber(1, 3_600),
     },
-    { flags: '--kind <kind>', about: 'only of this kind, as sandbox_created' },
-    { flags: '--sandbox <id>', about: 'only of this sandbox' },
-    { flags: '--project <id>', about: 'only of this project' },
+    { flags: '--kind <kind>', about: 'only entries of this kind, such as sandbox_created' },
+    { flags: '--sandbox <id>', about: 'only entries of this sandbox' },
+    { flags: '--project <id>', about: 'only entries of this project' },
   ],
   examples: [
     'berth activity',

@@ -1,6 +1,5 @@
-// A command in a sandbox as if it ran here: stdin, stdout, stderr or the terminal of this process
-// become its own, signals to this process reach it, and its exit code comes back. For `exec -i`,
-// `exec -t` and `run`.
+// Runs a command of a sandbox attached to this process, for `exec -i`, `exec -t` and `run`:
+// forwards stdio or the terminal, signals and the exit code.
 import { Writable } from 'node:stream';
 import type { Signal } from '@berth/sdk';
 import { joinTerminal, sizeOf } from '../connections/joined-terminal.ts';
@@ -8,25 +7,25 @@ import { fitting, startCommand, streamsOf, writeAll } from '../connections/strea
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
-interface Attachment {
-  /** Whether stdin is the command's. Without it the command finds the end of its input. */
+export interface Attachment {
+  /** Pass stdin; otherwise the command's stdin is empty. */
   interactive: boolean;
-  /** Whether it has a terminal. */
+  /** Allocate a terminal. */
   tty: boolean;
 }
 
-/** Throws a UsageError where a terminal is asked for and there is none. */
+/** Throws a UsageError for `-t` without a terminal. */
 export function checkAttachment({ stdin }: CliContext, { tty }: Attachment): void {
   if (tty && !stdin.isTTY) {
-    throw new UsageError('-t needs a terminal, and stdin is none', {
-      remedy: 'leave -t away: -i alone passes stdin on as it is',
+    throw new UsageError('-t requires a terminal, but stdin is not one', {
+      remedy: 'use -i without -t to pass stdin',
     });
   }
 }
 
 /**
- * Resolves with its exit code. Rejects when nobody knows it; a second signal that asks it to end,
- * and a reader of the output that has gone, give it up.
+ * Resolves with the exit code. Rejects if it is unknown, on a second signal to terminate, and when
+ * stdout is closed.
  */
 export async function attachCommand(
   context: CliContext,
@@ -71,13 +70,13 @@ export async function attachCommand(
     release();
     if (attachment.interactive) {
       stdin.unpipe(sink);
-      // Nothing keeps this process any more.
+      // An open stdin would keep the process alive.
       stdin.destroy();
     }
   }
 }
 
-/** What asks a program to end: a second one finds it unwilling. */
+/** Signals that ask a program to terminate; the second kills the command. */
 const ASKS_TO_END = new Set<string>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
 
 function passSignals(
@@ -92,7 +91,7 @@ function passSignals(
       return;
     }
     asked ||= ASKS_TO_END.has(name);
-    // takeSignals hands over none but these.
+    // takeSignals passes only names of Signal here.
     send(name as Signal);
   });
 }

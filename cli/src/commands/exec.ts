@@ -1,5 +1,4 @@
-// `berth exec`: a command in a sandbox. Its result by the exec route, or, with -i or -t, its
-// streams as they come.
+// `berth exec`: runs a command in a sandbox, with the exec route, or streamed with -i or -t.
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { Berth } from '@berth/sdk';
 import { attachCommand, checkAttachment } from './attached-command.ts';
@@ -15,10 +14,9 @@ export interface ExecOptions {
   timeoutSeconds?: number;
 }
 
-/** What it may take beyond the command's own time: a wake before it, and the way. */
+/** Added to the command's timeout, for a wake and the network. */
 const BEYOND_COMMAND_MS = 90_000;
 
-/** Resolves with the exit code of the command. */
 export async function exec(
   context: CliContext,
   { args: [typed, ...words], options }: Input<ExecOptions>,
@@ -28,11 +26,10 @@ export async function exec(
   const attachment = { interactive: options.interactive === true, tty: options.tty === true };
   if (!attachment.interactive && !attachment.tty)
     return await runForResult(context, id, command, options.timeoutSeconds);
-  if (context.out.json)
-    throw new UsageError('--json goes with neither -i nor -t: what the command writes is passed on as it is');
+  if (context.out.json) throw new UsageError('--json cannot be combined with -i or -t');
   if (options.timeoutSeconds !== undefined) {
-    throw new UsageError('--timeout-seconds goes with neither -i nor -t: the command runs until it ends, or you do', {
-      remedy: `berth exec -i ${id} -- timeout ${options.timeoutSeconds} COMMAND bounds it in the sandbox`,
+    throw new UsageError('--timeout-seconds cannot be combined with -i or -t: a streamed command has no timeout', {
+      remedy: `set a timeout in the sandbox: berth exec -i ${id} -- timeout ${options.timeoutSeconds} COMMAND`,
     });
   }
   checkAttachment(context, attachment);
@@ -42,10 +39,10 @@ export async function exec(
 function commandWords(words: readonly string[], id: string): readonly string[] {
   const [first, ...rest] = words;
   if (first === '--' ? rest.length === 0 : first === undefined)
-    throw new UsageError(`which command? As in: berth exec ${id} -- ls -l`);
+    throw new UsageError(`missing command; example: berth exec ${id} -- ls -l`);
   if (first === '--') return rest;
   if (first?.startsWith('-') === true) {
-    throw new UsageError(`'${first}' stands where the command begins: options of berth exec come before the sandbox`, {
+    throw new UsageError(`'${first}' must come before the sandbox id: words after it are the command`, {
       remedy: `berth exec ${first} ${id} -- COMMAND`,
     });
   }
@@ -72,12 +69,12 @@ async function runForResult(
   if (result.truncated) {
     const most = EXEC_LIMITS.outputBytes / 1_024;
     out.note(
-      `berth: there was more output: this is its end, at most ${most} KiB of each of stdout and stderr; berth exec -i gives all of it`,
+      `berth: output truncated to the last ${most} KiB of stdout and of stderr; berth exec -i streams all of it`,
     );
   }
   if (result.timedOut) {
     out.note(
-      `berth: the command was ended: its ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s were up (--timeout-seconds)`,
+      `berth: the command was killed after ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s (--timeout-seconds)`,
     );
   }
 

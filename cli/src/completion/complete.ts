@@ -1,20 +1,19 @@
-// `berth __complete SHELL WORD...`: what the scripts of `berth completion` ask at each key. Prints
-// a line for each value, `value TAB what it is`, and a last one that begins with a colon: `:file`
-// and `:folder` leave the rest to the shell, behind what is offered with `:nospace` more is typed.
-// Says nothing on stderr and never fails: who presses a key wants no words about it.
+// `berth __complete SHELL WORD...`: called by the completion scripts. Prints one `VALUE TAB
+// DESCRIPTION` per line, then a directive. `:file` and `:folder` complete paths in the shell;
+// `:nospace` appends no space. Never fails and writes nothing to stderr.
 import { buildProgram, type ProgramOptions } from '../program/program.ts';
 import { plainText } from '../output/plain-text.ts';
 import { wantedAt, type Suggestion, type Wanted } from './wanted.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-/** @param words the shell, then what is typed without the program's own, up to the cursor */
+/** @param words the shell, then the typed words after the program name, up to the cursor */
 export async function complete([shell = '', ...given]: readonly string[], options: ProgramOptions): Promise<void> {
   const words = shell === 'bash' ? unsplit(given) : given;
   const program = buildProgram(options, () => Promise.resolve());
   const wanted = wantedAt(program, words);
   const { values, last } = await suggestionsFor(wanted, words, options);
-  // Only fish replaces the word as a whole; the others keep what is before the value.
+  // Only fish replaces the whole word; other shells keep the text before the value.
   const before = shell === 'fish' ? wanted.before : '';
   const lines = values
     .filter(({ value }) => value.startsWith(wanted.typed))
@@ -29,7 +28,7 @@ async function suggestionsFor(
 ): Promise<{ values: Suggestion[]; last: string }> {
   if (lookUp === null) return { values: words, last: ':' };
   if (lookUp === 'file' || lookUp === 'folder') return { values: [], last: `:${lookUp}` };
-  // A path that begins as ids do is written with ./ where it is meant.
+  // A local path that starts with `sbx` has to be typed with `./`.
   if (lookUp === 'place' && !typed.startsWith('sbx')) return { values: [], last: ':file' };
   try {
     const { lookUp: find } = await import('./looked-up.ts');
@@ -37,12 +36,12 @@ async function suggestionsFor(
     if (lookUp !== 'place') return { values, last: ':' };
     return { values: values.map(({ value, about }) => ({ value: `${value}:`, about })), last: ':nospace' };
   } catch {
-    // Not signed in, no answer: there is nothing to offer.
+    // Not signed in, or no response.
     return { values: [], last: ':' };
   }
 }
 
-/** Where values come from, as far as it is typed already. */
+/** Connection flags typed so far. */
 function flagsIn(words: readonly string[]): Record<string, string> {
   const flags: Record<string, string> = {};
   for (const [at, word] of words.slice(0, -1).entries()) {
@@ -53,7 +52,7 @@ function flagsIn(words: readonly string[]): Record<string, string> {
   return flags;
 }
 
-/** Bash hands over `--org=x` and `sbx:x` as three words each. */
+/** Joins words again: Bash splits `--org=x` and `sbx:x` into three words each. */
 function unsplit(words: readonly string[]): string[] {
   const whole: string[] = [];
   let joins = false;

@@ -1,4 +1,4 @@
-// `berth completion`: the script of a shell, as it is.
+// `berth completion`: prints a completion script.
 import type { SHELLS } from './complete.ts';
 import { SCRIPTS } from './scripts.ts';
 import type { CliContext } from '../program/context.ts';

@@ -1,12 +1,11 @@
-// Values for completion that are looked up: ids of the account through the API, names of profiles.
-// Bounded in time; whoever calls treats every failure as no values.
+// Completion values from the API and the profile file. Bounded in time; callers ignore failures.
 import type { ConnectionSource } from '../service/connection.ts';
 import { DEFAULT_PROFILE, ProfileFile } from '../service/profile-file.ts';
 import type { Suggestion } from './wanted.ts';
 
-/** Nobody waits longer for a key. */
+/** Longest acceptable delay of a key press. */
 const DEADLINE_MS = 3_000;
-/** As ids and names of profiles are: nothing that a shell would read as more than a word. */
+/** Ids and profile names; excludes shell syntax. */
 const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 export async function lookUp(

@@ -1,5 +1,4 @@
-// What `berth completion` prints: for each shell a function that asks the program itself, so that
-// it knows the commands of the version that is there.
+// Completion scripts. Each calls the installed program, to offer the commands of its version.
 import type { SHELLS } from './complete.ts';
 
 const BASH = `# Completion of berth for bash. In ~/.bashrc: source <(berth completion bash)
@@ -23,7 +22,7 @@ complete -F _berth berth
 `;
 
 const ZSH = `#compdef berth
-# Completion of berth for zsh. In ~/.zshrc, behind compinit: source <(berth completion zsh)
+# Completion of berth for zsh. In ~/.zshrc, after compinit: source <(berth completion zsh)
 _berth() {
   local program line last=
   local -a found

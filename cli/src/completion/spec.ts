@@ -1,12 +1,11 @@
-// `berth completion`.
 import type { CommandSpec } from '../program/command-spec.ts';
 
 export const completionCommand: CommandSpec = {
   name: 'completion',
-  summary: 'print the completion of commands, options and ids for a shell',
+  summary: 'print a shell completion script for commands, options and ids',
   details:
-    'bash: in ~/.bashrc. zsh: in ~/.zshrc, behind compinit. fish: a file of its own. Ids of sandboxes and projects are asked for with the credential of your profile.',
-  arguments: [{ name: '<shell>', about: 'the shell that reads it', choices: ['bash', 'zsh', 'fish'] }],
+    'bash: add it to ~/.bashrc. zsh: add it to ~/.zshrc, after compinit. fish: write it to the completions folder. Ids are requested from the API with the credential of your profile.',
+  arguments: [{ name: '<shell>', about: 'name of the shell', choices: ['bash', 'zsh', 'fish'] }],
   examples: [
     'source <(berth completion bash)',
     'source <(berth completion zsh)',

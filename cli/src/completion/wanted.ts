@@ -1,5 +1,5 @@
-// What may stand at the place of the cursor, from the tree of commands alone: words, and what has
-// to be looked up. Looks nothing up, knows no shell.
+// Determines from the command tree which words or kind of value fit at the cursor. Makes no request
+// and is independent of the shell.
 import type { Argument, Command, Option } from 'commander';
 import { specOf } from '../program/program.ts';
 
@@ -8,28 +8,25 @@ export interface Suggestion {
   about: string;
 }
 
-/**
- * Values that are not in the tree: of the account, or of this machine's disk. A place is
- * SANDBOX:PATH, or a path here.
- */
-type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
+/** Kinds of values outside the command tree. A place is SANDBOX:PATH or a local path. */
+export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
 export interface Wanted {
-  /** What is typed of it so far. */
+  /** Typed part of the value. */
   typed: string;
-  /** Before it in the same word: `--org=`. */
+  /** Text before it in the same word: `--org=`. */
   before: string;
   words: Suggestion[];
   lookUp: LookedUp | null;
 }
 
-/** Options whose value is one of the account, whatever its placeholder. */
+/** By option, regardless of the placeholder. */
 const OF_OPTIONS: Readonly<Record<string, LookedUp>> = {
   '--profile': 'profile',
   '--org': 'org',
   '--project': 'project',
 };
-/** By the placeholder of an argument or a value. */
+/** By placeholder of an argument or option value. */
 const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   sandbox: 'sandbox',
   sandboxes: 'sandbox',
@@ -43,10 +40,7 @@ const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
   target: 'place',
 };
 
-/**
- * @param words all words up to the cursor without the program's own; the last is what is being
- * typed, empty behind a space
- */
+/** @param words all words after the program name, up to the cursor; the last may be empty */
 export function wantedAt(program: Command, words: readonly string[]): Wanted {
   const typed = words.at(-1) ?? '';
   const place = walk(program, words.slice(0, -1));
@@ -66,11 +60,11 @@ const NOTHING = { words: [] as Suggestion[], lookUp: null };
 
 interface Place {
   command: Command;
-  /** Words so far that are the command's arguments. */
+  /** Arguments of the command so far. */
   operands: number;
-  /** Whether options of the command may come. */
+  /** Whether options of the command are still allowed. */
   options: boolean;
-  /** The option whose value is next. */
+  /** Option that takes the next word as its value. */
   valueOf: Option | null;
 }
 
@@ -88,7 +82,7 @@ function walk(program: Command, words: readonly string[]): Place {
       const next = place.operands === 0 && place.options ? commandOf(place.command, word) : undefined;
       if (next === undefined) place.operands += 1;
       place.command = next ?? place.command;
-      // What comes behind belongs to what the argument names.
+      // The following words belong to the passed command.
       if (next === undefined && specOf(place.command)?.passThrough !== undefined) place.options = false;
     }
   }

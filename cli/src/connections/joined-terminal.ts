@@ -1,20 +1,19 @@
-// This terminal joined with one in a sandbox: keys and what is shown as they are, the size, the
-// end, and the terminal as it was before afterwards.
+// Connects the local terminal to one in a sandbox: keys, output and size. Restores it afterwards.
 import { spawnSync } from 'node:child_process';
 import type { SandboxTerminal, TerminalSize } from '@berth/sdk';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
 import { writeAll } from './streams.ts';
 
-interface TerminalEnds {
-  /** null: nothing is typed; the terminal stays as it is, and its keys do here what they do. */
+export interface TerminalEnds {
+  /** null: no input; the terminal keeps its mode, and its keys act locally. */
   stdin: NodeJS.ReadStream | null;
   stdout: NodeJS.WriteStream;
 }
 
 /**
- * As the contract takes it: a terminal that does not know its own size says 0, and what is none
- * says nothing.
+ * Terminal size within the contract's limits. A terminal of unknown size reports 0; other streams
+ * report undefined.
  */
 export function sizeOf({ columns, rows }: { columns?: number; rows?: number }): TerminalSize {
   const side = (length: number | undefined, otherwise: number): number =>
@@ -22,20 +21,15 @@ export function sizeOf({ columns, rows }: { columns?: number; rows?: number }): 
   return { cols: side(columns, TERMINAL_DEFAULT_SIZE.cols), rows: side(rows, TERMINAL_DEFAULT_SIZE.rows) };
 }
 
-/**
- * Keys come as they are typed, and what is written is shown as it is. The terminal's end of raw
- * mode takes both back.
- */
+/** Raw mode for input and output. Leaving raw mode restores both. */
 function makeRaw(stdin: NodeJS.ReadStream): void {
   stdin.setRawMode(true);
-  // Node's raw mode leaves this on: a line feed would go to the first column, also for a program
-  // that wants the cursor down alone.
+  // Node's raw mode keeps output processing: a line feed would also return to the first column.
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
 }
 
 /**
- * Resolves with the exit code. The terminal is as it was before when this settles. Its own hang-up
- * hangs the other one up.
+ * Resolves with the exit code, after restoring the terminal. A hang-up closes the remote terminal.
  */
 export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }: TerminalEnds): Promise<number> {
   const keys = terminal.writable.getWriter();
@@ -50,7 +44,8 @@ export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }:
     );
   };
   const { promise: gone, reject: hangUp } = Promise.withResolvers<never>();
-  const onHangUp = (): void => hangUp(new CliFailure('the terminal is gone', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
+  const onHangUp = (): void =>
+    hangUp(new CliFailure('the local terminal was closed', { exitCode: EXIT_BY_SIGNAL.SIGHUP }));
   stdout.once('error', onHangUp);
   stdout.on('resize', onResize);
   if (stdin !== null) {
@@ -59,7 +54,7 @@ export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }:
     stdin.once('error', onHangUp);
     makeRaw(stdin);
   }
-  // It may have changed since it was asked for.
+  // The size may have changed since the request.
   onResize();
   try {
     return await Promise.race([shown(terminal, stdout), gone]);
@@ -69,13 +64,13 @@ export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }:
     if (stdin !== null) {
       stdin.off('data', onKeys);
       if (!stdin.destroyed) stdin.setRawMode(false);
-      // Nothing keeps this process any more.
+      // An open stdin would keep the process alive.
       stdin.destroy();
     }
   }
 }
 
-/** Shows what comes; resolves with the exit code. */
+/** Prints the output; resolves with the exit code. */
 async function shown(terminal: SandboxTerminal, stdout: NodeJS.WriteStream): Promise<number> {
   const written = writeAll(terminal.readable, stdout);
   written.catch(() => undefined);

@@ -1,5 +1,4 @@
-// `berth known-host`: the host key of a sandbox as a line of known_hosts, for ssh's
-// KnownHostsCommand. The key is the one that the API has on record.
+// `berth known-host`: prints the host key stored in the API as a known_hosts line.
 import type { CliContext } from '../program/context.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';

@@ -1,5 +1,4 @@
-// `berth shell`: this terminal becomes one of the login shell of a sandbox, through the API. Needs
-// no ssh, neither here nor there.
+// `berth shell`: opens a login shell through the API, without ssh.
 import { joinTerminal, sizeOf } from './joined-terminal.ts';
 import { streamsOf } from './streams.ts';
 import type { CliContext } from '../program/context.ts';
@@ -7,12 +6,11 @@ import { UsageError } from '../output/failure.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
-/** Resolves with the exit code of the shell. */
 export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
   const id = sandboxId(typed);
   if (!stdin.isTTY || !stdout.isTTY) {
-    throw new UsageError('this needs a terminal, for input and output', {
-      remedy: `berth exec ${id} -- COMMAND runs a command without one`,
+    throw new UsageError('berth shell requires a terminal for stdin and stdout', {
+      remedy: `berth exec ${id} -- COMMAND runs a command without a terminal`,
     });
   }
   const terminal = await streamsOf(await connect(), id).terminal({ ...sizeOf(stdout), signal });

@@ -1,13 +1,13 @@
-// The ways into a sandbox: `berth shell`, `ssh`, `tunnel`, `known-host`.
+// `berth shell`, `ssh`, `tunnel` and `known-host`.
 import { port } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
 
-const SANDBOX = { name: '<sandbox>', about: 'id of the sandbox' };
+const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 
 const shell: CommandSpec = {
   name: 'shell',
-  summary: 'the login shell of a sandbox in this terminal; needs no ssh and no key of ssh',
-  details: "Ends with the shell's exit code.",
+  summary: 'open the login shell of a sandbox, without ssh',
+  details: "Exits with the shell's exit code.",
   arguments: [SANDBOX],
   examples: ['berth shell sbx_uodiunxlni4uyqmllemsqh4l'],
   json: false,
@@ -16,12 +16,13 @@ const shell: CommandSpec = {
 
 const ssh: CommandSpec = {
   name: 'ssh',
-  summary: 'ssh into a sandbox that was created with --ssh-key; what follows its id goes to ssh',
-  details: "Ends with ssh's exit code: the remote command's, or 255 for whatever fails before it, here or on the way.",
-  arguments: [SANDBOX, { name: '[arguments...]', about: 'options of ssh (-i, -L, -R, -N, ...), then a command' }],
+  summary: 'connect by ssh to a sandbox created with --ssh-key',
+  details:
+    "Arguments after the sandbox id are passed to ssh. Exits with ssh's exit code: that of the remote command, or 255 if the connection fails.",
+  arguments: [SANDBOX, { name: '[arguments...]', about: 'ssh options (-i, -L, -R, -N, ...), then a command' }],
   examples: [
     'berth ssh sbx_uodiunxlni4uyqmllemsqh4l',
-    'berth ssh sbx_uodiunxlni4uyqmllemsqh4l -L 8080:127.0.0.1:3000 -N # the port 3000 of the sandbox, here as 8080',
+    'berth ssh sbx_uodiunxlni4uyqmllemsqh4l -L 8080:127.0.0.1:3000 -N # forward local port 8080 to port 3000',
   ],
   passThrough: true,
   json: false,
@@ -31,9 +32,9 @@ const ssh: CommandSpec = {
 
 const tunnel: CommandSpec = {
   name: 'tunnel',
-  summary: 'connect stdin and stdout with a port of a sandbox, for ProxyCommand of ssh',
+  summary: "connect stdin and stdout to a port of a sandbox, for ssh's ProxyCommand",
   arguments: [SANDBOX],
-  options: [{ flags: '--port <port>', about: 'port of the sandbox (default: 22)', parse: port }],
+  options: [{ flags: '--port <port>', about: 'port in the sandbox (default: 22)', parse: port }],
   examples: [
     "ssh -o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l",
     'berth tunnel sbx_uodiunxlni4uyqmllemsqh4l --port 5432',
@@ -44,7 +45,7 @@ const tunnel: CommandSpec = {
 
 const knownHost: CommandSpec = {
   name: 'known-host',
-  summary: "print a sandbox's line of known_hosts, for KnownHostsCommand of ssh",
+  summary: "print the known_hosts line of a sandbox, for ssh's KnownHostsCommand",
   arguments: [SANDBOX],
   examples: [
     "ssh -o KnownHostsCommand='berth known-host %h' -o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l",

@@ -1,5 +1,5 @@
-// `berth ssh`: the ssh client of this machine, connected to a sandbox by `berth tunnel` and told
-// its host key beforehand, so that nobody is asked whether to trust it.
+// `berth ssh`: runs the local ssh client over `berth tunnel`, with the sandbox's host key already
+// known.
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -11,16 +11,14 @@ import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import { knownHostsLine } from './known-host.ts';
 
-/**
- * Hands the arguments over and answers with the exit code of ssh: the remote command's own, or 255.
- */
+/** Resolves with the exit code of ssh: that of the remote command, or 255. */
 export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
   const id = sandboxId(typed);
   const { berth } = await context.connect();
   const { ssh: access } = await berth.raw.getSshAccess({ path: { sandboxId: id }, signal: context.signal });
   if (access.authorizedKeyFingerprint === null) {
-    throw new CliFailure('nobody may sign in to this sandbox by ssh: it was created without sshPublicKey', {
-      remedy: `create one with --ssh-key FILE, or use berth shell ${id}, which needs none`,
+    throw new CliFailure('cannot connect by ssh: the sandbox was created without an SSH key', {
+      remedy: `create a sandbox with --ssh-key FILE, or use berth shell ${id}`,
     });
   }
   const folder = await mkdtemp(join(tmpdir(), 'berth-ssh-'));
@@ -33,10 +31,7 @@ export async function ssh(context: CliContext, { args: [typed, ...args] }: Input
   }
 }
 
-/**
- * ssh takes the first value that it comes across: these hold whatever the arguments and the user's
- * own configuration say.
- */
+/** ssh uses the first value of an option: these override arguments and configuration. */
 function optionsOf(user: string, knownHostsFile: string): string[] {
   const options = {
     ProxyCommand: `${shellWord(process.execPath)} ${shellWord(thisProgram())} tunnel %h`,
@@ -51,7 +46,6 @@ function optionsOf(user: string, knownHostsFile: string): string[] {
   return Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
 }
 
-/** The program that runs: of the checkout, or of the package. */
 function thisProgram(): string {
   return realpathSync(process.argv[1] as string);
 }
@@ -60,7 +54,7 @@ function shellWord(text: string): string {
   return `'${percentSafe(text).replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** A percent sign begins a token of ssh. */
+/** Escapes percent signs, which start tokens of ssh. */
 function percentSafe(text: string): string {
   return text.replaceAll('%', '%%');
 }
@@ -68,7 +62,7 @@ function percentSafe(text: string): string {
 async function run({ environment, signal }: CliContext, args: readonly string[]): Promise<number> {
   signal.throwIfAborted();
   const child = spawn('ssh', args, { stdio: 'inherit', env: { ...environment } });
-  // Ctrl-C reaches the whole foreground group; a signal to this process alone is handed on.
+  // Ctrl-C reaches the whole foreground group; forward a signal sent only to this process.
   const forward = (): void => void child.kill('SIGTERM');
   signal.addEventListener('abort', forward, { once: true });
   try {
@@ -79,7 +73,7 @@ async function run({ environment, signal }: CliContext, args: readonly string[])
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     throw new CliFailure('the ssh client is not installed on this machine', {
-      remedy: 'apt install openssh-client; berth shell needs none',
+      remedy: 'install it (apt install openssh-client), or use berth shell',
       cause: error,
     });
   } finally {

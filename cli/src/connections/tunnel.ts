@@ -1,5 +1,4 @@
-// `berth tunnel`: stdin and stdout become a connection to a port of a sandbox, through the API.
-// Made for ssh's ProxyCommand; docs/operations.md shows it.
+// `berth tunnel`: connects stdin and stdout to a port of a sandbox, for ssh's ProxyCommand.
 import { Writable, type Readable } from 'node:stream';
 import type { SandboxTunnel } from '@berth/sdk';
 import { SSH_PORT } from '@berth/sdk/limits';
@@ -8,9 +7,7 @@ import type { CliContext } from '../program/context.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
-/**
- * Resolves once both directions came to their end. Writes nothing to stdout but what came through.
- */
+/** Resolves when both directions have ended. Writes only tunnel data to stdout. */
 export async function tunnel(
   { connect, signal, stdin, stdout }: CliContext,
   { args: [typed], options }: Input<{ port?: number }>,
@@ -21,14 +18,12 @@ export async function tunnel(
 }
 
 /**
- * Joins the tunnel with a program's two ends. The end of the input is passed on and what comes
- * afterwards is still written; once the sandbox's side has ended all is over, as a program at the
- * end of a pipe sees that only when this one ends. Rejects with why the tunnel was closed when it
- * was for anything else.
+ * Joins the tunnel with stdin and stdout. The end of stdin is forwarded; output continues. The end
+ * of output closes everything: the reader of the pipe notices only that.
  */
 async function join(opened: SandboxTunnel, input: Readable, output: NodeJS.WriteStream): Promise<void> {
   const sink = Writable.fromWeb(opened.writable);
-  // `closed` says why.
+  // `closed` rejects with the reason.
   sink.on('error', () => undefined);
   input.once('error', (error) => sink.destroy(error));
   input.pipe(sink);

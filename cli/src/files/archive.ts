@@ -1,11 +1,9 @@
-// The tar format as GNU tar writes and reads it (--format=gnu): names are bytes, whatever encoding
-// they are in, of any length. Owns the format alone; what is made of an entry is pack.ts's and
-// unpack.ts's.
+// Reads and writes GNU tar (--format=gnu). Names are bytes of any encoding and length.
 
 const BLOCK = 512;
-/** Longer names are in an entry of their own before the one that they are of. */
+/** Longer names precede their entry as an entry of their own. */
 const NAME_BYTES = 100;
-/** No system takes longer ones. */
+/** Longer than any system's limit. */
 const LONG_NAME_MAX_BYTES = 65_536;
 const LONG_LINK_NAME = Buffer.from('././@LongLink');
 const TYPE = { file: '0', link: '2', folder: '5', longName: 'L', longTarget: 'K' } as const;
@@ -18,26 +16,24 @@ const KINDS: Readonly<Record<string, ArchiveEntry['kind']>> = {
 };
 
 export interface ArchiveEntry {
-  /** As it stands in the archive. */
   name: Buffer;
-  /** `other`: a device, a pipe, a hard link and the like. */
+  /** `other`: devices, pipes, hard links. */
   kind: 'file' | 'folder' | 'link' | 'other';
-  /** Permission bits, those of set-user-id and the like among them. */
+  /** Permission bits with set-user-id, set-group-id and sticky. */
   mode: number;
-  /** Whole seconds since 1970. */
+  /** Seconds since 1970. */
   mtime: number;
-  /** Bytes of a file's content. */
+  /** Bytes of content; 0 unless a file. */
   size: number;
-  /** What a symlink leads to. */
+  /** Target of a symlink. */
   target: Buffer;
 }
 
-/** What is wrong with an archive. */
 export class ArchiveBroken extends Error {
   override readonly name = 'ArchiveBroken';
 }
 
-/** The head of an entry; its content follows, then {@link padding}. */
+/** Header of an entry; the content follows, then {@link padding}. */
 export function entryHead({ name, kind, mode, mtime, size, target }: ArchiveEntry): Buffer {
   const type = kind === 'other' ? TYPE.file : TYPE[kind];
   const shown = kind === 'folder' ? Buffer.concat([name, Buffer.from('/')]) : name;
@@ -48,12 +44,11 @@ export function entryHead({ name, kind, mode, mtime, size, target }: ArchiveEntr
   ]);
 }
 
-/** What fills the last block of a content of so many bytes. */
+/** Fills the last block after `size` bytes of content. */
 export function padding(size: number): Buffer {
   return Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 }
 
-/** The end of an archive. */
 export const ARCHIVE_END: Buffer = Buffer.alloc(2 * BLOCK);
 
 function longHead(type: string, text: Buffer): Buffer {
@@ -88,7 +83,7 @@ function head(fields: {
   return block;
 }
 
-/** Octal where there is room, otherwise as GNU does: binary, with the first bit set. */
+/** Octal if it fits, otherwise GNU's binary form with the first bit set. */
 function writeNumber(block: Buffer, at: number, length: number, value: number): void {
   const octal = Math.floor(value).toString(8);
   if (octal.length < length) {
@@ -103,44 +98,39 @@ function readNumber(block: Buffer, at: number, length: number): number {
   const first = block[at] ?? 0;
   if ((first & 0x80) !== 0) {
     const high = block.subarray(at, at + length - 6);
-    // Below zero are times before 1970 alone; they become 1970.
+    // Negative: a time before 1970, read as 1970.
     if (first === 0xff) return 0;
-    if (high.some((byte, index) => byte !== (index === 0 ? 0x80 : 0)))
-      throw new ArchiveBroken('a number in it is too large');
+    if (high.some((byte, index) => byte !== (index === 0 ? 0x80 : 0))) throw new ArchiveBroken('number too large');
     return block.readUIntBE(at + length - 6, 6);
   }
   const text = block
     .toString('latin1', at, at + length)
     .replace(/[\0 ]+$/, '')
     .trimStart();
-  if (!/^[0-7]*$/.test(text)) throw new ArchiveBroken('a number in it is none');
+  if (!/^[0-7]*$/.test(text)) throw new ArchiveBroken('invalid number');
   return text === '' ? 0 : Number.parseInt(text, 8);
 }
 
-/** Of all bytes, those of the sum itself as spaces. */
+/** Sum of all bytes, with the checksum field counted as spaces. */
 function sumOf(block: Buffer): number {
   let sum = 8 * 32;
   for (const [at, byte] of block.entries()) if (at < 148 || at >= 156) sum += byte;
   return sum;
 }
 
-/** Reads an archive as it comes. */
 export class ArchiveReader {
   readonly #source: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
-  /** Bytes of the last entry that nobody has read yet, its padding among them. */
+  /** Unread bytes of the current entry, with padding. */
   #unread = 0;
-  /** Bytes that came so far. */
+  /** Bytes received so far. */
   read = 0;
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /**
-   * The next entry; null at the end of the archive, when all that came behind it has been read too.
-   * Throws ArchiveBroken.
-   */
+  /** Returns the next entry, or null at the end of the stream. Throws ArchiveBroken. */
   async next(): Promise<ArchiveEntry | null> {
     let [name, target]: (Buffer | null)[] = [null, null];
     for (;;) {
@@ -148,15 +138,14 @@ export class ArchiveReader {
       this.#unread = 0;
       const block = await this.#bytes(BLOCK);
       if (block.every((byte) => byte === 0)) {
-        // Nobody is left waiting with what follows.
+        // Drain trailing blocks, so that the sender does not block.
         for (;;) if ((await this.#chunk()) === null) return null;
       }
-      if (sumOf(block) !== readNumber(block, 148, 8))
-        throw new ArchiveBroken('it is no archive, or was changed on its way');
+      if (sumOf(block) !== readNumber(block, 148, 8)) throw new ArchiveBroken('wrong checksum');
       const type = block.toString('latin1', 156, 157);
       const size = readNumber(block, 124, 12);
       if (type === TYPE.longName || type === TYPE.longTarget) {
-        if (size > LONG_NAME_MAX_BYTES) throw new ArchiveBroken('a name in it is too long');
+        if (size > LONG_NAME_MAX_BYTES) throw new ArchiveBroken('name too long');
         const text = untilZero(await this.#bytes(size));
         await this.#bytes(padding(size).length);
         if (type === TYPE.longName) name = text;
@@ -164,7 +153,7 @@ export class ArchiveReader {
         continue;
       }
       const kind = KINDS[type] ?? 'other';
-      // Of others the content is nothing that we know.
+      // Skip the content of other entries.
       this.#unread = kind === 'folder' || kind === 'link' ? 0 : size + padding(size).length;
       return {
         name: name ?? untilZero(block.subarray(0, NAME_BYTES)),
@@ -177,9 +166,7 @@ export class ArchiveReader {
     }
   }
 
-  /**
-   * The content of the entry that was given last, a file: once, to its end, before the next one.
-   */
+  /** Content of the current file entry. Read at most once, completely, before the next entry. */
   async *content(size: number): AsyncGenerator<Buffer> {
     this.#unread -= size;
     yield* this.#take(size);
@@ -188,7 +175,7 @@ export class ArchiveReader {
   async *#take(bytes: number): AsyncGenerator<Buffer> {
     for (let left = bytes; left > 0;) {
       const chunk = this.#rest.length > 0 ? this.#rest : await this.#chunk();
-      if (chunk === null) throw new ArchiveBroken('it ends before its end');
+      if (chunk === null) throw new ArchiveBroken('unexpected end');
       this.#rest = chunk.subarray(left);
       const part = chunk.subarray(0, left);
       left -= part.length;

@@ -1,5 +1,4 @@
-// `berth cp`: a file or folder, between this machine and a sandbox, as a stream of tar at both
-// ends. Owns where things come to stand here.
+// `berth cp`: copies a file or folder between this machine and a sandbox, as a tar stream.
 import { lstat, realpath, stat } from 'node:fs/promises';
 import type { Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,10 +25,10 @@ export interface CopyOptions {
 }
 
 const SKIPPED_SHOWN = 20;
-/** Time that a command has to exit once its output was found broken. */
+/** Time for a command to exit after sending broken output. */
 const EXIT_WITHIN_MS = 5_000;
 
-/** Resolves with 1 when something was left out, each of which was told. */
+/** Resolves with 1 if any entry was skipped. */
 export async function copy(
   context: CliContext,
   { args: [from = '', to = ''], options }: Input<CopyOptions>,
@@ -50,21 +49,22 @@ class Copying {
     this.#context = context;
   }
 
-  /** The exit code. */
+  /** Returns the exit code. */
   end(): number {
-    if (this.#left > SKIPPED_SHOWN) this.#context.out.note(`berth: ${this.#left - SKIPPED_SHOWN} more were not copied`);
+    if (this.#left > SKIPPED_SHOWN)
+      this.#context.out.note(`berth: ${this.#left - SKIPPED_SHOWN} more entries were not copied`);
     return this.#left === 0 ? EXIT.ok : EXIT.failed;
   }
 
   async upload(source: string, { sandbox, path }: PathThere, follow: boolean): Promise<void> {
     const { connect, signal } = this.#context;
     const id = sandboxId(sandbox);
-    // With a slash at its end a symlink is what it leads to, as everywhere.
+    // As in cp(1), a trailing slash follows a symlink.
     const through = follow || /\/\.?$/.test(source);
     const found = await here(source, () => (through ? stat(source) : lstat(source)));
     const kind = found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'file';
     if (kind === 'file' && !found.isFile())
-      throw new CliFailure(`${plainText(source)} is neither a file, nor a folder, nor a symlink`);
+      throw new CliFailure(`${plainText(source)} is not a file, folder or symlink`);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
     await this.#shown(`copying to ${id}`, async (passed) => {
       const remote = await startCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
@@ -81,12 +81,12 @@ class Copying {
       try {
         await pipeline(packed, Writable.fromWeb(remote.stdin), { signal });
       } catch (error) {
-        // The other end has ended, or is gone: how is told below.
+        // The command exited or the connection broke: reported below.
         if (!(error instanceof BerthError)) {
-          // Without its end the archive comes to nothing.
+          // Close without the archive's end, so that the sandbox discards it.
           remote.close();
           signal.throwIfAborted();
-          throw new CliFailure(`${plainText(source)} cannot be read: ${plainText((error as Error).message)}`, {
+          throw new CliFailure(`cannot read ${plainText(source)}: ${plainText((error as Error).message)}`, {
             cause: error,
           });
         }
@@ -126,7 +126,7 @@ class Copying {
     });
   }
 
-  /** Something came; what was left out over there is told. */
+  /** Data arrived: entries that tar skipped are reported, not fatal. */
   async #ended(remote: SandboxCommand, what: string, said: Promise<string>): Promise<void> {
     const { exitCode } = await remote.exited;
     if (exitCode === 0) return;
@@ -142,16 +142,14 @@ class Copying {
     if (error instanceof CliFailure || error instanceof BerthError || this.#context.signal.aborted) return error;
     if (error instanceof Refused) return new CliFailure(`${what}: ${plainText(error.message)}`);
     if (error instanceof ArchiveBroken) {
-      // The command may have failed before its first byte and said why; or the connection broke.
+      // Either the command failed and wrote a reason, or the connection broke.
       const silent = delay(EXIT_WITHIN_MS, { exitCode: 0 }, { ref: false });
       const { exitCode } = await Promise.race([remote.exited, silent]);
-      return new CliFailure(
-        `${what}: ${exitCode === 0 ? `what came cannot be used: ${error.message}` : reasonOf(await said)}`,
-      );
+      return new CliFailure(`${what}: ${exitCode === 0 ? `invalid archive: ${error.message}` : reasonOf(await said)}`);
     }
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) return error;
-    const why = code === 'ENOSPC' ? 'the disk here is full' : plainText(message);
+    const why = code === 'ENOSPC' ? 'the local disk is full' : plainText(message);
     return new CliFailure(`${plainText(to)}: ${why}`, { cause: error });
   }
 
@@ -160,7 +158,7 @@ class Copying {
     if (this.#left <= SKIPPED_SHOWN) this.#context.out.note(`berth: ${plainText(what)}: ${plainText(why)}`);
   }
 
-  /** With the bytes that went so far, where a person sees them. */
+  /** Shows progress if stderr is a terminal. */
   async #shown(title: string, work: (passed: (bytes: number) => void) => Promise<void>): Promise<void> {
     const { out, stderr } = this.#context;
     if (stderr.isTTY) await out.step(title, async (report) => await work((bytes) => report(bytesText(bytes))));
@@ -169,37 +167,37 @@ class Copying {
 }
 
 interface Place {
-  /** On the file system of the target. */
+  /** Folder on the file system of the target. */
   beside: string;
-  /** Throws a CliFailure where what came cannot go there. */
+  /** Throws a CliFailure if the target does not accept this kind. */
   target: (unpacked: Unpacked) => string;
 }
 
-/** @param name of the source; empty: its content is meant */
+/** @param name of the source; empty to copy its contents */
 async function placeHere(to: string, name: string): Promise<Place> {
   const shown = plainText(to);
   const found = await statOrNull(to);
   if (found === null) {
     const parent = dirname(to.replace(/\/+\.?\/*$/, '') || '/');
     const above = await here(parent, () => stat(parent));
-    if (!above.isDirectory()) throw new CliFailure(`${plainText(parent)} is no folder`);
-    if ((await lstatOrNull(to)) !== null) throw new CliFailure(`${shown} is a symlink that leads nowhere`);
+    if (!above.isDirectory()) throw new CliFailure(`${plainText(parent)} is not a folder`);
+    if ((await lstatOrNull(to)) !== null) throw new CliFailure(`${shown} is a dangling symlink`);
     const asFolder = /\/\.?$/.test(to);
     return {
       beside: parent,
       target: ({ kind }) => {
-        if (kind === 'file' && asFolder) throw new CliFailure(`${shown}: there is no such folder`);
+        if (kind === 'file' && asFolder) throw new CliFailure(`${shown}: no such folder`);
         return asFolder ? to.replace(/\/+\.?$/, '') : to;
       },
     };
   }
   if (!found.isDirectory()) {
-    if (!found.isFile()) throw new CliFailure(`${shown} is neither a file nor a folder`);
+    if (!found.isFile()) throw new CliFailure(`${shown} is not a file or folder`);
     const file = await realpath(to);
     return {
       beside: dirname(file),
       target: ({ kind }) => {
-        if (kind === 'folder') throw new CliFailure(`${shown} is no folder, and a folder came`);
+        if (kind === 'folder') throw new CliFailure(`${shown} is not a folder, but the source is`);
         return file;
       },
     };
@@ -210,7 +208,8 @@ async function placeHere(to: string, name: string): Promise<Place> {
     return {
       beside: await realpath(target),
       target: ({ kind }) => {
-        if (kind === 'file') throw new CliFailure(`${plainText(target)}: a folder is there, and a file came`);
+        if (kind === 'file')
+          throw new CliFailure(`${plainText(target)}: the target is a folder, but the source is a file`);
         return target;
       },
     };
@@ -219,7 +218,7 @@ async function placeHere(to: string, name: string): Promise<Place> {
     beside: to,
     target: ({ kind }) => {
       if (kind === 'folder' && inIt !== null)
-        throw new CliFailure(`${plainText(target)} is no folder, and a folder came`);
+        throw new CliFailure(`${plainText(target)} is not a folder, but the source is`);
       return target;
     },
   };
@@ -247,7 +246,7 @@ async function here(path: string, look: () => Promise<Stats>): Promise<Stats> {
     return await look();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file or folder' : plainText(message);
+    const why = code === 'ENOENT' ? 'no such file or folder' : plainText(message);
     throw new CliFailure(`${plainText(path)}: ${why}`, { cause: error });
   }
 }

@@ -1,31 +1,29 @@
-// The two ends of a copy as they are typed: one is SANDBOX:path, the other a path of this machine.
+// Parses the two paths of a copy: one is SANDBOX:PATH, the other local.
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 
-/** A path in a sandbox. */
 export interface PathThere {
   sandbox: string;
   path: string;
 }
 
-/** Into a sandbox, or out of it. */
-type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
+export type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
 
-/** Ids of sandboxes alone, so that a file here may have a colon in its name. */
+/** Only sandbox ids, so that local names may contain a colon. */
 const REMOTE = /^(sbx_[A-Za-z0-9_]{1,196}):(.*)$/s;
 
-/** Throws a UsageError for ends between which nothing is copied. */
+/** Throws a UsageError unless exactly one path is in a sandbox. */
 export function endpoints(from: string, to: string): Ends {
   const [source, target] = [endpoint(from), endpoint(to)];
   if (source.sandbox !== null && target.sandbox !== null) {
-    throw new UsageError('nothing is copied from sandbox to sandbox: one of the two must be a path of this machine', {
-      remedy: `berth exec -i ${source.sandbox} -- tar c PATH | berth exec -i ${target.sandbox} -- tar x does it by way of this one`,
+    throw new UsageError('cannot copy from sandbox to sandbox: one of the paths must be local', {
+      remedy: `use berth exec -i ${source.sandbox} -- tar c PATH | berth exec -i ${target.sandbox} -- tar x`,
     });
   }
   if (source.sandbox !== null) return { into: null, from: source, to: target.path };
   if (target.sandbox !== null) return { into: target, from: source.path };
-  throw new UsageError(`neither '${plainText(from)}' nor '${plainText(to)}' is in a sandbox`, {
-    remedy: 'as in: berth cp sbx_uodiunxlni4uyqmllemsqh4l:/code/result.txt .',
+  throw new UsageError(`neither '${plainText(from)}' nor '${plainText(to)}' is a path in a sandbox`, {
+    remedy: 'example: berth cp sbx_uodiunxlni4uyqmllemsqh4l:/code/result.txt .',
   });
 }
 
@@ -33,8 +31,8 @@ function endpoint(typed: string): PathThere | { sandbox: null; path: string } {
   const [, sandbox, path = ''] = REMOTE.exec(typed) ?? [];
   if (sandbox === undefined) {
     if (typed === '-') {
-      throw new UsageError('- is no end of a copy', {
-        remedy: 'berth exec -i SANDBOX -- cat FILE, or tar, streams by stdin and stdout',
+      throw new UsageError("cannot copy from or to '-'", {
+        remedy: 'to stream, use berth exec -i SANDBOX -- cat FILE, or tar',
       });
     }
 
@@ -42,13 +40,13 @@ function endpoint(typed: string): PathThere | { sandbox: null; path: string } {
     return { sandbox: null, path: typed };
   }
   if (path === '' || path.includes('\0'))
-    throw new UsageError(`${sandbox}: needs a path behind it; ${sandbox}:. is /code`);
+    throw new UsageError(`missing path after ${sandbox}: (${sandbox}:. is /code)`);
   return { sandbox, path };
 }
 
 /**
- * What the source is called where it is copied into a folder; empty when its content is meant: of
- * `folder/.`, `.`, `/` and what ends in `..`.
+ * Name of the copy inside an existing folder. Empty for `folder/.`, `.`, `/` and paths ending in
+ * `..`: only their contents are copied.
  */
 export function nameOf(path: string): string {
   const last = path.split('/').findLast((part) => part !== '') ?? '';

@@ -1,16 +1,15 @@
-// What runs in the sandbox at the other end of a copy, as text for its /bin/sh: it finds out what
-// is meant by the path there, and hands over to its tar. What it says on stderr is for people;
-// told-failure.ts shortens what tar says.
+// Shell scripts for the sandbox side of a copy: resolve the path, then run tar. stderr is shown to
+// the user, shortened by told-failure.ts.
 import { quoted } from '../commands/command-text.ts';
 
 /**
- * Packs what is named, or, to follow it, what it leads to. The `x` keeps line ends at the end of a
- * name, which a shell's substitution takes away.
+ * Packs a path, or the target of a symlink to follow. The `x` preserves trailing newlines of a
+ * name, which command substitution strips.
  */
 const PACK = String.raw`
 f=$1
 case $f in /*) ;; *) f=./$f ;; esac
-[ -e "$f" ] || [ -L "$f" ] || { echo "there is no such file or folder" >&2; exit 1; }
+[ -e "$f" ] || [ -L "$f" ] || { echo "no such file or folder" >&2; exit 1; }
 if [ "$2" = follow ]; then f=$(readlink -fn -- "$f" && echo x) || exit 1; f=${'$'}{f%x}; fi
 case $f in
   */ | */. | */..) d=$f b=. ;;
@@ -20,8 +19,8 @@ exec tar --create --format=gnu --hard-dereference --file=- --directory="$d" -- "
 `;
 
 /**
- * What came is unpacked beside its place and gets its name when all of it is there; the content of
- * a folder goes straight into one that exists.
+ * Unpacks beside the target and renames when complete. Contents of a folder go directly into an
+ * existing one.
  */
 const UNPACK = String.raw`
 to=$1 name=$2 kind=$3 mode=$4
@@ -32,13 +31,13 @@ if [ -d "$to" ]; then
   [ -z "$name" ] || t=$t/$name
 else
   case $to in
-    */ | */.) [ "$kind" = folder ] || no "there is no such folder" ;;
+    */ | */.) [ "$kind" = folder ] || no "no such folder" ;;
   esac
   t=${'$'}{to%/.}
   while [ "$t" != "${'$'}{t%/}" ]; do t=${'$'}{t%/}; done
 fi
 if [ "$kind" = file ] && [ -L "$t" ]; then
-  r=$(readlink -en -- "$t" && echo x) || no "a symlink that leads nowhere is there"
+  r=$(readlink -en -- "$t" && echo x) || no "the target is a dangling symlink"
   t=${'$'}{r%x}
 fi
 take() { tar --extract --file=- --preserve-permissions --no-same-owner "$@"; }
@@ -47,13 +46,13 @@ if [ "$kind" = folder ] && [ -d "${'$'}{t:-/}" ]; then
   exit
 fi
 if [ "$kind" = folder ]; then
-  [ ! -e "$t" ] && [ ! -L "$t" ] || no "what is there is no folder"
+  [ ! -e "$t" ] && [ ! -L "$t" ] || no "the target is not a folder"
 elif [ ! -L "$t" ] && [ -e "$t" ]; then
-  [ ! -d "$t" ] || no "a folder is there"
-  [ -f "$t" ] || no "what is there is no file"
+  [ ! -d "$t" ] || no "the target is a folder"
+  [ -f "$t" ] || no "the target is not a regular file"
 fi
 p=${'$'}{t%/*}/
-[ -d "$p" ] || no "there is no folder to copy it into"
+[ -d "$p" ] || no "the parent folder does not exist"
 s=$(mktemp -d "$p.berth-cp-XXXXXXXX") || exit 1
 trap 'chmod -R u+rwX -- "$s"; rm -rf -- "$s"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
@@ -62,24 +61,21 @@ mv -fT -- "$s/r" "$t" || exit
 [ "$kind" != folder ] || chmod -- "$mode" "$t"
 `;
 
-/**
- * Writes the archive of a path to stdout: its root has the last part of the path as its name, or
- * none.
- */
+/** Writes an archive of the path to stdout. The root entry is the last part of the path, or `.`. */
 export function packingScript(path: string, { follow }: { follow: boolean }): string {
   return script(PACK, [path, follow ? 'follow' : '']);
 }
 
 interface UnpackPlace {
   path: string;
-  /** What it is called in a folder that is there; empty: the content goes into that folder. */
+  /** Name inside an existing folder; empty: contents go directly into the folder. */
   name: string;
   kind: 'file' | 'folder' | 'link';
-  /** Of a folder, at last. */
+  /** Final mode of a folder. */
   mode: number;
 }
 
-/** Takes an archive from stdin whose root is `r`. */
+/** Reads an archive with the root entry `r` from stdin. */
 export function unpackingScript({ path, name, kind, mode }: UnpackPlace): string {
   return script(UNPACK, [path, name, kind, (mode & 0o7777).toString(8)]);
 }

@@ -1,5 +1,4 @@
-// A file or folder of this machine as an archive, as it is read. Names are bytes: a folder may have
-// ones that are no UTF-8.
+// Streams a local file or folder as an archive. Names are bytes and may be invalid UTF-8.
 import { constants } from 'node:fs';
 import { lstat, open, readdir, readlink, stat } from 'node:fs/promises';
 import { ARCHIVE_END, entryHead, padding, type ArchiveEntry } from './archive.ts';
@@ -7,18 +6,18 @@ import { ARCHIVE_END, entryHead, padding, type ArchiveEntry } from './archive.ts
 const READ_BYTES = 262_144;
 const SLASH = Buffer.from('/');
 
-interface PackOptions {
-  /** Name of the root in the archive. */
+export interface PackOptions {
+  /** Name of the root entry. */
   root: string;
-  /** Whether a source that is a symlink is what it leads to. Below it symlinks are kept. */
+  /** Follow a symlink as the source. Symlinks below it are kept. */
   follow: boolean;
-  /** Told of what could not be packed, or not as it is; the rest is packed all the same. */
+  /** Called for entries that were skipped or changed while being read. */
   skipped: (path: Buffer, why: string) => void;
-  /** Told of each piece of content. */
+  /** Called for each chunk of content. */
   passed: (bytes: number) => void;
 }
 
-/** Throws what the system says of the source itself. */
+/** Throws file system errors of the source itself. */
 export async function* pack(source: string, options: PackOptions): AsyncGenerator<Buffer> {
   yield* packOne(Buffer.from(source), Buffer.from(options.root), options, true);
   yield ARCHIVE_END;
@@ -35,9 +34,9 @@ async function* packOne(path: Buffer, name: Buffer, options: PackOptions, isRoot
     target: Buffer.alloc(0),
   };
   if (found.isDirectory()) {
-    // Listed first: one that cannot be listed is left out, or fails, as a whole.
+    // List first: an unreadable folder is skipped, or fails, as a whole.
     const children = (await readdir(path, { encoding: 'buffer' })).sort((one, other) => one.compare(other));
-    // The root gets what its name is worth at its end; until then it must take others.
+    // The root is writable while unpacking; the receiver sets its final mode.
     yield entryHead({ ...entry, kind: 'folder', mode: isRoot ? entry.mode | 0o700 : entry.mode });
     for (const child of children) {
       const at = Buffer.concat([path, SLASH, child]);
@@ -54,12 +53,12 @@ async function* packOne(path: Buffer, name: Buffer, options: PackOptions, isRoot
   } else if (found.isFile()) {
     yield* packFile(path, entry, options);
   } else {
-    if (isRoot) throw new Error('it is neither a file, nor a folder, nor a symlink');
-    options.skipped(path, 'it is neither a file, nor a folder, nor a symlink');
+    if (isRoot) throw new Error('not a file, folder or symlink');
+    options.skipped(path, 'not a file, folder or symlink');
   }
 }
 
-/** Thrown where an entry has begun and cannot be brought to its end. */
+/** An entry failed after its header was sent. */
 class Unfinished extends Error {
   override readonly name = 'Unfinished';
 }
@@ -75,11 +74,11 @@ async function* packFile(path: Buffer, entry: ArchiveEntry, { skipped, passed }:
       try {
         read = await file.read(Buffer.allocUnsafe(Math.min(READ_BYTES, left)));
       } catch (error) {
-        throw new Unfinished(`${path.toString()} cannot be read: ${(error as Error).message}`, { cause: error });
+        throw new Unfinished(`cannot read ${path.toString()}: ${(error as Error).message}`, { cause: error });
       }
       if (read.bytesRead === 0) {
-        // It was cut off while it was read; its length has been said.
-        skipped(path, `it became ${left} bytes shorter while it was read; zeros stand in their place`);
+        // The file shrank, but the header with its size was already sent.
+        skipped(path, `the file shrank by ${left} bytes while it was read; the rest is filled with zeros`);
         for (; left > 0; left -= Math.min(READ_BYTES, left)) yield Buffer.alloc(Math.min(READ_BYTES, left));
         break;
       }

@@ -1,19 +1,18 @@
-// `berth cp`.
 import type { CommandSpec } from '../program/command-spec.ts';
 
 export const copyCommand: CommandSpec = {
   name: 'cp',
-  summary: 'copy a file or folder into a sandbox, or out of it',
-  details: `One of the two is SANDBOX:PATH; paths in a sandbox that do not begin with a slash are below /code. Folders are copied with all that is in them, into a
-folder that is there or as a new one; FOLDER/. means the content of it. Permissions, times and symlinks are kept. What comes out of a sandbox is put
-together beside its place and gets its name when all of it is there; symlinks that lead out of what is copied are left out.
+  summary: 'copy a file or folder to or from a sandbox',
+  details: `Exactly one path is SANDBOX:PATH; relative paths in a sandbox start at /code. Folders are copied recursively, into an existing folder or as a new one;
+FOLDER/. copies the contents of a folder. Permissions, times and symlinks are kept. A download appears at its target only when complete; symlinks that
+point outside the copied folder are skipped.
 
-Exit code: 1 when anything was not copied; each is told.`,
+Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [
-    { name: '<source>', about: 'SANDBOX:PATH, or a path of this machine' },
-    { name: '<target>', about: 'the other of the two' },
+    { name: '<source>', about: 'SANDBOX:PATH or a local path' },
+    { name: '<target>', about: 'SANDBOX:PATH or a local path' },
   ],
-  options: [{ flags: '-L, --follow-link', about: 'when the source is a symlink, copy what it leads to' }],
+  options: [{ flags: '-L, --follow-link', about: 'if the source is a symlink, copy its target' }],
   examples: [
     'berth cp ./app sbx_uodiunxlni4uyqmllemsqh4l:. # /code/app',
     'berth cp ./app/. sbx_uodiunxlni4uyqmllemsqh4l:. # its content, into /code',

@@ -1,5 +1,4 @@
-// What the other end of a copy said, in few words: a bounded piece of its stderr, in which the
-// usual reasons are told as what they are.
+// Summarises the stderr of the sandbox side of a copy.
 import { plainText } from '../output/plain-text.ts';
 
 const KEPT_CHARACTERS = 65_536;
@@ -8,11 +7,11 @@ const SHOWN_LINES = 10;
 const REASONS: readonly (readonly [RegExp, string])[] = [
   [/No space left on device|Disk quota exceeded|Wrote only \d+ of \d+ bytes/, 'the disk of the sandbox is full'],
   [/Permission denied|Operation not permitted/, 'permission denied: commands run as the user of the sandbox'],
-  [/Read-only file system/, 'the file system there cannot be written to'],
-  [/File name too long/, 'a name is too long there'],
+  [/Read-only file system/, 'the file system of the sandbox is read-only'],
+  [/File name too long/, 'a file name is too long for the sandbox'],
 ];
 
-/** Reads a stream to its end; resolves with its first part. */
+/** Reads a stream to its end; resolves with its start. */
 export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
@@ -21,7 +20,7 @@ export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string
   return text.slice(0, KEPT_CHARACTERS);
 }
 
-/** The lines that say something, of which there may be none. */
+/** Lines worth showing; may be empty. */
 export function linesOf(said: string): string[] {
   const lines = said
     .split('\n')
@@ -33,12 +32,12 @@ export function linesOf(said: string): string[] {
     );
   return lines.length <= SHOWN_LINES
     ? lines
-    : [...lines.slice(0, SHOWN_LINES), `and ${lines.length - SHOWN_LINES} lines more`];
+    : [...lines.slice(0, SHOWN_LINES), `and ${lines.length - SHOWN_LINES} more lines`];
 }
 
-/** Why it failed, in a line. */
+/** One line for the reason of a failure. */
 export function reasonOf(said: string): string {
   const known = REASONS.find(([pattern]) => pattern.test(said));
   const [line] = linesOf(said);
-  return known?.[1] ?? line ?? 'the other end failed and did not say why';
+  return known?.[1] ?? line ?? 'the command in the sandbox failed without a message';
 }

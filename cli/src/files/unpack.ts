@@ -1,6 +1,5 @@
-// An archive of a hostile sender as files of this machine: first in a folder of its own, to which
-// nothing in the archive can add a way out, then as a whole under their names. Names and contents
-// are the sender's; where they come to stand is not.
+// Unpacks an untrusted archive: first into a private folder, then moved to the target as a whole.
+// The sender controls names and contents, never the location.
 import { constants, type Stats } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,27 +8,27 @@ import type { ArchiveEntry, ArchiveReader } from './archive.ts';
 const SLASH = Buffer.from('/');
 const ROOT = Buffer.from('r');
 
-/** The sender does what no honest one does. */
+/** The archive violates a rule that no honest sender breaks. */
 export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-interface UnpackOptions {
-  /** Told of what was not copied, by its path below the root; the rest is. */
+export interface UnpackOptions {
+  /** Called with the path below the root of each skipped entry. */
   skipped: (path: Buffer, why: string) => void;
-  /** Told how many bytes came. */
+  /** Called with the bytes received so far. */
   passed: (bytes: number) => void;
   signal: AbortSignal;
 }
 
 interface Folder {
-  /** Below the root; empty: the root. */
+  /** Path below the root; empty: the root. */
   path: Buffer;
   mode: number;
   mtime: number;
 }
 
-/** What came, unpacked and not in its place yet. */
+/** An unpacked archive, not yet at its target. */
 export class Unpacked {
   readonly kind: 'file' | 'folder';
   readonly #stage: string;
@@ -44,8 +43,8 @@ export class Unpacked {
   }
 
   /**
-   * Gives it its name. A file takes the place of one that is there; the content of a folder goes
-   * into one that is there, of which nothing else is changed.
+   * Moves everything to the target. A file replaces an existing file; a folder merges into an
+   * existing folder.
    */
   async place(target: string): Promise<void> {
     const merged = new Set<string>();
@@ -56,8 +55,8 @@ export class Unpacked {
       merged,
     );
     if (this.kind === 'file') return;
-    // Last, and innermost first: until then they must take others, and taking them changes their
-    // time.
+    // Last, and innermost first: a read-only folder accepts no entries, and entries change its
+    // mtime.
     for (const { path, mode, mtime } of this.#folders.toReversed()) {
       if (merged.has(path.toString('latin1'))) continue;
       const at = path.length === 0 ? Buffer.from(target) : Buffer.concat([Buffer.from(target), SLASH, path]);
@@ -75,12 +74,12 @@ export class Unpacked {
         await this.#move(Buffer.concat([from, SLASH, name]), Buffer.concat([to, SLASH, name]), below, merged);
       }
     } else if (theirs !== null && ours.isDirectory() !== theirs.isDirectory()) {
-      // The folders below it are not there then.
+      // Skip the metadata of folders below, which were not moved.
       for (const { path: folder } of this.#folders) {
         if (folder.equals(path) || folder.subarray(0, path.length + 1).equals(Buffer.concat([path, SLASH])))
           merged.add(folder.toString('latin1'));
       }
-      this.#options.skipped(path, ours.isDirectory() ? 'what is there is no folder' : 'a folder is there');
+      this.#options.skipped(path, ours.isDirectory() ? 'the target is not a folder' : 'the target is a folder');
     } else {
       await rename(from, to);
     }
@@ -88,9 +87,8 @@ export class Unpacked {
 }
 
 /**
- * Reads an archive to its end and hands what came to `place`. Afterwards the folder that it was
- * unpacked into is gone, whatever happened. Resolves with whether anything came.
- * @param beside an existing folder, on whose file system it is to come to stand
+ * Unpacks an archive and calls `place`. Always removes its private folder. Resolves with false for
+ * an empty archive. @param beside existing folder on the file system of the target
  */
 export async function unpack(
   reader: ArchiveReader,
@@ -118,13 +116,12 @@ class Unpacking {
   readonly #stage: Buffer;
   readonly #reader: ArchiveReader;
   readonly #options: UnpackOptions;
-  /** What all names begin with. */
+  /** Name of the root entry, the prefix of all names. */
   #root: Buffer | null = null;
   #kind: 'file' | 'folder' | null = null;
   readonly #folders: Folder[] = [];
-  /** Paths of the folders that were made. */
   readonly #made = new Set<string>();
-  /** Made when all else is there: until then nothing in the stage leads anywhere. */
+  /** Created last, so that no entry is written through a symlink. */
   readonly #links: { path: Buffer; target: Buffer }[] = [];
 
   constructor(stage: string, reader: ArchiveReader, options: UnpackOptions) {
@@ -136,19 +133,19 @@ class Unpacking {
   async take(entry: ArchiveEntry): Promise<void> {
     const path = this.#pathOf(entry);
     if (path.length > 0 && !this.#made.has(folderOf(path).toString('latin1')))
-      throw new Refused(`it sends ${path.toString()} without the folder that it is in`);
+      throw new Refused(`invalid archive: ${path.toString()} has no parent folder`);
 
     try {
       await this.#make(path, entry);
     } catch (error) {
-      // Where names are not told apart by their case, or may not have every character.
+      // Case-insensitive file systems and those with a restricted character set.
       const { code = '' } = error as NodeJS.ErrnoException;
       if (path.length === 0 || !['EEXIST', 'EILSEQ', 'EINVAL', 'ENAMETOOLONG'].includes(code)) throw error;
       this.#options.skipped(path, (error as Error).message.replace(/, .*/s, ''));
     }
   }
 
-  /** null: nothing came. */
+  /** Resolves with null for an empty archive. */
   async finish(): Promise<Unpacked | null> {
     if (this.#kind === null) return null;
     for (const { path, target } of this.#links) await symlink(target, this.#at(path));
@@ -157,8 +154,8 @@ class Unpacking {
 
   async #make(path: Buffer, { kind, mode, mtime, size, target }: ArchiveEntry): Promise<void> {
     if (path.length === 0) {
-      if (kind === 'link') throw new Refused('it is a symlink; with -L what it leads to is copied');
-      if (kind === 'other') throw new Refused('it is neither a file nor a folder');
+      if (kind === 'link') throw new Refused('the source is a symlink; use -L to copy its target');
+      if (kind === 'other') throw new Refused('not a file or folder');
       this.#kind = kind;
     }
     if (kind === 'folder') {
@@ -168,11 +165,11 @@ class Unpacking {
     } else if (kind === 'file') {
       await this.#writeFile(this.#at(path), size, mode, mtime);
     } else if (kind === 'link' && leadsOut(path, target)) {
-      this.#options.skipped(path, `it is a symlink that leads out, to ${target.toString()}`);
+      this.#options.skipped(path, `symlink points outside the copied folder: ${target.toString()}`);
     } else if (kind === 'link') {
       this.#links.push({ path, target });
     } else {
-      this.#options.skipped(path, 'it is neither a file, nor a folder, nor a symlink');
+      this.#options.skipped(path, 'not a file, folder or symlink');
     }
   }
 
@@ -188,7 +185,7 @@ class Unpacking {
         await file.writeFile(chunk);
         this.#options.passed(this.#reader.read);
       }
-      // Nobody becomes somebody else by a file of a sandbox.
+      // Drops set-user-id and set-group-id.
       await file.chmod(mode & 0o777);
       await file.utimes(mtime, mtime);
     } finally {
@@ -196,11 +193,11 @@ class Unpacking {
     }
   }
 
-  /** Below the root; empty: the root itself, which comes first and once. */
+  /** Returns the path below the root; empty for the root, which is the first entry. */
   #pathOf({ name }: ArchiveEntry): Buffer {
     const parts = split(name).filter((part) => part.length > 0 && !part.equals(Buffer.from('.')));
     if (parts.some((part) => part.equals(Buffer.from('..'))))
-      throw new Refused(`it sends a name with '..': ${name.toString()}`);
+      throw new Refused(`invalid archive: name with '..': ${name.toString()}`);
     const whole = joined(parts);
     if (this.#root === null) {
       this.#root = whole;
@@ -208,7 +205,7 @@ class Unpacking {
     }
     const prefix = this.#root.length === 0 ? this.#root : Buffer.concat([this.#root, SLASH]);
     if (whole.equals(this.#root) || !whole.subarray(0, prefix.length).equals(prefix))
-      throw new Refused(`it sends what was not asked for: ${name.toString()}`);
+      throw new Refused(`invalid archive: unexpected name ${name.toString()}`);
 
     return whole.subarray(prefix.length);
   }
@@ -219,9 +216,8 @@ class Unpacking {
 }
 
 /**
- * Whether a symlink may lead out of the tree that it is in. `..` may stand only at its beginning,
- * and no more often than there are folders above it: behind a name, which may be a symlink too,
- * nobody could say where it leads.
+ * Reports whether a symlink can point outside the tree. `..` is allowed only at the start, as often
+ * as there are folders above. After a name, which can be a symlink, the result of `..` is unknown.
  */
 function leadsOut(path: Buffer, target: Buffer): boolean {
   if (target.length === 0 || target[0] === SLASH[0]) return true;

@@ -1,11 +1,11 @@
-// The browser of this machine, if a person can see one here.
+// Opens pages in a local browser.
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
-/** The program that opens addresses; null where none would be seen, as over ssh. */
+/** Program that opens URLs; null without a display, as over ssh. */
 export function browserOpener(environment: Environment, platform: NodeJS.Platform = process.platform): string | null {
   if (platform === 'darwin') return onPath('open', environment);
   const hasScreen = ['DISPLAY', 'WAYLAND_DISPLAY', 'BROWSER'].some((name) => (environment[name] ?? '') !== '');
@@ -13,8 +13,8 @@ export function browserOpener(environment: Environment, platform: NodeJS.Platfor
 }
 
 /**
- * Opens the address and does not wait for the browser. Resolves with whether the program could be
- * started. Throws for what is not http or https: anything else may start any program.
+ * Starts the browser without waiting. Resolves with false if it cannot start. Throws unless the URL
+ * is http or https: other schemes can start any program.
  */
 export async function openInBrowser(opener: string, address: string): Promise<boolean> {
   const { protocol, href } = new URL(address);

@@ -1,18 +1,17 @@
-// Looking again and again until somebody has seen enough: Ctrl-C is the end of that, and no
-// failure.
+// Repeats work at an interval. Ctrl-C ends it without a failure.
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL } from '../output/failure.ts';
 
 interface Pace {
   intervalSeconds: number;
   signal: AbortSignal;
-  /** At most so many looks. */
+  /** Maximum number of repetitions. */
   count?: number | undefined;
 }
 
 /**
- * Resolves with the exit code once there were enough looks; silently with that of the signal when
- * it ended them. What a look throws passes through.
+ * Resolves with the exit code: 0 after `count` repetitions, or that of the signal. Passes errors
+ * on.
  */
 export async function again(
   { intervalSeconds, signal, count = Infinity }: Pace,

@@ -1,4 +1,4 @@
-// Questions to the person at the terminal, on stderr. Nothing is asked where nobody can answer.
+// Prompts on stderr, only in a terminal.
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
@@ -10,15 +10,12 @@ const END = '\u0004';
 const ERASE = /[\u007F\b]/;
 const LONGEST = 65_536;
 
-/** Whether somebody sits there who sees a question and can answer it. */
+/** Reports whether stdin and stderr are terminals. */
 export function mayAsk({ stdin, stderr }: Pick<Asking, 'stdin' | 'stderr'>): boolean {
   return stdin.isTTY && stderr.isTTY;
 }
 
-/**
- * What was typed, without its line end and the space around it. @param hidden not shown while it is
- * typed, as passwords are not
- */
+/** Resolves with the trimmed input. @param hidden do not echo the input */
 export async function ask(
   { stdin, stderr, signal }: Asking,
   question: string,
@@ -42,7 +39,7 @@ export async function ask(
   };
   const end = (): void => answered.reject(noAnswer());
   const stop = (): void => answered.reject(signal.reason as Error);
-  // Another question, or an offer to press Enter, may have left it paused.
+  // An earlier prompt may have paused stdin.
   stdin.on('data', read).once('end', end).resume();
   signal.addEventListener('abort', stop, { once: true });
   try {
@@ -58,8 +55,8 @@ export async function ask(
   }
 }
 
-/** Asks until it is yes or no; nothing is no. */
-async function confirm(asking: Asking, question: string): Promise<boolean> {
+/** Repeats the question until the answer is yes or no; empty means no. */
+export async function confirm(asking: Asking, question: string): Promise<boolean> {
   for (;;) {
     const answer = (await ask(asking, `${question} [y/N] `)).toLowerCase();
     if (['y', 'yes'].includes(answer)) return true;
@@ -68,9 +65,8 @@ async function confirm(asking: Asking, question: string): Promise<boolean> {
 }
 
 /**
- * Before something is lost: asks a person, unless `--yes` was typed. Without a terminal it goes on,
- * except where `wide` says that more is lost than a script may lose by mistake. Throws when it
- * shall not be done.
+ * Asks before a destructive action, unless `--yes` was given. Without a terminal it passes, except
+ * for `wide` damage. Throws if not confirmed.
  */
 export async function confirmLoss(
   context: Asking,
@@ -82,10 +78,13 @@ export async function confirmLoss(
     if (await confirm(context, question)) return;
     throw new CliFailure('nothing was done');
   }
-  if (wide)
-    throw new UsageError('nobody can be asked here whether this is meant', { remedy: '--yes does it without asking' });
+  if (wide) {
+    throw new UsageError('confirmation required, but stdin is not a terminal', {
+      remedy: 'use --yes to skip the confirmation',
+    });
+  }
 }
 
 function noAnswer(): CliFailure {
-  return new CliFailure('no answer came');
+  return new CliFailure('no answer given');
 }

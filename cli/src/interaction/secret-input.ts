@@ -1,5 +1,5 @@
-// Secrets that are handed in: from stdin, a file, or a person who types them unseen. Never from
-// words of the command line, which everybody on a machine can read.
+// Reads secrets from stdin, a file or a hidden prompt. Never from arguments: every user of a
+// machine can read those.
 import { readFile, stat } from 'node:fs/promises';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
@@ -7,7 +7,7 @@ import { ask, mayAsk } from './prompt.ts';
 
 const MOST_BYTES = 65_536;
 
-/** Without the line end behind it. @param what it is, as it is asked for */
+/** Trimmed. @param what name of the secret, for prompts and errors */
 export async function readSecret(
   context: Pick<CliContext, 'stdin' | 'stderr' | 'signal'>,
   what: string,
@@ -22,7 +22,7 @@ export async function readSecret(
     for await (const chunk of stdin as AsyncIterable<Buffer>) {
       bytes += chunk.byteLength;
       if (bytes > MOST_BYTES)
-        throw new UsageError(`stdin has more than ${MOST_BYTES} bytes; it is to have the ${what} alone`);
+        throw new UsageError(`stdin has more than ${MOST_BYTES} bytes; expected only the ${what}`);
       chunks.push(chunk);
     }
   } finally {
@@ -31,7 +31,7 @@ export async function readSecret(
   return only(Buffer.concat(chunks).toString('utf8'), what, 'stdin');
 }
 
-/** Of a file, or of stdin for `-`. */
+/** Reads a file, or stdin for `-`. */
 export async function readSecretFile(
   context: Pick<CliContext, 'stdin' | 'stderr' | 'signal'>,
   path: string,
@@ -41,16 +41,16 @@ export async function readSecretFile(
   let text: string;
   try {
     const { size } = await stat(path);
-    if (size > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes`);
+    if (size > MOST_BYTES) throw new Error(`larger than ${MOST_BYTES} bytes`);
     text = await readFile(path, 'utf8');
   } catch (error) {
-    throw new CliFailure(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new CliFailure(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }
   return only(text, what, path);
 }
 
 function only(text: string, what: string, from: string): string {
   const secret = text.trim();
-  if (secret === '') throw new UsageError(`${from} is empty; it is to have the ${what}`);
+  if (secret === '') throw new UsageError(`${from} is empty; expected the ${what}`);
   return secret;
 }

@@ -1,5 +1,4 @@
-// The commands of the machine in the package, which has not got what runs them: listed as in a
-// checkout, each says where it runs.
+// Host commands in the npm package: listed, but each only reports that it needs a checkout.
 import type { Chapter } from '../program/command-spec.ts';
 import { loadedEntries, SERVICE_HEADING, serviceEntries, type MachineCommand, type MachineGroup } from './spec.ts';
 
@@ -11,7 +10,7 @@ export const elsewhereChapter: Chapter = {
   }),
 };
 
-/** Whatever is typed behind it, the answer is the same. */
+/** Accepts any arguments: the response is always the same. */
 function takingAnything(entry: MachineCommand | MachineGroup): MachineCommand | MachineGroup {
   if ('commands' in entry) return { ...entry, commands: entry.commands.map(open) };
   return open(entry);
@@ -20,7 +19,7 @@ function takingAnything(entry: MachineCommand | MachineGroup): MachineCommand | 
 function open(command: MachineCommand): MachineCommand {
   return {
     ...command,
-    arguments: [{ name: '[arguments...]', about: 'for the command' }],
+    arguments: [{ name: '[arguments...]', about: 'arguments of the command' }],
     options: [],
     passThrough: 'unknown',
   };

@@ -1,11 +1,10 @@
-// Runs a verb of the machine as an action: with the operator's configuration, and progress on
-// stderr.
+// Runs a verb of machine/ as an action, with the operator's configuration and progress on stderr.
 import { readConfig, type Flags } from '@berth/machine/config/config.ts';
 import { Progress } from '@berth/machine/output/progress.ts';
 import type { VerbContext } from '@berth/machine/verbs/context.ts';
 import type { Action, Input } from '../program/command-spec.ts';
 
-/** What the options of the machine's commands become; further ones are the verb's own. */
+/** Options of the host commands. */
 export interface MachineFlags extends Flags {
   name?: string;
   org?: string;

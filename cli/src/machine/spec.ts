@@ -1,27 +1,25 @@
-// The commands for the machine that the service runs on, of a checkout alone: `up`, `down`,
-// `doctor`, `demo`, `keys`, and those for who works on Berth itself. The launcher knows by the
-// first word that these need root. What runs them is in machine-verbs.ts, which the package must
-// not have.
+// Commands of the host and of development, only in a checkout. The launcher decides by the first
+// word that these need root. verbs.ts implements them and must not be in the package.
 import type { Chapter, CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 
-/** A command that gets its `load` where it can be run. */
+/** A command without its implementation. */
 export type MachineCommand = Omit<CommandSpec, 'load'>;
 export type MachineGroup = Omit<GroupSpec, 'commands'> & { commands: readonly MachineCommand[] };
 
 const FOLDERS: readonly OptionSpec[] = [
   {
     flags: '--data-dir <folder>',
-    about: 'what must not be lost (BERTH_DATA_DIR; default /var/lib/berth, or ~/.local/state/berth of a user)',
+    about: 'persistent data (BERTH_DATA_DIR; default /var/lib/berth, or ~/.local/state/berth if not root)',
   },
   {
     flags: '--cache-dir <folder>',
-    about: 'what can be made again (BERTH_CACHE_DIR; default /var/cache/berth, or ~/.cache/berth of a user)',
+    about: 'cached data (BERTH_CACHE_DIR; default /var/cache/berth, or ~/.cache/berth if not root)',
   },
 ];
 
 const DATABASE: OptionSpec = {
   flags: '--database-url <url>',
-  about: 'a PostgreSQL of yours instead of the embedded one (BERTH_DATABASE_URL)',
+  about: 'external PostgreSQL instead of the embedded server (BERTH_DATABASE_URL)',
 };
 
 const SERVICE: readonly OptionSpec[] = [
@@ -31,25 +29,29 @@ const SERVICE: readonly OptionSpec[] = [
   DATABASE,
   {
     flags: '--guest-cidr <network>',
-    about: 'addresses for the network slots of sandboxes (BERTH_GUEST_CIDR; default 10.200.0.0/16)',
+    about: 'address range of sandboxes (BERTH_GUEST_CIDR; default 10.200.0.0/16)',
   },
-  { flags: '--cpu-overcommit <factor>', about: 'vCPUs promised per CPU (BERTH_CPU_OVERCOMMIT; default 8)' },
-  { flags: '--memory-reserve-mib <MiB>', about: 'memory kept from sandboxes (BERTH_MEMORY_RESERVE_MIB; default 2048)' },
+  { flags: '--cpu-overcommit <factor>', about: 'vCPUs allocated per CPU (BERTH_CPU_OVERCOMMIT; default 8)' },
+  {
+    flags: '--memory-reserve-mib <MiB>',
+    about: 'memory reserved for the host (BERTH_MEMORY_RESERVE_MIB; default 2048)',
+  },
   {
     flags: '--plans-file <file>',
-    about: 'what plans allow, as JSON (BERTH_PLANS_FILE; default: one plan without limits)',
+    about: 'JSON file with the plans (BERTH_PLANS_FILE; default: one plan without limits)',
   },
   {
     flags: '--driver <name>',
-    about: 'qemu, or fake: no isolation, for tests of Berth itself (BERTH_DRIVER; default qemu)',
+    about: 'qemu, or fake for tests, without isolation (BERTH_DRIVER; default qemu)',
   },
 ];
 
-const PASSED_ON = { name: '[arguments...]', about: 'for the run' };
+const PASSED_ON = { name: '[arguments...]', about: 'arguments of the program' };
 
 const up: MachineCommand = {
   name: 'up',
-  summary: 'start the service and stay; the first start prints an API key and a link to sign in',
+  summary: 'run the service in the foreground',
+  details: 'The first start prints an API key and a sign-in link.',
   options: SERVICE,
   examples: ['./berth up', 'BERTH_PUBLIC_URL=https://berth.example.com ./berth up --data-dir /srv/berth'],
   local: true,
@@ -57,7 +59,7 @@ const up: MachineCommand = {
 
 const down: MachineCommand = {
   name: 'down',
-  summary: 'stop the service of a data folder; sandboxes go on running',
+  summary: 'stop the service; sandboxes keep running',
   options: FOLDERS,
   examples: ['./berth down'],
   local: true,
@@ -65,7 +67,7 @@ const down: MachineCommand = {
 
 const doctor: MachineCommand = {
   name: 'doctor',
-  summary: 'check this machine and say how to mend what is wrong',
+  summary: 'check this host and suggest fixes',
   options: SERVICE,
   examples: ['./berth doctor'],
   local: true,
@@ -73,7 +75,7 @@ const doctor: MachineCommand = {
 
 const demo: MachineCommand = {
   name: 'demo',
-  summary: 'set this machine up and show the main job: create a sandbox, run commands, destroy it',
+  summary: 'set up this host, create a sandbox, run commands and destroy it',
   options: SERVICE,
   examples: ['./berth demo'],
   local: true,
@@ -81,12 +83,12 @@ const demo: MachineCommand = {
 
 const keys: MachineGroup = {
   name: 'keys',
-  summary: 'API keys of the operator, made on the machine itself',
+  summary: 'manage operator API keys on this host',
   commands: [
     {
       name: 'create',
-      summary: 'make an API key and print it',
-      options: [...FOLDERS, { flags: '--name <name>', about: 'what the key is for', default: 'operator' }, DATABASE],
+      summary: 'create an API key and print it',
+      options: [...FOLDERS, { flags: '--name <name>', about: 'display name', default: 'operator' }, DATABASE],
       examples: ['BERTH_API_KEY=$(./berth keys create --name ci)'],
       local: true,
     },
@@ -95,7 +97,7 @@ const keys: MachineGroup = {
 
 const ownerLink: MachineCommand = {
   name: 'owner-link',
-  summary: 'make a link that lets the owner of the first org sign in, and print it',
+  summary: 'create a sign-in link for the owner of the first org, and print it',
   options: [...FOLDERS, DATABASE],
   examples: ['./berth owner-link'],
   local: true,
@@ -103,15 +105,15 @@ const ownerLink: MachineCommand = {
 
 const plans: MachineGroup = {
   name: 'plans',
-  summary: 'plans of orgs',
+  summary: 'manage the plans of orgs',
   commands: [
     {
       name: 'set',
-      summary: 'give an org a plan of the catalogue',
+      summary: 'assign a plan to an org',
       options: [
         ...FOLDERS,
-        { flags: '--org <id>', about: 'the org (default: the first)' },
-        { flags: '--plan <id>', about: 'the plan, by its id in the catalogue' },
+        { flags: '--org <id>', about: 'org id (default: the first org)' },
+        { flags: '--plan <id>', about: 'id of the plan in the catalogue' },
         DATABASE,
       ],
       examples: ['./berth plans set --org org_7tpinkhqvgwuiymix32hcuz2 --plan team'],
@@ -122,11 +124,11 @@ const plans: MachineGroup = {
 
 const test: MachineCommand = {
   name: 'test',
-  summary: 'set this machine up and run the tests',
-  arguments: [{ name: '[filters...]', about: "parts of test files' paths; without any: all files" }],
+  summary: 'set up this host and run the tests',
+  arguments: [{ name: '[filters...]', about: 'substrings of test file paths (default: all files)' }],
   options: [
     ...FOLDERS,
-    { flags: '--name <pattern>', about: 'only tests whose title matches' },
+    { flags: '--name <pattern>', about: 'run only tests with a matching title' },
     { flags: '--profile', about: 'measure CPU time per file and write docs/measurements/test-suite.md' },
   ],
   examples: ['./berth test', './berth test api/test/routes e2e/ssh'],
@@ -135,8 +137,8 @@ const test: MachineCommand = {
 
 const bench: MachineCommand = {
   name: 'bench',
-  summary: 'set this machine up and run a benchmark; what follows its name goes to it',
-  arguments: [{ name: '<name>', about: 'file in bench/ without its ending' }, PASSED_ON],
+  summary: 'set up this host and run a benchmark',
+  arguments: [{ name: '<name>', about: 'file in bench/, without extension' }, PASSED_ON],
   options: FOLDERS,
   examples: ['./berth bench create --json'],
   passThrough: true,
@@ -145,7 +147,7 @@ const bench: MachineCommand = {
 
 const chaos: MachineCommand = {
   name: 'chaos',
-  summary: 'set this machine up and break a Berth of its own at random for a while; nothing acknowledged may be lost',
+  summary: 'inject random faults into a separate Berth and check that no acknowledged write is lost',
   arguments: [PASSED_ON],
   options: FOLDERS,
   examples: ['./berth chaos --minutes 10 --seed 1'],
@@ -155,8 +157,7 @@ const chaos: MachineCommand = {
 
 const fuzz: MachineCommand = {
   name: 'fuzz',
-  summary:
-    'set this machine up and send random requests to a Berth of its own; each must be answered as the contract says',
+  summary: 'send random requests to a separate Berth and check the responses against the contract',
   arguments: [PASSED_ON],
   options: FOLDERS,
   examples: ['./berth fuzz --seed 1'],
@@ -166,8 +167,7 @@ const fuzz: MachineCommand = {
 
 const fuzzApi: MachineCommand = {
   name: 'fuzz-api',
-  summary:
-    'set this machine up and send requests made of openapi.json alone to a Berth of its own; each answer must be one of the document',
+  summary: 'send requests generated from openapi.json to a separate Berth and check the responses',
   arguments: [PASSED_ON],
   options: FOLDERS,
   examples: ['./berth fuzz-api --seed 1 --runs 500'],
@@ -186,11 +186,10 @@ export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [
 ];
 export const developmentEntries: readonly MachineCommand[] = [test, bench, chaos, fuzz, fuzzApi];
 
-export const SERVICE_HEADING = 'The service on this machine (as root)';
+export const SERVICE_HEADING = 'Service on this host (as root)';
 
 /**
- * The commands with what runs each; a command of a group is asked for with the group's name: `keys
- * create`.
+ * Adds the implementations. @param loadOf called with the words of a command, such as `keys create`
  */
 export function loadedEntries(
   entries: readonly (MachineCommand | MachineGroup)[],

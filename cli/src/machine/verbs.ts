@@ -1,4 +1,4 @@
-// What runs the commands of the machine: its verbs, each loaded when it is called for.
+// Implementations of the host commands, loaded on demand.
 import type { Verb } from './run-verb.ts';
 import type { Action, Chapter, CommandSpec } from '../program/command-spec.ts';
 import { developmentEntries, loadedEntries, SERVICE_HEADING, serviceEntries } from './spec.ts';
@@ -35,7 +35,7 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
 
 export const machineChapters: readonly Chapter[] = [
   { heading: SERVICE_HEADING, entries: loadedEntries(serviceEntries, loadOf) },
-  { heading: 'Work on Berth itself', entries: loadedEntries(developmentEntries, loadOf) },
+  { heading: 'Development of Berth', entries: loadedEntries(developmentEntries, loadOf) },
 ];
 
 function fuzzOf(name: 'fuzz' | 'fuzz-api'): () => Promise<Verb> {

@@ -1,5 +1,4 @@
-// `berth org caps` and `berth project caps`: how many machine hours a billing period may use, shown
-// and set.
+// `berth org caps` and `berth project caps`: caps of machine hours per billing period.
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
 import { projectMeant } from './projects.ts';
@@ -24,9 +23,9 @@ export async function orgCaps(
     }
     const { plan, sandboxMachineHourLimit, sandboxOverageEnabled, periodEndsAt } = answer.subscription;
     out.fields([
-      ['included', hours(plan.includedMachineHours, 'without a limit')],
-      ['cap of your own', hours(sandboxMachineHourLimit, 'none')],
-      ['beyond the cap', sandboxOverageEnabled ? 'work goes on' : 'work ends'],
+      ['included', hours(plan.includedMachineHours, 'unlimited')],
+      ['own cap', hours(sandboxMachineHourLimit, 'none')],
+      ['overage allowed', sandboxOverageEnabled ? 'yes' : 'no'],
       ['period ends', periodEndsAt],
     ]);
     return;
@@ -43,10 +42,10 @@ export async function orgCaps(
   const { includedMachineHours, sandboxMachineHourLimit, sandboxMachineHourLimitOverride, sandboxOverageEnabled } =
     answer.usageGuardrails;
   out.fields([
-    ['included', hours(includedMachineHours, 'without a limit')],
-    ['cap of your own', hours(sandboxMachineHourLimitOverride, 'none')],
-    ['cap in force', hours(sandboxMachineHourLimit, 'none')],
-    ['beyond the cap', sandboxOverageEnabled ? 'work goes on' : 'work ends'],
+    ['included', hours(includedMachineHours, 'unlimited')],
+    ['own cap', hours(sandboxMachineHourLimitOverride, 'none')],
+    ['effective cap', hours(sandboxMachineHourLimit, 'none')],
+    ['overage allowed', sandboxOverageEnabled ? 'yes' : 'no'],
   ]);
 }
 
@@ -79,7 +78,7 @@ export async function projectCaps(
   }
   out.fields([
     ['project', path.projectId],
-    ["cap inside the org's", hours(limit, 'none')],
+    ['cap', hours(limit, 'none')],
   ]);
 }
 

@@ -1,5 +1,5 @@
-// `berth org invite`, `invitations` and `revoke-invitation`. Who is invited accepts by the link in
-// the mail.
+// `berth org invite`, `invitations` and `revoke-invitation`. The emailed link accepts an
+// invitation.
 import type { Role } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -21,7 +21,7 @@ export async function invite(
   const { invitation } = answer;
   out.line(invitation.id);
   out.note(
-    `${plainText(invitation.email)} is invited as ${invitation.role}; the link in the mail ends ${until(invitation.expiresAt)}`,
+    `invited ${plainText(invitation.email)} as ${invitation.role}; the emailed link expires ${until(invitation.expiresAt)}`,
   );
 }
 
@@ -37,8 +37,8 @@ export async function listInvitations({ connect, out, signal }: CliContext): Pro
       { title: 'id', value: ({ id }) => id, whole: true },
       { title: 'email', value: ({ email }) => email },
       { title: 'role', value: ({ role }) => role },
-      { title: 'mailed', value: ({ sentAt }) => (sentAt === null ? 'not yet' : since(sentAt)) },
-      { title: 'ends', value: ({ expiresAt }) => until(expiresAt) },
+      { title: 'sent', value: ({ sentAt }) => (sentAt === null ? 'not yet' : since(sentAt)) },
+      { title: 'expires', value: ({ expiresAt }) => until(expiresAt) },
     ],
     answer.invitations,
     'no pending invitations',

@@ -42,7 +42,7 @@ export async function setRole(
     signal,
   });
   if (out.json) out.object(answer);
-  else out.line(`${plainText(answer.member.email ?? userId)} is ${answer.member.role} now`);
+  else out.line(`${plainText(answer.member.email ?? userId)} now has the role ${answer.member.role}`);
 }
 
 export async function removeMember(
@@ -55,7 +55,7 @@ export async function removeMember(
   const userId = await memberOf(connection, orgId, typed, signal);
   await confirmLoss(
     context,
-    `Remove ${plainText(typed)} from the org ${orgId}? The API keys that they made end with it.`,
+    `Remove ${plainText(typed)} from the org ${orgId}? The API keys they created stop working.`,
     options,
   );
   const answer = await connection.berth.raw.removeMember({ path: { orgId, userId }, signal });
@@ -63,13 +63,13 @@ export async function removeMember(
   else out.line(`removed ${plainText(answer.member.email ?? userId)} from the org`);
 }
 
-/** The id of the member with that id or email address. */
+/** Resolves a member id or email address to the id. */
 async function memberOf({ berth }: Connection, orgId: string, typed: string, signal: AbortSignal): Promise<string> {
   if (isResourceId(typed)) return typed;
   const { members } = await berth.raw.listMembers({ path: { orgId }, signal });
   const member = members.find(({ email }) => email !== null && email.toLowerCase() === typed.toLowerCase());
   if (member !== undefined) return member.userId;
   throw new CliFailure(`the org has no member '${plainText(typed)}'`, {
-    remedy: 'berth org members shows them, with id and email address',
+    remedy: 'berth org members lists the members',
   });
 }

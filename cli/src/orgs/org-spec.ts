@@ -1,18 +1,21 @@
-// `berth org`.
 import { machineHours } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 
 const ROLES = ['owner', 'admin', 'member', 'operator', 'viewer'] as const;
-const YES: OptionSpec = { flags: '-y, --yes', about: 'do not ask' };
-const MEMBER = { name: '<user>', about: 'id or email address of a member' };
+const YES: OptionSpec = { flags: '-y, --yes', about: 'skip the confirmation' };
+const MEMBER = { name: '<user>', about: 'member id or email address' };
 
 const caps: CommandSpec = {
   name: 'caps',
-  summary: 'show or set how many machine hours a billing period may use',
-  details: 'Without options it shows them. What was used: berth usage.',
+  summary: 'show or set the cap of machine hours per billing period',
+  details: 'Without options, shows the cap. See berth usage for the hours used.',
   options: [
-    { flags: '--machine-hours <hours>', about: "the org's own cap; none: that of the plan", parse: machineHours },
-    { flags: '--overage <on|off>', about: 'whether work goes on beyond the cap', choices: ['on', 'off'] },
+    {
+      flags: '--machine-hours <hours>',
+      about: "the org's own cap; none: use the cap of the plan",
+      parse: machineHours,
+    },
+    { flags: '--overage <on|off>', about: 'allow usage beyond the cap', choices: ['on', 'off'] },
   ],
   examples: [
     'berth org caps',
@@ -24,17 +27,17 @@ const caps: CommandSpec = {
 
 export const orgGroup: GroupSpec = {
   name: 'org',
-  summary: 'your orgs, their members and invitations',
+  summary: 'manage orgs, members and invitations',
   commands: [
     {
       name: 'ls',
-      summary: 'list the orgs that you belong to',
+      summary: 'list your orgs',
       examples: ['berth org ls'],
       load: async () => (await import('./orgs.ts')).listOrgs,
     },
     {
       name: 'use',
-      summary: 'use an org from now on, where neither --org nor BERTH_ORG_ID names one',
+      summary: 'set the default org',
       arguments: [{ name: '<org>', about: 'id or name' }],
       examples: ['berth org use org_uodiunxlni4uyqmllemsqh4l', 'berth org use "Our platform"'],
       json: false,
@@ -42,27 +45,27 @@ export const orgGroup: GroupSpec = {
     },
     {
       name: 'create',
-      summary: 'make an org whose owner is you, and print its id',
-      arguments: [{ name: '<name>', about: 'of the org' }],
+      summary: 'create an org that you own, and print its id',
+      arguments: [{ name: '<name>', about: 'name of the org' }],
       examples: ['berth org create "Our platform"'],
       load: async () => (await import('./orgs.ts')).createOrg,
     },
     {
       name: 'members',
-      summary: 'list the members, the longest-standing first',
+      summary: 'list the members, oldest first',
       examples: ['berth org members', "berth org members --json | jq -r '.members[].email'"],
       load: async () => (await import('./members.ts')).listMembers,
     },
     {
       name: 'set-role',
       summary: "change a member's role",
-      arguments: [MEMBER, { name: '<role>', about: 'the new one', choices: ROLES }],
+      arguments: [MEMBER, { name: '<role>', about: 'new role', choices: ROLES }],
       examples: ['berth org set-role ada@example.com admin'],
       load: async () => (await import('./members.ts')).setRole,
     },
     {
       name: 'remove-member',
-      summary: 'end a membership',
+      summary: 'remove a member from the org',
       arguments: [MEMBER],
       options: [YES],
       examples: ['berth org remove-member ada@example.com'],
@@ -70,16 +73,16 @@ export const orgGroup: GroupSpec = {
     },
     {
       name: 'leave',
-      summary: 'end your own membership of an org',
-      arguments: [{ name: '<org>', about: 'id' }],
+      summary: 'leave an org',
+      arguments: [{ name: '<org>', about: 'org id' }],
       options: [YES],
       examples: ['berth org leave org_uodiunxlni4uyqmllemsqh4l'],
       load: async () => (await import('./orgs.ts')).leaveOrg,
     },
     {
       name: 'invite',
-      summary: "invite somebody by email, and print the invitation's id",
-      arguments: [{ name: '<email>', about: 'address that the link is mailed to' }],
+      summary: "invite a person by email, and print the invitation's id",
+      arguments: [{ name: '<email>', about: 'email address' }],
       options: [{ flags: '--role <role>', about: 'role in the org (default: member)', choices: ROLES }],
       examples: ['berth org invite ada@example.com --role admin'],
       load: async () => (await import('./invitations.ts')).invite,
@@ -92,8 +95,8 @@ export const orgGroup: GroupSpec = {
     },
     {
       name: 'revoke-invitation',
-      summary: 'take a pending invitation back',
-      arguments: [{ name: '<invitation>', about: 'id' }],
+      summary: 'revoke a pending invitation',
+      arguments: [{ name: '<invitation>', about: 'invitation id' }],
       examples: ['berth org revoke-invitation inv_uodiunxlni4uyqmllemsqh4l'],
       load: async () => (await import('./invitations.ts')).revokeInvitation,
     },

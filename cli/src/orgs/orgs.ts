@@ -27,7 +27,7 @@ export async function listOrgs({ connect, out, signal }: CliContext): Promise<vo
       { title: 'created', value: ({ createdAt }) => since(createdAt) },
     ],
     answer.orgs,
-    'no orgs; berth org create NAME makes one',
+    'no orgs; create one with berth org create NAME',
   );
 }
 
@@ -40,7 +40,7 @@ export async function useOrg(context: CliContext, { args: [typed = ''] }: Input)
     const { projectId, ...kept } = profile;
     return { ...kept, orgId: id, ...(profile.orgId === id && projectId !== undefined ? { projectId } : {}) };
   });
-  out.line(`the org in use is ${id} (${plainText(name)})`);
+  out.line(`switched to org ${id} (${plainText(name)})`);
 }
 
 export async function createOrg({ connect, out, signal }: CliContext, { args: [name = ''] }: Input): Promise<void> {
@@ -51,20 +51,20 @@ export async function createOrg({ connect, out, signal }: CliContext, { args: [n
     return;
   }
   out.line(answer.org.id);
-  out.note(`you own it; berth org use ${answer.org.id} uses it from now on`);
+  out.note(`you are the owner; to make it the default: berth org use ${answer.org.id}`);
 }
 
 export async function leaveOrg(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {
   const { connect, out, signal } = context;
   const { berth } = await connect();
   const orgId = checkResourceId('org', typed);
-  await confirmLoss(context, `Leave the org ${orgId}? Only an invitation brings you back.`, { ...options, wide: true });
+  await confirmLoss(context, `Leave the org ${orgId}? To return, you need an invitation.`, { ...options, wide: true });
   const answer = await berth.raw.leaveOrg({ path: { orgId }, signal });
   if (out.json) out.object(answer);
   else out.line(`left the org ${orgId}`);
 }
 
-/** The one with that id, or the only one with that name. */
+/** Finds by id, or by unique name. */
 export function oneOf<T extends Pick<Org, 'id' | 'name'>>(
   what: 'org' | 'project',
   found: readonly T[],
@@ -77,29 +77,26 @@ export function oneOf<T extends Pick<Org, 'id' | 'name'>>(
   const shown = plainText(typed);
   throw others.length > 0
     ? new UsageError(`${byName.length} ${what}s have the name '${shown}': ${byName.map(({ id }) => id).join(', ')}`, {
-        remedy: 'say the id',
+        remedy: 'use the id',
       })
-    : new CliFailure(`you see no ${what} '${shown}'`, { remedy: `berth ${what} ls shows those that you see` });
+    : new CliFailure(`no ${what} '${shown}' found`, { remedy: `berth ${what} ls lists your ${what}s` });
 }
 
-/**
- * Changes what the profile of the connection stands for. Throws where it is not the profile that
- * says it.
- */
+/** Changes the defaults of the current profile. Throws if BERTH_API_KEY overrides the profile. */
 export async function useInProfile(
   { environment, flags, signal }: CliContext,
   { credential }: Connection,
   edit: (profile: Profile) => Profile,
 ): Promise<void> {
   if (credential.kind === 'environment') {
-    throw new UsageError('BERTH_API_KEY is set, and a profile says nothing about it', {
-      remedy: 'the variables BERTH_ORG_ID and BERTH_PROJECT_ID do',
+    throw new UsageError('cannot change the profile: BERTH_API_KEY is set, so no profile is in use', {
+      remedy: 'set BERTH_ORG_ID or BERTH_PROJECT_ID instead',
     });
   }
   const { file, name } = await readProfile({ environment, flags });
   await file.change((current) => {
     const profile = profileIn(current, name);
-    if (profile === undefined) throw new CliFailure(`the profile ${name} was removed meanwhile`);
+    if (profile === undefined) throw new CliFailure(`the profile ${name} was removed by another process`);
     return { ...current, profiles: { ...current.profiles, [name]: edit(profile) } };
   }, signal);
 }

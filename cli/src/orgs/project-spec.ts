@@ -1,44 +1,43 @@
-// `berth project`.
 import { keyValue, machineHours, wholeNumberOrNone } from '../program/option-values.ts';
 import type { GroupSpec, OptionSpec } from '../program/command-spec.ts';
 
-const PROJECT = { name: '[project]', about: 'id; without one the project in use' };
+const PROJECT = { name: '[project]', about: 'project id (default: the current project)' };
 const MOST_IDLE_MINUTES = 43_200;
 
-/** In the words of the API's fields. */
+/** Named like the fields of the API. */
 const DEFAULTS: readonly OptionSpec[] = [
   {
     flags: '--use-case <text>',
-    about: 'what it is for; external: machines for users of your product, which may be ephemeral',
+    about: 'purpose; external: sandboxes for users of your product, may be ephemeral',
   },
   {
     flags: '--default-repository <repository>',
-    about: 'owner/repo or https URL that its sandboxes clone; none takes it away',
+    about: 'repository to clone: owner/repo or https URL; none: no default',
   },
-  { flags: '--default-branch <branch>', about: "branch of it; '' takes it away" },
-  { flags: '--default-profile <name>', about: 'what its sandboxes are for, which sets their size; none takes it away' },
+  { flags: '--default-branch <branch>', about: "branch of that repository; '': no default" },
+  { flags: '--default-profile <name>', about: 'sandbox profile, which sets the size; none: no default' },
   {
     flags: '--default-persistence-policy <policy>',
-    about: 'what becomes of idle sandboxes',
+    about: 'keep idle sandboxes running or put them to sleep; none: no default',
     choices: ['always_on', 'sleep_resume', 'none'],
   },
   {
     flags: '--default-idle-minutes <n>',
-    about: 'minutes without use until a sandbox sleeps; 0: never; none: as the service has it',
+    about: 'minutes until an idle sandbox sleeps; 0: never; none: service default',
     parse: wholeNumberOrNone(0, MOST_IDLE_MINUTES),
   },
-  { flags: '--wake-on-use <on|off>', about: 'whether use wakes a sandbox that sleeps', choices: ['on', 'off'] },
-  { flags: '--metadata <key=value>', about: 'a label, once for each; replaces all that are there', parse: keyValue },
+  { flags: '--wake-on-use <on|off>', about: 'wake sleeping sandboxes on use', choices: ['on', 'off'] },
+  { flags: '--metadata <key=value>', about: 'label, repeatable; replaces all existing labels', parse: keyValue },
   {
     flags: '--repo-token-file <file>',
-    about: 'file with the token for its repositories; -: from stdin. It is never shown again',
+    about: 'file with the token of the git host; -: read stdin',
   },
-  { flags: '--repo-username <name>', about: 'user name beside that token, where the git host wants one' },
+  { flags: '--repo-username <name>', about: 'user name for that token, if the git host requires one' },
 ];
 
 export const projectGroup: GroupSpec = {
   name: 'project',
-  summary: 'projects, which sandboxes belong to, and what they fall back to',
+  summary: 'manage projects and their defaults for sandboxes',
   commands: [
     {
       name: 'ls',
@@ -55,8 +54,8 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'create',
-      summary: 'make a project, and print its id',
-      arguments: [{ name: '[name]', about: 'without one the service makes it up' }],
+      summary: 'create a project and print its id',
+      arguments: [{ name: '[name]', about: 'project name (default: generated)' }],
       options: DEFAULTS,
       examples: [
         'berth project create storefront --use-case external --wake-on-use on',
@@ -66,12 +65,12 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'update',
-      summary: 'change a project; what is not said stays',
+      summary: 'change the given settings of a project',
       arguments: [PROJECT],
       options: [
-        { flags: '--name <name>', about: 'a new name' },
+        { flags: '--name <name>', about: 'new name' },
         ...DEFAULTS,
-        { flags: '--no-repo-credentials', about: 'forget the token for its repositories' },
+        { flags: '--no-repo-credentials', about: 'delete the stored token of the git host' },
       ],
       examples: [
         'berth project update --default-idle-minutes 60',
@@ -81,7 +80,7 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'use',
-      summary: 'use a project from now on, where neither --project nor BERTH_PROJECT_ID names one',
+      summary: 'set the default project',
       arguments: [{ name: '<project>', about: 'id or name' }],
       examples: ['berth project use storefront'],
       json: false,
@@ -89,22 +88,22 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'rm',
-      summary: 'remove a project that has no sandboxes; its usage stays',
-      details: 'Asks first. Without a terminal it needs --yes.',
-      arguments: [{ name: '<project>', about: 'id' }],
-      options: [{ flags: '-y, --yes', about: 'do not ask' }],
+      summary: 'delete a project without sandboxes; its usage is kept',
+      details: 'Asks for confirmation; without a terminal, --yes is required.',
+      arguments: [{ name: '<project>', about: 'project id' }],
+      options: [{ flags: '-y, --yes', about: 'skip the confirmation' }],
       examples: ['berth project rm prj_uodiunxlni4uyqmllemsqh4l --yes'],
       load: async () => (await import('./projects.ts')).removeProject,
     },
     {
       name: 'caps',
-      summary: 'show or set how many machine hours of a project a billing period may use',
-      details: "It holds inside the org's cap: berth org caps.",
+      summary: 'show or set the cap of machine hours of a project per billing period',
+      details: "The org's cap applies as well: berth org caps.",
       arguments: [PROJECT],
       options: [
         {
           flags: '--machine-hours <hours>',
-          about: "the project's own cap; none: no cap of its own",
+          about: 'cap of the project; none: no cap',
           parse: machineHours,
         },
       ],

@@ -1,5 +1,4 @@
-// `berth project create` and `update`: what a project falls back to for its sandboxes, from
-// options.
+// `berth project create` and `update`.
 import type { RawClient } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
@@ -9,7 +8,7 @@ import { projectMeant, showProject } from './projects.ts';
 
 type Body = NonNullable<Parameters<RawClient['updateProject']>[0]['body']>;
 
-/** `none` takes a default away; an empty text the branch, as one may be called none. */
+/** `none` removes a default. The branch uses '' instead, since a branch can be called none. */
 interface ProjectOptions {
   name?: string;
   useCase?: string;
@@ -22,7 +21,7 @@ interface ProjectOptions {
   metadata?: Record<string, string>;
   repoTokenFile?: string;
   repoUsername?: string;
-  /** `--no-repo-credentials`. */
+  /** false for `--no-repo-credentials`. */
   repoCredentials?: boolean;
 }
 
@@ -39,7 +38,7 @@ export async function createProject(
     return;
   }
   out.line(answer.project.id);
-  out.note(`berth project use ${answer.project.id} uses it from now on`);
+  out.note(`to make it the default: berth project use ${answer.project.id}`);
 }
 
 export async function updateProject(
@@ -51,8 +50,8 @@ export async function updateProject(
   const projectId = await projectMeant(context, typed);
   const body = await bodyOf(context, options);
   if (Object.keys(body).length === 0) {
-    throw new UsageError('nothing to change was said', {
-      remedy: 'berth project update --help shows what can be changed',
+    throw new UsageError('no changes given', {
+      remedy: 'berth project update --help lists the options',
     });
   }
 
@@ -65,9 +64,9 @@ async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Bod
   const { name, useCase, defaultIdleMinutes, wakeOnUse, metadata, repoTokenFile, repoUsername, repoCredentials } =
     options;
   if (repoTokenFile === undefined && repoUsername !== undefined)
-    throw new UsageError('--repo-username needs --repo-token-file');
+    throw new UsageError('--repo-username requires --repo-token-file');
   if (repoTokenFile !== undefined && repoCredentials === false)
-    throw new UsageError('--repo-token-file and --no-repo-credentials contradict each other');
+    throw new UsageError('--repo-token-file cannot be combined with --no-repo-credentials');
 
   const defaults = {
     defaultRepository: orNull(options.defaultRepository),

@@ -1,4 +1,4 @@
-// `berth project ls`, `get`, `use` and `rm`, and how a project is shown.
+// `berth project ls`, `get`, `use` and `rm`.
 import type { Project } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
@@ -27,7 +27,7 @@ export async function listProjects({ connect, out, signal }: CliContext): Promis
       { title: 'created', value: ({ createdAt }) => since(createdAt) },
     ],
     answer.projects,
-    'no projects; berth project create NAME makes one',
+    'no projects; create one with berth project create NAME',
   );
 }
 
@@ -46,7 +46,7 @@ export async function useProject(context: CliContext, { args: [typed = ''] }: In
   const orgId = await connection.orgId();
   const { id, name } = oneOf('project', await connection.berth.projects.list({ orgId, signal }), typed);
   await useInProfile(context, connection, (profile) => ({ ...profile, orgId, projectId: id }));
-  out.line(`the project in use is ${id} (${plainText(name)})`);
+  out.line(`switched to project ${id} (${plainText(name)})`);
 }
 
 export async function removeProject(
@@ -62,13 +62,13 @@ export async function removeProject(
   else out.line(`removed the project ${projectId} (${plainText(answer.project.name)})`);
 }
 
-/** The one that was typed, or the one in use. */
+/** Resolves with the given project, or the current one. */
 export async function projectMeant(
   { connect, flags }: Pick<CliContext, 'connect' | 'flags'>,
   typed: string | undefined,
 ): Promise<string> {
   if (typed === undefined) return await (await connect()).projectId();
-  if (flags.project !== undefined) throw new UsageError('say the project once: as an argument or by --project');
+  if (flags.project !== undefined) throw new UsageError('project given twice: use either the argument or --project');
   return checkResourceId('project', typed);
 }
 

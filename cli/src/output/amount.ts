@@ -1,10 +1,10 @@
-// Amounts as people read them: bytes, shares, bars.
+// Formats bytes, percentages, hours and bars.
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
 const FULL = '█';
 const EMPTY = '░';
 
-/** In the largest unit that is full, with one decimal below ten: `1.5 GiB`. */
+/** In the largest fitting unit, with one decimal below ten: `1.5 GiB`. */
 export function bytes(amount: number): string {
   let rest = amount;
   let unit = 0;
@@ -19,19 +19,19 @@ export function mebibytes(amount: number): string {
   return bytes(amount * 1_048_576);
 }
 
-/** Rounded down, so that 80 and 100 are what they say; below ten with one decimal. */
+/** Rounded down, so that 80 and 100 are never overstated; one decimal below ten. */
 export function percent(share: number): string {
   const shown = share < 10 ? Math.floor(share * 10) / 10 : Math.floor(share);
   return `${shown} %`;
 }
 
-/** With as many decimals as say something: `0.004 h`, `12.5 h`, `1200 h`. */
+/** With useful decimals: `0.004 h`, `12.5 h`, `1200 h`. */
 export function hours(amount: number): string {
   const decimals = amount >= 100 ? 0 : amount >= 1 ? 1 : 3;
   return `${Number(amount.toFixed(decimals))} h`;
 }
 
-/** A bar of so many cells, of which a share in percent is full; what is more than all is all. */
+/** @param share percentage; values over 100 fill the bar */
 export function bar(share: number, cells: number): string {
   const full = Math.min(cells, Math.max(0, Math.round((share / 100) * cells)));
   return FULL.repeat(full) + EMPTY.repeat(cells - full);

@@ -1,29 +1,28 @@
-// Failures that a person can do something about, and what each becomes: words on stderr, and an
-// exit code.
+// Failures with a message for the user and an exit code.
 import { OperatorFailure } from '@berth/machine/output/failure.ts';
 
 /**
- * Exit codes of `berth` itself; `exec`, `run`, `shell` and `ssh` otherwise end with that of what
- * ran. README.md of this package has the table.
+ * Exit codes of berth, as listed in README.md. `exec`, `run`, `shell` and `ssh` otherwise pass on
+ * the code of the remote program.
  */
 export const EXIT = {
   ok: 0,
-  /** The call failed or was refused. */
+  /** The call failed or was rejected. */
   failed: 1,
-  /** Wrong words, options or values. */
+  /** Invalid words, options or values. */
   usage: 2,
-  /** No credential, or one that is not taken any more. */
+  /** Missing or rejected credential. */
   signIn: 4,
-  /** A command in a sandbox ran out of its time, as `timeout` of the coreutils says it. */
+  /** A command in a sandbox timed out, as in timeout(1). */
   timedOut: 124,
-  /** A command in a sandbox could not be run, or nobody knows how it ended. */
+  /** A command in a sandbox could not run, or its exit code is unknown. */
   notRun: 125,
 } as const;
 
-/** 128 and the signal, as shells say it. */
+/** 128 + signal number, as in shells. */
 export const EXIT_BY_SIGNAL = { SIGHUP: 129, SIGINT: 130, SIGPIPE: 141, SIGTERM: 143 } as const;
 
-/** A failure in words for a person, what to do about it, and an exit code of its own. */
+/** A failure with an optional remedy and an exit code. */
 export class CliFailure extends OperatorFailure {
   readonly exitCode: number;
 
@@ -36,7 +35,7 @@ export class CliFailure extends OperatorFailure {
   }
 }
 
-/** What was typed is wrong. Says what is allowed. */
+/** Invalid input. The message names the allowed values. */
 export class UsageError extends CliFailure {
   constructor(message: string, options: { remedy?: string; cause?: unknown } = {}) {
     super(message, { ...options, exitCode: EXIT.usage });

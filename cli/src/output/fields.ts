@@ -1,11 +1,10 @@
-// Names and values, one to a line, the values below one another. Must not know what they are of.
+// Formats aligned names and values, one per line.
 import type { Paint, Style } from './style.ts';
 import { plainText } from './plain-text.ts';
 
-/** Without a value it is left out. */
+/** Omitted without a value. */
 export type Field = readonly [name: string, value: string | number | null | undefined, style?: Style | undefined];
 
-/** Lines without line ends. */
 export function fieldLines(fields: readonly Field[], paint: Paint = (_style, text) => text): string[] {
   const shown = fields.filter(([, value]) => value !== null && value !== undefined && value !== '');
   const width = Math.max(...shown.map(([name]) => name.length));

@@ -1,5 +1,4 @@
-// Everything that a command writes: its result on stdout, what a person may want to know on stderr.
-// Knows what the two can show.
+// Output of a command: results on stdout, notes and progress on stderr.
 import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/output/progress.ts';
@@ -13,7 +12,7 @@ export interface OutputStreams {
 }
 
 export class Output {
-  /** Whether the answer of the API is wanted as it is. */
+  /** Whether to print the API's response as JSON. */
   readonly json: boolean;
   readonly #streams: OutputStreams;
   readonly #colour: { stdout: boolean; stderr: boolean };
@@ -31,32 +30,30 @@ export class Output {
     this.#progress = new Progress(streams.stderr);
   }
 
-  /** The one object of `--json`: exactly what the API answered. */
+  /** Prints the response for `--json`. */
   object(answer: unknown): void {
     this.line(JSON.stringify(answer, null, 2));
   }
 
-  /** A line of the result. */
   line(text = ''): void {
     this.#streams.stdout.write(`${text}\n`);
   }
 
-  /** Bytes of the result, as they are. Resolves when the stream takes more. */
+  /** Writes bytes unchanged. Resolves when the stream accepts more. */
   async bytes(content: string | Uint8Array): Promise<void> {
     if (this.#streams.stdout.write(content)) return;
     await once(this.#streams.stdout, 'drain');
   }
 
-  /** Cells of a line of stdout where it is a terminal. */
+  /** Width of the terminal; undefined unless stdout is one. */
   get columns(): number | undefined {
     const { stdout } = this.#streams;
-    // One that does not know its own width says 0.
+    // A terminal of unknown width reports 0.
     return stdout.isTTY ? stdout.columns || undefined : undefined;
   }
 
   /**
-   * Rows in columns, as wide as the terminal; `empty` is said on stderr instead of a table without
-   * rows. @param titles whether to begin with them
+   * Prints a table as wide as the terminal, or `empty` on stderr. @param titles print the header
    */
   table<Row>(
     columns: readonly Column<Row>[],
@@ -76,22 +73,21 @@ export class Output {
     lines.forEach((line) => this.line(line));
   }
 
-  /** Names and values, one to a line; those without a value are left out. */
   fields(fields: readonly Field[]): void {
     fieldLines(fields, (style, text) => this.style(style, text)).forEach((line) => this.line(line));
   }
 
-  /** Something for people, on stderr. Text of others in it goes through plainText first. */
+  /** Prints to stderr. Escape foreign text with plainText first. */
   note(text: string): void {
     this.#streams.stderr.write(`${text}\n`);
   }
 
-  /** Styled where stdout (or the stream that is named) is a terminal that is to have colours. */
+  /** Applies the style if the stream is a terminal with colours. */
   style(style: Style, text: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
     return this.#colour[stream] ? styleText(style, text, { validateStream: false }) : text;
   }
 
-  /** Shows a step on stderr while it runs, once it takes more than a second. */
+  /** Shows progress on stderr after one second. */
   async step<T>(title: string, work: (report: Report) => Promise<T>): Promise<T> {
     return await this.#progress.step(title, work);
   }

@@ -1,18 +1,17 @@
-// How a failure is told: what went wrong, what to do about it, and the exit code. The only place
-// that turns failures into words and codes.
+// Turns failures into lines of stderr and exit codes; the only place that does.
 import { OperatorFailure } from '@berth/machine/output/failure.ts';
 import { BerthError } from '@berth/sdk';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
 import { plainText } from './plain-text.ts';
 
-/** What the codes of the API ask a person to do. */
+/** Remedies by error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  unauthenticated: 'berth login signs in; BERTH_API_KEY, when it is set, is used instead',
-  auth_kind_not_allowed: 'berth login signs in as a person, where a key cannot do it',
-  permission_denied: 'ask an admin of the org for it, or use another key (berth whoami says who you are)',
-  rate_limited: 'wait, then try again',
-  connection_failed: '--url, BERTH_URL or the profile says where the API is',
-  invalid_answer: '--url, BERTH_URL or the profile says where the API is',
+  unauthenticated: 'sign in with berth login; if BERTH_API_KEY is set, correct or unset it',
+  auth_kind_not_allowed: 'API keys cannot do this: sign in as a user with berth login',
+  permission_denied: 'ask an admin of the org, or use another key (berth whoami shows the current one)',
+  rate_limited: 'wait, then retry',
+  connection_failed: 'check the URL of the API: --url, BERTH_URL or the profile',
+  invalid_answer: 'check the URL of the API: --url, BERTH_URL or the profile',
 };
 
 const SIGNAL_CODES: ReadonlySet<number> = new Set(Object.values(EXIT_BY_SIGNAL));
@@ -22,20 +21,17 @@ export interface Told {
   lines: string[];
 }
 
-/** What is known of where it failed. */
+/** Context of a failure. */
 export interface FailedIn {
-  /** What the failure is of, where a command has several: the id of a sandbox. */
+  /** Failed item of a command with several: the id of a sandbox. */
   about?: string | undefined;
-  /**
-   * The exit code of what failed and was neither typed wrongly nor ended by a signal, instead of
-   * those of EXIT.
-   */
+  /** Exit code instead of those in EXIT, except for usage errors and signals. */
   failureExit?: number | undefined;
 }
 
 export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Told {
   const { exitCode, lines } = tellOne(error);
-  // Whoever read has gone, as `head` does: there is nothing to tell.
+  // The reader of the output exited, such as `head`: nothing to report.
   if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
   const own =
     failureExit === undefined ||
@@ -60,13 +56,13 @@ function tellOne(error: unknown): Told {
 }
 
 function tellRefusal(error: BerthError): Told {
-  // The message of a stream says all.
+  // The code would repeat the message.
   const code = error.code === 'stream_closed' ? '' : ` (${plainText(error.code)})`;
   const lines = [`${plainText(error.message)}${code}`];
   const remedy = REMEDIES[error.code];
   if (remedy !== undefined) lines.push(`  ${remedy}`);
   if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);
   if (error.requestId !== undefined && (error.status ?? 0) >= 500)
-    lines.push(`  the operator finds it in the log as ${plainText(error.requestId)}`);
+    lines.push(`  request ID for the operator: ${plainText(error.requestId)}`);
   return { exitCode: error.status === 401 ? EXIT.signIn : EXIT.failed, lines };
 }

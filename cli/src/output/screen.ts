@@ -1,5 +1,4 @@
-// A terminal's second screen, for what is shown anew again and again: what was there before is
-// there afterwards, however the lines or the window change.
+// Alternate screen of the terminal, for output that is redrawn.
 import { cut } from './table.ts';
 
 const ENTER = '\u001B[?1049h\u001B[?25l';
@@ -15,7 +14,7 @@ export class Screen {
     this.#terminal = terminal;
   }
 
-  /** Has it for the time of the work, and gives it back however that ends. */
+  /** Restores the normal screen when the work ends. */
   static async during<T>(terminal: NodeJS.WriteStream, work: (screen: Screen) => Promise<T>): Promise<T> {
     terminal.write(ENTER);
     try {
@@ -25,7 +24,7 @@ export class Screen {
     }
   }
 
-  /** As much of the lines as there is room for. They are without colours. */
+  /** Draws as many lines as fit. Lines must be unstyled. */
   show(lines: readonly string[]): void {
     const { rows, columns } = this.#terminal;
     const shown = lines.slice(0, rows || lines.length).map((line) => (columns ? cut(line, columns) : line));

@@ -1,6 +1,4 @@
-// How text of the CLI may be styled, and what is asked to do it.
-
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
-/** The text in the style, or as it is where nothing is to be styled. */
+/** Returns the styled text, or the plain text without colours. */
 export type Paint = (style: Style, text: string) => string;

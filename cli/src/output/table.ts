@@ -1,5 +1,5 @@
-// Rows as a table that fits its terminal: the widest columns give way, cells are cut with an
-// ellipsis, and what one can do without is left out. Without a terminal nothing is.
+// Formats a table that fits the terminal: shrinks the widest columns, then drops optional ones.
+// Without a terminal, nothing is cut.
 import stringWidth from 'string-width';
 import type { Paint, Style } from './style.ts';
 import { plainText } from './plain-text.ts';
@@ -7,33 +7,29 @@ import { plainText } from './plain-text.ts';
 export interface Column<Row> {
   title: string;
   value: (row: Row) => string | number | null | undefined;
-  /** Numbers stand at the right. */
   align?: 'right';
-  /** Cut last: ids, which are of no use when they are not whole. */
+  /** Cut last, for ids: a truncated id is useless. */
   whole?: true;
-  /**
-   * At least so many cells where there is room for all: where tables follow one another and are to
-   * be one.
-   */
+  /** Preferred minimum width, which aligns the tables of consecutive pages. */
   cells?: number;
-  /** Of no use in fewer cells than this. */
+  /** Minimum useful width. */
   least?: number;
-  /** Left out where the others would become narrower than their least; the last of them first. */
+  /** Dropped if other columns would fall below `least`; the last one first. */
   optional?: true;
   style?: (row: Row) => Style | undefined;
 }
 
-interface TableOptions {
-  /** Cells of the terminal; undefined: as wide as it takes. */
+export interface TableOptions {
+  /** Width of the terminal; undefined: unlimited. */
   width?: number | undefined;
   paint?: Paint;
 }
 
 const GAP = '  ';
-/** No column is made narrower than this, whatever else has to be cut. */
+/** Absolute minimum width of a column. */
 const NARROWEST = 4;
 
-/** Lines without line ends; the first has the titles. */
+/** Returns lines without line ends; the first is the header. */
 export function tableLines<Row>(
   all: readonly Column<Row>[],
   rows: readonly Row[],
@@ -63,7 +59,7 @@ export function tableLines<Row>(
   return [line(titles), ...rows.map((row, at) => line(cells[at] ?? [], row))];
 }
 
-/** How wide it is when nothing of it is cut. */
+/** Width without cutting. */
 function cellsOf<Row>({ title, value, cells = 0 }: Column<Row>, rows: readonly Row[]): number {
   return rows.reduce(
     (most, row) => Math.max(most, stringWidth(cellOf(value(row)))),
@@ -93,10 +89,7 @@ function cellOf(value: string | number | null | undefined): string {
   return value === null || value === undefined || value === '' ? '-' : plainText(String(value));
 }
 
-/**
- * Takes from the widest column that has more than its least until all fit, and where that is not
- * enough from the widest of all.
- */
+/** Shrinks the widest column above its `least` until all fit; then the widest of all. */
 function fit(wanted: readonly number[], leasts: readonly number[], width: number): number[] {
   const widths = [...wanted];
   for (const least of [(at: number): number => leasts[at] ?? NARROWEST, (): number => NARROWEST]) {
@@ -110,7 +103,7 @@ function fit(wanted: readonly number[], leasts: readonly number[], width: number
   return widths;
 }
 
-/** The text in at most so many cells of a terminal, the last an ellipsis where it was cut. */
+/** Cuts a text to `cells` terminal cells, with an ellipsis. */
 export function cut(text: string, cells: number): string {
   if (stringWidth(text) <= cells) return text;
   let kept = '';

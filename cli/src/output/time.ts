@@ -1,4 +1,4 @@
-// Times as people read them.
+// Formats times.
 
 const UNITS = [
   ['d', 86_400],
@@ -6,15 +6,15 @@ const UNITS = [
   ['min', 60],
 ] as const;
 
-/** How long ago, in the largest unit that is full: `3 d ago`. @param at ISO 8601 */
+/** Elapsed time, rounded down to the largest unit: `3 d ago`. @param at ISO 8601 */
 export function since(at: string, nowMs = Date.now()): string {
   const seconds = Math.max(0, Math.round((nowMs - Date.parse(at)) / 1_000));
   return `${duration(seconds)} ago`;
 }
 
 /**
- * In how long, to the nearest of the largest unit that is full: `in 3 d`. What is over is as
- * `since` says it. @param at ISO 8601
+ * Remaining time, rounded to the largest unit: `in 3 d`; a past time as in `since`. @param at ISO
+ * 8601
  */
 export function until(at: string, nowMs = Date.now()): string {
   const seconds = Math.round((Date.parse(at) - nowMs) / 1_000);
@@ -23,27 +23,22 @@ export function until(at: string, nowMs = Date.now()): string {
   return `in ${Math.round(seconds / length)} ${unit}`;
 }
 
-/** In the largest unit that is full: `90 min` is `1 h`. */
+/** Rounded down to the largest unit: 90 minutes are `1 h`. */
 export function duration(seconds: number): string {
   for (const [unit, length] of UNITS) if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
 
   return `${Math.round(seconds)} s`;
 }
 
-/**
- * An instant to the second, without what only programs need: `2026-11-22T10:00:00Z`. @param at ISO
- * 8601 in UTC
- */
+/** Drops fractions of a second: `2026-11-22T10:00:00Z`. @param at ISO 8601 in UTC */
 export function instant(at: string): string {
   return at.replace(/\.\d+Z$/, 'Z');
 }
 
-/** An instant and how long ago it was. */
 export function instantSince(at: string, nowMs = Date.now()): string {
   return `${instant(at)} (${since(at, nowMs)})`;
 }
 
-/** An instant and how long until then, or that it is past. */
 export function instantUntil(at: string, nowMs = Date.now()): string {
   return `${instant(at)} (${until(at, nowMs)})`;
 }

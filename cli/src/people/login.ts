@@ -1,5 +1,4 @@
-// `berth login`: a credential for a profile, by a person who approves it in a browser, or a key
-// that comes in on stdin; then as whom, and for which org.
+// `berth login`: signs in with a browser or an API key from stdin, and chooses the default org.
 import { Berth, type Org } from '@berth/sdk';
 import { browserOpener, openInBrowser } from '../interaction/browser.ts';
 import { checkToken, readProfile, serviceUrl } from '../service/connection.ts';
@@ -26,12 +25,12 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   const url = serviceUrl({ environment, flags }, before);
   const orgWanted = flags.org === undefined ? undefined : checkResourceId('org', flags.org);
   const projectWanted = flags.project === undefined ? undefined : checkResourceId('project', flags.project);
-  // Before a person is asked for anything: what they give could not be kept.
+  // Fails before the user approves a sign-in that could not be stored.
   await file.change((current) => current, signal);
   const isKnown = before !== undefined && serviceAddress(before.url) === url;
   if (isReadableOnTheWay(url) && !isKnown) {
     out.note(
-      `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: whoever is on the way can read the token and act as you`,
+      `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: others on the network can read the token and act as you`,
     );
   }
   const keep = async (changed: Omit<Profile, 'url'>): Promise<Profiles> =>
@@ -42,7 +41,7 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
     credential = { apiKey: checkToken(await readSecret(context, 'API key'), 'stdin') };
   } else {
     credential = { session: await signInByDevice(context, url, options) };
-    // At once: whatever goes wrong from here on, the sign-in is not lost.
+    // Stored immediately, in case a later request fails.
     await keep({ ...credential, ...(isKnown ? usedOf(before) : {}) });
   }
   const berth = new Berth({ url, apiKey: credential.apiKey ?? credential.session?.token ?? '' });
@@ -52,8 +51,11 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   const projectBefore = isKnown && org?.id === before.orgId ? before.projectId : undefined;
   const projectId = projectWanted ?? projectBefore;
   if (projectWanted !== undefined) {
-    if (org === undefined)
-      throw new UsageError(`there is no org for the project ${projectWanted}`, { remedy: '--org ID says which' });
+    if (org === undefined) {
+      throw new UsageError(`cannot use the project ${projectWanted}: no org chosen`, {
+        remedy: 'name its org with --org ID',
+      });
+    }
     await berth.raw.getProject({ path: { orgId: org.id, projectId: projectWanted }, signal });
   }
   const { current } = await keep({
@@ -67,13 +69,13 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   if (org === undefined) {
     out.note(
       orgs.length === 0
-        ? 'there is no org yet: berth org create NAME makes one'
-        : `there are ${orgs.length} orgs: berth org ls shows them, berth org use ID chooses one`,
+        ? 'no orgs yet; create one with berth org create NAME'
+        : `you belong to ${orgs.length} orgs: list them with berth org ls, choose one with berth org use ID`,
     );
   }
   if (current !== name) {
     out.note(
-      `the profile in use is ${current}: berth profile use ${name} changes that, --profile ${name} does for one command`,
+      `the current profile is still ${current}: switch with berth profile use ${name}, or use --profile ${name}`,
     );
   }
   if ((environment['BERTH_API_KEY'] ?? '') !== '' && flags.profile === undefined)
@@ -81,7 +83,7 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
 }
 
 function withProfile(current: Profiles, name: string, profile: Profile): Profiles {
-  // The first one is the one in use.
+  // The first profile becomes the current one.
   const used = profileIn(current, current.current) === undefined ? name : current.current;
   return { current: used, profiles: { ...current.profiles, [name]: profile } };
 }
@@ -100,39 +102,39 @@ async function signInByDevice(
   const device = await requestDevice(place).catch((error: unknown) => {
     if (!(error instanceof OAuthRefusal)) throw error;
     const wait = error.retryAfter === undefined ? {} : { remedy: `try again in ${error.retryAfter} s` };
-    throw new CliFailure(`the sign-in could not begin: ${error.message} (${error.code})`, { ...wait, cause: error });
+    throw new CliFailure(`cannot sign in: ${error.message} (${error.code})`, { ...wait, cause: error });
   });
   const bold = (text: string): string => out.style('bold', plainText(text), 'stderr');
   out.note(`To sign in, open this page, and approve it if it shows the code ${bold(device.userCode)}:`);
   out.note(`  ${bold(device.verificationUriComplete)}`);
   if (device.verificationUri !== device.verificationUriComplete)
-    out.note(`On another device: ${plainText(device.verificationUri)}, and type the code.`);
+    out.note(`On another device, open ${plainText(device.verificationUri)} and enter the code.`);
   const opener = browser && mayAsk(context) ? browserOpener(environment) : null;
   const ready = opener === null ? undefined : offerBrowser(context, opener, device);
   try {
-    return await out.step('waiting for the approval', async () => await awaitApproval(place, device));
+    return await out.step('waiting for approval', async () => await awaitApproval(place, device));
   } finally {
     ready?.();
   }
 }
 
-/** Opens the page when Enter is pressed. Gives what ends the offer. */
+/** Opens the page on Enter. Returns a function that cancels the offer. */
 function offerBrowser(
   { stdin, out }: Pick<CliContext, 'stdin' | 'out'>,
   opener: string,
   { verificationUriComplete }: DeviceRequest,
 ): () => void {
-  out.note('Press Enter to open it in the browser of this machine.');
+  out.note('Press Enter to open the page in a browser.');
   const open = (): void => {
     void openInBrowser(opener, verificationUriComplete).then((opened) => {
-      if (!opened) out.note(`${opener} could not be started`);
+      if (!opened) out.note(`cannot start ${opener}`);
     });
   };
   stdin.once('data', open).resume();
   return () => void stdin.off('data', open).pause();
 }
 
-/** The org that the profile is for; undefined when nobody says which. */
+/** Resolves with undefined if several orgs are possible and no terminal is available. */
 async function chooseOrg(
   context: CliContext,
   orgs: readonly Org[],
@@ -141,8 +143,8 @@ async function chooseOrg(
   if (wanted !== undefined) {
     const org = orgs.find(({ id }) => id === wanted);
     if (org !== undefined) return org;
-    throw new CliFailure(`${url} shows no org ${wanted} to whom this signs in`, {
-      remedy: 'berth org ls shows the orgs',
+    throw new CliFailure(`this account has no org ${wanted} at ${url}`, {
+      remedy: 'berth org ls lists your orgs',
     });
   }
   const known = orgs.find(({ id }) => id === before);
@@ -153,7 +155,7 @@ async function chooseOrg(
     out.note(`${String(at + 1).padStart(4)}  ${plainText(name)}  ${out.style('dim', `${id}, ${role}`, 'stderr')}`),
   );
   for (;;) {
-    const answer = await ask(context, `Which org is meant when none is named? [1-${orgs.length}] `);
+    const answer = await ask(context, `Default org? [1-${orgs.length}] `);
     const chosen = /^\d+$/.test(answer)
       ? orgs[Number(answer) - 1]
       : orgs.find(({ id, name }) => id === answer || name === answer);

@@ -1,4 +1,4 @@
-// `berth logout`: ends a sign-in at the service, then forgets it here.
+// `berth logout`: signs out at the service, then removes the local credential.
 import { OAuthRefusal, revokeSession } from '../service/oauth.ts';
 import { readProfile, type ConnectionSource } from '../service/connection.ts';
 import { profileIn, type Profile, type Profiles } from '../service/profile-file.ts';
@@ -10,10 +10,10 @@ export async function logout({ environment, flags, out, signal }: CliContext): P
   const source: ConnectionSource = { environment, flags };
   const { name, profile, file } = await readProfile(source);
   if (profile === undefined && flags.profile !== undefined)
-    throw new UsageError(`there is no profile '${name}'`, { remedy: 'berth profile ls shows them' });
+    throw new UsageError(`no profile named '${name}'`, { remedy: 'berth profile ls lists the profiles' });
 
   if (profile?.session === undefined && profile?.apiKey === undefined) {
-    out.note(`the profile ${name} was not signed in`);
+    out.note(`the profile ${name} is not signed in`);
     return;
   }
   const told = await endSession(profile, signal);
@@ -23,24 +23,21 @@ export async function logout({ environment, flags, out, signal }: CliContext): P
 }
 
 /**
- * Ends the profile's sign-in at its service. Resolves with what a person should know; never fails
- * because the service does.
+ * Signs out at the service. Resolves with notes for the user; failures of the service become notes.
  */
 export async function endSession({ url, session, apiKey }: Profile, signal: AbortSignal): Promise<string[]> {
-  if (apiKey !== undefined) return ['the API key itself still works: berth key revoke ID ends it'];
+  if (apiKey !== undefined) return ['the API key remains valid: revoke it with berth key revoke ID'];
   if (session === undefined) return [];
   try {
     await revokeSession({ url: serviceAddress(url), signal }, session.refreshToken);
     return [];
   } catch (error) {
     if (!(error instanceof CliFailure || error instanceof OAuthRefusal) || signal.aborted) throw error;
-    return [
-      `the service could not be told, so the sign-in there ends by itself, 30 days after its last use: ${error.message}`,
-    ];
+    return [`cannot sign out at the service; the sign-in there expires 30 days after its last use: ${error.message}`];
   }
 }
 
-/** Unless somebody signed in again meanwhile. */
+/** Keeps a newer sign-in. */
 function withoutCredential(current: Profiles, name: string, before: Profile): Profiles {
   const profile = profileIn(current, name);
   if (

@@ -1,4 +1,4 @@
-// `berth profile ls`, `use` and `rm`. What a profile holds as its credential is shown nowhere.
+// `berth profile ls`, `use` and `rm`. Never prints credentials.
 import { readProfile } from '../service/connection.ts';
 import {
   checkProfileName,
@@ -41,7 +41,7 @@ export async function listProfiles({ environment, out }: CliContext): Promise<vo
       { title: 'project', value: ({ projectId }) => projectId },
     ],
     rows,
-    'no profiles; berth login makes one',
+    'no profiles; create one with berth login',
   );
 }
 
@@ -54,9 +54,9 @@ export async function useProfile(
     requireProfile(current, name);
     return { ...current, current: name };
   }, signal);
-  out.line(`the profile in use is ${name}`);
+  out.line(`switched to profile ${name}`);
   const variable = environment['BERTH_PROFILE'] ?? '';
-  if (variable !== '' && variable !== name) out.note(`BERTH_PROFILE is set, and names ${variable} instead`);
+  if (variable !== '' && variable !== name) out.note(`BERTH_PROFILE is set to ${variable} and takes precedence`);
 }
 
 export async function removeProfile(
@@ -85,11 +85,11 @@ function requireProfile(profiles: Profiles, name: string): Profile {
   const profile = profileIn(profiles, name);
   if (profile !== undefined) return profile;
   const names = Object.keys(profiles.profiles);
-  throw new UsageError(`there is no profile '${name}'`, {
+  throw new UsageError(`no profile named '${name}'`, {
     remedy:
       names.length === 0
-        ? `berth login --profile ${name} makes it`
-        : `there are: ${names.join(', ')}; berth login --profile ${name} makes it`,
+        ? `create it with berth login --profile ${name}`
+        : `known profiles: ${names.join(', ')}; create it with berth login --profile ${name}`,
   });
 }
 

@@ -1,4 +1,4 @@
-// `berth whoami`: the caller as the API knows it, and where its credential comes from.
+// `berth whoami`: shows the caller and the source of its credential.
 import type { CliContext } from '../program/context.ts';
 
 export async function whoami({ connect, out, signal }: CliContext): Promise<void> {

@@ -1,4 +1,4 @@
-// `berth preview create`: makes a link and prints it, alone on stdout.
+// `berth preview create`: creates a link and prints only it to stdout.
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -37,19 +37,20 @@ export async function createPreview(
     return;
   }
   out.line(plainText(preview.url ?? ''));
-  const forWhom = preview.audience === 'public' ? 'opens for whoever has it' : 'opens for signed-in members of the org';
+  const forWhom =
+    preview.audience === 'public' ? 'anyone with the link can open it' : 'signed-in members of the org can open it';
   out.note(`${forWhom}, until ${instantUntil(preview.expiresAt)}${revokeText(id, preview)}`);
 }
 
 function revokeText(id: string, { id: link }: Preview): string {
-  return link === null ? '' : `; berth preview rm ${id} ${plainText(link)} takes it back`;
+  return link === null ? '' : `; revoke it with berth preview rm ${id} ${plainText(link)}`;
 }
 
-/** Throws a UsageError for what is none. */
+/** Throws a UsageError for an invalid port. */
 export function portOf(typed = ''): number {
   try {
     return port(typed);
   } catch (error) {
-    throw new UsageError(`'${plainText(typed)}' is no port: ${(error as Error).message}`, { cause: error });
+    throw new UsageError(`invalid port '${plainText(typed)}': ${(error as Error).message}`, { cause: error });
   }
 }

@@ -1,4 +1,3 @@
-// `berth preview ls`.
 import type { CliContext } from '../program/context.ts';
 import { since, until } from '../output/time.ts';
 import { sandboxId } from '../service/resource-id.ts';
@@ -23,9 +22,9 @@ export async function listPreviews({ connect, out, signal }: CliContext, { args:
       { title: 'url', value: ({ url }) => url, whole: true, optional: true },
     ],
     answer.previews,
-    'no public links; those for the team are not stored',
+    'no public links (team links are not stored)',
   );
-  // A part of one is of no use.
+  // The table may have dropped or cut the URLs.
   if (out.columns !== undefined && answer.previews.length > 0)
-    out.note('berth preview open SANDBOX ID opens one; --json has their URLs');
+    out.note('open one with berth preview open SANDBOX ID; --json prints the URLs');
 }

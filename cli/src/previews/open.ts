@@ -1,4 +1,4 @@
-// `berth preview open`: a link in the browser of this machine, or on stdout where there is none.
+// `berth preview open`: opens a link in a browser, or prints it.
 import { browserOpener, openInBrowser } from '../interaction/browser.ts';
 import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
@@ -17,7 +17,7 @@ export async function openPreview(context: CliContext, { args: [typed, what = ''
   const preview = await findLink(await connect(), id, wanted, signal);
   const { url } = preview;
   if (url === null) {
-    throw new CliFailure('the link is not shown to you: whoever has it could share it', {
+    throw new CliFailure('you are not allowed to see the URL of this link', {
       remedy: 'ask an admin of the org for it',
     });
   }
@@ -39,7 +39,7 @@ async function findLink(
   if ('port' in wanted) return await previews.create({ port: wanted.port }, { signal });
   const found = (await previews.list({ signal })).find((link) => link.id === wanted.linkId);
   if (found !== undefined) return found;
-  throw new CliFailure(`there is no link ${wanted.linkId} to ${id} that still opens`, {
-    remedy: `berth preview ls ${id} shows them`,
+  throw new CliFailure(`no active link ${wanted.linkId} to ${id}`, {
+    remedy: `berth preview ls ${id} lists the links`,
   });
 }

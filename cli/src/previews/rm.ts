@@ -1,4 +1,3 @@
-// `berth preview rm`.
 import type { CliContext } from '../program/context.ts';
 import { doEach } from '../program/each.ts';
 import { UsageError } from '../output/failure.ts';
@@ -18,10 +17,10 @@ export async function removePreviews(context: CliContext, { args: [typed, ...lin
   });
 }
 
-/** As ids of sandboxes are checked, and for the same reason. */
+/** Checked because the id becomes part of a URL. */
 export function linkId(typed: string): string {
   if (isResourceId(typed)) return typed;
-  throw new UsageError(`'${plainText(typed)}' is no id of a link; one looks like prv_4hgk2f6z5uq3vw7xjn2mtdra`, {
-    remedy: 'berth preview ls SANDBOX shows them',
+  throw new UsageError(`invalid link id '${plainText(typed)}'; example: prv_4hgk2f6z5uq3vw7xjn2mtdra`, {
+    remedy: 'berth preview ls SANDBOX lists the links',
   });
 }

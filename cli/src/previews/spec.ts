@@ -1,27 +1,26 @@
-// `berth preview`.
 import { END_USER_ID_CHARACTERS, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from '@berth/sdk/limits';
 import { durationSeconds, textOf } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
 const LINK = 'prv_4hgk2f6z5uq3vw7xjn2mtdra';
-const SANDBOX = { name: '<sandbox>', about: 'id of the sandbox' };
+const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 
 const create: CommandSpec = {
   name: 'create',
-  summary: 'make a link to a port of a sandbox, and print it',
+  summary: 'create a link to a port of a sandbox, and print it',
   details:
-    'A team link opens for signed-in members of the org; it is not stored, so that it is not in the list and cannot be taken back. A public link opens for whoever has it.',
-  arguments: [SANDBOX, { name: '<port>', about: 'port that an app in it listens on' }],
+    'Signed-in members of the org can open a team link. It is not stored, so it is not listed and cannot be revoked. Anyone with the URL can open a public link.',
+  arguments: [SANDBOX, { name: '<port>', about: 'port in the sandbox' }],
   options: [
-    { flags: '--audience <audience>', about: 'for whom it opens', choices: ['team', 'public'], default: 'team' },
+    { flags: '--audience <audience>', about: 'who can open the link', choices: ['team', 'public'], default: 'team' },
     {
       flags: '--expires-in <time>',
-      about: 'how long it is good for: seconds, or as 2h or 7d (default: 1d)',
+      about: 'lifetime in seconds, or as 2h or 7d (default: 1d)',
       parse: durationSeconds(PREVIEW_SECONDS.min, PREVIEW_SECONDS.max),
     },
-    { flags: '--label <text>', about: 'what it is for', parse: textOf(1, PREVIEW_LABEL_CHARACTERS) },
-    { flags: '--end-user <id>', about: 'whom of your own users it is for', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    { flags: '--label <text>', about: 'display name', parse: textOf(1, PREVIEW_LABEL_CHARACTERS) },
+    { flags: '--end-user <id>', about: 'id of your end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
   ],
   examples: [
     `berth preview create ${ID} 3000`,
@@ -32,7 +31,7 @@ const create: CommandSpec = {
 
 const ls: CommandSpec = {
   name: 'ls',
-  summary: 'list the public links to a sandbox that still open, newest first',
+  summary: 'list the active public links to a sandbox, newest first',
   arguments: [SANDBOX],
   examples: [`berth preview ls ${ID}`],
   load: async () => (await import('./ls.ts')).listPreviews,
@@ -40,26 +39,23 @@ const ls: CommandSpec = {
 
 const rm: CommandSpec = {
   name: 'rm',
-  summary: 'revoke public links: they open nothing any more, within seconds',
-  details: 'All that are named are tried; the exit code is 1 if any failed. Revoking one again is fine.',
-  arguments: [SANDBOX, { name: '<links...>', about: 'ids of links' }],
+  summary: 'revoke public links; takes effect within seconds',
+  details: 'Tries every link; the exit code is 1 if any failed. Revoking a revoked link succeeds.',
+  arguments: [SANDBOX, { name: '<links...>', about: 'link ids' }],
   examples: [`berth preview rm ${ID} ${LINK}`],
   load: async () => (await import('./rm.ts')).removePreviews,
 };
 
 const open: CommandSpec = {
   name: 'open',
-  summary: 'open a link to a sandbox in the browser, or print it where there is none',
-  arguments: [
-    SANDBOX,
-    { name: '<port-or-link>', about: 'a port, to which a team link is made, or the id of a public link' },
-  ],
+  summary: 'open a link to a sandbox in the browser, or print it if there is no browser',
+  arguments: [SANDBOX, { name: '<port-or-link>', about: 'port, for a new team link, or id of a public link' }],
   examples: [`berth preview open ${ID} 3000`, `berth preview open ${ID} ${LINK}`],
   load: async () => (await import('./open.ts')).openPreview,
 };
 
 export const previewGroup: GroupSpec = {
   name: 'preview',
-  summary: 'links that show a port of a sandbox in the browser',
+  summary: 'manage links that open a port of a sandbox in a browser',
   commands: [create, ls, rm, open],
 };

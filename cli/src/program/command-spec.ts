@@ -1,42 +1,36 @@
-// What a command is, as data: its words, what it takes, examples, and where its action is. The
-// program, the completions and the reference are made from it. Must not import what actions need:
-// `berth --help` loads all of these and nothing else.
+// Types of command specs, from which program, completion and reference are built. Specs must import
+// nothing that only actions need: `berth --help` loads all of them.
 import type { CliContext } from './context.ts';
 
-interface ArgumentSpec {
-  /**
-   * As help shows it: `<sandbox>` must be given, `[name]` may be, `[words...]` takes all that is
-   * left.
-   */
+export interface ArgumentSpec {
+  /** `<sandbox>` is required, `[name]` optional, `[words...]` variadic. */
   name: string;
   about: string;
-  /** Words that completion offers. */
   choices?: readonly string[];
 }
 
 export interface OptionSpec {
-  /** As help shows it: `--vcpu <n>`, `-t, --tty`. */
+  /** Such as `--vcpu <n>` or `-t, --tty`. */
   flags: string;
   about: string;
-  /** The only values. */
+  /** Only allowed values. */
   choices?: readonly string[];
   /**
-   * Turns what was typed into a value, or throws a UsageError that says what is allowed. Called
-   * once for each time the option is given, with the value so far.
+   * Parses a value, or throws an error that names the allowed ones. Called for each occurrence of
+   * the option, with the previous result.
    */
   parse?: (typed: string, before: unknown) => unknown;
   default?: string | number | boolean;
-  /** Refused as missing without it. */
   required?: true;
 }
 
-/** What was typed. `Options` are the long names in camel case, as commander makes them. */
+/** Parsed input. Option names are in camel case, as in commander. */
 export interface Input<Options = Record<string, unknown>> {
   args: readonly string[];
   options: Readonly<Options>;
 }
 
-/** Resolves with the exit code; nothing is 0. */
+/** Resolves with the exit code; undefined is 0. */
 export type Action<Options = Record<string, unknown>> = (
   context: CliContext,
   input: Input<Options>,
@@ -46,34 +40,33 @@ export interface CommandSpec {
   name: string;
   /** One line without a full stop. */
   summary: string;
-  /** What the summary leaves out: rules, exit codes. Whole sentences. */
+  /** Rules and exit codes, in full sentences. */
   details?: string;
   arguments?: readonly ArgumentSpec[];
   options?: readonly OptionSpec[];
-  /** Lines as a person types them, each with what it does behind ` # `. At least one. */
+  /** At least one, each with an optional comment after ` # `. */
   examples: readonly string[];
   /**
-   * Options behind the first argument belong to what the arguments name (a command in a sandbox,
-   * ssh), not to berth; with `unknown` also those before it that are not ours.
+   * Options after the first argument belong to the passed command or ssh. With `unknown`, unknown
+   * options before it do too.
    */
   passThrough?: true | 'unknown';
-  /** Takes no `--json`, and none of the options about the API: it does not call it. */
+  /** Makes no API call: takes neither `--json` nor the common options. */
   local?: true;
-  /** Calls the API, but has no object to print. */
+  /** Calls the API, but has no JSON output. */
   json?: false;
   /**
-   * Exit code of what fails in Berth (typed wrongly: still 2), where the others are those of what
-   * ran.
+   * Exit code for failures of Berth, where other codes are those of the remote program. Usage
+   * errors stay 2.
    */
   failureExit?: number;
-  /** Not shown by help: another name of a command that is. */
+  /** Hidden from help: an alias. */
   hidden?: true;
-  /** Of a group: what the group's word alone does. */
+  /** Runs for the group's word alone. */
   default?: true;
   load: () => Promise<Action<never>>;
 }
 
-/** Commands that have their first word in common. */
 export interface GroupSpec {
   name: string;
   alias?: string;
@@ -81,7 +74,7 @@ export interface GroupSpec {
   commands: readonly CommandSpec[];
 }
 
-/** Commands below a heading of `berth --help`. */
+/** Commands under one heading of `berth --help`. */
 export interface Chapter {
   heading: string;
   entries: readonly (CommandSpec | GroupSpec)[];

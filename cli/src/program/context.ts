@@ -1,5 +1,4 @@
-// What every action gets. The connection to the API is made when it is first asked for, so that
-// what needs none works without one.
+// Context of every action. Connects to the API on demand.
 import type { Connection, ConnectionFlags } from '../service/connection.ts';
 import type { Output } from '../output/output.ts';
 
@@ -8,21 +7,16 @@ export interface CliContext {
   /** Aborts at SIGINT, SIGTERM and SIGHUP. */
   readonly signal: AbortSignal;
   /**
-   * From now on signals to this process go to `take` in place of aborting: those above, SIGQUIT,
-   * SIGUSR1, SIGUSR2, and SIGPIPE, which here says that a reader of stdout or stderr has gone
-   * (otherwise that ends the process at once). The last one to take them has them; gives what
-   * undoes it.
+   * Passes signals to `take` instead of aborting: those above, SIGQUIT, SIGUSR1, SIGUSR2 and
+   * SIGPIPE. SIGPIPE stands for a closed stdout or stderr and otherwise exits at once. The latest
+   * taker wins; returns a function to stop.
    */
   readonly takeSignals: (take: (name: NodeJS.Signals) => void) => () => void;
   readonly out: Output;
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
-  /** `--profile`, `--url`, `--org` and `--project` as they were typed. */
   readonly flags: ConnectionFlags;
-  /**
-   * Where the API is, as whom it is called, and its client. Throws a CliFailure when nothing says
-   * it.
-   */
+  /** Throws a CliFailure without URL or credential. */
   readonly connect: () => Promise<Connection>;
 }

@@ -1,25 +1,21 @@
-// The same done to each of what was named: all are tried, each failure is told with its name, and
-// the exit code says whether any failed.
+// Applies an operation to several ids: tries all, reports each failure, and combines the exit
+// codes.
 import type { CliContext } from './context.ts';
 import { EXIT } from '../output/failure.ts';
 import { tell } from '../output/report.ts';
 
-interface Work<Result> {
-  /** As progress shows it. */
+export interface Work<Result> {
+  /** Title of the progress. */
   doing: string;
-  /** Does it to one. */
   work: (id: string) => Promise<Result>;
-  /** Says what came of one, in the order in which they were named. */
+  /** Prints one result; called in the order of the arguments. */
   show: (result: Result) => void;
 }
 
-/** How many are under way at once. */
+/** Maximum number in flight. */
 const AT_ONCE = 8;
 
-/**
- * Resolves with the exit code; throws what went wrong when there was only one to do. What ends it
- * early leaves the rest undone.
- */
+/** Resolves with the exit code. A single id rethrows its failure. A signal skips the rest. */
 export async function doEach<Result>(
   { out, signal }: CliContext,
   ids: readonly string[],

@@ -1,8 +1,7 @@
-// Values of options as they are typed, turned into what they mean. Each throws in words that name
-// what is allowed; commander says which option it was.
+// Parsers of option values. Errors name the allowed values; commander adds the option.
 import { InvalidArgumentError } from 'commander';
 
-/** A whole number within bounds, both included. */
+/** Bounds are inclusive. */
 export function wholeNumber(least: number, most: number): (typed: string) => number {
   return (typed) => {
     if (/^\d{1,15}$/.test(typed) && Number(typed) >= least && Number(typed) <= most) return Number(typed);
@@ -10,10 +9,9 @@ export function wholeNumber(least: number, most: number): (typed: string) => num
   };
 }
 
-/** A TCP port. */
 export const port = wholeNumber(1, 65_535);
 
-/** A text of so many characters, both included. */
+/** Bounds in characters, inclusive. */
 export function textOf(least: number, most: number): (typed: string) => string {
   return (typed) => {
     if (typed.length >= least && typed.length <= most) return typed;
@@ -24,15 +22,15 @@ export function textOf(least: number, most: number): (typed: string) => string {
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3_600, d: 86_400, w: 604_800 };
 
 /**
- * Seconds, as a number of them or with units: `90`, `45m`, `2h`, `1h30m`, `7d`. Bounds are in
- * seconds, both included.
+ * Seconds, as a number or with units: `90`, `45m`, `2h`, `1h30m`, `7d`. Bounds in seconds,
+ * inclusive.
  */
 export function durationSeconds(least: number, most: number): (typed: string) => number {
   return (typed) => {
     const seconds = secondsOf(typed);
     if (seconds !== null && seconds >= least && seconds <= most) return seconds;
     throw new InvalidArgumentError(
-      `It must be seconds, or a time as 45m, 2h or 7d, from ${least} s to ${most} s (${inWords(most)}).`,
+      `It must be a number of seconds or a duration such as 45m, 2h or 7d, from ${least} s to ${most} s (${inWords(most)}).`,
     );
   };
 }
@@ -50,9 +48,7 @@ function inWords(seconds: number): string {
   return seconds % 86_400 === 0 ? `${seconds / 86_400} d` : `${seconds / 3_600} h`;
 }
 
-/**
- * A whole number within bounds, or `none`. (The parser of the words takes null for nothing given.)
- */
+/** Whole number or `none`; commander treats null as a missing value. */
 export function wholeNumberOrNone(least: number, most: number): (typed: string) => number | 'none' {
   const number = wholeNumber(least, most);
   return (typed) => {
@@ -62,25 +58,24 @@ export function wholeNumberOrNone(least: number, most: number): (typed: string) 
   };
 }
 
-/** An amount of machine hours, or `none`. */
 export function machineHours(typed: string): number | 'none' {
   if (typed === 'none') return typed;
   if (/^\d{1,9}(?:\.\d{1,6})?$/.test(typed)) return Number(typed);
-  throw new InvalidArgumentError('It must be a number of hours, as 100 or 2.5, or none.');
+  throw new InvalidArgumentError('It must be a number of hours such as 100 or 2.5, or none.');
 }
 
-/** One more of an option that can be there many times; `a,b` is two. */
+/** Collects a repeatable option; `a,b` counts as two values. */
 export function each(typed: string, before: unknown): string[] {
   const words = typed.split(',').map((word) => word.trim());
-  if (words.includes('')) throw new InvalidArgumentError('It is empty.');
+  if (words.includes('')) throw new InvalidArgumentError('It must not be empty.');
   return [...((before as string[] | undefined) ?? []), ...words];
 }
 
-/** `key=value`, one more of them. */
+/** Collects repeated `key=value` options. */
 export function keyValue(typed: string, before: unknown): Record<string, string> {
   const equals = typed.indexOf('=');
   if (equals < 1) throw new InvalidArgumentError('It must be key=value.');
-  // As an own property, whatever the key is called.
+  // Creates own properties even for `__proto__`.
   return Object.fromEntries([
     ...Object.entries((before as Record<string, string> | undefined) ?? {}),
     [typed.slice(0, equals), typed.slice(equals + 1)],

@@ -1,13 +1,12 @@
-// The tree of commands as commander has it, made from their specs, and how one is run: its context,
-// its failure, its exit code.
+// Builds the commander program from specs and runs a command: context, failures, exit code.
 import { Command, CommanderError, Option } from 'commander';
 import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from '../service/connection.ts';
 import type { Action, Chapter, CommandSpec, GroupSpec, Input, OptionSpec } from './command-spec.ts';
 
-/** As in failure.ts, which help does not load. */
+/** Copy of EXIT.usage: help must not load failure.ts. */
 const USAGE = 2;
-const SHARED = 'Options of every command that calls the API:';
+const SHARED = 'Common options:';
 
 export interface ProgramOptions {
   chapters: readonly Chapter[];
@@ -16,10 +15,7 @@ export interface ProgramOptions {
   environment: Readonly<NodeJS.ProcessEnv>;
 }
 
-/**
- * Runs what was typed. Resolves with the exit code; never rejects. @param words without the
- * program's own
- */
+/** Resolves with the exit code; never rejects. @param words arguments without the program name */
 export async function runProgram(words: readonly string[], options: ProgramOptions): Promise<number> {
   let exitCode = 0;
   const program = buildProgram(options, async (spec, command, given) => {
@@ -38,12 +34,11 @@ type Run = (spec: CommandSpec, command: Command, args: string[]) => Promise<void
 
 const SPECS = new WeakMap<Command, CommandSpec>();
 
-/** What a command of the tree was made from; undefined for the program and its groups. */
+/** Returns undefined for the program and its groups. */
 export function specOf(command: Command): CommandSpec | undefined {
   return SPECS.get(command);
 }
 
-/** All commands, without running one. */
 export function buildProgram({ chapters, version, streams }: ProgramOptions, run: Run): Command {
   const program = new Command('berth')
     .description('Isolated microVM sandboxes for running code and coding agents')
@@ -64,7 +59,7 @@ export function buildProgram({ chapters, version, streams }: ProgramOptions, run
       command.helpGroup(`${heading}:`);
     }
   }
-  return program.addHelpText('after', "\nberth help COMMAND shows a command's options and examples.");
+  return program.addHelpText('after', "\nRun 'berth help COMMAND' for the options and examples of a command.");
 }
 
 function addGroup(parent: Command, group: GroupSpec, run: Run): Command {
@@ -102,21 +97,23 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   return command;
 }
 
-/** Of every command that calls the API; one that has its own of that name keeps it. */
+/**
+ * Options of commands that call the API. A command's own option of the same name takes precedence.
+ */
 export function sharedOptions({ json }: { json: boolean }): OptionSpec[] {
   return [
-    ...(json ? [{ flags: '--json', about: "print the API's answer as it is" }] : []),
-    { flags: '--profile <name>', about: 'the profile to use (BERTH_PROFILE)' },
-    { flags: '--url <url>', about: 'where the API is (BERTH_URL)' },
-    { flags: '--org <id>', about: 'the org that is meant (BERTH_ORG_ID)' },
-    { flags: '--project <id>', about: 'the project that is meant (BERTH_PROJECT_ID)' },
+    ...(json ? [{ flags: '--json', about: 'print the response of the API as JSON' }] : []),
+    { flags: '--profile <name>', about: 'profile to use (BERTH_PROFILE)' },
+    { flags: '--url <url>', about: 'URL of the API (BERTH_URL)' },
+    { flags: '--org <id>', about: 'org id (BERTH_ORG_ID)' },
+    { flags: '--project <id>', about: 'project id (BERTH_PROJECT_ID)' },
   ];
 }
 
 function helpHint(command: Command): string {
   const words = [command.name()];
   for (let { parent } = command; parent !== null; { parent } = parent) words.unshift(parent.name());
-  return `(${words.join(' ')} --help shows what it takes)`;
+  return `(run '${words.join(' ')} --help' for usage)`;
 }
 
 function optionOf({ flags, about, choices, parse, default: value, required }: OptionSpec): Option {
@@ -127,9 +124,9 @@ function optionOf({ flags, about, choices, parse, default: value, required }: Op
   return required === true ? option.makeOptionMandatory() : option;
 }
 
-/** Signals that end a command early; what it began is taken back as far as it can be. */
+/** Signals that abort a command. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** Signals that an action may take besides. */
+/** Further signals for takeSignals. */
 const FURTHER = ['SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const;
 
 async function runAction(
@@ -181,9 +178,9 @@ async function runAction(
   try {
     return (await (load as Action)(context, { args, options: typed } satisfies Input)) ?? 0;
   } catch (error) {
-    // Whoever hung up does not read; ssh does it to each ProxyCommand at the end.
+    // ssh hangs up its ProxyCommand on exit: print nothing.
     if (ended === 'SIGHUP') return EXIT_BY_SIGNAL.SIGHUP;
-    // What a signal cut off is no failure of its own, whatever it was in the middle of.
+    // Report the signal instead of the error it caused.
     return await failed(ended === null ? error : aborting.signal.reason, options, spec.failureExit);
   }
 }

@@ -1,5 +1,4 @@
-// The fields of the API's create, made of what was typed. Owns that a private key stays on this
-// machine.
+// Builds the body of a create request from options. Never sends a private key.
 import { open } from 'node:fs/promises';
 import {
   PRIVATE_KEY,
@@ -14,7 +13,7 @@ import { SSH_PUBLIC_KEY } from '@berth/sdk/limits';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 
-/** As `sandboxOptions` give them. `false` is `--no-repository`, `--no-branch`. */
+/** Parsed `sandboxOptions`. false for `--no-repository` and `--no-branch`. */
 export interface SandboxOptions {
   name?: string;
   agent: Agent;
@@ -30,10 +29,9 @@ export interface SandboxOptions {
   sshKey?: string;
 }
 
-/** A file that is longer is none of one key. */
 const KEY_FILE_MAX_BYTES = 65_536;
 
-/** Throws a UsageError for options that contradict one another, and for a key that is not taken. */
+/** Throws a UsageError for conflicting options and invalid keys. */
 export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec> {
   const {
     name,
@@ -50,9 +48,9 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
   } = options;
   const mode = options.mode ?? (ttlSeconds === undefined ? 'persistent' : 'ephemeral');
   if (mode === 'persistent' && ttlSeconds !== undefined)
-    throw new UsageError('a persistent sandbox has no time to live: leave out --ttl-seconds');
+    throw new UsageError('--ttl-seconds cannot be combined with --mode persistent');
   if (mode === 'ephemeral' && ttlSeconds === undefined)
-    throw new UsageError('--mode ephemeral needs a time to live: --ttl-seconds 2h');
+    throw new UsageError('--mode ephemeral requires --ttl-seconds, for example --ttl-seconds 2h');
   return {
     agent,
     ...(name === undefined ? {} : { name }),
@@ -69,17 +67,17 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
   };
 }
 
-/** The line of a public key in a file. What is wrong with it is said without what it holds. */
+/** Reads the public key of a file. Errors never quote the content. */
 async function publicKeyIn(path: string): Promise<string> {
   const shown = plainText(path);
   const text = await textOf(path, shown);
   if (PRIVATE_KEY.test(text)) {
-    throw new UsageError(`${shown} is a private key: it was not sent, and stays yours alone`, {
-      remedy: `what is needed is the public key, mostly in the file beside it: --ssh-key ${shown}.pub`,
+    throw new UsageError(`${shown} is a private key; it was not sent`, {
+      remedy: `use the public key: --ssh-key ${shown}.pub`,
     });
   }
   if (text.length > SSH_PUBLIC_KEY.characters)
-    throw new UsageError(`${shown} is too long for a public key: at most ${SSH_PUBLIC_KEY.characters} characters`);
+    throw new UsageError(`${shown} is too long for a public key (limit ${SSH_PUBLIC_KEY.characters} characters)`);
   const line = text.trim();
   const fault = sshPublicKeyFault(line);
   if (fault === null) return line;
@@ -90,7 +88,7 @@ async function textOf(path: string, shown: string): Promise<string> {
   try {
     const file = await open(path);
     try {
-      // By the piece, and never more than there may be: it need not be a file that ends.
+      // Bounded read: the path may be an endless device.
       const pieces: Buffer[] = [];
       for (let length = 0; length <= KEY_FILE_MAX_BYTES;) {
         const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(KEY_FILE_MAX_BYTES) });
@@ -102,7 +100,7 @@ async function textOf(path: string, shown: string): Promise<string> {
       await file.close();
     }
   } catch (error) {
-    throw new UsageError(`${shown} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new UsageError(`cannot read ${shown}: ${(error as Error).message}`, { cause: error });
   }
-  throw new UsageError(`${shown} is too long for a file with one public key`);
+  throw new UsageError(`${shown} is too large for a public key (limit ${KEY_FILE_MAX_BYTES} bytes)`);
 }

@@ -1,5 +1,5 @@
-// `berth sandbox create`: makes one and stays until it can be used. Its id is known, and told,
-// before it is waited for.
+// `berth sandbox create`: creates a sandbox and waits until it is ready. Reports the id even if the
+// wait fails.
 import {
   BerthError,
   SANDBOX_STATES,
@@ -18,14 +18,14 @@ import { reasonText, sandboxFields } from './view.ts';
 export type CreateInput = SandboxOptions & { idempotencyKey?: string; wait: boolean };
 
 /**
- * Without a terminal the id stands alone on stdout, also when its repository could not be cloned:
- * whoever reads it has a sandbox to end.
+ * Without a terminal, prints only the id, even after a failed clone: the caller has a sandbox to
+ * delete.
  */
 export async function createSandbox(context: CliContext, { options }: Input<CreateInput>): Promise<void> {
   const { out, stdout } = context;
   const spec = await sandboxSpec(options);
   const data = await out.step(
-    'making the sandbox',
+    'creating the sandbox',
     async (report) => await makeSandbox(context, spec, options, report),
   );
   if (out.json) out.object({ sandbox: data });
@@ -33,7 +33,7 @@ export async function createSandbox(context: CliContext, { options }: Input<Crea
   else out.line(data.id);
   if (data.clone?.status === 'failed') {
     const why = data.clone.reason === null ? '' : `: ${plainText(reasonText(data.clone.reason))}`;
-    out.note(`berth: its repository was not cloned${why}`);
+    out.note(`berth: the repository was not cloned${why}`);
   }
 }
 
@@ -48,7 +48,7 @@ const SHOWN: ReadonlySet<string> = new Set([
   'clone',
 ]);
 
-/** Resolves with it awake and its repository cloned, or not; without `wait` as it was answered. */
+/** Resolves when the sandbox is awake and the clone finished or failed; without `wait`, at once. */
 export async function makeSandbox(
   { connect, out, signal }: CliContext,
   spec: SandboxSpec,
@@ -67,20 +67,20 @@ export async function makeSandbox(
   try {
     sandbox = await berth.sandboxes.create({ ...spec, ...where }, call);
   } catch (error) {
-    if (signal.aborted) out.note('berth: it may be made all the same; berth sandbox ls shows it');
+    if (signal.aborted) out.note('berth: the sandbox may still be created; check with berth sandbox ls');
     throw lost(error, signal);
   }
   const { id } = sandbox;
   if (!wait) return sandbox.data;
   return await untilThere(sandbox, signal, report, () => {
-    // What is under way goes on without us.
-    out.note(`berth: ${id} was asked for and may go on being made; berth sandbox rm ${id} ends it`);
+    // The service continues the create.
+    out.note(`berth: ${id} may still be created; delete it with berth sandbox rm ${id}`);
   });
 }
 
 /**
- * Resolves with it awake and its repository cloned, or not. @param unknown called when it cannot be
- * waited for any more
+ * Resolves when the sandbox is awake and the clone finished or failed. @param unknown called if the
+ * wait fails
  */
 export async function untilThere(
   sandbox: Sandbox,
@@ -99,7 +99,7 @@ export async function untilThere(
       { signal, timeoutMs: TIMEOUT_MS },
     );
     if (isCloning(sandbox.data)) {
-      report(`${id} clones its repository`);
+      report(`${id} is cloning its repository`);
       await sandbox.waitUntil((now) => !isCloning(now), { signal, timeoutMs: TIMEOUT_MS });
     }
   } catch (error) {
@@ -109,33 +109,30 @@ export async function untilThere(
   const { status, statusReason } = sandbox.data;
   if (status !== 'failed' && status !== 'deleted') return sandbox.data;
   throw new CliFailure(`${id} ${status}${statusReason === null ? '' : `: ${plainText(reasonText(statusReason))}`}`, {
-    remedy: `berth sandbox rm ${id} takes away what is left of it`,
+    remedy: `delete it with berth sandbox rm ${id}`,
   });
 }
 
-/** A repository may take its time. */
+/** Long enough to clone a large repository. */
 const TIMEOUT_MS = 900_000;
 
-/**
- * Nothing is under way for it any more, in whichever status it came to rest. Of a status that is
- * not known nothing is said.
- */
+/** Reports whether no transition is in progress. Unknown statuses count as settled. */
 function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
 }
 
-/** Awake, and not set up yet. */
+/** Reports whether an awake sandbox still clones its repository. */
 function isCloning({ status, clone }: SandboxData): boolean {
   return status === 'running' && (clone?.status === 'pending' || clone?.status === 'cloning');
 }
 
-/** Nobody knows whether it was made: says so with what can be done by this program. */
+/** Adds a remedy to a lost response: whether the sandbox was created is unknown. */
 function lost(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted || !(error instanceof BerthError) || error.status !== undefined) return error;
   if (error.code !== 'connection_failed' && error.code !== 'timeout') return error;
   return new CliFailure(`${plainText(error.message)} (${error.code})`, {
     remedy:
-      'berth sandbox ls shows what there is; with --idempotency-key KEY the same command can be given again without making a second one',
+      'check with berth sandbox ls; with --idempotency-key KEY the command can be repeated without creating a second sandbox',
     cause: error,
   });
 }

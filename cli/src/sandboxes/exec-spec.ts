@@ -1,12 +1,12 @@
-// `berth exec` and `berth run`, and the options that both have.
+// `berth exec` and `berth run`, with their common options.
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
 import { sandboxOptions } from './options.ts';
 
 const ATTACH: readonly OptionSpec[] = [
-  { flags: '-i, --interactive', about: 'stdin is passed on, its end too, and output comes as it is written' },
-  { flags: '-t, --tty', about: 'the command has a terminal, which is this one' },
+  { flags: '-i, --interactive', about: 'pass stdin to the command, and stream its output' },
+  { flags: '-t, --tty', about: 'allocate a terminal' },
 ];
 
 const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
@@ -14,21 +14,21 @@ const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
 export const execCommand: CommandSpec = {
   name: 'exec',
   summary: 'run a command in a sandbox',
-  details: `It runs in /code, as the user of the sandbox. One word is text for its /bin/sh; several are quoted, so that exactly these arguments arrive.
+  details: `The command runs in /code as the user of the sandbox. A single word is passed to /bin/sh as shell text; several words are passed as exact arguments.
 
-Without -i and -t its output is given when it has ended, the end of it at most. With them it streams, without a bound in time or size; signals to
-berth reach the command, a second one that asks it to end leaves it, and whoever leaves ends it: Ctrl-C, a lost connection, a reader that has gone.
+Without -i and -t, output is printed when the command exits, truncated to its end. With -i or -t, output streams without limits of time or size, and
+signals are forwarded to the command. A second Ctrl-C, a lost connection or a closed stdout kills the command.
 
-Exit code: the command's own; 128 + n when signal n ended it; 124 when its time was up; 125 for whatever failed in Berth.`,
+Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth failed.`,
   arguments: [
-    { name: '<sandbox>', about: 'id of the sandbox' },
-    { name: '<command...>', about: 'the command, best behind --' },
+    { name: '<sandbox>', about: 'sandbox id' },
+    { name: '<command...>', about: 'command, preferably after --' },
   ],
   options: [
     ...ATTACH,
     {
       flags: '--timeout-seconds <n>',
-      about: `how long it may run, ${min} to ${max}; it is ended after that (default: ${usual})`,
+      about: `timeout of the command, ${min} to ${max} (default: ${usual})`,
       parse: wholeNumber(min, max),
     },
   ],
@@ -45,15 +45,13 @@ Exit code: the command's own; 128 + n when signal n ended it; 124 when its time 
 
 export const runCommand: CommandSpec = {
   name: 'run',
-  summary: 'make a sandbox, run a command in it, and destroy it',
-  details: `The command is taken, runs and ends as with berth exec -i: its output streams, signals reach it, and its exit code is that of berth. Without -i it finds
-the end of its input.
+  summary: 'create a sandbox, run a command in it, and destroy the sandbox',
+  details: `The command runs as with berth exec -i: output streams, signals are forwarded, and berth exits with its exit code. Without -i, its stdin is empty.
 
-The sandbox is destroyed whatever happens: when the command ends, fails, or is left, by a second Ctrl-C or a lost connection. One more Ctrl-C while
-that is under way does not wait for it, and names the sandbox that may be left. --ttl-seconds makes one that ends by itself, whatever becomes of
-this machine, where its project allows that.`,
-  arguments: [{ name: '<command...>', about: 'the command, best behind --' }],
-  options: [...ATTACH, { flags: '--keep', about: 'leave the sandbox, and say its id' }, ...sandboxOptions],
+The sandbox is destroyed when the command exits or fails, on a second Ctrl-C, and on a lost connection. Another Ctrl-C during the destroy skips the wait
+and prints the id of the sandbox. With --ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral sandboxes.`,
+  arguments: [{ name: '<command...>', about: 'command, preferably after --' }],
+  options: [...ATTACH, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
   examples: [
     'berth run -- uname -a',
     "berth run --size large --repository acme/app -- 'npm ci && npm test'",

@@ -1,4 +1,3 @@
-// `berth sandbox get`.
 import type { CliContext } from '../program/context.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import { sandboxFields } from './view.ts';

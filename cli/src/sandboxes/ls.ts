@@ -1,4 +1,3 @@
-// `berth sandbox ls`.
 import type { CliContext } from '../program/context.ts';
 import { since } from '../output/time.ts';
 import { sizeOf, sizeText, statusStyle } from './view.ts';
@@ -12,10 +11,7 @@ interface ListInput {
   quiet?: boolean;
 }
 
-/**
- * Project and status are no filters of the API: with one of them the list is read whole and picked
- * from here.
- */
+/** Filters by project and status locally, as the API cannot: reads the whole list for them. */
 export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<void> {
   const { connect, out, signal, stdout } = context;
   const { endUser, project, status, limit, quiet } = options;
@@ -57,8 +53,8 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
       { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
     ],
     shown,
-    picked || endUser !== undefined ? 'no such sandboxes' : 'no sandboxes; berth sandbox create makes one',
+    picked || endUser !== undefined ? 'no matching sandboxes' : 'no sandboxes; create one with berth sandbox create',
   );
   const isCut = picked ? shown.length < found.length : answer.hasMore === true;
-  if (isCut && stdout.isTTY) out.note('there are more: --limit says how many are shown');
+  if (isCut && stdout.isTTY) out.note('more sandboxes exist: use --limit N');
 }

@@ -1,5 +1,5 @@
-// `berth sandbox metrics`: live figures once or again and again, or a sample with the size that is
-// recommended.
+// `berth sandbox metrics`: prints live metrics, once or continuously, or a sample with a
+// recommended size.
 import type { LiveMetrics, MetricsSample } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
@@ -29,9 +29,9 @@ export async function sandboxMetrics(
   const { connect, out, signal } = context;
   const id = sandboxId(typed);
   if (options.sample === true && options.watch === true)
-    throw new UsageError('--sample notes one sample: it goes without --watch');
+    throw new UsageError('--sample cannot be combined with --watch');
   if (options.watch !== true && (options.interval !== undefined || options.count !== undefined))
-    throw new UsageError('--interval and --count belong to --watch');
+    throw new UsageError('--interval and --count require --watch');
 
   if (options.watch === true) return await watch(context, id, options);
   const { berth } = await connect();
@@ -63,11 +63,11 @@ async function watch(
     return await Screen.during(stdout, async (screen) => {
       return await again(pace, async () => {
         last = (await look()).metrics;
-        screen.show([`${id}, every ${interval} s; Ctrl-C ends`, '', ...fieldLines(metricsFields(last, true))]);
+        screen.show([`${id}, every ${interval} s; press Ctrl-C to stop`, '', ...fieldLines(metricsFields(last, true))]);
       });
     });
   } finally {
-    // The last figures stay where one can read them.
+    // Leaves the last values on the normal screen.
     if (last !== undefined) out.fields(metricsFields(last, true));
   }
 }
@@ -82,7 +82,7 @@ function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): 
       'cpu',
       beside(
         cpu.usedPercent ?? 0,
-        `${cpu.usedPercent === null ? 'not known yet' : percent(cpu.usedPercent)} of ${cpu.vcpu} vCPU`,
+        `${cpu.usedPercent === null ? 'unknown' : percent(cpu.usedPercent)} of ${cpu.vcpu} vCPU`,
       ),
     ],
     ['memory', amountOf(memory)],
@@ -90,16 +90,16 @@ function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): 
     ['network', `${bytes(network.receivedBytes)} in, ${bytes(network.sentBytes)} out`],
     ['load', [load.oneMinute, load.fiveMinutes, load.fifteenMinutes].map((average) => average.toFixed(2)).join(' ')],
     ['processes', guest.processCount],
-    ['up', duration(guest.uptimeSeconds)],
+    ['uptime', duration(guest.uptimeSeconds)],
     [
-      'on its host',
-      `${mebibytes(host.residentMemoryMib)} memory, ${mebibytes(host.unsharedMemoryMib)} of it its own; ${mebibytes(host.diskUsedMib)} disk`,
+      'on the host',
+      `${mebibytes(host.residentMemoryMib)} memory (${mebibytes(host.unsharedMemoryMib)} unshared), ${mebibytes(host.diskUsedMib)} disk`,
     ],
     ['at', instant(sampledAt)],
   ];
 }
 
-/** One look in one line, for logs. */
+/** One update per line, for logs. */
 function metricsLine({ sampledAt, guest: { cpu, memory, disk, network } }: LiveMetrics): string {
   const used = cpu.usedPercent === null ? '-' : percent(cpu.usedPercent);
   const parts = [
@@ -117,11 +117,11 @@ function metricsLine({ sampledAt, guest: { cpu, memory, disk, network } }: LiveM
 function sampleFields(sample: MetricsSample): Field[] {
   const { cpuUsedPercent } = sample;
   return [
-    ['has', sizeText(sample.currentAllocation)],
+    ['current', sizeText(sample.currentAllocation)],
     ['recommended', sizeText(sample.recommendedAllocation)],
-    ['why', sample.reason],
-    ['stored', sample.storedAsPending ? 'for its next wake' : 'no'],
-    ['cpu', cpuUsedPercent === null ? 'not known yet' : percent(cpuUsedPercent)],
+    ['reason', sample.reason],
+    ['stored', sample.storedAsPending ? 'for the next wake' : 'no'],
+    ['cpu', cpuUsedPercent === null ? 'unknown' : percent(cpuUsedPercent)],
     ['memory', percent(sample.memoryUsedPercent)],
     ['disk', percent(sample.diskUsedPercent)],
     ['at', instant(sample.sampledAt)],

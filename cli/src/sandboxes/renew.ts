@@ -1,4 +1,3 @@
-// `berth sandbox renew`.
 import type { CliContext } from '../program/context.ts';
 import { instantUntil } from '../output/time.ts';
 import { sandboxId } from '../service/resource-id.ts';

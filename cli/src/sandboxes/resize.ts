@@ -1,4 +1,3 @@
-// `berth sandbox resize`.
 import { TRANSITION_WAIT_MS } from '@berth/sdk/limits';
 import { BerthError, type Sandbox, type SandboxData, type Size } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
@@ -18,8 +17,7 @@ export async function resizeSandbox(
     ...(memoryGb === undefined ? {} : { memoryGb }),
     ...(diskGb === undefined ? {} : { diskGb }),
   };
-  if (Object.keys(size).length === 0)
-    throw new UsageError('say what is to change: --vcpu, --memory-gb, --disk-gb, or several of them');
+  if (Object.keys(size).length === 0) throw new UsageError('no size given: use --vcpu, --memory-gb or --disk-gb');
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   await out.step('resizing', async () => {
@@ -33,16 +31,15 @@ export async function resizeSandbox(
   }
   const { pendingAllocation: pending } = sandbox.data;
   out.line(`${id} ${sizeText(sizeOf(sandbox.data))}`);
-  if (pending !== undefined) out.note(`not yet: ${sizeText(pending)}, at its next wake`);
+  if (pending !== undefined) out.note(`pending until the next wake: ${sizeText(pending)}`);
 }
 
-/** Longer than a machine takes for it. */
+/** Longer than a resize takes. */
 const SETTLE_MS = 30_000;
 
 /**
- * Waits for a size that was still being changed when the service gave its answer, which it holds
- * back for as long as that takes, up to a bound. One that is kept for the next wake looks the same:
- * it is waited for in vain.
+ * Waits for a resize that outlived the request. A change pending for the next wake looks the same,
+ * and times out silently.
  */
 async function settle(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   if (!grows(sandbox.data)) return;
@@ -53,7 +50,7 @@ async function settle(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What is to be less is not changed while it is awake. */
+/** Decreases only happen at a wake. */
 function grows({ status, pendingAllocation: pending, ...sandbox }: SandboxData): boolean {
   if (pending === undefined || (status !== 'running' && status !== 'ready')) return false;
   const { allocated_vcpu: vcpu, allocated_memory_gb: memoryGb, allocated_disk_gb: diskGb } = sandbox;

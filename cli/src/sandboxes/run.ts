@@ -1,5 +1,5 @@
-// `berth run`: a sandbox for one command. Made, run in, and destroyed whatever happens in between:
-// also after a signal, a failure, a connection that was lost.
+// `berth run`: creates a sandbox, runs a command and destroys the sandbox, also after a signal, a
+// failure or a lost connection.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BerthError, type Sandbox, type SandboxSpec } from '@berth/sdk';
@@ -15,10 +15,9 @@ import { untilThere } from './create.ts';
 
 export type RunOptions = SandboxOptions & { interactive?: true; tty?: true; keep?: true };
 
-/** Waits between the tries of what may be made again without doing it twice, in seconds. */
+/** Delays between retries, in seconds. */
 const WAITS_S = [1, 2, 4, 8];
 
-/** Resolves with the exit code of the command. */
 export async function run(context: CliContext, { args: words, options }: Input<RunOptions>): Promise<number> {
   const { interactive, tty, keep, ...made } = options;
   const attachment = { interactive: interactive === true, tty: tty === true };
@@ -39,7 +38,7 @@ export async function run(context: CliContext, { args: words, options }: Input<R
         attachment,
       );
     } finally {
-      if (keep === true) context.out.note(`berth: ${sandbox.id} is kept; berth sandbox rm ${sandbox.id} takes it away`);
+      if (keep === true) context.out.note(`berth: kept ${sandbox.id}; delete it with berth sandbox rm ${sandbox.id}`);
       else await destroy(context, sandbox, signals);
     }
   } finally {
@@ -48,8 +47,7 @@ export async function run(context: CliContext, { args: words, options }: Input<R
 }
 
 /**
- * What the signals to this process ask for while no command runs: a first one, to take back what
- * was begun; a further one, to leave it as it is.
+ * Signals while no command runs: the first cancels and cleans up, the second exits without waiting.
  */
 class RunSignals {
   readonly #stopping = new AbortController();
@@ -59,7 +57,7 @@ class RunSignals {
 
   constructor({ takeSignals }: CliContext) {
     this.release = takeSignals((name) => {
-      // Who read what was written has gone; nothing is written here.
+      // Ignore a closed stdout: nothing is written here.
       if (name === 'SIGPIPE' || !(name in EXIT_BY_SIGNAL)) return;
       const reason = new CliFailure(`stopped by ${name}`, {
         exitCode: EXIT_BY_SIGNAL[name as keyof typeof EXIT_BY_SIGNAL],
@@ -82,10 +80,7 @@ class RunSignals {
   }
 }
 
-/**
- * Resolves as soon as its id is known: a signal before that waits for it, as a sandbox that nobody
- * knows of would be left.
- */
+/** Resolves with the sandbox. A signal waits for its id, so that the sandbox can be destroyed. */
 async function make(
   { connect, out }: CliContext,
   spec: SandboxSpec,
@@ -102,7 +97,7 @@ async function make(
     );
   } catch (error) {
     const unknown = error instanceof BerthError ? error.status === undefined : leave.aborted;
-    if (unknown) out.note('berth: a sandbox may have been made all the same; berth sandbox ls shows it');
+    if (unknown) out.note('berth: a sandbox may have been created; check with berth sandbox ls');
     throw error;
   }
 }
@@ -114,12 +109,12 @@ async function prepare({ out, stderr }: CliContext, sandbox: Sandbox, signal: Ab
     const why = clone.reason === null ? '' : `: ${plainText(reasonText(clone.reason))}`;
     throw new CliFailure(`the repository of ${id} was not cloned${why}`);
   };
-  // What is written to stderr where it is no terminal is the command's.
-  if (stderr.isTTY) await out.step('making the sandbox', work);
+  // Without a terminal, stderr belongs to the command.
+  if (stderr.isTTY) await out.step('creating the sandbox', work);
   else await work(() => undefined);
 }
 
-/** Never fails: what the command came to counts. What may be left is named. */
+/** Never fails, to keep the exit code of the command. Reports a sandbox that may remain. */
 async function destroy({ connect, out }: CliContext, { id }: Sandbox, signals: RunSignals): Promise<void> {
   signals.takingBack();
   const { leave } = signals;
@@ -132,12 +127,12 @@ async function destroy({ connect, out }: CliContext, { id }: Sandbox, signals: R
     );
   } catch (error) {
     if (error instanceof BerthError && error.code === 'sandbox_not_found') return;
-    const why = error instanceof BerthError ? `${plainText(error.message)} (${error.code})` : 'it was not waited for';
-    out.note(`berth: the sandbox ${id} may be left: ${why}\n  berth sandbox rm ${id} takes it away`);
+    const why = error instanceof BerthError ? `${plainText(error.message)} (${error.code})` : 'interrupted';
+    out.note(`berth: the sandbox ${id} may still exist: ${why}\n  delete it with berth sandbox rm ${id}`);
   }
 }
 
-/** Makes a call again as long as that is of use, a few times. */
+/** Retries a call while `isOfUse` allows, at most five times in all. */
 async function repeated<T>(
   call: () => Promise<T>,
   isOfUse: (error: BerthError) => boolean,

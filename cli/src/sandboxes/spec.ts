@@ -1,4 +1,3 @@
-// `berth sandbox`.
 import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/sdk/limits';
 import { textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
@@ -6,22 +5,22 @@ import { execCommand } from './exec-spec.ts';
 import { sandboxOptions } from './options.ts';
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
-const SANDBOX = { name: '<sandbox>', about: 'id of the sandbox' };
-const SANDBOXES = { name: '<sandboxes...>', about: 'ids of sandboxes' };
-const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'answer at once, while it is still under way' };
+const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
+const SANDBOXES = { name: '<sandboxes...>', about: 'sandbox ids' };
+const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for completion' };
 const SEVERAL =
-  'All that are named are tried; each failure is told with its id, and the exit code is 1 if any failed. With --json each answer follows the one before.';
+  'Tries every sandbox and reports each failure; the exit code is 1 if any failed. With --json, prints one object per sandbox.';
 
 const create: CommandSpec = {
   name: 'create',
-  summary: 'make a sandbox and wait until it can be used, its repository cloned',
+  summary: 'create a sandbox and wait until it is ready',
   details:
-    'Where stdout is no terminal its last line is the id, alone. A repository that cannot be cloned is told on stderr and is no failure: the sandbox is there.',
+    'If stdout is not a terminal, only the id is printed. A failed clone of the repository is reported on stderr and does not change the exit code.',
   options: [
     ...sandboxOptions,
     {
       flags: '--idempotency-key <key>',
-      about: 'made up by you: the same command with it, given again within a day, gives the first sandbox',
+      about: 'unique key: repeating the command with it within a day returns the same sandbox',
       parse: textOf(1, IDEMPOTENCY_KEY.maxCharacters),
     },
     NO_WAIT,
@@ -38,15 +37,19 @@ const ls: CommandSpec = {
   name: 'ls',
   summary: 'list the sandboxes of the org, newest first',
   options: [
-    { flags: '--project <id>', about: 'only those of this project' },
+    { flags: '--project <id>', about: 'only sandboxes of this project' },
     {
       flags: '--end-user <id>',
-      about: 'only those of this end user of yours',
+      about: 'only sandboxes of this end user',
       parse: textOf(1, END_USER_ID_CHARACTERS),
     },
-    { flags: '--status <status>', about: 'only those with this status, as ready, stopped or failed' },
-    { flags: '--limit <n>', about: 'at most so many (default: all)', parse: wholeNumber(1, LIST_LIMIT.max) },
-    { flags: '-q, --quiet', about: 'ids alone, one to a line' },
+    { flags: '--status <status>', about: 'only sandboxes with this status, such as ready, stopped or failed' },
+    {
+      flags: '--limit <n>',
+      about: 'maximum number of sandboxes (default: all)',
+      parse: wholeNumber(1, LIST_LIMIT.max),
+    },
+    { flags: '-q, --quiet', about: 'print only ids, one per line' },
   ],
   examples: [
     'berth sandbox ls',
@@ -58,7 +61,7 @@ const ls: CommandSpec = {
 
 const get: CommandSpec = {
   name: 'get',
-  summary: 'show a sandbox, a deleted one too',
+  summary: 'show a sandbox, including a deleted one',
   arguments: [SANDBOX],
   examples: [`berth sandbox get ${ID}`, `berth sandbox get ${ID} --json | jq -r .sandbox.status`],
   load: async () => (await import('./get.ts')).getSandbox,
@@ -66,7 +69,7 @@ const get: CommandSpec = {
 
 const sleep: CommandSpec = {
   name: 'sleep',
-  summary: 'put sandboxes to sleep with their memory, and release their machines; an ephemeral one ends',
+  summary: 'put sandboxes to sleep, keeping memory and disk; destroys ephemeral sandboxes',
   details: SEVERAL,
   arguments: [SANDBOXES],
   options: [NO_WAIT],
@@ -76,7 +79,7 @@ const sleep: CommandSpec = {
 
 const wake: CommandSpec = {
   name: 'wake',
-  summary: 'wake sandboxes with all their processes',
+  summary: 'wake sandboxes, restoring their processes',
   details: SEVERAL,
   arguments: [SANDBOXES],
   options: [NO_WAIT],
@@ -86,7 +89,7 @@ const wake: CommandSpec = {
 
 const rm: CommandSpec = {
   name: 'rm',
-  summary: 'delete sandboxes for good: machine, disk and memory. One that is deleted already is fine',
+  summary: 'delete sandboxes permanently; deleting a deleted sandbox succeeds',
   details: SEVERAL,
   arguments: [SANDBOXES],
   options: [NO_WAIT],
@@ -96,9 +99,9 @@ const rm: CommandSpec = {
 
 const resize: CommandSpec = {
   name: 'resize',
-  summary: 'set the size of a sandbox: what is not named stays as it is',
+  summary: 'change the size of a sandbox',
   details:
-    'What can be changed while it is awake is in force at once; the rest, and whatever is to be less, at its next wake. A disk only grows.',
+    'An awake sandbox grows immediately if possible. Other changes, and any decrease, take effect at its next wake. A disk can only grow.',
   arguments: [SANDBOX],
   options: [
     { flags: '--vcpu <n>', about: 'virtual CPUs', parse: wholeNumber(1, 1_024) },
@@ -119,15 +122,15 @@ const renew: CommandSpec = {
 
 const metrics: CommandSpec = {
   name: 'metrics',
-  summary: 'show what a sandbox uses at this moment',
+  summary: 'show the current resource usage of a sandbox',
   details:
-    'With --watch the figures of a terminal are renewed in place; elsewhere each look is a line (with --json an answer of the API). Ends with Ctrl-C, or when it is not awake any more.',
+    'With --watch, a terminal is updated in place; otherwise each update is a line, or a JSON object with --json. Stops on Ctrl-C, or when the sandbox is no longer awake.',
   arguments: [SANDBOX],
   options: [
-    { flags: '-w, --watch', about: 'look again and again' },
-    { flags: '--interval <seconds>', about: 'between two looks of --watch (default: 2)', parse: wholeNumber(1, 3_600) },
-    { flags: '--count <n>', about: 'end --watch after so many looks', parse: wholeNumber(1, 1_000_000) },
-    { flags: '--sample', about: 'note a sample, and show the size that is recommended' },
+    { flags: '-w, --watch', about: 'update continuously' },
+    { flags: '--interval <seconds>', about: 'interval of --watch (default: 2)', parse: wholeNumber(1, 3_600) },
+    { flags: '--count <n>', about: 'stop --watch after this many updates', parse: wholeNumber(1, 1_000_000) },
+    { flags: '--sample', about: 'store a sample, and show the recommended size' },
   ],
   examples: [
     `berth sandbox metrics ${ID}`,
@@ -140,6 +143,6 @@ const metrics: CommandSpec = {
 export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
-  summary: 'make sandboxes, look at them, change and end them',
+  summary: 'create, inspect, update and delete sandboxes',
   commands: [create, ls, get, execCommand, sleep, wake, resize, renew, rm, metrics],
 };

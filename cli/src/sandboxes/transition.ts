@@ -1,5 +1,4 @@
-// `berth sandbox sleep`, `wake` and `rm`: one sandbox or several, each brought to the end of its
-// way.
+// `berth sandbox sleep`, `wake` and `rm`: each for one or more sandboxes.
 import type { Sandbox, TransitionOptions } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { doEach } from '../program/each.ts';
@@ -13,7 +12,7 @@ export const sleepSandboxes = transition('going to sleep', async (sandbox, optio
 
 export const wakeSandboxes = transition('waking', async (sandbox, options) => await sandbox.wake(options));
 
-/** Asks nobody: whoever types an id has said which one. */
+/** No confirmation: the user named the ids. */
 export const removeSandboxes = transition('deleting', async (sandbox, options) => await sandbox.destroy(options));
 
 function transition(

@@ -1,4 +1,4 @@
-// A sandbox as people see it: words, colours and fields for what the API answers of it.
+// Formats sandboxes for output.
 import type { SandboxData } from '@berth/sdk';
 import type { Field } from '../output/fields.ts';
 import type { Style } from '../output/style.ts';
@@ -19,29 +19,31 @@ export function sizeOf(sandbox: SandboxData): Size {
   return { vcpu: sandbox.allocated_vcpu, memoryGb: sandbox.allocated_memory_gb, diskGb: sandbox.allocated_disk_gb };
 }
 
-/** A status that is not known is shown as it is. */
 export function statusStyle(status: string): Style | undefined {
   if (status === 'ready' || status === 'running') return 'green';
   if (status === 'failed') return 'red';
   return status === 'stopped' || status === 'deleted' ? 'dim' : 'yellow';
 }
 
-/** What one wants to know of it, most important first. */
+/** Fields by importance. */
 export function sandboxFields(sandbox: SandboxData): Field[] {
   const { status, statusReason, pendingAllocation, lastWake, clone } = sandbox;
   return [
     ['id', sandbox.id],
     ['name', sandbox.name],
     ['status', status, statusStyle(status)],
-    ['why', statusReason && reasonText(statusReason)],
+    ['reason', statusReason && reasonText(statusReason)],
     ['since', instantSince(sandbox.statusChangedAt)],
     ['wakes from', sandbox.wakesFrom],
     ['size', sizeText(sizeOf(sandbox))],
-    ['after next wake', pendingAllocation && sizeText(pendingAllocation)],
+    ['pending size', pendingAllocation && sizeText(pendingAllocation)],
     ['profile', sandbox.sandbox_profile],
     ['agent', sandbox.agent],
     ['policy', sandbox.persistencePolicy],
-    ['mode', sandbox.ttlSeconds === null ? sandbox.mode : `${sandbox.mode}, ${duration(sandbox.ttlSeconds)} at a time`],
+    [
+      'mode',
+      sandbox.ttlSeconds === null ? sandbox.mode : `${sandbox.mode}, time to live ${duration(sandbox.ttlSeconds)}`,
+    ],
     ['expires', sandbox.expiresAt && instantUntil(sandbox.expiresAt)],
     ['repository', sandbox.repository],
     ['branch', sandbox.branch],
@@ -52,7 +54,7 @@ export function sandboxFields(sandbox: SandboxData): Field[] {
     [
       'last wake',
       lastWake &&
-        `${instantSince(lastWake.at)} from its ${lastWake.from}${lastWake.reason === null ? '' : `: ${lastWake.reason}`}`,
+        `${instantSince(lastWake.at)} from ${lastWake.from}${lastWake.reason === null ? '' : `: ${lastWake.reason}`}`,
     ],
     ['project', sandbox.projectId],
     ['org', sandbox.orgId],
@@ -61,7 +63,7 @@ export function sandboxFields(sandbox: SandboxData): Field[] {
   ];
 }
 
-/** What is said of it when something was done to it: the id first, for programs. */
+/** Result of an operation: the id first, for scripts. */
 export function sandboxLine({ id, status }: SandboxData): string {
   return `${id} ${status}`;
 }

@@ -1,5 +1,5 @@
-// Where the API is and as whom it is called: flags over BERTH_* variables over the profile. Owns
-// the rule that a credential goes to its own service alone.
+// Resolves URL and credential: flags, then BERTH_* variables, then the profile. Sends a credential
+// only to its own service.
 import { Berth, type Org, type Project } from '@berth/sdk';
 import { CliFailure, EXIT, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -8,7 +8,6 @@ import { checkProfileName, ProfileFile, profileIn, type Profile } from './profil
 import { serviceAddress } from './address.ts';
 import { sessionToken } from './session.ts';
 
-/** As they were typed. */
 export interface ConnectionFlags {
   profile?: string;
   url?: string;
@@ -19,21 +18,18 @@ export interface ConnectionFlags {
 const DEFAULT_PORT = '4800';
 
 export interface Connection {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   berth: Berth;
-  /** The bearer token for a request that is made now. */
+  /** Returns the bearer token of a request. */
   token: () => Promise<string>;
-  /** The org that is meant: `--org`, BERTH_ORG_ID, the profile's, or the only one there is. */
+  /** `--org`, BERTH_ORG_ID, the profile's org, or the only one. */
   orgId: () => Promise<string>;
-  /** What flags, variables or the profile say, without a call. */
+  /** Ids from flags, variables or the profile, without a request. */
   chosen: { orgId: string | undefined; projectId: string | undefined };
-  /**
-   * The project that is meant: `--project`, BERTH_PROJECT_ID, the profile's, or the only one of the
-   * org.
-   */
+  /** `--project`, BERTH_PROJECT_ID, the profile's project, or the only one of the org. */
   projectId: () => Promise<string>;
-  /** Whose credential it is: the variable BERTH_API_KEY, or a profile. */
+  /** Source of the credential: BERTH_API_KEY or a profile. */
   credential: { kind: 'environment' } | { kind: 'profile'; name: string; signedIn: boolean };
 }
 
@@ -43,7 +39,7 @@ export interface ConnectionSource {
   signal?: AbortSignal | undefined;
 }
 
-/** The profile that is meant, whether there is one of that name or not. */
+/** Reads the selected profile, which may not exist. */
 export async function readProfile({
   environment,
   flags,
@@ -54,10 +50,7 @@ export async function readProfile({
   return { name, profile: profileIn(all, name), file };
 }
 
-/**
- * Throws a CliFailure when there is no credential, or one that may not go where it is asked to.
- * Makes no call by itself.
- */
+/** Throws a CliFailure for a missing credential, or one of another service. Makes no request. */
 export async function connect(source: ConnectionSource): Promise<Connection> {
   const { environment, flags, signal } = source;
   const { name, profile, file } = await readProfile(source);
@@ -70,17 +63,14 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
   } else if (profile?.apiKey === undefined && profile?.session === undefined) {
     throw new CliFailure(`not signed in${name === 'default' ? '' : ` with the profile '${name}'`}`, {
       remedy:
-        'berth login signs in, or put an API key into the variable BERTH_API_KEY (./berth keys create makes one on the machine of the service)',
+        'sign in with berth login, or set BERTH_API_KEY to an API key (./berth keys create makes one on the host of the service)',
       exitCode: EXIT.signIn,
     });
   } else {
     if (serviceAddress(profile.url) !== url) {
-      throw new UsageError(
-        `the profile '${name}' is signed in to ${profile.url}, not to ${url}: its credential goes nowhere else`,
-        {
-          remedy: `berth login --profile NAME --url ${url} signs in there, or put an API key of it into BERTH_API_KEY`,
-        },
-      );
+      throw new UsageError(`the profile '${name}' is signed in to ${profile.url}, not to ${url}`, {
+        remedy: `sign in with berth login --profile NAME --url ${url}, or set BERTH_API_KEY`,
+      });
     }
     const { apiKey } = profile;
     token =
@@ -89,10 +79,10 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
         : () => Promise.resolve(checkToken(apiKey, file.path));
   }
   const berth = new Berth({ url, apiKey: token });
-  // The key of the variable may be of another org than what the profile was signed in for.
+  // A key in BERTH_API_KEY may belong to another org than the profile.
   const used = byKey ? undefined : profile;
   const chosenOrg = given('org', flags.org ?? (environment['BERTH_ORG_ID'] || used?.orgId));
-  // Nor is the profile's project one of another org.
+  // The profile's project belongs to the profile's org.
   const usedProject = chosenOrg === used?.orgId ? used?.projectId : undefined;
   const chosen = {
     orgId: chosenOrg,
@@ -106,10 +96,7 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
   return { url, berth, token, orgId, chosen, projectId, credential };
 }
 
-/**
- * Where the service is, without a slash at its end: `--url`, BERTH_URL, the profile's, or where a
- * new installation of this machine listens.
- */
+/** `--url`, BERTH_URL, the profile's URL or the local default, without a trailing slash. */
 export function serviceUrl({ environment, flags }: ConnectionSource, profile: Profile | undefined): string {
   const given =
     flags.url ??
@@ -121,7 +108,7 @@ export function serviceUrl({ environment, flags }: ConnectionSource, profile: Pr
     const whose =
       flags.url === undefined ? (environment['BERTH_URL'] ? 'BERTH_URL' : 'the URL of the profile') : '--url';
     throw new UsageError(
-      `${whose} is '${plainText(given)}'; it must be the http or https URL of the API, as https://berth.example.com`,
+      `${whose} '${plainText(given)}' is invalid: expected an http or https URL such as https://berth.example.com`,
     );
   }
   return serviceAddress(url.href);
@@ -131,12 +118,10 @@ function given(what: 'org' | 'project', id: string | undefined): string | undefi
   return id === undefined || id === '' ? undefined : checkResourceId(what, id);
 }
 
-/**
- * Throws a CliFailure for what can be no token. @param where it comes from, as the message says it
- */
+/** Throws a CliFailure for an invalid token. @param where source of the token, for the message */
 export function checkToken(token: string, where: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new CliFailure(`${where} has no API key: it has spaces or line ends, or characters that no key has`, {
+  throw new CliFailure(`${where} has no valid API key: spaces, line breaks and non-ASCII characters are not allowed`, {
     exitCode: EXIT.signIn,
   });
 }
@@ -159,12 +144,10 @@ function only(
   if (first !== undefined && others.length === 0) return first.id;
   const names = found.slice(0, 10).map(({ id, name }) => `${id} (${plainText(name ?? '')})`);
   throw new UsageError(
-    `it is not clear which ${what} is meant: there ${found.length === 0 ? 'is none' : `are ${found.length}: ${names.join(', ')}`}`,
+    `no ${what} chosen: there ${found.length === 0 ? 'is none' : `are ${found.length}: ${names.join(', ')}`}`,
     {
       remedy:
-        found.length === 0
-          ? `berth ${what} create makes one`
-          : `say ${flag} ID, or choose one for all further commands with ${use} ID`,
+        found.length === 0 ? `create one with berth ${what} create` : `use ${flag} ID, or set a default with ${use} ID`,
     },
   );
 }

@@ -1,19 +1,15 @@
-// Signing in by a device code (RFC 8628): a person approves it in a browser of theirs, this program
-// asks until they have.
+// Device code sign-in (RFC 8628): the user approves in a browser while the CLI polls.
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { OAuthRefusal, OAuthUnreachable, redeemDevice, type DeviceRequest, type OAuthPlace } from './oauth.ts';
 import type { Session } from './profile-file.ts';
 
-/** What is added to the interval when the service asks to slow down (RFC 8628, section 3.5). */
+/** Added to the interval on `slow_down` (RFC 8628, section 3.5). */
 const SLOWER_BY_SECONDS = 5;
 const LEAST_SECONDS = 1;
 const MOST_SECONDS = 60;
 
-/**
- * Polls until somebody has decided, or the code's time is up. Throws a CliFailure when the answer
- * is no.
- */
+/** Polls until a decision or the expiry of the code. Throws a CliFailure if denied or expired. */
 export async function awaitApproval(place: OAuthPlace, device: DeviceRequest): Promise<Session> {
   const endsAt = Date.now() + device.expiresInSeconds * 1_000;
   let waitSeconds = clamp(device.intervalSeconds);
@@ -23,13 +19,13 @@ export async function awaitApproval(place: OAuthPlace, device: DeviceRequest): P
       return await redeemDevice(place, device.deviceCode);
     } catch (error) {
       waitSeconds = clamp(waitAfter(error, waitSeconds));
-      // What passes by itself is waited out, as long as the code lives.
+      // Retry temporary failures until the code expires.
       if (Date.now() >= endsAt) throw error instanceof OAuthUnreachable ? error : expired();
     }
   }
 }
 
-/** Seconds until the next poll. Throws what no further poll changes. */
+/** Returns the seconds until the next poll. Throws permanent failures. */
 function waitAfter(error: unknown, waitedSeconds: number): number {
   if (error instanceof OAuthUnreachable) return waitedSeconds * 2;
   if (!(error instanceof OAuthRefusal)) throw error;
@@ -54,8 +50,8 @@ function waitAfter(error: unknown, waitedSeconds: number): number {
 }
 
 function expired(): CliFailure {
-  return new CliFailure('nobody approved the sign-in while its code was good', {
-    remedy: 'berth login begins again',
+  return new CliFailure('the sign-in was not approved before its code expired', {
+    remedy: 'run berth login again',
     exitCode: EXIT.signIn,
   });
 }

@@ -1,7 +1,7 @@
-// A lock beside a file, for read-modify-write: one process at a time, for a bounded time, and no
-// longer than its holder lives. The lock is a folder whose only entry names the holder. A process
-// takes it by renaming its own folder over it, which the kernel allows only while the folder is
-// empty or missing. A dead holder's entry is removed by its name, so nobody removes another's.
+// A lock beside a file, for read-modify-write, with a time limit.
+// The lock is a folder whose only entry names the holder. A process takes it by renaming its own
+// folder over it. The kernel allows that only while the folder is empty or missing. A dead holder's
+// entry is removed by name, which cannot remove another's.
 // Not flock(2) as in os/: macOS has no flock program, and a home may be on NFS.
 import { randomBytes } from 'node:crypto';
 import { access, mkdir, readdir, rename, rm, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
@@ -10,10 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure } from '../output/failure.ts';
 
-/**
- * Whoever holds it for longer is stopped or on a machine that is gone: nothing that is done under
- * it takes as long.
- */
+/** Longer than any holder needs: it is stopped, or its machine is down. */
 const LONGEST_HELD_MS = 30_000;
 const LONGEST_WAIT_MS = 40_000;
 const LOOK_EVERY_MS = 25;
@@ -21,12 +18,12 @@ const OWNER_ONLY = 0o700;
 const THIS_MACHINE = hostname().replaceAll(/[^A-Za-z0-9.-]/g, '_');
 
 export interface FileLock {
-  /** False when it was held for so long that another took it. */
+  /** False if the lock expired and another process took it. */
   isHeld: () => Promise<boolean>;
   release: () => Promise<void>;
 }
 
-/** Waits until it is free, at most 40 s. Throws errors of the file system as they are. */
+/** Waits at most 40 s. Passes file system errors on. */
 export async function takeLock(path: string, signal?: AbortSignal): Promise<FileLock> {
   const id = randomBytes(9).toString('hex');
   const own = `${THIS_MACHINE}~${process.pid}~${id}`;
@@ -34,8 +31,8 @@ export async function takeLock(path: string, signal?: AbortSignal): Promise<File
   for (;;) {
     if ((await holders(path)).length === 0 && (await place(path, own, `${path}.${id}`))) break;
     if (Date.now() > deadline) {
-      throw new CliFailure(`another berth has held ${path} for ${LONGEST_WAIT_MS / 1_000} s`, {
-        remedy: 'try again; remove that folder if no berth runs',
+      throw new CliFailure(`cannot lock ${path}: held by another berth process for ${LONGEST_WAIT_MS / 1_000} s`, {
+        remedy: 'try again, or remove the folder if no other berth is running',
       });
     }
     await delay(LOOK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
@@ -45,13 +42,13 @@ export async function takeLock(path: string, signal?: AbortSignal): Promise<File
     isHeld: async () => await isThere(entry),
     release: async () => {
       await unlink(entry).catch(unless('ENOENT'));
-      // Somebody else's, when it is not empty.
+      // Not empty: another process holds the lock.
       await rmdir(path).catch(unless('ENOENT', 'ENOTEMPTY', 'EEXIST'));
     },
   };
 }
 
-/** Who holds it, without those that are gone. */
+/** Live holders. Removes dead ones. */
 async function holders(path: string): Promise<string[]> {
   const entries = await readdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -72,7 +69,7 @@ async function isGone(path: string, entry: string): Promise<boolean> {
   return heldSince !== undefined && heldSince.mtimeMs < Date.now() - LONGEST_HELD_MS;
 }
 
-/** Whether the folder with the one entry came to stand there. */
+/** Reports whether the rename succeeded. */
 async function place(path: string, entry: string, beside: string): Promise<boolean> {
   await mkdir(beside, { mode: OWNER_ONLY });
   try {

@@ -1,6 +1,6 @@
-// Text that should be JSON, from a file or a server that is not trusted to hold any.
+// Parses JSON from untrusted sources.
 
-/** Undefined for anything else; no schema of an object accepts that. */
+/** Returns undefined for invalid JSON; object schemas reject it. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

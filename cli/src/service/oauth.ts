@@ -1,6 +1,5 @@
-// The service's endpoints for sign-in as OAuth has them: a device asks, polls, refreshes, revokes
-// (RFC 6749, 7009, 8628). Secrets go into bodies and to the one service alone, never into what an
-// error says.
+// OAuth endpoints of the service: device code, polling, refresh and revocation (RFC 6749, 7009,
+// 8628). Secrets are sent only in bodies, and never appear in errors.
 import { z } from 'zod';
 import manifest from '../../package.json' with { type: 'json' };
 import { CliFailure } from '../output/failure.ts';
@@ -11,14 +10,14 @@ import type { Session } from './profile-file.ts';
 const CLIENT_ID = 'berth-cli';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const ANSWER_WITHIN_MS = 10_000;
-/** RFC 8628, section 3.5: what holds when the answer names none. */
+/** Default interval of RFC 8628, section 3.5. */
 const POLL_SECONDS = 5;
 
-/** The service said no, in OAuth's words. */
+/** An OAuth error response. */
 export class OAuthRefusal extends Error {
   override readonly name = 'OAuthRefusal';
   readonly code: string;
-  /** Seconds after which it asks to be tried again. */
+  /** From Retry-After, in seconds. */
   readonly retryAfter: number | undefined;
 
   constructor(code: string, message: string, retryAfter?: number) {
@@ -28,12 +27,11 @@ export class OAuthRefusal extends Error {
   }
 }
 
-/** No answer, or none of the service's own. */
+/** No response, or none of Berth. */
 export class OAuthUnreachable extends CliFailure {}
 
-/** Where the endpoints are, and what ends a call early. */
 export interface OAuthPlace {
-  /** Of the service, without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   signal?: AbortSignal | undefined;
 }
@@ -58,9 +56,9 @@ const tokens = z.object({
 export interface DeviceRequest {
   deviceCode: string;
   userCode: string;
-  /** Where a person types the code. http or https, as the next one. */
+  /** Page to enter the code; http or https. */
   verificationUri: string;
-  /** The same with the code in it. */
+  /** The same page with the code. */
   verificationUriComplete: string;
   expiresInSeconds: number;
   intervalSeconds: number;
@@ -78,23 +76,20 @@ export async function requestDevice(place: OAuthPlace): Promise<DeviceRequest> {
   };
 }
 
-/** A poll. Throws an OAuthRefusal `authorization_pending` until a person has approved. */
+/** Polls once. Throws an OAuthRefusal `authorization_pending` until the user approves. */
 export async function redeemDevice(place: OAuthPlace, deviceCode: string): Promise<Session> {
   const fields = { grant_type: DEVICE_GRANT, device_code: deviceCode, client_id: CLIENT_ID };
   return sessionOf(await post(place, '/auth/token', fields, tokens.required({ refresh_token: true })));
 }
 
-/**
- * Another session token. The refresh token may be another one then; the former is good for nothing
- * any more in that case.
- */
+/** Requests a new session token. A new refresh token in the response invalidates the old one. */
 export async function refreshSession(place: OAuthPlace, refreshToken: string): Promise<Session> {
   const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: CLIENT_ID };
   const answer = await post(place, '/auth/token', fields, tokens);
   return sessionOf({ ...answer, refresh_token: answer.refresh_token ?? refreshToken });
 }
 
-/** Ends a sign-in. Nothing happens when it has ended already. */
+/** Revokes a sign-in; a no-op if it has ended. */
 export async function revokeSession(place: OAuthPlace, refreshToken: string): Promise<void> {
   await post(place, '/auth/revoke', { token: refreshToken }, z.object({}));
 }
@@ -120,15 +115,15 @@ async function post<T>(
       method: 'POST',
       body: new URLSearchParams(fields),
       headers: { accept: 'application/json', 'user-agent': `berth/${manifest.version}` },
-      // What is in the body is for this service.
+      // The body has secrets for this service only.
       redirect: 'manual',
       signal: AbortSignal.any([AbortSignal.timeout(ANSWER_WITHIN_MS), ...(signal === undefined ? [] : [signal])]),
     });
     text = await response.text();
   } catch (error) {
     signal?.throwIfAborted();
-    throw new OAuthUnreachable(`${url} could not be reached: ${reasonOf(error)}`, {
-      remedy: '--url, BERTH_URL or the profile says where the API is',
+    throw new OAuthUnreachable(`cannot reach ${url}: ${reasonOf(error)}`, {
+      remedy: 'check the URL of the API: --url, BERTH_URL or the profile',
       cause: error,
     });
   }
@@ -145,14 +140,17 @@ async function post<T>(
       Number.isFinite(wait) ? wait : undefined,
     );
   }
-  throw new OAuthUnreachable(`${url}${path} was answered ${response.status} by something else than Berth`, {
-    remedy: '--url, BERTH_URL or the profile says where the API is',
-  });
+  throw new OAuthUnreachable(
+    `${url}${path}: unexpected response with status ${response.status}, not from a Berth service`,
+    {
+      remedy: 'check the URL of the API: --url, BERTH_URL or the profile',
+    },
+  );
 }
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `no answer within ${ANSWER_WITHIN_MS / 1_000} s`;
-  // `fetch failed` says nothing; its cause does.
+  // Node reports `fetch failed`; the cause has the reason.
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }

@@ -1,6 +1,5 @@
-// The file of profiles in the XDG config folder: for each the service, the credential and what is
-// meant when no org or project is named. Nobody else can read it. The only one that reads and
-// writes it.
+// The profile file in the XDG config folder: URL, credential and defaults of each profile. Private
+// to the user; accessed only through this module.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -16,7 +15,7 @@ export const DEFAULT_PROFILE = 'default';
 
 const session = z.object({
   token: z.string(),
-  /** When the token ends, ISO 8601. */
+  /** Expiry of the token, ISO 8601. */
   expiresAt: z.iso.datetime(),
   refreshToken: z.string(),
 });
@@ -26,7 +25,7 @@ const profile = z.object({
   url: z.string(),
   orgId: z.string().optional(),
   projectId: z.string().optional(),
-  /** One of the two: a key that was put in, or what signing in gave. */
+  /** Either a given API key, or the session of a sign-in. */
   apiKey: z.string().optional(),
   session: session.optional(),
 });
@@ -38,18 +37,18 @@ const profiles = z.object({
 });
 export type Profiles = z.infer<typeof profiles>;
 
-/** The one of that name. */
+/** Ignores inherited properties such as `constructor`. */
 export function profileIn({ profiles }: Profiles, name: string): Profile | undefined {
   return Object.hasOwn(profiles, name) ? profiles[name] : undefined;
 }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** Throws a UsageError for what cannot be a profile's name. */
+/** Throws a UsageError for an invalid name. */
 export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name;
   throw new UsageError(
-    `'${name}' cannot be the name of a profile: up to 64 letters, digits, dots, dashes and underscores, a letter or digit first`,
+    `invalid profile name '${name}': use up to 64 letters, digits, dots, dashes and underscores, starting with a letter or digit`,
   );
 }
 
@@ -58,38 +57,36 @@ export class ProfileFile {
 
   constructor(environment: Readonly<NodeJS.ProcessEnv>) {
     const xdg = environment['XDG_CONFIG_HOME'] ?? '';
-    // The XDG specification has relative ones ignored.
+    // The XDG specification ignores relative paths.
     this.path = join(isAbsolute(xdg) ? xdg : join(environment['HOME'] || homedir(), '.config'), 'berth', 'config.json');
   }
 
-  /** Empty when there is no file. */
+  /** Resolves with no profiles if the file is missing. */
   async read(): Promise<Profiles> {
     let text: string;
     try {
       const { mode } = await stat(this.path);
-      // Somebody's editor or copy; whoever could read it may have: no more than that can be mended
-      // here.
+      // An editor or a copy may have widened the mode.
       if ((mode & 0o077) !== 0) await chmod(this.path, MODE);
       text = await readFile(this.path, 'utf8');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return profiles.parse({});
-      throw new CliFailure(`${this.path} cannot be read: ${(error as Error).message}`, { cause: error });
+      throw new CliFailure(`cannot read ${this.path}: ${(error as Error).message}`, { cause: error });
     }
     const parsed = profiles.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;
     const [issue] = parsed.error.issues;
     throw new CliFailure(
-      `${this.path} is no file of profiles: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`,
+      `${this.path} is not a valid profile file: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`,
       {
-        remedy: 'mend it, or move it away and sign in again with berth login',
+        remedy: 'repair it, or remove it and sign in again with berth login',
       },
     );
   }
 
   /**
-   * Changes it as a whole: another berth reads either the one before or this one, and changes it
-   * before or after. Nothing is written when `edit` gives back what it got; it must not take longer
-   * than a lock is held (file-lock.ts).
+   * Changes the file atomically under its lock; skips the write if `edit` returns its argument.
+   * `edit` must finish before the lock expires (file-lock.ts).
    */
   async change(edit: (current: Profiles) => Profiles | Promise<Profiles>, signal?: AbortSignal): Promise<Profiles> {
     const lock = await this.#writing(async () => {
@@ -118,7 +115,7 @@ export class ProfileFile {
       } finally {
         await file.close();
       }
-      if (!(await lock.isHeld())) throw new Error('another berth changed it meanwhile; try again');
+      if (!(await lock.isHeld())) throw new Error('another berth process changed it; try again');
       await rename(beside, this.path);
     } catch (error) {
       await rm(beside, { force: true });
@@ -131,7 +128,7 @@ export class ProfileFile {
       return await work();
     } catch (error) {
       if (error instanceof CliFailure || (error as Error).name === 'AbortError') throw error;
-      throw new CliFailure(`${this.path} cannot be written: ${(error as Error).message}`, { cause: error });
+      throw new CliFailure(`cannot write ${this.path}: ${(error as Error).message}`, { cause: error });
     }
   }
 }

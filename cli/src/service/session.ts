@@ -1,6 +1,5 @@
-// The session token of a profile that signed in: as it stands in the file while it lives, another
-// one when it is about to end. However many berths run at once, one of them fetches it, and the
-// others read what it wrote.
+// Session token of a signed-in profile, refreshed before it expires. Of several processes, only one
+// refreshes; the others read the result from the file.
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { serviceAddress } from './address.ts';
 import { OAuthRefusal, refreshSession } from './oauth.ts';
@@ -8,17 +7,17 @@ import { profileIn, type ProfileFile, type Profiles, type Session } from './prof
 
 interface SessionPlace {
   file: ProfileFile;
-  /** Of the profile. */
+  /** Name of the profile. */
   name: string;
-  /** The service that the token is for. */
+  /** URL of the service. */
   url: string;
   signal?: AbortSignal | undefined;
 }
 
-/** A token with less left to live is replaced: it could end on its way. */
+/** Refreshed below this remaining lifetime: it could expire in flight. */
 const LEAST_LEFT_MS = 60_000;
 
-/** The token for a request that is made now. Throws a CliFailure when one has to sign in again. */
+/** Throws a CliFailure if the sign-in has ended. */
 export async function sessionToken(place: SessionPlace): Promise<string> {
   const { file } = place;
   const session = sessionIn(await file.read(), place);
@@ -28,10 +27,10 @@ export async function sessionToken(place: SessionPlace): Promise<string> {
   } catch (error) {
     if (error instanceof OAuthRefusal && error.code === 'invalid_grant') throw ended(place);
     place.signal?.throwIfAborted();
-    // It is good for this request at least.
+    // Still valid for this request.
     if (lives(session, 0)) return session.token;
     if (error instanceof OAuthRefusal)
-      throw new CliFailure(`the sign-in could not be prolonged: ${error.message} (${error.code})`, { cause: error });
+      throw new CliFailure(`cannot refresh the sign-in: ${error.message} (${error.code})`, { cause: error });
     throw error;
   }
 }
@@ -39,7 +38,7 @@ export async function sessionToken(place: SessionPlace): Promise<string> {
 async function refreshed(current: Profiles, place: SessionPlace): Promise<Profiles> {
   const { name, url, signal } = place;
   const session = sessionIn(current, place);
-  // Another berth was here first.
+  // Another process already refreshed it.
   if (lives(session, LEAST_LEFT_MS)) return current;
   const profile = {
     ...profileIn(current, name),
@@ -62,7 +61,7 @@ function lives({ expiresAt }: Session, leastMs: number): boolean {
 function ended({ name, url }: SessionPlace): CliFailure {
   const profile = name === 'default' ? '' : ` --profile ${name}`;
   return new CliFailure(`the sign-in at ${url} has ended`, {
-    remedy: `berth login${profile} signs in again`,
+    remedy: `sign in again with berth login${profile}`,
     exitCode: EXIT.signIn,
   });
 }

@@ -1,4 +1,3 @@
-// `berth usage end-users`.
 import type { CliContext } from '../program/context.ts';
 import { bar, hours, percent } from '../output/amount.ts';
 import { instant } from '../output/time.ts';
@@ -32,9 +31,9 @@ export async function listEndUserUsage({ connect, out, signal }: CliContext): Pr
         value: ({ machineHours }) => percent(shareOf(machineHours)),
         align: 'right',
       },
-      { title: 'machines cost', value: ({ estimatedCogsUsd }) => `$${estimatedCogsUsd.toFixed(2)}`, align: 'right' },
+      { title: 'est. cost', value: ({ estimatedCogsUsd }) => `$${estimatedCogsUsd.toFixed(2)}`, align: 'right' },
     ],
     endUsers,
-    `no end user used anything since ${instant(answer.periodStartsAt)}`,
+    `no usage by end users since ${instant(answer.periodStartsAt)}`,
   );
 }

@@ -1,4 +1,4 @@
-// `berth usage`: machine hours against the cap, and the plan that they belong to.
+// `berth usage`: machine hours, cap and plan.
 import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
 import { BerthError, type OrgUsage, type Subscription } from '@berth/sdk';
@@ -35,7 +35,7 @@ export async function showUsage({ connect, out, signal }: CliContext, { options 
   }
   const whose = [project && `project ${project}`, endUser && `end user ${endUser}`].filter(Boolean).join(', ');
   out.fields([
-    ['of', whose || 'the org'],
+    ['scope', whose || 'the org'],
     ...planFields(await planOf(connection, signal)),
     ['period', `${instant(usage.periodStartsAt)} to ${instantUntil(usage.periodEndsAt)}`],
     ...usageFields(usage, out.columns !== undefined),
@@ -54,7 +54,7 @@ function usageFields(usage: OrgUsage, bars: boolean): Field[] {
   return [
     ['used', `${hours(usage.usedMachineHours)}${share}`],
     ['', bars && cap !== null ? bar(usageAlert.percentUsed, BAR_CELLS) : null, style],
-    ['left', remaining === null ? 'no cap' : hours(remaining)],
+    ['remaining', remaining === null ? 'no cap' : hours(remaining)],
     ['alert', usageAlert.message, style],
     ...capFields(usage),
     ['overage', overage > 0 ? `${hours(overage)}${costText(usage.estimatedOverageUsd)}` : null],
@@ -64,9 +64,9 @@ function usageFields(usage: OrgUsage, bars: boolean): Field[] {
 function capFields(usage: OrgUsage): Field[] {
   const { includedMachineHours: included, sandboxMachineHourLimit: cap, sandboxMachineHourLimitOverride: set } = usage;
   return [
-    ['in the plan', included === null ? 'without a limit' : hours(included)],
-    ['cap set', set === null ? 'none' : hours(set)],
-    ['beyond the cap', cap === null ? null : usage.sandboxOverageEnabled ? 'work goes on' : 'work ends'],
+    ['included', included === null ? 'unlimited' : hours(included)],
+    ['own cap', set === null ? 'none' : hours(set)],
+    ['overage allowed', cap === null ? null : usage.sandboxOverageEnabled ? 'yes' : 'no'],
   ];
 }
 
@@ -74,7 +74,7 @@ function costText(usd: number | null): string {
   return usd === null ? '' : `, about $${usd.toFixed(2)}`;
 }
 
-/** null where there is none, or it is not for the caller. */
+/** Resolves with null without a plan, or without permission to see it. */
 async function planOf({ berth, orgId }: Connection, signal: AbortSignal): Promise<Subscription | null> {
   try {
     return (await berth.raw.getSubscription({ path: { orgId: await orgId() }, signal })).subscription;
@@ -87,7 +87,7 @@ async function planOf({ berth, orgId }: Connection, signal: AbortSignal): Promis
 function planFields(subscription: Subscription | null): Field[] {
   if (subscription === null) return [];
   const { plan, status, cancelsAt, provider } = subscription;
-  const payment = provider === null ? '' : `, paid by ${provider}`;
+  const payment = provider === null ? '' : `, billed by ${provider}`;
   return [
     ['plan', `${plan.name}, ${status}${payment}`, status === 'active' ? undefined : 'red'],
     ['ends', cancelsAt && instantUntil(cancelsAt), 'yellow'],

@@ -1,4 +1,3 @@
-// `berth usage`.
 import { END_USER_ID_CHARACTERS } from '@berth/sdk/limits';
 import { textOf } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
@@ -6,11 +5,11 @@ import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 const show: CommandSpec = {
   name: 'show',
   default: true,
-  summary: 'machine hours of the present billing period against the cap; what `berth usage` alone does',
-  details: 'berth org caps and berth project caps set the caps.',
+  summary: 'show the machine hours of this billing period and the cap (default)',
+  details: 'Set caps with berth org caps and berth project caps.',
   options: [
-    { flags: '--project <id>', about: 'only of this project, against its own cap' },
-    { flags: '--end-user <id>', about: 'only of this end user of yours', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    { flags: '--project <id>', about: 'only usage of this project, with its own cap' },
+    { flags: '--end-user <id>', about: 'only usage of this end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
   ],
   examples: ['berth usage', 'berth usage --end-user customer-7', 'berth usage --json | jq .remainingMachineHours'],
   load: async () => (await import('./show.ts')).showUsage,
@@ -18,13 +17,13 @@ const show: CommandSpec = {
 
 const endUsers: CommandSpec = {
   name: 'end-users',
-  summary: 'machine hours of each of your end users in the present billing period, most first',
+  summary: 'show the machine hours of each end user in this billing period, highest first',
   examples: ['berth usage end-users', "berth usage end-users --json | jq -r '.endUsers[0].endUserId'"],
   load: async () => (await import('./end-users.ts')).listEndUserUsage,
 };
 
 export const usageGroup: GroupSpec = {
   name: 'usage',
-  summary: 'machine hours of the org, and of your end users',
+  summary: 'show machine hours of the org and its end users',
   commands: [show, endUsers],
 };

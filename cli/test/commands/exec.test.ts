@@ -90,8 +90,8 @@ test('--timeout-seconds is passed on; a timeout and truncated output are reporte
   assert.deepEqual([code, stdout], [124, 'the end\n']);
   assert.equal(
     stderr,
-    'berth: there was more output: this is its end, at most 64 KiB of each of stdout and stderr; berth exec -i gives all of it\n' +
-      'berth: the command was ended: its 3 s were up (--timeout-seconds)\n',
+    'berth: output truncated to the last 64 KiB of stdout and of stderr; berth exec -i streams all of it\n' +
+      'berth: the command was killed after 3 s (--timeout-seconds)\n',
   );
   assert.deepEqual(guest.asked, [{ command: 'make', timeoutSeconds: 3 }]);
   const json = await exec(['--json', 'sbx_abc', '--', 'make']);
@@ -101,16 +101,16 @@ test('--timeout-seconds is passed on; a timeout and truncated output are reporte
 test('a usage error is reported with exit code 2', async () => {
   for (const [args, expected] of [
     [['sbx_abc'], /missing required argument 'command'/],
-    [['sbx_abc', '--'], /which command\?/],
+    [['sbx_abc', '--'], /missing command/],
     [
       ['sbx_abc', '-it', 'bash'],
-      /'-it' stands where the command begins: options of berth exec come before the sandbox\n {2}berth exec -it sbx_abc/,
+      /'-it' must come before the sandbox id: words after it are the command\n {2}berth exec -it sbx_abc/,
     ],
-    [['sbx;abc', 'true'], /is no id of a sandbox/],
+    [['sbx;abc', 'true'], /invalid sandbox id 'sbx;abc'/],
     [['--timeout-seconds', '0', 'sbx_abc', 'true'], /must be a whole number from 1 to 600/],
-    [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds goes with neither -i nor -t/],
-    [['-i', '--json', 'sbx_abc', 'true'], /--json goes with neither -i nor -t/],
-    [['-it', 'sbx_abc', 'bash'], /-t needs a terminal, and stdin is none\n {2}leave -t away/],
+    [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds cannot be combined with -i or -t/],
+    [['-i', '--json', 'sbx_abc', 'true'], /--json cannot be combined with -i or -t/],
+    [['-it', 'sbx_abc', 'bash'], /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/],
     [['-i', 'sbx_abc', 'x'.repeat(15_000)], /the command is too long: 15008 bytes/],
     [['--ti', 'sbx_abc', 'true'], /unknown option '--ti'/],
   ] as const) {
@@ -136,7 +136,7 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
     code: 125,
     stdout: '',
     stderr:
-      'berth: the connection to the command was closed: the sandbox is not awake any more (sandbox_state_conflict)\n',
+      'berth: the connection to the command was closed: the sandbox is no longer awake (sandbox_state_conflict)\n',
   });
   for (const frame of [Buffer.from([3, 65]), Buffer.from([1, 65])]) {
     api.answer = (socket) => {
@@ -145,7 +145,7 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
     };
     const { code, stderr } = await exec(['-i', 'sbx_abc', 'true']);
     assert.equal(code, 125);
-    assert.match(stderr, frame[0] === 3 ? /neither stdout nor stderr/ : /was closed: the server ended it/);
+    assert.match(stderr, frame[0] === 3 ? /neither stdout nor stderr/ : /was closed: the server closed the connection/);
   }
   assert.equal((await berth(['exec', 'sbx_abc', 'true'], { env: { ...env(), BERTH_API_KEY: '' } })).code, 125);
 });

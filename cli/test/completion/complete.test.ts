@@ -52,7 +52,7 @@ async function offered(
 
 test('completion offers commands with summaries and group commands by either name, never hidden ones', async () => {
   const { stdout } = await berth(['__complete', 'zsh', 'who']);
-  assert.match(stdout, /^whoami\tshow as whom, .*\n:\n$/);
+  assert.match(stdout, /^whoami\tshow the current user, .*\n:\n$/);
   const all = await offered('fish', ['']);
   assert.ok(
     ['sandbox', 'shell', 'up', 'keys', 'completion', 'help'].every((name) => all.values.includes(name)),

@@ -94,7 +94,7 @@ for (const [what, end, code, said] of [
     'its sandbox falls asleep',
     (remote: Remote) => remote.socket.close(4409, 'sandbox_state_conflict'),
     1,
-    /berth: the terminal was closed: the sandbox is not awake any more \(sandbox_state_conflict\)/,
+    /berth: the terminal was closed: the sandbox is no longer awake \(sandbox_state_conflict\)/,
   ],
   [
     'its key is revoked',
@@ -106,13 +106,13 @@ for (const [what, end, code, said] of [
     'the connection breaks',
     (remote: Remote) => remote.socket.terminate(),
     1,
-    /closed: the connection to the server broke/,
+    /closed: the connection to the server was lost/,
   ],
   [
     'it ends without an exit code',
     (remote: Remote) => remote.socket.close(1000),
     1,
-    /the terminal was closed: the server ended it/,
+    /the terminal was closed: the server closed the connection/,
   ],
   ['it is told to end', async () => process.kill(await programIn(screen), 'SIGTERM'), 143, /berth: stopped by SIGTERM/],
 ] as const) {
@@ -155,7 +155,7 @@ test('without a terminal shell names the command to use instead', () => {
   assert.equal(status, 2);
   assert.equal(
     stderr,
-    'berth: this needs a terminal, for input and output\n  berth exec sbx_abc -- COMMAND runs a command without one\n',
+    'berth: berth shell requires a terminal for stdin and stdout\n  berth exec sbx_abc -- COMMAND runs a command without a terminal\n',
   );
 });
 

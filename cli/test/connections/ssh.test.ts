@@ -110,7 +110,7 @@ test('without an ssh client berth says what to install', async () => {
     [code, stderr],
     [
       255,
-      'berth: the ssh client is not installed on this machine\n  apt install openssh-client; berth shell needs none\n',
+      'berth: the ssh client is not installed on this machine\n  install it (apt install openssh-client), or use berth shell\n',
     ],
   );
 });
@@ -120,7 +120,7 @@ test('a sandbox created without a key is reported, and ssh does not run', async 
   assert.deepEqual([code, stdout], [255, '']);
   assert.match(
     stderr,
-    /^berth: nobody may sign in to this sandbox by ssh: it was created without sshPublicKey\n {2}create one with .*berth shell sbx_abc/,
+    /^berth: cannot connect by ssh: the sandbox was created without an SSH key\n {2}create a sandbox with --ssh-key FILE, or use berth shell sbx_abc/,
   );
 });
 
@@ -145,7 +145,7 @@ for (const [verb, failed, signIn] of [
         'unauthenticated',
         'the bearer token is unknown',
         signIn,
-        '  berth login signs in; BERTH_API_KEY, when it is set, is used instead\n',
+        '  sign in with berth login; if BERTH_API_KEY is set, correct or unset it\n',
       ],
     ] as const) {
       api.refuse = refusal(status, errorCode, message);
@@ -157,7 +157,7 @@ for (const [verb, failed, signIn] of [
     assert.deepEqual([code, stdout], [failed, '']);
     assert.match(
       stderr,
-      /answered 200 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile says where/,
+      /unexpected response with status 200, not from a Berth service \(invalid_answer\)\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
     );
   });
 
@@ -168,23 +168,23 @@ for (const [verb, failed, signIn] of [
       'sbx_abc',
       { BERTH_API_KEY: `${TOKEN}\n` },
       signIn,
-      /BERTH_API_KEY has no API key: it has spaces or line ends/,
+      /BERTH_API_KEY has no valid API key: spaces, line breaks/,
     ],
     [
       'a server that is not there',
       'sbx_abc',
       { BERTH_URL: 'http://127.0.0.1:10' },
       failed,
-      /no answer came: connect ECONNREFUSED 127\.0\.0\.1:10 .*\n {2}--url, BERTH_URL or the profile says/,
+      /no response: connect ECONNREFUSED 127\.0\.0\.1:10 .*\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
     ],
     [
       'no URL',
       'sbx_abc',
       { BERTH_URL: 'somewhere' },
       2,
-      /BERTH_URL is 'somewhere'; it must be the http or https URL of the API/,
+      /BERTH_URL 'somewhere' is invalid: expected an http or https URL/,
     ],
-    ['a name that is no id', 'sbx;id', {}, 2, /'sbx;id' is no id of a sandbox/],
+    ['a name that is no id', 'sbx;id', {}, 2, /invalid sandbox id 'sbx;id'/],
     ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
   ] as const) {
     test(`${verb}: ${what} is reported with exit code ${expected}`, async () => {

@@ -113,7 +113,7 @@ test('a tunnel closed for a reason fails with the reason', async () => {
   const { code, stderr } = await start(['sbx_abc']).ended;
   assert.deepEqual(
     [code, stderr],
-    [1, 'berth: the tunnel was closed: the sandbox is not awake any more (sandbox_state_conflict)\n'],
+    [1, 'berth: the tunnel was closed: the sandbox is no longer awake (sandbox_state_conflict)\n'],
   );
 });
 
@@ -126,14 +126,14 @@ test("a refusal is printed with the API's message", async () => {
   api.refuse = { status: 404, body: '<html>' };
   assert.match(
     (await start(['sbx_abc']).ended).stderr,
-    /was answered 404 by something else than Berth \(invalid_answer\)\n {2}--url, BERTH_URL or the profile/,
+    /unexpected response with status 404, not from a Berth service \(invalid_answer\)\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
   );
 });
 
 for (const [what, args, env, expected, words] of [
   ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
   ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL is 'ftp:\/\/x'/],
-  ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /could not be reached/],
+  ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /cannot connect to/],
   [
     'a port that is none',
     ['sbx_abc', '--port', 'ssh'],

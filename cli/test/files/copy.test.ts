@@ -148,10 +148,10 @@ test('a copied file has the target path of cp, both ways', async () => {
   await writeFile(file, 'two', { mode: 0o755 });
   await copied(file, 'sbx_abc:new');
   assert.equal(await readFile(join(there, 'new'), 'utf8'), 'two', 'what was there is replaced');
-  await refused(file, 'sbx_abc:missing/', /^berth: sbx_abc:missing\/: there is no such folder\n$/);
-  await refused(file, 'sbx_abc:missing/file', /^berth: sbx_abc:missing\/file: there is no folder to copy it into\n$/);
+  await refused(file, 'sbx_abc:missing/', /^berth: sbx_abc:missing\/: no such folder\n$/);
+  await refused(file, 'sbx_abc:missing/file', /^berth: sbx_abc:missing\/file: the parent folder does not exist\n$/);
   await mkdir(join(there, 'folder/taken/file'), { recursive: true });
-  await refused(file, 'sbx_abc:folder/taken', /a folder is there/);
+  await refused(file, 'sbx_abc:folder/taken', /the target is a folder/);
 
   await mkdir(join(here, 'folder'));
   for (const [to, at] of [
@@ -163,17 +163,17 @@ test('a copied file has the target path of cp, both ways', async () => {
     await copied('sbx_abc:new', join(here, to) + (to.endsWith('/') ? '/' : ''));
     assert.equal(await readFile(join(here, at), 'utf8'), 'two', to);
   }
-  await refused('sbx_abc:new', `${here}/missing/`, /missing\/: there is no such folder\n$/);
-  await refused('sbx_abc:new', `${here}/missing/file`, /missing: there is no such file or folder\n$/);
+  await refused('sbx_abc:new', `${here}/missing/`, /missing\/: no such folder\n$/);
+  await refused('sbx_abc:new', `${here}/missing/file`, /missing: no such file or folder\n$/);
   await mkdir(join(here, 'taken/new'), { recursive: true });
-  await refused('sbx_abc:new', join(here, 'taken'), /a folder is there, and a file came/);
+  await refused('sbx_abc:new', join(here, 'taken'), /the target is a folder, but the source is a file/);
   await symlink('new', join(here, 'link'));
   await copied('sbx_abc:file', join(here, 'link'));
   assert.equal(await readlink(join(here, 'link')), 'new', 'it is written through a symlink that is named');
   assert.equal(await readFile(join(here, 'new'), 'utf8'), 'one');
   await symlink('nowhere', join(here, 'broken'));
-  await refused('sbx_abc:file', join(here, 'broken'), /is a symlink that leads nowhere/);
-  await refused('sbx_abc:file', '/dev/null', /is neither a file nor a folder/);
+  await refused('sbx_abc:file', join(here, 'broken'), /is a dangling symlink/);
+  await refused('sbx_abc:file', '/dev/null', /is not a file or folder/);
 });
 
 test('a copied folder has the target path of cp and merges into an existing one, both ways', async () => {
@@ -195,8 +195,8 @@ test('a copied folder has the target path of cp and merges into an existing one,
     await copied(at(from, 'src'), at(to, 'fresh'));
     await copied(at(from, 'src'), `${at(to, 'slash')}/`);
     assert.deepEqual([await readdir(join(target, 'fresh')), await readdir(join(target, 'slash'))], [['a'], ['a']]);
-    await refused(at(from, 'src'), at(to, 'fresh/a'), /is no folder/);
-    await refused(at(from, 'none'), at(to, 'x'), /none: there is no such file or folder\n$/);
+    await refused(at(from, 'src'), at(to, 'fresh/a'), /is not a folder/);
+    await refused(at(from, 'none'), at(to, 'x'), /none: no such file or folder\n$/);
     await rm(join(source, 'src'), { recursive: true });
     await rm(target, { recursive: true });
     await mkdir(target);
@@ -219,7 +219,7 @@ test('a source symlink is uploaded as a link, not downloaded; -L and a slash fol
   await refused(
     'sbx_abc:out',
     join(here, 'got'),
-    /^berth: sbx_abc:out: it is a symlink; with -L what it leads to is copied\n$/,
+    /^berth: sbx_abc:out: the source is a symlink; use -L to copy its target\n$/,
   );
   await symlink('followed', join(there, 'near'));
   await copied('sbx_abc:near', join(here, 'got'), '-L');
@@ -242,10 +242,10 @@ test('symlinks that leave the source are skipped and reported, the rest is copie
   const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
   assert.equal(code, 1);
   assert.deepEqual(stderr.trimEnd().split('\n').sort(), [
-    'berth: a/b/far: it is a symlink that leads out, to ../../../outside',
-    'berth: absolute: it is a symlink that leads out, to /etc/passwd',
-    'berth: through: it is a symlink that leads out, to a/b/top/../..',
-    'berth: up: it is a symlink that leads out, to ../outside',
+    'berth: a/b/far: symlink points outside the copied folder: ../../../outside',
+    'berth: absolute: symlink points outside the copied folder: /etc/passwd',
+    'berth: through: symlink points outside the copied folder: a/b/top/../..',
+    'berth: up: symlink points outside the copied folder: ../outside',
   ]);
   assert.deepEqual(
     (await tree(here, 'tree')).map((line) => line.split(' ')[0]),
@@ -279,28 +279,24 @@ test('a hostile archive writes nothing outside its folder, and leaves nothing be
   const brokenSum = Buffer.from(root);
   brokenSum[0] = 1;
   for (const [what, pieces, expected] of [
-    ['a way up', [root, entry('tree/../escaped', 'file')], /it sends a name with '\.\.'/],
-    ['a way up at once', [entry('../escaped', 'file')], /it sends a name with '\.\.'/],
-    ['another root', [root, entry('other', 'file')], /it sends what was not asked for/],
-    ['an absolute name', [root, entry('/tmp/escaped', 'file')], /it sends what was not asked for/],
+    ['a way up', [root, entry('tree/../escaped', 'file')], /invalid archive: name with '\.\.'/],
+    ['a way up at once', [entry('../escaped', 'file')], /invalid archive: name with '\.\.'/],
+    ['another root', [root, entry('other', 'file')], /invalid archive: unexpected name/],
+    ['an absolute name', [root, entry('/tmp/escaped', 'file')], /invalid archive: unexpected name/],
     [
       'a file through a symlink',
       [root, entry('tree/l', 'link', { target: '.' }), entry('tree/l/x', 'file')],
-      /without the folder that it is in/,
+      /has no parent folder/,
     ],
-    [
-      'a file below a file',
-      [root, entry('tree/f', 'file'), entry('tree/f/x', 'file')],
-      /without the folder that it is in/,
-    ],
-    ['what is no archive', [Buffer.alloc(1_024, 'x')], /what came cannot be used/],
-    ['a changed head', [brokenSum], /it is no archive, or was changed on its way/],
+    ['a file below a file', [root, entry('tree/f', 'file'), entry('tree/f/x', 'file')], /has no parent folder/],
+    ['what is no archive', [Buffer.alloc(1_024, 'x')], /invalid archive: /],
+    ['a changed head', [brokenSum], /wrong checksum/],
     [
       'an archive without an end',
       [root, entry('tree/f', 'file', { content: 'x'.repeat(600) }).subarray(0, 700)],
-      /it ends before its end/,
+      /unexpected end/,
     ],
-    ['nothing', [], /it ends before its end/],
+    ['nothing', [], /unexpected end/],
   ] as const) {
     answerWith(...pieces, ...(what === 'an archive without an end' || what === 'nothing' ? [] : [ARCHIVE_END]));
     const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
@@ -392,7 +388,7 @@ test('an interrupted or disconnected copy leaves no file behind', async () => {
       [code, stderr],
       end === 'SIGINT'
         ? [130, 'berth: stopped by SIGINT\n']
-        : [1, 'berth: the connection to the command was closed: the connection to the server broke\n'],
+        : [1, 'berth: the connection to the command was closed: the connection to the server was lost\n'],
     );
     assert.deepEqual(await readdir(here), []);
   }
@@ -442,13 +438,13 @@ test("a usage error has exit code 2, and a refusal the API's message", async () 
   await refused(
     'sbx_abc:a',
     'sbx_def:b',
-    /nothing is copied from sandbox to sandbox.*\n {2}berth exec -i sbx_abc -- tar c PATH \| berth exec -i sbx_def/,
+    /cannot copy from sandbox to sandbox.*\n {2}use berth exec -i sbx_abc -- tar c PATH \| berth exec -i sbx_def/,
     2,
   );
-  await refused('a', 'b', /neither 'a' nor 'b' is in a sandbox/, 2);
-  await refused('sbx_abc:', here, /sbx_abc: needs a path behind it; sbx_abc:\. is \/code/, 2);
-  await refused('-', 'sbx_abc:x', /- is no end of a copy/, 2);
-  await refused('file:with:colons', 'sbx_abc:x', /file:with:colons: there is no such file or folder/);
+  await refused('a', 'b', /neither 'a' nor 'b' is a path in a sandbox/, 2);
+  await refused('sbx_abc:', here, /missing path after sbx_abc: \(sbx_abc:\. is \/code\)/, 2);
+  await refused('-', 'sbx_abc:x', /cannot copy from or to '-'/, 2);
+  await refused('file:with:colons', 'sbx_abc:x', /file:with:colons: no such file or folder/);
   api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abc');
   await refused('sbx_abc:x', here, /^berth: there is no sandbox sbx_abc \(sandbox_not_found\)\n$/);
   await writeFile(join(here, 'file'), '');

@@ -80,7 +80,7 @@ test('a project is created, shown, changed, used and deleted', async () => {
   assert.equal(made.code, 0, made.stderr);
   const id = made.stdout.trim();
   assert.match(id, /^prj_[a-z2-7]{24}$/);
-  assert.equal(made.stderr, `berth project use ${id} uses it from now on\n`);
+  assert.equal(made.stderr, `to make it the default: berth project use ${id}\n`);
 
   const changed = await ok(
     'project',
@@ -124,12 +124,12 @@ test('a project is created, shown, changed, used and deleted', async () => {
   const taken = await ok('project', 'update', id, '--default-repository', 'none', '--default-idle-minutes', 'none');
   assert.doesNotMatch(taken, /default repository|idle/);
 
-  assert.equal(await ok('project', 'use', 'shop'), `the project in use is ${id} (shop)\n`);
+  assert.equal(await ok('project', 'use', 'shop'), `switched to project ${id} (shop)\n`);
   assert.equal(readProfiles(home).profiles['default']?.projectId, id);
   assert.match(await ok('project', 'get'), new RegExp(`^id +${id}$`, 'm'));
   const unsure = await run(['project', 'rm', id]);
   assert.deepEqual([unsure.code, unsure.stdout], [2, '']);
-  assert.match(unsure.stderr, /nobody can be asked here .*\n {2}--yes does it/);
+  assert.match(unsure.stderr, /confirmation required, .*\n {2}use --yes to skip the confirmation/);
   const screen = columns(100, 'project', 'rm', id);
   await screen.shows('? [y/N] ');
   screen.type('n\r');
@@ -155,9 +155,12 @@ test('the token of a git host comes from a file or stdin, and is never shown', a
   }
   assert.match(await ok('project', 'update', api.projectId, '--no-repo-credentials'), /^repo credentials +none$/m);
   for (const [args, expected] of [
-    [['--repo-username', 'x'], /--repo-username needs --repo-token-file/],
-    [['--repo-token-file', file, '--no-repo-credentials'], /contradict each other/],
-    [[], /nothing to change was said/],
+    [['--repo-username', 'x'], /--repo-username requires --repo-token-file/],
+    [
+      ['--repo-token-file', file, '--no-repo-credentials'],
+      /--repo-token-file cannot be combined with --no-repo-credentials/,
+    ],
+    [[], /no changes given/],
     [['--metadata', 'x'], /It must be key=value/],
     [['--default-idle-minutes', 'soon'], /a whole number from 0 to 43200, or none/],
   ] as const) {
@@ -208,9 +211,9 @@ test('an API key is printed alone and once, works with its scopes, and is refuse
 
 test('an unknown scope is refused before the request, with a suggestion and the valid ones', async () => {
   for (const [typed, meant] of [
-    ['sandbox.exce', /^berth: there is no scope 'sandbox\.exce'; did you mean sandbox\.exec/],
+    ['sandbox.exce', /^berth: unknown scope 'sandbox\.exce'; did you mean sandbox\.exec/],
     ['share', /did you mean sandbox\.preview\.share\?/],
-    ['everything', /^berth: there is no scope 'everything'\n/],
+    ['everything', /^berth: unknown scope 'everything'\n/],
   ] as const) {
     const { code, stdout, stderr } = await run(['key', 'create', 'ci', '--scope', typed]);
     assert.deepEqual([code, stdout], [2, '']);
@@ -249,32 +252,32 @@ test('orgs are listed, created and used; an invisible org cannot be used', async
   assert.deepEqual(JSON.parse(await ok('org', 'ls', '--json')), await asApi('/v1/me/orgs'));
   assert.match(await ok('org', 'ls'), new RegExp(`^${api.orgId}  First org   yes     owner      \\S`, 'm'));
   await ok('project', 'use', api.projectId);
-  assert.equal(await ok('org', 'use', 'Second org'), `the org in use is ${id} (Second org)\n`);
+  assert.equal(await ok('org', 'use', 'Second org'), `switched to org ${id} (Second org)\n`);
   const { url, orgId, projectId } = readProfiles(home).profiles['default'] ?? {};
   assert.deepEqual([url, orgId, projectId], [api.url, id, undefined], 'the project was one of the other org');
   assert.deepEqual(await run(['project', 'ls']), {
     code: 0,
     stdout: '',
-    stderr: 'no projects; berth project create NAME makes one\n',
+    stderr: 'no projects; create one with berth project create NAME\n',
   });
   await ok('org', 'use', api.orgId);
   const unseen = await run(['org', 'use', 'org_of_others']);
   assert.deepEqual(
     [unseen.code, unseen.stderr],
-    [1, "berth: you see no org 'org_of_others'\n  berth org ls shows those that you see\n"],
+    [1, "berth: no org 'org_of_others' found\n  berth org ls lists your orgs\n"],
   );
   const byKey = await berth(['org', 'use', api.orgId], {
     env: { HOME: home, BERTH_URL: api.url, BERTH_API_KEY: api.token },
   });
   assert.deepEqual([byKey.code, byKey.stdout], [2, '']);
-  assert.match(byKey.stderr, /BERTH_API_KEY is set, .*\n {2}the variables BERTH_ORG_ID/);
+  assert.match(byKey.stderr, /BERTH_API_KEY is set, .*\n {2}set BERTH_ORG_ID/);
 });
 
 test('members and invitations are shown and changed, by id or email address', async () => {
   const { email, userId } = await api.makeSession({ role: 'member' });
   assert.deepEqual(JSON.parse(await ok('org', 'members', '--json')), await asApi(`/v1/orgs/${api.orgId}/members`));
   assert.match(await ok('org', 'members'), new RegExp(`^${userId}  ${email} .* member  \\d+ s ago$`, 'm'));
-  assert.equal(await ok('org', 'set-role', email, 'viewer'), `${email} is viewer now\n`);
+  assert.equal(await ok('org', 'set-role', email, 'viewer'), `${email} now has the role viewer\n`);
   assert.equal(await ok('org', 'remove-member', userId), `removed ${email} from the org\n`);
   const gone = await run(['org', 'set-role', email, 'viewer']);
   assert.deepEqual([gone.code, gone.stdout], [1, '']);
@@ -284,7 +287,7 @@ test('members and invitations are shown and changed, by id or email address', as
   const id = invited.stdout.trim();
   assert.deepEqual(
     [invited.code, invited.stderr],
-    [0, 'ada@example.com is invited as operator; the link in the mail ends in 7 d\n'],
+    [0, 'invited ada@example.com as operator; the emailed link expires in 7 d\n'],
   );
   assert.match(
     await ok('org', 'invitations'),
@@ -298,18 +301,15 @@ test('members and invitations are shown and changed, by id or email address', as
 });
 
 test('caps of an org and of a project are shown and set', async () => {
-  assert.match(await ok('org', 'caps'), /^cap of your own +none\nbeyond the cap +work ends$/m);
+  assert.match(await ok('org', 'caps'), /^own cap +none\noverage allowed +no$/m);
   assert.match(
     await ok('org', 'caps', '--machine-hours', '500', '--overage', 'on'),
-    /^cap in force +500 machine hours\nbeyond the cap +work goes on$/m,
+    /^effective cap +500 machine hours\noverage allowed +yes$/m,
   );
-  assert.match(await ok('org', 'caps'), /^cap of your own +500 machine hours$/m);
-  assert.match(await ok('org', 'caps', '--machine-hours', 'none'), /^cap of your own +none$/m);
+  assert.match(await ok('org', 'caps'), /^own cap +500 machine hours$/m);
+  assert.match(await ok('org', 'caps', '--machine-hours', 'none'), /^own cap +none$/m);
   assert.deepEqual(JSON.parse(await ok('org', 'caps', '--json')), await asApi(`/v1/orgs/${api.orgId}/subscription`));
-  assert.match(
-    await ok('project', 'caps', api.projectId, '--machine-hours', '2.5'),
-    /^cap inside the org's +2\.5 machine hours$/m,
-  );
+  assert.match(await ok('project', 'caps', api.projectId, '--machine-hours', '2.5'), /^cap +2\.5 machine hours$/m);
   assert.match(await ok('project', 'caps', api.projectId), /2\.5 machine hours/);
   assert.match(await ok('project', 'caps', api.projectId, '--machine-hours', 'none'), /none$/m);
   assert.equal((await run(['org', 'caps', '--machine-hours', '-1'])).code, 2);
@@ -325,6 +325,6 @@ test('ids that would change the URL path are refused before the request', async 
   ]) {
     const { code, stdout, stderr } = await run(args);
     assert.deepEqual([code, stdout], [2, ''], args.join(' '));
-    assert.match(stderr, /is no id of an? (?:org|project|key|invitation)/);
+    assert.match(stderr, /invalid (?:org|project|key|invitation) id '/);
   }
 });

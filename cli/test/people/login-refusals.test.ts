@@ -60,7 +60,7 @@ test('login polls as berth-cli and retries temporary failures', async () => {
   ]);
   const { code, stdout, stderr } = await login();
   assert.deepEqual([code, stdout], [0, `signed in to ${api.url} as ada@example.test\n`]);
-  assert.match(stderr, /^there is no org yet: berth org create NAME makes one$/m);
+  assert.match(stderr, /^no orgs yet; create one with berth org create NAME$/m);
   assert.deepEqual(api.seen[0]?.form, { client_id: 'berth-cli' });
   assert.deepEqual(polls()[0]?.form, {
     grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
@@ -89,7 +89,7 @@ test('login stops polling a code once it expired', async () => {
   answering([refusedWith('authorization_pending')], { ...DEVICE, expires_in: 2 });
   const { code, stderr } = await login();
   assert.equal(code, 4);
-  assert.match(stderr, /^berth: nobody approved the sign-in while its code was good$/m);
+  assert.match(stderr, /^berth: the sign-in was not approved before its code expired$/m);
 });
 
 for (const [what, device] of [
@@ -101,7 +101,7 @@ for (const [what, device] of [
     answering(['tokens'], device);
     const { code, stderr } = await login();
     assert.equal(code, 1);
-    assert.match(stderr, /\/auth\/device\/code was answered 200 by something else than Berth/);
+    assert.match(stderr, /\/auth\/device\/code: unexpected response with status 200, not from a Berth service/);
     assert.equal(polls().length, 0);
   });
 }
@@ -117,24 +117,24 @@ test('login reports an unreachable service and a server that is not Berth', asyn
   assert.deepEqual([closed.code, closed.stdout], [1, '']);
   assert.match(
     closed.stderr,
-    /^berth: http:\/\/127\.0\.0\.1:9 could not be reached: .+\n {2}--url, BERTH_URL or the profile says where the API is\n$/,
+    /^berth: cannot reach http:\/\/127\.0\.0\.1:9: .+\n {2}check the URL of the API: --url, BERTH_URL or the profile\n$/,
   );
   api.answer = () => ({ status: 200, body: '<html>' });
-  assert.match((await login()).stderr, /was answered 200 by something else than Berth/);
+  assert.match((await login()).stderr, /unexpected response with status 200, not from a Berth service/);
   api.answer = () => ({
     status: 429,
     body: { error: 'slow_down', error_description: 'too many' },
     headers: { 'retry-after': '30' },
   });
   const busy = await login();
-  assert.deepEqual(
-    [busy.code, busy.stderr],
-    [1, 'berth: the sign-in could not begin: too many (slow_down)\n  try again in 30 s\n'],
-  );
+  assert.deepEqual([busy.code, busy.stderr], [1, 'berth: cannot sign in: too many (slow_down)\n  try again in 30 s\n']);
   for (const url of ['ftp://x', 'somewhere', 'https://user:secret@x.test', 'https://x.test/?a=b']) {
     const { code, stderr } = await berth(['login', '--url', url], { env: { HOME: home } });
     assert.equal(code, 2);
-    assert.match(stderr, /^berth: --url is '.*'; it must be the http or https URL of the API/);
+    assert.match(
+      stderr,
+      /^berth: --url '.*' is invalid: expected an http or https URL such as https:\/\/berth\.example\.com/,
+    );
   }
 });
 
@@ -155,7 +155,7 @@ test('only the first sign-in over plain http to another host warns that the toke
     const remote = async (): Promise<Ended> => await berth(['login', '--url', url], { env: { HOME: home } });
     assert.match(
       (await remote()).stderr,
-      /^warning: http:\/\/.* is not encrypted: whoever is on the way can read the token and act as you$/m,
+      /^warning: http:\/\/.* is not encrypted: others on the network can read the token and act as you$/m,
     );
     assert.equal(
       readProfiles(home).profiles['default']?.session?.token,
@@ -177,7 +177,7 @@ test('logout from an unreachable service forgets the sign-in locally, and says s
   assert.deepEqual([code, stdout], [0, 'signed out of http://127.0.0.1:9\n']);
   assert.match(
     stderr,
-    /^the service could not be told, so the sign-in there ends by itself, 30 days after its last use: http:\/\/127\.0\.0\.1:9 could not be reached/,
+    /^cannot sign out at the service; the sign-in there expires 30 days after its last use: cannot reach http:\/\/127\.0\.0\.1:9: /,
   );
   assert.deepEqual(readProfiles(home).profiles, { default: { url: 'http://127.0.0.1:9' } });
 });
@@ -197,9 +197,13 @@ test('logout sends the refresh token only to its own service, despite BERTH_URL'
 });
 
 for (const [what, content, expected] of [
-  ['no JSON', '{', /is no file of profiles: the file: /],
-  ['something else', '{"profiles":[]}', /is no file of profiles: profiles: /],
-  ['a profile without a service', '{"profiles":{"default":{}}}', /is no file of profiles: profiles\.default\.url: /],
+  ['no JSON', '{', /is not a valid profile file: the file: /],
+  ['something else', '{"profiles":[]}', /is not a valid profile file: profiles: /],
+  [
+    'a profile without a service',
+    '{"profiles":{"default":{}}}',
+    /is not a valid profile file: profiles\.default\.url: /,
+  ],
 ] as const) {
   test(`a profile file that is ${what} is reported with a remedy, and left unchanged`, async () => {
     writeProfiles(home, {});
@@ -208,7 +212,7 @@ for (const [what, content, expected] of [
       const { code, stdout, stderr } = await berth(args, { env: { HOME: home } });
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, expected);
-      assert.match(stderr, /\n {2}mend it, or move it away and sign in again with berth login\n$/);
+      assert.match(stderr, /\n {2}repair it, or remove it and sign in again with berth login\n$/);
     }
     assert.deepEqual([statSync(profilePath(home)).size, api.seen.length], [content.length, 0]);
   });
@@ -218,7 +222,7 @@ test('login asks for no approval if nothing can be written', async () => {
   writeFileSync(join(home, '.config'), '');
   const { code, stderr } = await login();
   assert.equal(code, 1);
-  assert.match(stderr, /^berth: .*\/berth\/config\.json cannot be (?:read|written): E/);
+  assert.match(stderr, /^berth: cannot (?:read|write) .*\/berth\/config\.json: E/);
   assert.deepEqual(api.seen, []);
 });
 

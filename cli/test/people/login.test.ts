@@ -85,7 +85,7 @@ test('an approved login signs in; logout ends it at the service and locally', as
     new RegExp(`^To sign in, open this page, and approve it if it shows the code ${userCode}:$`, 'm'),
   );
   assert.match(stderr, new RegExp(`^ {2}http://berth\\.example\\.test/device\\?user_code=${userCode}$`, 'm'));
-  assert.match(stderr, /^On another device: http:\/\/berth\.example\.test\/device, and type the code\.$/m);
+  assert.match(stderr, /^On another device, open http:\/\/berth\.example\.test\/device and enter the code\.$/m);
 
   assert.deepEqual(
     [statSync(profilePath(home)).mode & 0o777, statSync(dirname(profilePath(home))).mode & 0o777],
@@ -115,11 +115,11 @@ test('an approved login signs in; logout ends it at the service and locally', as
   assert.deepEqual(readProfiles(home).profiles, { default: { url: site.url, orgId } });
   const again = await berth(['whoami'], { env: { HOME: home } });
   assert.deepEqual([again.code, again.stdout], [4, '']);
-  assert.match(again.stderr, /^berth: not signed in\n {2}berth login signs in, or /);
+  assert.match(again.stderr, /^berth: not signed in\n {2}sign in with berth login, or /);
   assert.deepEqual(await berth(['logout'], { env: { HOME: home } }), {
     code: 0,
     stdout: '',
-    stderr: 'the profile default was not signed in\n',
+    stderr: 'the profile default is not signed in\n',
   });
 });
 
@@ -134,7 +134,7 @@ test('a denied or expired login has exit code 4 and stores nothing', async () =>
           site.api.db,
         );
       },
-      /^berth: nobody approved the sign-in while its code was good\n {2}berth login begins again$/m,
+      /^berth: the sign-in was not approved before its code expired\n {2}run berth login again$/m,
     ],
   ] as const) {
     const home = newHome();
@@ -160,7 +160,7 @@ test('without a terminal, login with several orgs asks for --org, which accepts 
   const ada = await person(2);
   const { code, stderr } = await signedIn(ada, home);
   assert.equal(code, 0);
-  assert.match(stderr, /^there are 2 orgs: berth org ls shows them, berth org use ID chooses one$/m);
+  assert.match(stderr, /^you belong to 2 orgs: list them with berth org ls, choose one with berth org use ID$/m);
   assert.equal(readProfiles(home).profiles['default']?.orgId, undefined);
 
   const [, second = ''] = ada.orgIds;
@@ -172,7 +172,7 @@ test('without a terminal, login with several orgs asks for --org, which accepts 
   const refused = await berth(['login', '--url', site.url, '--with-key', '--org', second], options);
   assert.deepEqual(
     [refused.code, refused.stderr],
-    [1, `berth: ${site.url} shows no org ${second} to whom this signs in\n  berth org ls shows the orgs\n`],
+    [1, `berth: this account has no org ${second} at ${site.url}\n  berth org ls lists your orgs\n`],
   );
 });
 
@@ -185,7 +185,7 @@ test('on a terminal login asks for the org, and Enter opens the page in the brow
   chmodSync(join(bin, 'xdg-open'), 0o755);
   const env = cleanEnvironment({ HOME: home, PATH: `${bin}:${process.env['PATH']}`, DISPLAY: ':7' });
   const screen = new PseudoTerminal(process.execPath, [MAIN, 'login', '--url', site.url], env);
-  await screen.shows('Press Enter to open it in the browser of this machine.');
+  await screen.shows('Press Enter to open the page in a browser.');
   const [, userCode = ''] = await screen.shows(USER_CODE);
   screen.type('\r');
   await untilTrue('the page is opened', () => Promise.resolve(contentOf(join(home, 'opened')) !== ''));
@@ -194,7 +194,7 @@ test('on a terminal login asks for the org, and Enter opens the page in the brow
   );
   assert.equal(contentOf(join(home, 'opened')), `1|http://berth.example.test/device?user_code=${userCode}|`);
   await decide(ada, userCode, 'approve');
-  await screen.shows('Which org is meant when none is named? [1-2]');
+  await screen.shows('Default org? [1-2]');
   screen.type('9\r');
   await screen.shows(/\[1-2\][\s\S]*\[1-2\]/);
   screen.type('2\r');
@@ -219,8 +219,8 @@ test('a key from stdin is stored after a test request; a refused one is not', as
 
   for (const [stdin, expectedCode, expected] of [
     [key.slice(0, -1), 4, /\(unauthenticated\)/],
-    ['', 2, /stdin is empty; it is to have the API key/],
-    [`${key} ${key}`, 4, /stdin has no API key: it has spaces/],
+    ['', 2, /stdin is empty; expected the API key/],
+    [`${key} ${key}`, 4, /stdin has no valid API key: spaces/],
     ['x'.repeat(100_000), 2, /stdin has more than 65536 bytes/],
   ] as const) {
     const refused = await berth(['login', '--url', site.url, '--with-key', '--profile', 'other'], {
@@ -233,7 +233,7 @@ test('a key from stdin is stored after a test request; a refused one is not', as
     assert.deepEqual(Object.keys(readProfiles(home).profiles), ['default']);
   }
   const out = await berth(['logout'], { env: { HOME: home } });
-  assert.deepEqual([out.code, out.stderr], [0, 'the API key itself still works: berth key revoke ID ends it\n']);
+  assert.deepEqual([out.code, out.stderr], [0, 'the API key remains valid: revoke it with berth key revoke ID\n']);
   assert.equal(await statusOfMe(site.url, key), 200);
 });
 
@@ -260,7 +260,7 @@ test('profiles are listed without credentials, chosen and removed; removal signs
   assert.deepEqual(await berth(['profile', 'ls'], { env }), {
     code: 0,
     stdout: '',
-    stderr: 'no profiles; berth login makes one\n',
+    stderr: 'no profiles; create one with berth login\n',
   });
   const ada = await person(1);
   const [first, second] = [await keptSession(ada), await keptSession(ada)];
@@ -273,7 +273,7 @@ test('profiles are listed without credentials, chosen and removed; removal signs
   const third = await berth(['login', '--url', site.url, '--with-key', '--profile', 'ci'], { env, stdin: key });
   assert.equal(
     third.stderr,
-    'the profile in use is default: berth profile use ci changes that, --profile ci does for one command\n',
+    'the current profile is still default: switch with berth profile use ci, or use --profile ci\n',
   );
   const { profiles } = readProfiles(home);
   const token = profiles['staging']?.session?.token ?? '';
@@ -304,7 +304,7 @@ test('profiles are listed without credentials, chosen and removed; removal signs
 
   assert.deepEqual(await berth(['profile', 'use', 'staging'], { env }), {
     code: 0,
-    stdout: 'the profile in use is staging\n',
+    stdout: 'switched to profile staging\n',
     stderr: '',
   });
   assert.match((await berth(['whoami'], { env })).stdout, /^credential {2}profile staging$/m);
@@ -317,7 +317,7 @@ test('profiles are listed without credentials, chosen and removed; removal signs
     [unknown.code, unknown.stderr],
     [
       2,
-      "berth: there is no profile 'nowhere'\n  there are: default, staging, ci; berth login --profile nowhere makes it\n",
+      "berth: no profile named 'nowhere'\n  known profiles: default, staging, ci; create it with berth login --profile nowhere\n",
     ],
   );
 
@@ -353,12 +353,12 @@ test('an expired token of a real sign-in is refreshed, and a revoked sign-in is 
   await site.signIn.endLogin(login.loginId);
   const ended = await berth(['whoami'], { env: { HOME: home } });
   assert.deepEqual([ended.code, ended.stdout], [4, '']);
-  assert.match(ended.stderr, /\(unauthenticated\)\n {2}berth login signs in/);
+  assert.match(ended.stderr, /\(unauthenticated\)\n {2}sign in with berth login/);
   writeProfiles(home, { default: { url: site.url, session: expired } });
   const refused = await berth(['whoami'], { env: { HOME: home } });
   assert.deepEqual(
     [refused.code, refused.stderr],
-    [4, `berth: the sign-in at ${site.url} has ended\n  berth login signs in again\n`],
+    [4, `berth: the sign-in at ${site.url} has ended\n  sign in again with berth login\n`],
   );
 });
 

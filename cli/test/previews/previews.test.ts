@@ -42,7 +42,7 @@ test('create prints only the URL on stdout, with the requested audience, label, 
   assert.match(
     stderr,
     new RegExp(
-      `^opens for whoever has it, until \\S+Z \\(in [67] d\\); berth preview rm ${id} ${link?.id} takes it back$`,
+      `^anyone with the link can open it, until \\S+Z \\(in [67] d\\); revoke it with berth preview rm ${id} ${link?.id}$`,
       'm',
     ),
   );
@@ -61,7 +61,7 @@ test('ls fits its terminal and drops URLs that do not fit; a pipe and --json hav
   ]);
   assert.match(
     narrow.text,
-    /^ID +PORT {2}(?:\S+ )*.*EXPIRES.*\nprv_[a-z2-7]{24} {2}3000 .*\nberth preview open SANDBOX ID opens one; --json has their URLs\n$/,
+    /^ID +PORT {2}(?:\S+ )*.*EXPIRES.*\nprv_[a-z2-7]{24} {2}3000 .*\nopen one with berth preview open SANDBOX ID; --json prints the URLs\n$/,
   );
   assert.doesNotMatch(narrow.text, /token=/);
   for (const line of narrow.text.split('\n').slice(0, 2)) assert.ok(line.length <= 60, line);
@@ -70,10 +70,7 @@ test('ls fits its terminal and drops URLs that do not fit; a pipe and --json hav
     /^ID +PORT +LABEL +END USER +EXPIRES +LAST USED +URL\nprv_\w+ +3000 +demo +u 1 +in [67] d +- +http\S+token=\S+\n$/,
   );
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`/v1/sandboxes/${id}/previews`));
-  assert.deepEqual(
-    [none.code, none.stdout, none.stderr],
-    [0, '', 'no public links; those for the team are not stored\n'],
-  );
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'no public links (team links are not stored)\n']);
 });
 
 test('rm revokes all named links, repeatedly, and names missing ones', async () => {
@@ -113,7 +110,7 @@ test('open passes a link to the browser, or prints it without one', async () => 
   assert.deepEqual([printed.code, printed.stdout, printed.stderr], [0, `${link?.url}\n`, '']);
   const gone = await service.run(['preview', 'open', id, 'prv_nope']);
   assert.deepEqual([gone.code, gone.stdout], [1, '']);
-  assert.match(gone.stderr, /there is no link prv_nope to sbx_\w+ that still opens/);
+  assert.match(gone.stderr, /no active link prv_nope to sbx_\w+\n/);
 });
 
 test('a URL that is not a web page is never passed to a program', async (t) => {
@@ -132,14 +129,14 @@ test('a URL that is not a web page is never passed to a program', async (t) => {
 test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['create', id], /missing required argument 'port'/],
-    [['create', id, '0'], /'0' is no port: It must be a whole number from 1 to 65535/],
-    [['create', id, 'http'], /'http' is no port/],
+    [['create', id, '0'], /invalid port '0': It must be a whole number from 1 to 65535/],
+    [['create', id, 'http'], /invalid port 'http'/],
     [['create', id, '80', '--audience', 'all'], /Allowed choices are team, public/],
     [['create', id, '80', '--expires-in', '31d'], /from 1 s to 2592000 s \(30 d\)/],
     [['create', id, '80', '--label', ''], /1 to 100 characters/],
     [['rm', id], /missing required argument 'links'/],
-    [['rm', id, '../x'], /'\.\.\/x' is no id of a link/],
-    [['open', id, '70000'], /'70000' is no port/],
+    [['rm', id, '../x'], /invalid link id '\.\.\/x'/],
+    [['open', id, '70000'], /invalid port '70000'/],
     [['lst', id], /unknown command 'lst'[^]*Did you mean ls/],
   ];
   await Promise.all(

@@ -29,7 +29,7 @@ test('a duration is seconds or numbers with units, within its bounds', () => {
   for (const typed of ['', '59', '31d', '-1', '1.5h', '2 h', 'h', '1y', '1e3', '999999999d', '٣', '2h ']) {
     assert.throws(
       () => parse(typed),
-      /It must be seconds, or a time as 45m, 2h or 7d, from 60 s to 2592000 s \(30 d\)\./,
+      /It must be a number of seconds or a duration such as 45m, 2h or 7d, from 60 s to 2592000 s \(30 d\)\./,
       typed,
     );
   }

@@ -104,10 +104,7 @@ test('run creates a sandbox by its options, runs the command as exec -i, and des
 
 test('--keep keeps the sandbox and prints its id on stderr', async () => {
   const { code, stdout, stderr } = await run(['--keep', '--', 'echo done']);
-  assert.deepEqual(
-    [code, stdout, stderr],
-    [0, 'done\n', `berth: ${ID} is kept; berth sandbox rm ${ID} takes it away\n`],
-  );
+  assert.deepEqual([code, stdout, stderr], [0, 'done\n', `berth: kept ${ID}; delete it with berth sandbox rm ${ID}\n`]);
   assert.equal(destroyed(), 0);
 });
 
@@ -159,7 +156,7 @@ test('a second Ctrl-C skips waiting for the destroy, and names the possibly rema
   const { code, stderr } = await ended;
   assert.deepEqual(
     [code, stderr],
-    [130, `berth: the sandbox ${ID} may be left: it was not waited for\n  berth sandbox rm ${ID} takes it away\n`],
+    [130, `berth: the sandbox ${ID} may still exist: interrupted\n  delete it with berth sandbox rm ${ID}\n`],
   );
 });
 
@@ -182,7 +179,7 @@ test('a lost connection or a closed output pipe destroys the sandbox too', async
   const { code, stderr } = await run(['--', 'true']);
   assert.deepEqual(
     [code, stderr],
-    [125, 'berth: the connection to the command was closed: the connection to the server broke\n'],
+    [125, 'berth: the connection to the command was closed: the connection to the server was lost\n'],
   );
   assert.equal(destroyed(), 1);
   api.answer = answer;

@@ -99,7 +99,7 @@ test('a list is filtered by project and status, cut by --limit, and says when it
   ]);
   assert.deepEqual([own.stdout, failed.stdout, limited.stdout], [`${id}\n`, '', `${id}\n`]);
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`/v1/orgs/${orgId}/sandboxes?limit=1`));
-  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'no such sandboxes\n']);
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'no matching sandboxes\n']);
   await service.run(['sandbox', 'rm', id]);
 });
 
@@ -133,7 +133,7 @@ test('get shows the main fields, and with --json the response', async () => {
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`/v1/sandboxes/${id}`));
   const failed = await service.api.makeSandbox('failed');
   const shown = await service.run(['sandbox', 'get', failed.id]);
-  assert.match(shown.stdout, /^why +made so by a test \(create_failed\)$/m);
+  assert.match(shown.stdout, /^reason +made so by a test \(create_failed\)$/m);
 });
 
 test('sleep, resize, wake, renew and rm work in sequence and report their outcome', async () => {
@@ -148,7 +148,7 @@ test('sleep, resize, wake, renew and rm work in sequence and report their outcom
   assert.deepEqual(await said('wake', id), [0, `${x} ready\n`]);
   const smaller = await service.run(['sandbox', 'resize', id, '--vcpu', '1']);
   assert.deepEqual([smaller.code, masked(smaller.stdout)], [0, `${x} 2 vCPU, 1 GB, 12 GB disk\n`]);
-  assert.match(smaller.stderr, /^not yet: 1 vCPU, 1 GB, 12 GB disk, at its next wake$/m);
+  assert.match(smaller.stderr, /^pending until the next wake: 1 vCPU, 1 GB, 12 GB disk$/m);
   const larger = await service.run(['sandbox', 'resize', id, '--memory-gb', '2', '--vcpu', '2', '--json']);
   assert.deepEqual(JSON.parse(larger.stdout), await service.body(`/v1/sandboxes/${id}`));
   const persistent = await service.run(['sandbox', 'renew', id]);
@@ -206,7 +206,7 @@ test('--watch owns the terminal until Ctrl-C, then leaves the last figures and r
   const id = await make();
   const screen = service.terminal(['sandbox', 'metrics', id, '--watch', '--interval', '1'], { columns: 60 });
   await screen.shows('\u001B[?1049h\u001B[?25l');
-  await screen.shows(`${id}, every 1 s; Ctrl-C ends`);
+  await screen.shows(`${id}, every 1 s; press Ctrl-C to stop`);
   await screen.shows(/Ctrl-C ends[^]*Ctrl-C ends/);
   screen.type('\x03');
   assert.equal(await screen.ended(), 130);
@@ -234,14 +234,14 @@ test('--watch in a pipe prints a line per poll, up to the count, and ends with t
 test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['get'], /missing required argument 'sandbox'/],
-    [['get', 'no/id'], /'no\/id' is no id of a sandbox; one looks like/],
+    [['get', 'no/id'], /invalid sandbox id 'no\/id'; example: sbx_/],
     [['rm'], /missing required argument 'sandboxes'/],
-    [['rm', 'sbx_a', '../b'], /'\.\.\/b' is no id of a sandbox/],
-    [['resize', 'sbx_a'], /say what is to change: --vcpu, --memory-gb, --disk-gb/],
+    [['rm', 'sbx_a', '../b'], /invalid sandbox id '\.\.\/b'/],
+    [['resize', 'sbx_a'], /no size given: use --vcpu, --memory-gb or --disk-gb/],
     [['resize', 'sbx_a', '--vcpu', '0'], /It must be a whole number from 1 to 1024/],
     [['resize', 'sbx_a', '--memory', '4'], /unknown option '--memory'[^]*--memory-gb/],
-    [['metrics', 'sbx_a', '--sample', '--watch'], /--sample notes one sample: it goes without --watch/],
-    [['metrics', 'sbx_a', '--count', '2'], /--interval and --count belong to --watch/],
+    [['metrics', 'sbx_a', '--sample', '--watch'], /--sample cannot be combined with --watch/],
+    [['metrics', 'sbx_a', '--count', '2'], /--interval and --count require --watch/],
     [['ls', '--limit', '0'], /It must be a whole number from 1 to 1000/],
   ];
   await Promise.all(

@@ -102,7 +102,7 @@ test('a wait is limited to 40 s', async () => {
   try {
     const waiting = takeLock(path);
     mock.timers.setTime(Date.now() + 41_000);
-    await assert.rejects(waiting, /^OperatorFailure: another berth has held .*\.lock for 40 s$/);
+    await assert.rejects(waiting, /^OperatorFailure: cannot lock .*\.lock: held by another berth process for 40 s$/);
   } finally {
     mock.timers.reset();
   }

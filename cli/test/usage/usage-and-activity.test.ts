@@ -64,15 +64,15 @@ test('usage shows plan, period and cap with a bar in a terminal, and the respons
   ]);
   assert.match(
     terminal.text,
-    /^used +0 h of 10 h \(0 %\)\n +░{24}\nleft +10 h\nalert +.+\nin the plan +without a limit\ncap set +10 h\nbeyond the cap +work ends\n$/m,
+    /^used +0 h of 10 h \(0 %\)\n +░{24}\nremaining +10 h\nalert +.+\nincluded +unlimited\nown cap +10 h\noverage allowed +no\n$/m,
   );
   assert.match(
     piped.stdout,
-    /^of +the org\nplan +Self-hosted, active\nperiod +\S+Z to \S+Z \(in \d+ d\)\nused +0 h of 10 h \(0 %\)\nleft /m,
+    /^scope +the org\nplan +Self-hosted, active\nperiod +\S+Z to \S+Z \(in \d+ d\)\nused +0 h of 10 h \(0 %\)\nremaining /m,
   );
   assert.doesNotMatch(piped.stdout, /[█░]/);
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/usage`));
-  assert.match(alone.stdout, /^of +end user nobody$/m);
+  assert.match(alone.stdout, /^scope +end user nobody$/m);
 });
 
 test("a missing object is refused with the API's message", async () => {
@@ -81,7 +81,7 @@ test("a missing object is refused with the API's message", async () => {
   assert.match(stderr, /\(unknown_project\)/);
   const none = await service.run(['usage', 'end-users']);
   assert.deepEqual([none.code, none.stdout], [0, '']);
-  assert.match(none.stderr, /^no end user used anything since \S+Z$/m);
+  assert.match(none.stderr, /^no usage by end users since \S+Z$/m);
 });
 
 test('end users are listed in a table, highest first, with their share', async () => {
@@ -101,9 +101,9 @@ test('end users are listed in a table, highest first, with their share', async (
   ]);
   assert.match(
     terminal.text,
-    /^END USER +USED {2}SHARE +% {2}MACHINES COST\nbig \\u001b\[2J\\u202e +3 h {2}█{9}░{3} {2}7[45] % +\$0\.\d\d\nsmall +1 h {2}█{3}░{9} {2}2[45] % +\$0\.\d\d\n$/,
+    /^END USER +USED {2}SHARE +% {2}EST\. COST\nbig \\u001b\[2J\\u202e +3 h {2}█{9}░{3} {2}7[45] % +\$0\.\d\d\nsmall +1 h {2}█{3}░{9} {2}2[45] % +\$0\.\d\d\n$/,
   );
-  assert.match(piped.stdout, /^END USER +USED +SHARE {2}MACHINES COST\n/);
+  assert.match(piped.stdout, /^END USER +USED +SHARE {2}EST\. COST\n/);
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/usage/end-users`));
 });
 
@@ -118,12 +118,12 @@ test('activity is shown newest first, up to the requested count', async () => {
   ]);
   assert.match(
     masked(table.stdout),
-    /^AT +KIND +OF +BY +MORE\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 29\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 28\n$/,
+    /^AT +KIND +SUBJECT +ACTOR +DETAILS\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 29\n2026-\S+ {2}sandbox_ready +sbx_x{24} +system +\\u001b\[2Jno 28\n$/,
   );
   assert.deepEqual([table.code, table.stderr], [0, '']);
   assert.match(
     masked(narrow.text),
-    /^AT +KIND +OF\n(?:2026-\S+ {2}sandbox_ready +sbx_a{11}…\n){2}there is more: --limit/,
+    /^AT +KIND +SUBJECT\n(?:2026-\S+ {2}sandbox_ready +sbx_a{11}…\n){2}more entries exist: use --limit/,
   );
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/activity?sandboxId=${NOTED}&limit=20`));
   assert.deepEqual(JSON.parse(filtered.stdout), await service.body(`${org()}/activity?kind=org_created&limit=20`));
@@ -159,9 +159,9 @@ test('--follow starts with the latest entries, shows each new one and exits clea
 
 test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
-    [['activity', '--all', '--limit', '3'], /--all shows everything: it goes without --limit/],
-    [['activity', '--all', '--follow'], /--follow begins with the latest: it goes without --all/],
-    [['activity', '--interval', '3'], /--interval belongs to --follow/],
+    [['activity', '--all', '--limit', '3'], /--all cannot be combined with --limit/],
+    [['activity', '--all', '--follow'], /--follow cannot be combined with --all/],
+    [['activity', '--interval', '3'], /--interval requires --follow/],
     [['activity', '--limit', '1001'], /It must be a whole number from 1 to 1000/],
     [['usage', '--end-user', ''], /1 to 512 characters/],
     [['usage', '--capp'], /unknown option '--capp'/],

@@ -43,7 +43,7 @@ export class ByteSource {
     this.#connection.fail(
       new BerthError(
         `cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}: this WebSocket has no back-pressure. ` +
-          'Read faster, or give WebSocket of the package ws to new Berth()',
+          'Read faster, or pass WebSocket of the package ws to new Berth()',
         { code: 'reader_too_slow' },
       ),
     );

@@ -17,19 +17,19 @@ interface Receiver {
 const FRAME_BYTES = 262_144;
 
 const WHY_CLOSED: Readonly<Record<string, string>> = {
-  sandbox_state_conflict: 'the sandbox is not awake any more',
-  sandbox_not_found: 'the sandbox is gone',
-  unauthenticated: 'the API key was revoked, or has expired',
-  permission_denied: 'the API key may not connect to sandboxes any more',
-  org_access_denied: 'the API key has no access to the org any more',
-  shutting_down: 'the server stops; try again',
+  sandbox_state_conflict: 'the sandbox is no longer awake',
+  sandbox_not_found: 'the sandbox no longer exists',
+  unauthenticated: 'the API key was revoked or has expired',
+  permission_denied: 'the API key may no longer connect to sandboxes',
+  org_access_denied: 'the API key no longer has access to the org',
+  shutting_down: 'the server is shutting down; try again',
 };
 
 /** Where the server gave no reason; 1006 means that there was no close frame. */
 const WITHOUT_REASON: Readonly<Record<number, string>> = {
-  [WEBSOCKET_CLOSE.ended]: 'the server ended it',
-  [WEBSOCKET_CLOSE.goingAway]: 'the server stops',
-  1006: 'the connection to the server broke',
+  [WEBSOCKET_CLOSE.ended]: 'the server closed the connection',
+  [WEBSOCKET_CLOSE.goingAway]: 'the server is shutting down',
+  1006: 'the connection to the server was lost',
 };
 
 /** The failure of something that was closed before its end. */
@@ -114,7 +114,7 @@ export class Connection {
 
   /** As {@link fail}, for a caller that has no use for it any more. */
   close(reason?: unknown): void {
-    this.fail(reason ?? new BerthError(`${this.what} was closed by this program`, { code: 'stream_closed' }));
+    this.fail(reason ?? new BerthError(`${this.what} was closed by the client`, { code: 'stream_closed' }));
   }
 
   #onFrame(frame: Uint8Array | string): void {

@@ -56,8 +56,8 @@ export async function openConnection<T>(
   if (outcome !== null) {
     if ('response' in outcome) throw await refusal(what, outcome.response, connection);
     if (!tells) await explain();
-    const words = outcome.message === '' ? 'the WebSocket does not say why' : outcome.message;
-    throw new BerthError(`${endpoint.url} could not be reached: ${words}`, { code: 'connection_failed' });
+    const words = outcome.message === '' ? 'the WebSocket reported no reason' : outcome.message;
+    throw new BerthError(`cannot connect to ${endpoint.url}: ${words}`, { code: 'connection_failed' });
   }
   const abort = (): void => connection.fail(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
@@ -88,7 +88,7 @@ function globalWebSocket(): WebSocketConstructor {
   const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor };
   if (WebSocket !== undefined) return WebSocket;
   throw new BerthError(
-    'this runtime has no global WebSocket: give WebSocket of the npm package ws to new Berth({ WebSocket })',
+    'this runtime has no global WebSocket: pass WebSocket of the npm package ws to new Berth({ WebSocket })',
     { code: 'configuration' },
   );
 }

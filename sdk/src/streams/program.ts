@@ -122,7 +122,7 @@ export class SandboxCommand extends Program {
         const output =
           chunk[0] === COMMAND_OUTPUT.stdout ? stdout : chunk[0] === COMMAND_OUTPUT.stderr ? stderr : undefined;
         if (output === undefined) {
-          const message = 'the server sent output that is of neither stdout nor stderr';
+          const message = 'the server sent output for neither stdout nor stderr';
           connection.fail(new BerthError(message, { code: 'invalid_answer' }));
         } else {
           output.push(chunk.subarray(1));

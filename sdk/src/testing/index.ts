@@ -54,7 +54,7 @@ const SESSION_TOKEN = 'session_of_tests';
 // oxlint-disable-next-line typescript/no-extraneous-class -- the SDK takes a class
 class NoWebSocket {
   constructor() {
-    throw new BerthError('the test server has no streams: give WebSocket to client()', { code: 'configuration' });
+    throw new BerthError('the test server has no streams: pass WebSocket to client()', { code: 'configuration' });
   }
 }
 
@@ -84,8 +84,7 @@ export class TestServer {
 
   constructor(options: TestServerOptions = {}) {
     this.#options = options;
-    this.exec =
-      options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: give it an `exec`\n' }));
+    this.exec = options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: pass `exec`\n' }));
     this.#projectId = this.#state.makeProject({ name: 'Test project', useCase: 'external' }, this.#now()).id;
     makeApiKey(this.#state, API_KEY, { name: 'tests', scopes: null, days: null }, this.#now());
     this.#state.callers.set(SESSION_TOKEN, { kind: 'session', keyId: null, scopes: null });

@@ -98,7 +98,7 @@ function faultsOf(keyword: string, rule: unknown, schema: Schema, value: unknown
         ? Object.keys(value).flatMap((name) => faultsIn(rule as Schema, name, `${where}.${name} (its name)`))
         : [];
     default:
-      throw new Error(`the test server knows nothing of the keyword ${keyword}`);
+      throw new Error(`the test server does not support the keyword ${keyword}`);
   }
 }
 

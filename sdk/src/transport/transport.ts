@@ -36,7 +36,7 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8_000;
 /** A service that asks for more than this is not waited for. */
 const LONGEST_RETRY_AFTER_S = 60;
-const WHEN_LOST = 'It may have been carried out: look at what there is before you make the call again.';
+const WHEN_LOST = 'The request may have been carried out: check the current state before you retry.';
 
 export class Transport {
   readonly #options: TransportOptions;
@@ -122,7 +122,7 @@ function lost(
 ): BerthError {
   const why = cause instanceof Error ? reasonOf(cause) : String(cause);
   const code = cause instanceof BerthError ? cause.code : 'connection_failed';
-  const message = code === 'timeout' ? why : `${what}: no answer came: ${why}`;
+  const message = code === 'timeout' ? why : `${what}: no response: ${why}`;
   return new BerthError(reads ? message : `${message}. ${whenLost}`, { code, cause, retryable: reads || repeatable });
 }
 
@@ -155,7 +155,7 @@ export function refused(
 }
 
 function somethingElse(what: string, status: number, more: Partial<BerthErrorFields> = {}): BerthError {
-  return new BerthError(`${what} was answered ${status} by something else than Berth`, {
+  return new BerthError(`${what}: unexpected response with status ${status}, not from a Berth service`, {
     code: 'invalid_answer',
     status,
     ...more,
