@@ -1,5 +1,4 @@
-// `npm run sdk:build`: sdk/dist, the package that is published: JavaScript and types, made by the
-// compiler of the checks, and a manifest that leads to them.
+// `npm run sdk:build`: builds the published package in sdk/dist: JavaScript, types and a manifest.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,10 +7,10 @@ import { join } from 'node:path';
 const SDK = join(import.meta.dirname, '..');
 const DIST = join(SDK, 'dist');
 
-/** Empties sdk/dist and fills it again. Throws with the compiler's words. */
+/** Empties and fills sdk/dist. Throws with the compiler's output. */
 export function build(): void {
   rmSync(DIST, { recursive: true, force: true });
-  // Not the one beside this package, which the generator needs.
+  // The compiler of the checks; the one beside this package belongs to the generator.
   const compiler = createRequire(join(SDK, '../package.json')).resolve('typescript/package.json');
   const built = spawnSync(process.execPath, [join(compiler, '../bin/tsc'), '-p', 'tsconfig.build.json'], {
     cwd: SDK,
@@ -22,7 +21,7 @@ export function build(): void {
   writeFileSync(join(DIST, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`);
 }
 
-/** sdk/package.json with what was compiled in place of the sources. */
+/** sdk/package.json with paths of the compiled files. */
 function publishedManifest(): Record<string, unknown> {
   const manifest = JSON.parse(readFileSync(join(SDK, 'package.json'), 'utf8')) as Record<string, unknown>;
   const { private: _private, scripts: _scripts, devDependencies: _devDependencies, ...published } = manifest;

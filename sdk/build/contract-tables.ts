@@ -1,5 +1,5 @@
-// The parts of the contract that the SDK has besides the shapes of requests and responses, as the
-// text of modules. The contract itself needs zod, and the SDK has no dependencies.
+// Generates modules with tables of the contract. The contract needs zod; the SDK has no
+// dependencies.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contract/connections/terminal.ts';
@@ -20,10 +20,10 @@ interface Operation {
   requestBody?: { required: boolean; content: { 'application/json': { schema: unknown } } };
 }
 
-/** Modules of the contract that need nothing but each other: the SDK has them as they are. */
+/** Contract modules without dependencies, copied unchanged. */
 const COPIED = { 'limits.ts': 'route/limits.ts', 'ssh-key-line.ts': 'sandboxes/ssh-key-line.ts' };
 
-/** The texts of the modules, by file name. */
+/** Module texts by file name. */
 export async function contractModules(): Promise<Record<string, string>> {
   const copies = Object.entries(COPIED).map(async ([name, path]) => {
     const text = await readFile(fileURLToPath(import.meta.resolve(`@berth/contract/${path}`)), 'utf8');
@@ -52,7 +52,7 @@ function moduleOf(tables: Readonly<Record<string, unknown>>): string {
   return `${WRITTEN}\n${lines.join('\n')}`;
 }
 
-/** The rules by which the server of `@berth/sdk/testing` responds. */
+/** Rules for the server of `@berth/sdk/testing`. */
 function serviceTables(): string {
   const { paths, components } = fullDocument();
   const routes = ROUTES.filter(({ websocket }) => websocket !== true).map((route) => {

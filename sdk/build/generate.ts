@@ -1,12 +1,12 @@
-// `npm run sdk:generate`: writes sdk/src/generated, what the SDK has from the contract. A test
-// fails when it is not what this writes.
+// `npm run sdk:generate`: writes sdk/src/generated from the contract. A test compares the result
+// with the repository.
 import { registerHooks } from 'node:module';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contractModules } from './contract-tables.ts';
 import { openEnumerations, rawDocument } from './raw-document.ts';
 
-/** Writes all of it into the folder, which is emptied first. */
+/** Empties the folder and writes all modules. */
 export async function generate(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await generateRaw(join(folder, 'raw'));
@@ -14,8 +14,7 @@ export async function generate(folder: string): Promise<void> {
 }
 
 async function generateRaw(path: string): Promise<void> {
-  // The generator needs the programming interface of TypeScript, which the version of the checks
-  // (7) does not have.
+  // The generator needs TypeScript's compiler API, which version 7 of the checks lacks.
   const own = import.meta.resolve('typescript');
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>

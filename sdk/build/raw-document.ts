@@ -1,5 +1,4 @@
-// The document that the raw client is generated from: every route but the WebSockets, with what a
-// generator would make too much of taken out.
+// OpenAPI document of the raw client: every route except WebSockets, simplified for the generator.
 import { fullDocument } from '@berth/contract/document/openapi.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
@@ -7,8 +6,8 @@ import { ROUTES } from '@berth/contract/routes.ts';
 type Json = Record<string, unknown>;
 
 /**
- * Stands in an enumeration for the values that a later version will have; {@link openEnumerations}
- * makes it `(string & {})`.
+ * Placeholder in an enumeration for values of later versions; {@link openEnumerations} replaces it
+ * by `(string & {})`.
  */
 const FURTHER = '__further__';
 const SCHEMAS = '#/components/schemas/';
@@ -20,7 +19,7 @@ export function rawDocument(): Json {
   };
   for (const { websocket, path } of ROUTES) if (websocket === true) delete document.paths[path.replace(/^\/v1/, '')];
   for (const [path, item] of Object.entries(document.paths)) {
-    // By the base address of the client, which ends before `/v1`.
+    // The base URL of the client ends before `/v1`.
     delete item['servers'];
     delete document.paths[path];
     document.paths[path === '/health' ? path : `/v1${path}`] = item;
@@ -38,7 +37,7 @@ export function rawDocument(): Json {
       delete operation['security'];
       const responses = operation['responses'] as Record<string, Json>;
       const success = Object.entries(responses).find(([status]) => status < '300');
-      // Failures are thrown as one class of the SDK.
+      // The SDK throws all errors as one class.
       operation['responses'] = {
         ...(success === undefined
           ? {}
@@ -65,12 +64,12 @@ export function rawDocument(): Json {
   return JSON.parse(JSON.stringify(document)) as Json;
 }
 
-/** The text of generated types, with enumerations of answers open. */
+/** Opens the enumerations of responses in generated types. */
 export function openEnumerations(text: string): string {
   return text.replaceAll(`'${FURTHER}'`, '(string & {})');
 }
 
-/** A schema of an answer in which each enumeration takes values that come later. */
+/** Adds the placeholder to each enumeration of a response schema. */
 function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
   if (Array.isArray(part)) return part.map((one: unknown) => withFurther(one, schemas));
   if (typeof part !== 'object' || part === null) return part;
@@ -85,7 +84,7 @@ function withFurther(part: unknown, schemas: Record<string, Json>): unknown {
   );
 }
 
-/** Names of the schemas that the parts refer to, and those to others. */
+/** Names of schemas reachable through references. */
 export function reachable(parts: unknown, schemas: Record<string, Json>, found = new Set<string>()): Set<string> {
   for (const [, name = ''] of JSON.stringify(parts).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
     if (found.has(name)) continue;

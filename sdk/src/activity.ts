@@ -1,16 +1,16 @@
-// What happened in an org.
+// Activity feed of an org.
 import type { Calls } from './calls.ts';
 import type { ActivityEntry, ListActivityData } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 
 export type { ActivityEntry };
 
-/** Only entries of a kind, of a project, of a sandbox; `limit` is the length of a page. */
+/** Filters by kind, project or sandbox; `limit` is the page length. */
 export type ActivityQuery = NonNullable<ListActivityData['query']>;
 
 export interface ActivityPage {
   activity: ActivityEntry[];
-  /** Give it as `after` for the next page. */
+  /** Pass as `after` for the next page. */
   nextCursor: string | null;
   hasMore: boolean;
 }
@@ -18,7 +18,7 @@ export interface ActivityPage {
 export class Activity {
   readonly #calls: Calls;
 
-  /** Made by the client. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls) {
     this.#calls = calls;
   }
@@ -29,9 +29,7 @@ export class Activity {
     return await raw.listActivity({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
   }
 
-  /**
-   * All entries, newest first, page after page: `for await (const entry of berth.activity.all())`.
-   */
+  /** All entries, newest first, across pages: `for await (const entry of berth.activity.all())`. */
   async *all(query: ActivityQuery = {}, options: OrgCallOptions = {}): AsyncGenerator<ActivityEntry, void, undefined> {
     for (let after: string | undefined; ;) {
       const page = await this.page({ ...query, ...(after === undefined ? {} : { after }) }, options);

@@ -1,4 +1,4 @@
-// The API keys of an org. Managed with a session token alone: an API key may not.
+// API keys of an org. Requires a session token.
 import type { Calls } from './calls.ts';
 import type { ApiKey, CreateApiKeyData } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
@@ -9,18 +9,18 @@ export type ApiKeySpec = NonNullable<CreateApiKeyData['body']>;
 export class ApiKeys {
   readonly #calls: Calls;
 
-  /** Made by the client. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls) {
     this.#calls = calls;
   }
 
-  /** All of them, newest first, expired and revoked ones too. */
+  /** Lists keys, newest first, including expired and revoked keys. */
   async list({ orgId, ...options }: OrgCallOptions = {}): Promise<ApiKey[]> {
     const { raw, with: set } = this.#calls;
     return (await raw.listApiKeys({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) })).apiKeys;
   }
 
-  /** Makes a key. Its token is given here and never again. */
+  /** Creates a key. Its token is only returned here. */
   async create(
     spec: ApiKeySpec,
     { orgId, ...options }: OrgCallOptions = {},
@@ -29,7 +29,7 @@ export class ApiKeys {
     return await raw.createApiKey({ path: { orgId: await this.#calls.orgId(orgId) }, body: spec, ...set(options) });
   }
 
-  /** Revokes a key at once; doing it again changes nothing. */
+  /** Revokes a key immediately. Idempotent. */
   async revoke(keyId: string, { orgId, ...options }: OrgCallOptions = {}): Promise<ApiKey> {
     const { raw, with: set } = this.#calls;
     return (await raw.revokeApiKey({ path: { orgId: await this.#calls.orgId(orgId), keyId }, ...set(options) })).apiKey;

@@ -1,4 +1,4 @@
-// The client: where the service is, with what it is called, and the parts of it.
+// The client: settings, and the parts of the API.
 import { Activity } from './activity.ts';
 import { ApiKeys } from './api-keys.ts';
 import { Calls } from './calls.ts';
@@ -14,40 +14,28 @@ import { Transport, type CallOptions, type Credential } from './transport/transp
 
 export type { Identity, Org };
 
-/** What a client is made of; all of it has a default. */
+/** Options of a client; all have defaults. */
 export interface BerthOptions {
-  /**
-   * An API key or session token, or a function that gives one for each request. By default
-   * `BERTH_API_KEY`.
-   */
+  /** API key or session token, or a function called for each request. Default: `BERTH_API_KEY`. */
   apiKey?: Credential;
-  /**
-   * Where the service is. By default `BERTH_URL`, or `http://127.0.0.1:4800`, where a new
-   * installation listens.
-   */
+  /** URL of the service. Default: `BERTH_URL`, or `http://127.0.0.1:4800`. */
   url?: string;
-  /** By default `BERTH_ORG_ID`, or the one org of the key. */
+  /** Default: `BERTH_ORG_ID`, or the only org of the caller. */
   orgId?: string;
-  /**
-   * The project that sandboxes are made in when their spec names none. By default
-   * `BERTH_PROJECT_ID`.
-   */
+  /** Project of new sandboxes whose spec names none. Default: `BERTH_PROJECT_ID`. */
   projectId?: string;
   /**
-   * Longest a call may take, in milliseconds, unless it says otherwise; by default 30000. Commands
-   * and transitions have longer times of their own.
+   * Timeout of a call in milliseconds, default 30000. Commands and transitions have longer
+   * defaults.
    */
   timeoutMs?: number;
-  /**
-   * How often a GET or HEAD is sent again after a failure that passes; by default 3. Writes are
-   * never sent again.
-   */
+  /** Retries of a GET or HEAD after a temporary failure, default 3. Writes are never retried. */
   maxRetries?: number;
-  /** Instead of the global one. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch;
   /**
-   * For streams, instead of the global one. Node 20 has none, and the global one of any runtime has
-   * no back-pressure: on Node give it that of the package `ws`.
+   * WebSocket of streams; default: the global one, which Node 20 lacks. Only that of the npm
+   * package `ws` has back-pressure on Node.
    */
   WebSocket?: WebSocketConstructor;
 }
@@ -56,19 +44,16 @@ const DEFAULT_URL = 'http://127.0.0.1:4800';
 const TIMEOUT_MS = 30_000;
 const MAX_RETRIES = 3;
 
-/** A client of one service. */
+/** Client of one service. */
 export class Berth {
   readonly sandboxes: Sandboxes;
   readonly projects: Projects;
   readonly keys: ApiKeys;
   readonly activity: Activity;
   readonly usage: Usage;
-  /**
-   * Every route of the API as a function, with its types: for what has no function of its own here.
-   * Fails as the rest does, with {@link BerthError}.
-   */
+  /** Every route of the API as a typed function. Throws {@link BerthError}. */
   readonly raw: RawClient;
-  /** Where the service is. */
+  /** URL of the service. */
   readonly url: string;
   readonly #calls: Calls;
 
@@ -81,7 +66,7 @@ export class Berth {
     }
 
     this.url = addressOf(options.url ?? readVariable('BERTH_URL') ?? DEFAULT_URL);
-    // Looked up for each call, so that one which is replaced later, as in a test, is used.
+    // Looked up per call, so that tests can replace the global.
     const fetch: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     const { timeoutMs = TIMEOUT_MS, maxRetries = MAX_RETRIES } = options;
     const transport = new Transport({ credential, fetch, timeoutMs, maxRetries });
@@ -102,18 +87,18 @@ export class Berth {
     this.usage = new Usage(this.#calls);
   }
 
-  /** Who calls; with an API key, who made it. */
+  /** Returns the caller; for an API key, its creator. */
   async me(options: CallOptions = {}): Promise<Identity> {
     return await this.raw.getMe(this.#calls.with(options));
   }
 
-  /** The orgs that the caller belongs to; with an API key, the key's. */
+  /** Lists the orgs of the caller; for an API key, its org. */
   async orgs(options: CallOptions = {}): Promise<Org[]> {
     return (await this.raw.listMyOrgs(this.#calls.with(options))).orgs;
   }
 }
 
-/** Without a slash at its end and without `/v1`, which some put there. */
+/** Strips a trailing slash and `/v1`. */
 function addressOf(url: string): string {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new BerthError(`'${url}' is not an http or https URL: pass url to new Berth(), or set BERTH_URL`, {

@@ -1,5 +1,4 @@
-// What the parts of the SDK call the service with: the raw client, the settings of one call, and
-// the org when none is named.
+// Shared state of the SDK's parts: raw client, call settings and default org.
 import { BerthError } from './transport/errors.ts';
 import type { RawClient } from './generated/raw/index.ts';
 import type { Endpoint } from './streams/open.ts';
@@ -15,7 +14,6 @@ interface CallsOptions {
 
 export class Calls {
   readonly raw: RawClient;
-  /** For streams. */
   readonly endpoint: Endpoint;
   readonly #transport: Transport;
   readonly #projectId: string | undefined;
@@ -29,14 +27,12 @@ export class Calls {
     this.#orgId = orgId === undefined ? undefined : Promise.resolve(orgId);
   }
 
-  /** The settings of one call, for the raw client. */
+  /** Settings of one call for the raw client. */
   readonly with = (notes: CallNotes): { fetch: typeof globalThis.fetch } => ({
     fetch: this.#transport.fetchFor(notes),
   });
 
-  /**
-   * The org that was given, or else the only one of the caller: an API key has one. Asked for once.
-   */
+  /** Resolves with the given org, or the only one of the caller, which is cached. */
   async orgId(given?: string): Promise<string> {
     if (given !== undefined) return given;
     this.#orgId ??= this.#findOrg();
@@ -48,7 +44,7 @@ export class Calls {
     }
   }
 
-  /** The project that was given, or that of the client. */
+  /** Returns the given project, or the client's. */
   projectId(given: string | undefined): string {
     const projectId = given ?? this.#projectId;
     if (projectId !== undefined) return projectId;

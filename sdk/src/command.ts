@@ -1,16 +1,16 @@
-// How a command in a sandbox ended.
+// Results of commands in sandboxes.
 import { BerthError } from './transport/errors.ts';
 import type { ExecResult } from './generated/raw/index.ts';
 
-/** A command that ran to its end, whatever its exit code. */
+/** Result of a command that exited, with any exit code. */
 export class CommandResult {
-  /** 0 is a success; 128 + n when signal n ended it; 124 with {@link timedOut}. */
+  /** 0 on success; 128 + n if signal n killed it; 124 with {@link timedOut}. */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** Whether there was more output than is given; its end is. */
+  /** Whether only the end of the output is included. */
   readonly truncated: boolean;
-  /** Whether it was ended because its time was up. */
+  /** Whether the command was killed at its timeout. */
   readonly timedOut: boolean;
   readonly #command: string;
 
@@ -23,12 +23,11 @@ export class CommandResult {
     this.timedOut = timedOut;
   }
 
-  /** Whether the exit code is 0. */
   get ok(): boolean {
     return this.exitCode === 0;
   }
 
-  /** The result itself when the exit code is 0; throws a {@link CommandFailed} otherwise. */
+  /** Returns the result if the exit code is 0; otherwise throws {@link CommandFailed}. */
   orThrow(): this {
     if (!this.ok) throw new CommandFailed(this.#command, this);
     return this;
@@ -37,7 +36,7 @@ export class CommandResult {
 
 const SHOWN_CHARACTERS = 500;
 
-/** A command that ended with another exit code than 0, where that was asked to be an error. */
+/** A command that exited with another code than 0, thrown by `orThrow`. */
 export class CommandFailed extends BerthError {
   override readonly name = 'CommandFailed';
   readonly result: CommandResult;
@@ -51,12 +50,11 @@ export class CommandFailed extends BerthError {
   }
 }
 
-/** A command that runs: its result, and {@link orThrow} to have another exit code than 0 thrown. */
+/** A promise of the result; {@link orThrow} rejects for another exit code than 0. */
 export interface RunningCommand extends Promise<CommandResult> {
   orThrow(): Promise<CommandResult>;
 }
 
-/** Gives the promise its `orThrow`. */
 export function runningCommand(result: Promise<CommandResult>): RunningCommand {
   return Object.assign(result, { orThrow: async () => (await result).orThrow() });
 }

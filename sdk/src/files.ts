@@ -1,39 +1,36 @@
-// Files of one sandbox.
+// Files of a sandbox.
 import type { Calls } from './calls.ts';
 import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 
-/** A text, or bytes. */
 export type FileData = string | Uint8Array | ArrayBuffer;
 
 const BASE64_PIECE = 0x8000;
 
-/** Files of a sandbox that is awake. Relative paths are below /code. */
+/** Files of an awake sandbox. Relative paths start at /code. */
 export class SandboxFiles {
   readonly #calls: Calls;
   readonly #sandboxId: string;
 
-  /** Made by the sandbox. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls, sandboxId: string) {
     this.#calls = calls;
     this.#sandboxId = sandboxId;
   }
 
-  /**
-   * The text of a file, as UTF-8; of one that is none, what comes of reading it so. At most 8 MiB.
-   */
+  /** Reads a file as UTF-8; replaces invalid bytes. At most 8 MiB. */
   async read(path: string, options: CallOptions = {}): Promise<string> {
     const file = await this.#read(path, options);
     return file.encoding === 'utf8' ? file.content : new TextDecoder().decode(fromBase64(file.content));
   }
 
-  /** The bytes of a file. At most 8 MiB. */
+  /** Reads the bytes of a file. At most 8 MiB. */
   async readBytes(path: string, options: CallOptions = {}): Promise<Uint8Array> {
     const file = await this.#read(path, options);
     return file.encoding === 'utf8' ? new TextEncoder().encode(file.content) : fromBase64(file.content);
   }
 
-  /** Writes a file whole or not at all, and makes the folders on the way. At most 2 MiB. */
+  /** Writes a file atomically, and creates missing folders. At most 2 MiB. */
   async write(path: string, data: FileData, options: CallOptions = {}): Promise<WrittenFile> {
     const { raw, with: set } = this.#calls;
     const content =
@@ -43,10 +40,7 @@ export class SandboxFiles {
     return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body: { path, ...content }, ...set(options) });
   }
 
-  /**
-   * What is in a folder; of /code without a path. Look at `truncated` before you take it for all
-   * there is.
-   */
+  /** Lists a folder, by default /code. Check `truncated`. */
   async list(path?: string, options: CallOptions = {}): Promise<FolderListing> {
     const { raw, with: set } = this.#calls;
     return await raw.listFiles({
@@ -57,8 +51,7 @@ export class SandboxFiles {
   }
 
   /**
-   * What is in a folder and in those below it, by their paths. @param options `depth`: levels, 1 to
-   * 5, by default 3
+   * Lists a folder and its subfolders by path. @param options `depth`: 1 to 5 levels, by default 3
    */
   async tree(path?: string, { depth, ...options }: CallOptions & { depth?: number } = {}): Promise<FilesSnapshot> {
     const { raw, with: set } = this.#calls;

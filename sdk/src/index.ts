@@ -1,4 +1,4 @@
-// All that `@berth/sdk` gives.
+// Exports of `@berth/sdk`.
 export { Activity, type ActivityEntry, type ActivityPage, type ActivityQuery } from './activity.ts';
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';

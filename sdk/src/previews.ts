@@ -1,26 +1,24 @@
-// Links to ports of one sandbox.
+// Preview links of a sandbox.
 import type { Calls } from './calls.ts';
 import type { CreatePreviewData, Preview } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 export type { Preview };
-/** What a link is to: a port, and for whom and how long. */
+/** Port, audience and lifetime of a link. */
 export type PreviewSpec = CreatePreviewData['body'];
 
-/** Preview links of a sandbox: addresses at which a port of it is seen in a browser. */
+/** Preview links open a port of a sandbox in a browser. */
 export class SandboxPreviews {
   readonly #calls: Calls;
   readonly #sandboxId: string;
 
-  /** Made by the sandbox. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls, sandboxId: string) {
     this.#calls = calls;
     this.#sandboxId = sandboxId;
   }
 
-  /**
-   * Makes a link: of audience `team` for signed-in members of the org, unless another is asked for.
-   */
+  /** Creates a link, by default for `team`: signed-in members of the org. */
   async create(spec: PreviewSpec, options: CallOptions = {}): Promise<Preview> {
     const { raw, with: set } = this.#calls;
     const whenLost = 'The link may have been made all the same: list the links before you make another.';
@@ -29,13 +27,13 @@ export class SandboxPreviews {
     ).preview;
   }
 
-  /** The public links that are neither expired nor revoked, newest first. */
+  /** Lists active public links, newest first. */
   async list(options: CallOptions = {}): Promise<Preview[]> {
     const { raw, with: set } = this.#calls;
     return (await raw.listPreviews({ path: { sandboxId: this.#sandboxId }, ...set(options) })).previews;
   }
 
-  /** Revokes a public link, within seconds everywhere; doing it again changes nothing. */
+  /** Revokes a public link within seconds. Idempotent. */
   async revoke(previewId: string, options: CallOptions = {}): Promise<Preview> {
     const { raw, with: set } = this.#calls;
     return (await raw.revokePreview({ path: { sandboxId: this.#sandboxId, previewId }, ...set(options) })).preview;

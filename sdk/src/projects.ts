@@ -1,28 +1,27 @@
-// The projects of an org.
+// Projects of an org.
 import type { Calls } from './calls.ts';
 import type { CreateProjectData, Project, UpdateProjectData } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 export type { Project };
-/** Fields of a project. */
 export type ProjectSpec = NonNullable<CreateProjectData['body']>;
 export type ProjectChanges = NonNullable<UpdateProjectData['body']>;
 
-/** Of calls about an org. */
+/** Options of calls with an org. */
 export interface OrgCallOptions extends CallOptions {
-  /** The org; by default that of the client. */
+  /** Default: the client's org. */
   orgId?: string;
 }
 
 export class Projects {
   readonly #calls: Calls;
 
-  /** Made by the client. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls) {
     this.#calls = calls;
   }
 
-  /** All of them, newest first. */
+  /** Lists projects, newest first. */
   async list({ orgId, ...options }: OrgCallOptions = {}): Promise<Project[]> {
     const { raw, with: set } = this.#calls;
     return (await raw.listProjects({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) })).projects;
@@ -41,7 +40,7 @@ export class Projects {
     return (await raw.createProject(call)).project;
   }
 
-  /** Changes the fields that are given. */
+  /** Changes the given fields. */
   async update(
     projectId: string,
     changes: ProjectChanges,
@@ -57,7 +56,7 @@ export class Projects {
     ).project;
   }
 
-  /** Deletes a project that has no sandboxes. Needs a session token: an API key may not. */
+  /** Deletes a project without sandboxes. Requires a session token. */
   async delete(projectId: string, { orgId, ...options }: OrgCallOptions = {}): Promise<Project> {
     const { raw, with: set } = this.#calls;
     return (await raw.deleteProject({ path: { orgId: await this.#calls.orgId(orgId), projectId }, ...set(options) }))

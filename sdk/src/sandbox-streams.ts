@@ -1,4 +1,4 @@
-// The streams of one sandbox. Their modules are loaded when the first one is opened.
+// Streams of a sandbox. Their modules are loaded on first use.
 import type { Calls } from './calls.ts';
 import { BerthError } from './transport/errors.ts';
 import { WEBSOCKET_PATHS } from './generated/contract-tables.ts';
@@ -8,32 +8,32 @@ import type { Connection } from './streams/connection.ts';
 import type { SandboxCommand, SandboxTerminal, TerminalSize } from './streams/program.ts';
 import type { SandboxTunnel } from './streams/tunnel.ts';
 
-/** `timeoutMs` bounds the opening, 90 s by default; `signal` ends the stream afterwards too. */
+/** `timeoutMs` limits the opening, by default 90 s; `signal` also closes an open stream. */
 export type StreamOptions = CallOptions;
 
 export interface TerminalOptions extends StreamOptions, Partial<TerminalSize> {
-  /** Given to /bin/sh in /code, in place of the login shell. */
+  /** Runs with /bin/sh in /code instead of the login shell. */
   command?: string;
 }
 
-/** A sandbox may have to be woken first. */
+/** Includes the time of a wake. */
 const OPEN_TIMEOUT_MS = WAKE_ON_USE_WAIT_MS + 30_000;
-/** The head of a request may have 16 KiB. */
+/** Request headers are limited to 16 KiB. */
 const COMMAND_URL_BYTES = 14_336;
 const AWAKE: readonly string[] = ['running', 'ready'];
 
-/** Connections into a sandbox that is awake, or that its project wakes when it is used. */
+/** Connections to an awake sandbox, or to one whose project has `wakeOnUse`. */
 export class SandboxStreams {
   readonly id: string;
   readonly #calls: Calls;
 
-  /** Made by `berth.sandboxes`. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls, sandboxId: string) {
     this.#calls = calls;
     this.id = sandboxId;
   }
 
-  /** Opens a terminal with the login shell, or with a command. */
+  /** Opens a terminal with the login shell or a command. */
   async terminal({ command, cols, rows, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
     const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
     const query = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
@@ -41,7 +41,7 @@ export class SandboxStreams {
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }
 
-  /** Runs a command with /bin/sh in /code and connects its stdin, stdout and stderr. */
+  /** Runs a command with /bin/sh in /code, with stdin, stdout and stderr as streams. */
   async command(command: string, options: StreamOptions = {}): Promise<SandboxCommand> {
     const query = { ...commandQuery(command), tty: 'false' };
     const { SandboxCommand } = await import('./streams/program.ts');
@@ -49,7 +49,7 @@ export class SandboxStreams {
     return await this.#open('terminal', what, query, options, (one) => new SandboxCommand(one));
   }
 
-  /** Opens a TCP connection to a port, by default that of its ssh server. */
+  /** Opens a TCP connection to a port, by default the ssh server's. */
   async tunnel(port: number = SSH_PORT, options: StreamOptions = {}): Promise<SandboxTunnel> {
     const query = { port: String(port) };
     const { SandboxTunnel } = await import('./streams/tunnel.ts');
@@ -70,7 +70,7 @@ export class SandboxStreams {
     return await openConnection(this.#calls.endpoint, { what, path, query }, limits, make, explain);
   }
 
-  /** A WebSocket of the platform fails without a word: the sandbox's record often says why. */
+  /** Global WebSockets give no reason for a failure: derive it from the sandbox's status. */
   async #explain(options: CallOptions): Promise<void> {
     const path = { sandboxId: this.id };
     const { sandbox } = await this.#calls.raw.getSandbox({ path, ...this.#calls.with(options) });

@@ -1,4 +1,4 @@
-// One sandbox: what is known of it, and what can be done to it.
+// A sandbox: its record and operations.
 import type { Calls } from './calls.ts';
 import { CommandResult, runningCommand, type RunningCommand } from './command.ts';
 import { BerthError } from './transport/errors.ts';
@@ -13,27 +13,27 @@ import type { CallOptions } from './transport/transport.ts';
 
 export type { LiveMetrics, MetricsSample, SandboxData, SandboxStatus };
 
-/** What {@link Sandbox.exec} takes. */
+/** Options of {@link Sandbox.exec}. */
 export interface ExecOptions extends CallOptions {
-  /** How long the command may run, in seconds: 1 to 600, by default 120. */
+  /** Timeout of the command in seconds: 1 to 600, by default 120. */
   timeoutSeconds?: number;
 }
 
-/** What calls take that begin a transition. */
+/** Options of calls that start a transition. */
 export interface TransitionOptions extends CallOptions {
-  /** Whether to wait for the transition to end; by default yes. */
+  /** Wait for the end of the transition; by default true. */
   wait?: boolean;
 }
 
-/** What {@link Sandbox.resize} takes: at least one of the three; what is missing stays. */
+/** Sizes for {@link Sandbox.resize}; omitted ones stay, at least one is required. */
 export interface Size {
   vcpu?: number;
   memoryGb?: number;
-  /** A disk only grows. */
+  /** A disk can only grow. */
   diskGb?: number;
 }
 
-/** A status, several, or a look at the sandbox that says whether it is as it should be. */
+/** A status, several, or a predicate. */
 export type Awaited =
   | SandboxStatus
   | (string & {})
@@ -43,22 +43,20 @@ export type Awaited =
 const FIRST_LOOK_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 const SLOWER_BY = 1.5;
-/** How long a transition is waited for, unless the call says otherwise. */
+/** Default timeout of a transition. */
 export const TRANSITION_TIMEOUT_MS = 180_000;
-/** What a command may take beyond its own time: a wake before it, and the way. */
+/** Added to the command's timeout, for a wake and the network. */
 const BEYOND_COMMAND_MS = 90_000;
 const AWAKE = ['running', 'ready'] as const;
 
-/** A machine of a project. */
 export class Sandbox extends SandboxStreams {
-  /** Its files. */
   readonly files: SandboxFiles;
-  /** Links to its ports. */
+  /** Preview links to its ports. */
   readonly previews: SandboxPreviews;
   readonly #calls: Calls;
   #data: SandboxData;
 
-  /** Made by `berth.sandboxes`. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls, data: SandboxData) {
     super(calls, data.id);
     this.#calls = calls;
@@ -67,7 +65,7 @@ export class Sandbox extends SandboxStreams {
     this.previews = new SandboxPreviews(calls, data.id);
   }
 
-  /** All that was answered of it the last time. */
+  /** Record of the last response. */
   get data(): SandboxData {
     return this.#data;
   }
@@ -77,14 +75,14 @@ export class Sandbox extends SandboxStreams {
   }
 
   /**
-   * As it was answered the last time: see {@link refresh} and {@link waitUntil}. A later version
-   * may have further ones.
+   * Status of the last response: see {@link refresh} and {@link waitUntil}. Later versions may add
+   * values.
    */
   get status(): SandboxData['status'] {
     return this.#data.status;
   }
 
-  /** Asks the service how it is now. */
+  /** Requests the current record. */
   async refresh(options: CallOptions = {}): Promise<this> {
     const { sandbox } = await this.#calls.raw.getSandbox({
       path: { sandboxId: this.id },
@@ -94,8 +92,8 @@ export class Sandbox extends SandboxStreams {
   }
 
   /**
-   * Runs a command with /bin/sh in /code and gives its result, whatever the exit code: `(await
-   * sandbox.exec('make')).ok`. To have another exit code than 0 thrown: `await
+   * Runs a command with /bin/sh in /code and resolves with its result, for any exit code: `(await
+   * sandbox.exec('make')).ok`. To throw for another code than 0: `await
    * sandbox.exec('make').orThrow()`.
    */
   exec(command: string, { timeoutSeconds, ...options }: ExecOptions = {}): RunningCommand {
@@ -114,55 +112,54 @@ export class Sandbox extends SandboxStreams {
     return new CommandResult(command, await raw.execInSandbox({ path: { sandboxId: this.id }, body, ...set(notes) }));
   }
 
-  /** What it uses at this moment. */
+  /** Returns the current resource usage. */
   async metrics(options: CallOptions = {}): Promise<LiveMetrics> {
     const { raw, with: set } = this.#calls;
     return (await raw.getLiveMetrics({ path: { sandboxId: this.id }, ...set(options) })).metrics;
   }
 
-  /** Notes a sample of what it uses, and gives the size that is recommended. */
+  /** Stores a usage sample and returns the recommended size. */
   async sampleMetrics(options: CallOptions = {}): Promise<MetricsSample> {
     const { raw, with: set } = this.#calls;
     return (await raw.sampleMetrics({ path: { sandboxId: this.id }, ...set(options) })).sample;
   }
 
-  /** Captures memory and disk and releases the machine; an ephemeral one ends. */
+  /** Saves memory and disk and stops the VM. Destroys an ephemeral sandbox. */
   async sleep(options: TransitionOptions = {}): Promise<this> {
     const { raw } = this.#calls;
     return await this.#transition(['stopped', 'deleted'], options, (call) => raw.sleepSandbox(call));
   }
 
-  /** Restores it with its processes. */
+  /** Restores the VM with its processes. */
   async wake(options: TransitionOptions = {}): Promise<this> {
     const { raw } = this.#calls;
     return await this.#transition(AWAKE, options, (call) => raw.wakeSandbox(call));
   }
 
   /**
-   * Sets its size: at once where that is possible, otherwise as `data.pendingAllocation`, for the
-   * next wake.
+   * Changes the size, at once if possible; otherwise at the next wake, as `data.pendingAllocation`.
    */
   async resize(size: Size, options: CallOptions = {}): Promise<this> {
     const { raw, with: set } = this.#calls;
     return this.#take((await raw.resizeSandbox({ path: { sandboxId: this.id }, body: size, ...set(options) })).sandbox);
   }
 
-  /** Extends the expiry of an ephemeral one by its time to live. */
+  /** Extends the expiry of an ephemeral sandbox by its time to live. */
   async renew(options: CallOptions = {}): Promise<this> {
     const { raw, with: set } = this.#calls;
     return this.#take((await raw.renewSandbox({ path: { sandboxId: this.id }, ...set(options) })).sandbox);
   }
 
-  /** Deletes machine, disk and snapshot for good. Doing it again changes nothing. */
+  /** Deletes VM, disk and snapshot permanently. Idempotent. */
   async destroy(options: TransitionOptions = {}): Promise<this> {
     const { raw } = this.#calls;
     return await this.#transition(['deleted'], options, (call) => raw.destroySandbox(call));
   }
 
   /**
-   * Waits until it has a status (`running` is also reached with `ready`), asking after 100 ms and
-   * then ever less often, at most every 2 s. Rejects with `unexpected_status` when it came to rest
-   * in another status than was waited for, with the service's reason in the message.
+   * Polls until the sandbox has a status (`ready` also satisfies `running`): after 100 ms, then
+   * less often, at most every 2 s. Rejects with `unexpected_status` and the service's reason if it
+   * settled in another status.
    */
   async waitUntil(wanted: Awaited, { signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CallOptions = {}): Promise<this> {
     const startedMs = Date.now();
@@ -171,12 +168,9 @@ export class Sandbox extends SandboxStreams {
   }
 
   /**
-   * As {@link waitUntil}, from what was answered a moment ago.
-   *
-   * @param startedMs since when the time counts
-   * @param begun whether that was the answer to the call that began the transition: what has come
-   * to rest otherwise by then will not come to it
-   * @internal
+   * Continues {@link waitUntil} from the last response.
+   * @param startedMs start of the timeout @param begun the last response started the transition:
+   * any other settled status is a failure @internal
    */
   async settle(
     wanted: Awaited,
@@ -205,7 +199,7 @@ export class Sandbox extends SandboxStreams {
     }
   }
 
-  /** For `await using`: destroys it, without waiting for the end of that. */
+  /** For `await using`: destroys the sandbox without waiting. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy({ wait: false });
   }
@@ -247,7 +241,7 @@ export class Sandbox extends SandboxStreams {
 function lookFor(wanted: Awaited): (sandbox: SandboxData) => boolean {
   if (typeof wanted === 'function') return wanted;
   const statuses = new Set<string>(typeof wanted === 'string' ? [wanted] : wanted);
-  // What comes after `running`, and has all of it.
+  // `ready` implies `running`.
   if (statuses.has('running')) statuses.add('ready');
   return ({ status }) => statuses.has(status);
 }
@@ -257,12 +251,12 @@ function shown(wanted: Awaited): string {
   return typeof wanted === 'string' ? wanted : wanted.join(' or ');
 }
 
-/** Whether nothing is under way. Of a status that is not known nothing is said. */
+/** Reports whether no transition is in progress. Unknown statuses do not count as settled. */
 function isSettled(status: string): boolean {
   return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled === true;
 }
 
-/** Whether nothing follows by itself. */
+/** Reports whether the status is final. */
 function isOver(status: string): boolean {
   return status === 'failed' || status === 'deleted';
 }

@@ -1,27 +1,25 @@
-// The sandboxes of an org.
+// Sandboxes of an org.
 import type { Calls } from './calls.ts';
 import type { CreateSandboxData } from './generated/raw/index.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import type { CallOptions } from './transport/transport.ts';
 
-/**
- * What a sandbox is made of: the fields of the API, without the project when the client has one.
- */
+/** Fields of a create request; the project is optional if the client has one. */
 export type SandboxSpec = Omit<CreateSandboxData['body'], 'projectId'> & { projectId?: string };
 
 export interface CreateOptions extends TransitionOptions {
   orgId?: string;
   /**
-   * Made up by you for each sandbox to be made, such as the id of an order: the same key with the
-   * same fields again, within a day, gives the first sandbox instead of making another one.
+   * Unique per sandbox, such as an order id. Repeating a create with the same key and fields within
+   * a day returns the first sandbox.
    */
   idempotencyKey?: string;
 }
 
 export interface ListOptions extends CallOptions {
   orgId?: string;
-  /** Only those of this end user. */
+  /** Only sandboxes of this end user. */
   endUserId?: string;
 }
 
@@ -33,13 +31,14 @@ const LOST_WITH_KEY = 'Repeat the call with the same idempotencyKey: it returns 
 export class Sandboxes {
   readonly #calls: Calls;
 
-  /** Made by the client. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls) {
     this.#calls = calls;
   }
 
   /**
-   * Makes a sandbox and waits until it is awake; with `wait: false` it may still be `provisioning`.
+   * Creates a sandbox and waits until it is awake. With `wait: false` it may still be
+   * `provisioning`.
    */
   async create(
     spec: SandboxSpec,
@@ -59,7 +58,7 @@ export class Sandboxes {
     return wait ? await sandbox.settle('running', startedMs, { signal, timeoutMs }, true) : sandbox;
   }
 
-  /** All of them, newest first, without deleted ones. */
+  /** Lists sandboxes, newest first, without deleted ones. */
   async list({ orgId, endUserId, ...options }: ListOptions = {}): Promise<Sandbox[]> {
     const { raw, with: set } = this.#calls;
     const query = endUserId === undefined ? {} : { endUserId };
@@ -71,12 +70,12 @@ export class Sandboxes {
     return sandboxes.map((data) => new Sandbox(this.#calls, data));
   }
 
-  /** The streams of a sandbox by its id, without a request for its record. */
+  /** Streams of a sandbox by id, without requesting its record. */
   streams(sandboxId: string): SandboxStreams {
     return new SandboxStreams(this.#calls, sandboxId);
   }
 
-  /** One sandbox, a deleted one too. */
+  /** Returns a sandbox, including a deleted one. */
   async get(sandboxId: string, options: CallOptions = {}): Promise<Sandbox> {
     const { raw, with: set } = this.#calls;
     return new Sandbox(this.#calls, (await raw.getSandbox({ path: { sandboxId }, ...set(options) })).sandbox);

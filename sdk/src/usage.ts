@@ -1,4 +1,4 @@
-// Machine hours of an org: what was used, and the caps on it.
+// Machine hours and caps of an org.
 import type { Calls } from './calls.ts';
 import type {
   EndUserUsage,
@@ -11,25 +11,25 @@ import type { OrgCallOptions } from './projects.ts';
 
 export type { EndUserUsage, OrgUsage, Subscription, UsageGuardrails };
 
-/** What is to be changed of the caps; what is missing stays. */
+/** Changes of the caps; omitted fields stay. */
 export type UsageGuardrailsChanges = UpdateUsageGuardrailsData['body'];
 
 export interface EndUsersUsage {
   periodStartsAt: string;
   periodEndsAt: string;
-  /** Most hours first. */
+  /** Highest usage first. */
   endUsers: EndUserUsage[];
 }
 
 export class Usage {
   readonly #calls: Calls;
 
-  /** Made by the client. */
+  /** Constructed by the SDK. */
   constructor(calls: Calls) {
     this.#calls = calls;
   }
 
-  /** Of the present billing period: of the org, or of one of its projects or end users. */
+  /** Usage of the org, a project or an end user in this billing period. */
   async get({
     orgId,
     projectId,
@@ -44,22 +44,20 @@ export class Usage {
     return await raw.getOrgUsage({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
   }
 
-  /** Of each end user in the present billing period. */
+  /** Usage of each end user in this billing period. */
   async endUsers({ orgId, ...options }: OrgCallOptions = {}): Promise<EndUsersUsage> {
     const { raw, with: set } = this.#calls;
     return await raw.getEndUserUsage({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) });
   }
 
-  /** The plan of the org, and its billing period. */
+  /** Plan and billing period of the org. */
   async subscription({ orgId, ...options }: OrgCallOptions = {}): Promise<Subscription> {
     const { raw, with: set } = this.#calls;
     return (await raw.getSubscription({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) }))
       .subscription;
   }
 
-  /**
-   * Sets the org's cap, and whether work goes on beyond it. Needs a session token of an org admin.
-   */
+  /** Sets the org's cap and overage. Requires a session token of an org admin. */
   async setGuardrails(
     changes: UsageGuardrailsChanges,
     { orgId, ...options }: OrgCallOptions = {},
@@ -75,7 +73,7 @@ export class Usage {
   }
 
   /**
-   * Sets a project's own cap in machine hours a billing period; null removes it. Needs a session
+   * Sets a project's cap in machine hours per billing period; null removes it. Requires a session
    * token of an org admin.
    */
   async setProjectLimit(

@@ -1,15 +1,15 @@
-// The two directions of a connection as web streams, each with back-pressure.
+// The directions of a connection as web streams with back-pressure.
 import { BerthError } from '../transport/errors.ts';
 import type { Connection } from './connection.ts';
 
 const QUEUE_BYTES = 262_144;
-/** Bound on unread output where the WebSocket cannot be paused. */
+/** Limit of unread output if the WebSocket cannot be paused. */
 const UNREAD_BYTES = 16_777_216;
 
 const size = (chunk: Uint8Array | string | undefined): number =>
   typeof chunk === 'string' ? chunk.length : (chunk?.byteLength ?? 0);
 
-/** Bytes out of the sandbox. */
+/** Bytes from the sandbox. */
 export class ByteSource {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #connection: Connection;
@@ -49,7 +49,7 @@ export class ByteSource {
     );
   }
 
-  /** @param failure null: what is queued can still be read */
+  /** @param failure null: queued bytes remain readable */
   end(failure: unknown): void {
     if (!this.#open) return;
     this.#open = false;
@@ -58,13 +58,13 @@ export class ByteSource {
   }
 }
 
-/** Bytes into the sandbox. Aborting the stream breaks the connection off. */
+/** Bytes to the sandbox. Aborting the stream closes the connection. */
 export class ByteSink {
   readonly writable: WritableStream<Uint8Array | string>;
   readonly #connection: Connection;
   #controller!: WritableStreamDefaultController;
 
-  /** @param close called when all was sent */
+  /** @param close called after the last byte was sent */
   constructor(connection: Connection, close: () => void) {
     this.#connection = connection;
     const encoder = new TextEncoder();
@@ -81,7 +81,7 @@ export class ByteSink {
     );
   }
 
-  /** Nobody reads any more: writes fail. */
+  /** Makes further writes fail. */
   end(): void {
     this.#controller.error(
       new BerthError(`${this.#connection.what} has ended and reads no input`, { code: 'stream_closed' }),

@@ -1,14 +1,14 @@
-// One connection into a sandbox: frames of bytes and of JSON, the failure when it breaks, and the
-// streams that hold it back. Does not know what the frames mean.
+// A connection to a sandbox: binary and JSON frames, close reasons and back-pressure. The receiver
+// interprets the frames.
 import { BerthError } from '../transport/errors.ts';
 import { WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
 import { parseJson } from '../transport/transport.ts';
 import { Socket, type UpgradeResponse } from './web-socket.ts';
 
-/** The end of a connection that gives its frames a meaning. */
-interface Receiver {
+/** Interprets the frames of a connection. */
+export interface Receiver {
   bytes(chunk: Uint8Array): void;
-  /** A text frame that holds an object. */
+  /** Called with the object of a text frame. */
   order(value: Readonly<Record<string, unknown>>): void;
   /** Called once. @param failure null when the server closed with 1000 */
   ended(failure: unknown): void;
@@ -25,24 +25,24 @@ const WHY_CLOSED: Readonly<Record<string, string>> = {
   shutting_down: 'the server is shutting down; try again',
 };
 
-/** Where the server gave no reason; 1006 means that there was no close frame. */
+/** Close codes without a reason; 1006: no close frame. */
 const WITHOUT_REASON: Readonly<Record<number, string>> = {
   [WEBSOCKET_CLOSE.ended]: 'the server closed the connection',
   [WEBSOCKET_CLOSE.goingAway]: 'the server is shutting down',
   1006: 'the connection to the server was lost',
 };
 
-/** The failure of something that was closed before its end. */
+/** Error of a stream that was closed early. */
 export function closedError(what: string, code: number, reason: string): BerthError {
   const words = WHY_CLOSED[reason] ?? (reason === '' ? (WITHOUT_REASON[code] ?? `code ${code}`) : reason);
   return new BerthError(`${what} was closed: ${words}`, { code: reason in WHY_CLOSED ? reason : 'stream_closed' });
 }
 
-/** A socket that did not open: the server's response, or the words of the implementation. */
+/** A failed handshake: the server's response, or the implementation's message. */
 export type NotOpened = { response: UpgradeResponse } | { message: string };
 
 export class Connection {
-  /** What it is, in messages. */
+  /** Name for messages. */
   readonly what: string;
   /** Null once open. */
   readonly opened: Promise<NotOpened | null>;
@@ -74,7 +74,7 @@ export class Connection {
     });
   }
 
-  /** Calls it when the connection has ended, or at once if it has. */
+  /** Calls the listener when the connection ends, or at once if it has. */
   onEnd(listener: () => void): void {
     if (this.#ended) listener();
     else this.#listeners.push(listener);
@@ -85,7 +85,7 @@ export class Connection {
     this.#receiver = receiver;
   }
 
-  /** Resolves when more may be sent. */
+  /** Resolves when more can be sent. */
   async sendBytes(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.byteLength; at += FRAME_BYTES)
       await this.#socket.send(chunk.subarray(at, at + FRAME_BYTES));
@@ -95,7 +95,7 @@ export class Connection {
     void this.#socket.send(JSON.stringify(order));
   }
 
-  /** Stops reading until {@link release} was called for every stream that is held. */
+  /** Stops reading until {@link release} was called for every held stream. */
   hold(stream: object): void {
     this.#socket.hold(stream);
   }
@@ -104,7 +104,7 @@ export class Connection {
     this.#socket.release(stream);
   }
 
-  /** Breaks it off, for a reason that streams and promises then fail with. */
+  /** Terminates the connection. Streams and promises fail with the reason. */
   fail(reason: unknown): void {
     if (this.#ended) return;
     this.#socket.terminate();
@@ -112,7 +112,7 @@ export class Connection {
     this.#end(reason);
   }
 
-  /** As {@link fail}, for a caller that has no use for it any more. */
+  /** Terminates the connection on behalf of the caller. */
   close(reason?: unknown): void {
     this.fail(reason ?? new BerthError(`${this.what} was closed by the client`, { code: 'stream_closed' }));
   }

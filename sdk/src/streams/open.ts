@@ -1,5 +1,4 @@
-// Opens the WebSockets of sandboxes: where, with which credential, within which time, and why one
-// was refused.
+// Opens WebSockets of sandboxes: address, credential, timeout and refusals.
 import { BerthError } from '../transport/errors.ts';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '../generated/contract-tables.ts';
 import { Deadline } from '../transport/time.ts';
@@ -7,17 +6,17 @@ import { refused, type CallOptions, type Credential } from '../transport/transpo
 import { Connection, type NotOpened } from './connection.ts';
 import { isNodeWebSocket, type UpgradeResponse, type WebSocketConstructor } from './web-socket.ts';
 
-/** The service, for streams. */
+/** Service of the streams. */
 export interface Endpoint {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   credential: Credential;
-  /** The global one when absent. */
+  /** undefined: the global one. */
   WebSocket: WebSocketConstructor | undefined;
 }
 
 export interface Target {
-  /** What it is, in messages. */
+  /** Name for messages. */
   what: string;
   path: string;
   query: Readonly<Record<string, string>>;
@@ -26,10 +25,9 @@ export interface Target {
 const REFUSAL_CHARACTERS = 65_536;
 
 /**
- * Resolves once it is open; the signal ends it afterwards too.
- *
- * @param make Attaches the receiver
- * @param explain Called where the WebSocket does not tell why it was refused: throws the reason
+ * Resolves when the WebSocket is open; the signal also closes it later.
+ * @param make attaches the receiver @param explain throws the reason of a refusal if the WebSocket
+ * reports none
  */
 export async function openConnection<T>(
   endpoint: Endpoint,
@@ -101,7 +99,7 @@ async function refusal(what: string, response: UpgradeResponse, connection: Conn
       if (text.length > REFUSAL_CHARACTERS) break;
     }
   } catch {
-    // What came of it may do.
+    // Use the part received.
   }
   connection.close();
   const headers = new Headers();

@@ -1,15 +1,14 @@
-// A program in a sandbox that is connected with this one: a terminal, or a command with its pipes.
+// A program in a sandbox with streams: a terminal, or a command with pipes.
 import { BerthError } from '../transport/errors.ts';
 import { COMMAND_OUTPUT, WEBSOCKET_CLOSE, type TERMINAL_SIGNALS } from '../generated/contract-tables.ts';
 import { ByteSink, ByteSource } from './byte-streams.ts';
 import { closedError, type Connection } from './connection.ts';
 
-/** A signal that can be sent to a program. */
 export type Signal = (typeof TERMINAL_SIGNALS)[number];
 
-/** How a program ended. */
+/** Exit of a program. */
 export interface Exit {
-  /** 128 + n when signal n ended it. */
+  /** 128 + n if signal n killed it. */
   exitCode: number;
   signal?: string;
 }
@@ -20,7 +19,7 @@ export interface TerminalSize {
   rows: number;
 }
 
-/** What a program does with what it receives. */
+/** Consumers of the received bytes. */
 interface Outputs {
   bytes(chunk: Uint8Array): void;
   end(failure: unknown): void;
@@ -28,8 +27,8 @@ interface Outputs {
 
 abstract class Program {
   /**
-   * Settles when the connection is closed and all output is in its streams. Rejects when the exit
-   * code is unknown.
+   * Settles after the connection closed and all output is in its streams. Rejects if the exit code
+   * is unknown.
    */
   readonly exited: Promise<Exit>;
   readonly #connection: Connection;
@@ -45,7 +44,7 @@ abstract class Program {
             exited = { exitCode: exit as number, ...(typeof signal === 'string' ? { signal } : {}) };
         },
         ended: (failure) => {
-          // The exit is the server's last frame: nothing is missing, however the connection ends.
+          // The exit is the server's last frame: nothing is missing after it.
           const why =
             exited === undefined ? (failure ?? closedError(connection.what, WEBSOCKET_CLOSE.ended, '')) : null;
           outputs.end(why);
@@ -54,16 +53,16 @@ abstract class Program {
         },
       });
     });
-    // A caller that awaits it later learns of a failure then.
+    // Avoid an unhandled rejection before the caller awaits.
     this.exited.catch(() => undefined);
   }
 
-  /** Sends a signal to the process group in the foreground. */
+  /** Sends a signal to the foreground process group. */
   signal(name: Signal): void {
     this.#connection.sendOrder({ signal: name });
   }
 
-  /** Ends the connection and with it the program, unless it has exited. */
+  /** Closes the connection, which kills the program. */
   close(): void {
     this.#connection.close();
   }
@@ -75,15 +74,14 @@ abstract class Program {
   }
 }
 
-/** A terminal in a sandbox, with its login shell or a command. */
+/** A terminal with the login shell or a command. */
 export class SandboxTerminal extends Program {
-  /** Output. */
   readonly readable: ReadableStream<Uint8Array>;
-  /** Input: text, or bytes. Ctrl-C is `\u0003`. */
+  /** Text or bytes. Ctrl-C is `\u0003`. */
   readonly writable: WritableStream<Uint8Array | string>;
   readonly #connection: Connection;
 
-  /** Made by the sandbox. */
+  /** Constructed by the SDK. */
   constructor(connection: Connection) {
     const output = new ByteSource(connection);
     const input = new ByteSink(connection, () => undefined);
@@ -104,15 +102,15 @@ export class SandboxTerminal extends Program {
   }
 }
 
-/** A command in a sandbox with its pipes. */
+/** A command with pipes. */
 export class SandboxCommand extends Program {
-  /** Closing it gives the command the end of its input. Aborting it ends the command. */
+  /** Closing it ends the command's stdin. Aborting it kills the command. */
   readonly stdin: WritableStream<Uint8Array | string>;
-  /** Both outputs must be read or cancelled: one that is full holds the other one back. */
+  /** Read or cancel both outputs: a full one blocks the other. */
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
 
-  /** Made by the sandbox. */
+  /** Constructed by the SDK. */
   constructor(connection: Connection) {
     const stdin = new ByteSink(connection, () => connection.sendOrder({ end: true }));
     const stdout = new ByteSource(connection);

@@ -3,15 +3,15 @@ import { ByteSink, ByteSource } from './byte-streams.ts';
 import type { Connection } from './connection.ts';
 
 export class SandboxTunnel {
-  /** Ends when the sandbox's side has sent its last byte. */
+  /** Ends after the last byte from the sandbox. */
   readonly readable: ReadableStream<Uint8Array>;
-  /** Closing it is passed on as the end of this direction. */
+  /** Closing it ends this direction. */
   readonly writable: WritableStream<Uint8Array | string>;
-  /** Resolves when both directions have ended; rejects when the tunnel broke. */
+  /** Resolves when both directions have ended; rejects on a broken connection. */
   readonly closed: Promise<void>;
   readonly #connection: Connection;
 
-  /** Made by the sandbox. */
+  /** Constructed by the SDK. */
   constructor(connection: Connection) {
     const output = new ByteSource(connection);
     const input = new ByteSink(connection, () => connection.sendOrder({ end: true }));
@@ -32,11 +32,11 @@ export class SandboxTunnel {
         },
       });
     });
-    // A caller that awaits it later learns of a failure then.
+    // Avoid an unhandled rejection before the caller awaits.
     this.closed.catch(() => undefined);
   }
 
-  /** Breaks the connection off. */
+  /** Terminates the connection. */
   close(): void {
     this.#connection.close();
   }

@@ -1,15 +1,14 @@
-// A WebSocket of the platform or of the npm package `ws`, behind one interface. With `ws` a slow
-// reader holds the server back and a silent server is noticed. The WebSocket of the platform does
-// neither, except that Bun's can be paused.
+// One interface for the runtime's WebSocket and the npm package `ws`. `ws` has back-pressure and
+// detects silent servers. Of the others, only Bun's can be paused.
 import { WEBSOCKET } from '../generated/limits.ts';
 
 /**
- * A class of WebSockets: the global one, or `WebSocket` of the npm package `ws`, which Node 20 needs
- * and which gives Node back-pressure.
+ * A WebSocket class: the global one, or that of the npm package `ws`. Node 20 needs `ws`; later
+ * versions need it for back-pressure.
  */
 export type WebSocketConstructor = new (url: string, protocols?: string[]) => object;
 
-/** A response that refuses the upgrade, as Node's `http` gives it. */
+/** Response to a refused upgrade, from Node's `http`. */
 export interface UpgradeResponse {
   statusCode?: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -23,7 +22,7 @@ interface SocketEvent {
   message?: string;
 }
 
-/** `on` is of `ws` alone, the other optional members of `ws` and Bun. */
+/** Only `ws` has `on`; `ws` and Bun have the other optional members. */
 interface AnyWebSocket {
   binaryType: string;
   readonly readyState: number;
@@ -40,12 +39,12 @@ interface AnyWebSocket {
   on?(name: 'unexpected-response', listener: (request: unknown, response: UpgradeResponse) => void): void;
 }
 
-/** Events of a socket. All are called after the constructor has returned. */
-interface SocketHandlers {
+/** Socket events, called only after the constructor returned. */
+export interface SocketHandlers {
   opened(): void;
-  /** `ws` alone. */
+  /** Only with `ws`. */
   refused(response: UpgradeResponse): void;
-  /** May be called before `closed`, with the words of the implementation. */
+  /** May precede `closed`, with the implementation's message. */
   failed(message: string): void;
   received(frame: Uint8Array | string): void;
   /** Called once. */
@@ -56,10 +55,10 @@ const OPEN = 1;
 const NORMAL = 1000;
 const UNSENT_BYTES = 1_048_576;
 const DRAIN_POLL_MS = 10;
-/** The server pings three times as often. */
+/** Three ping intervals of the server. */
 const SILENCE_MS = 3 * WEBSOCKET.pingEveryMs;
 
-/** Whether the class is that of `ws`, which takes headers and shows the response to a handshake. */
+/** Detects `ws`, which takes headers and exposes the handshake response. */
 export function isNodeWebSocket(implementation: WebSocketConstructor): boolean {
   return typeof (implementation.prototype as { on?: unknown }).on === 'function';
 }
@@ -92,7 +91,7 @@ export class Socket {
     any.on?.('unexpected-response', (_request, response) => handlers.refused(response));
   }
 
-  /** Resolves when more may be sent, also when the socket is closed: what is sent then is dropped. */
+  /** Resolves when more can be sent. A closed socket drops the data. */
   send(data: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       const socket = this.#socket;
@@ -115,7 +114,7 @@ export class Socket {
     });
   }
 
-  /** Stops reading, where that is possible, until every stream that was full has room again. */
+  /** Stops reading, if possible, until every full stream has room. */
   hold(stream: object): void {
     this.#full.add(stream);
     this.#socket.pause?.();
@@ -125,14 +124,14 @@ export class Socket {
     if (this.#full.delete(stream) && this.#full.size === 0) this.#socket.resume?.();
   }
 
-  /** Ends the connection at once; what was not sent is lost. */
+  /** Closes immediately and drops unsent data. */
   terminate(): void {
     if (this.#socket.terminate === undefined) this.#socket.close(NORMAL);
     else this.#socket.terminate();
     this.#settle();
   }
 
-  /** Says goodbye: the server closes when it has received all that was sent. */
+  /** Closes after the server received all data. */
   close(): void {
     this.#socket.resume?.();
     this.#socket.close(NORMAL);
@@ -143,7 +142,7 @@ export class Socket {
     for (const resolve of this.#waiting) resolve();
   }
 
-  /** The platform has no event for a buffer that drains. */
+  /** The runtime's WebSocket has no event for a drained buffer. */
   #pollBuffer(): void {
     setTimeout(() => {
       if (this.#socket.bufferedAmount <= UNSENT_BYTES / 2) for (const resolve of this.#waiting) resolve();
@@ -151,7 +150,7 @@ export class Socket {
     }, DRAIN_POLL_MS);
   }
 
-  /** Keeps a paused socket alive, and terminates one on which the server has been silent. */
+  /** Keeps a paused socket alive, and terminates it if the server is silent. */
   #keepAlive(): ReturnType<typeof setInterval> | undefined {
     const socket = this.#socket;
     if (socket.pong === undefined) return undefined;
@@ -163,9 +162,9 @@ export class Socket {
     socket.addEventListener('message', heard);
     return setInterval(() => {
       if (socket.readyState !== OPEN || socket.isPaused === true) heard();
-      // A paused socket reads no pings: unsolicited pongs keep the server from cutting it off.
+      // A paused socket reads no pings: send pongs so that the server keeps it.
       if (socket.readyState === OPEN && socket.isPaused === true) socket.pong?.();
-      // Without `on` pings are not seen.
+      // Pings are invisible without `on`.
       if (socket.on !== undefined && Date.now() - heardAtMs > SILENCE_MS) socket.terminate?.();
     }, WEBSOCKET.pingEveryMs / 2);
   }

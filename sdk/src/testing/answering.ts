@@ -1,10 +1,10 @@
-// What an answer of the test server is made with.
+// Types for responses of the test server.
 import type { ActivityEntry, Sandbox } from '../generated/raw/index.ts';
 import type { CommandOutcome } from './figures.ts';
 import type { TestCall, TestRouteName } from './request.ts';
 import type { Caller, TestState } from './state.ts';
 
-/** Stands for the shell of every sandbox. */
+/** Replaces the shell of every sandbox. */
 export type CommandHandler = (
   command: string,
   about: { sandbox: Sandbox; timeoutSeconds: number },
@@ -15,21 +15,21 @@ export interface Answering {
   caller: Caller | null;
   exec: CommandHandler;
   nowMs: number;
-  /** How long transitions take. */
+  /** Duration of transitions. */
   transitionMs: number;
-  /** Sandboxes that may be awake at once. */
+  /** Maximum number of awake sandboxes. */
   concurrentSandboxes: number | null;
   requestId: string;
-  /** Headers of the answer. */
+  /** Headers of the response. */
   headers: Headers;
 }
 
 type Answer = (call: TestCall, about: Answering) => unknown;
 
-/** Answers by the name of their route. */
+/** Handlers by route name. */
 export type Answers = { readonly [name in TestRouteName]?: Answer };
 
-/** Leaves a row in the feed, by the caller. */
+/** Adds an entry of the caller to the feed. */
 export function note(
   { state, caller, requestId }: Pick<Answering, 'state' | 'caller' | 'requestId'>,
   kind: string,

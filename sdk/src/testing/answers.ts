@@ -1,5 +1,5 @@
-// What the test server answers to each route that it has, as the contract says it. Routes that are
-// not here are refused by name.
+// Handlers of the test server, following the contract. Routes without a handler are rejected by
+// name.
 import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
 import { note, type Answers } from './answering.ts';
 import { newestFirst, paged } from './paged.ts';
@@ -10,7 +10,6 @@ import { USAGE_ANSWERS } from './usage-answers.ts';
 
 const TOKEN_BYTES = 32;
 
-/** Those of all routes that it has. */
 export const ANSWERS: Answers = {
   getHealth: () => ({ ok: true, service: 'berth' }),
   getMe: (_, { state }) => ({ id: state.userId, email: 'owner@example.test', displayName: 'Test Owner' }),
@@ -90,12 +89,12 @@ const SETTABLE = [
   ...(['defaultIdleMinutes', 'wakeOnUse', 'metadata', 'repoCredentials'] as const),
 ];
 
-/** What of a body is a field of projects; others are ignored. */
+/** Picks the fields of a project; ignores others. */
 function settable(body: Record<string, unknown> | undefined): Partial<Project> & { repoCredentials?: unknown } {
   return Object.fromEntries(SETTABLE.flatMap((name) => (body?.[name] === undefined ? [] : [[name, body[name]]])));
 }
 
-/** Puts a key and its token where callers are found. */
+/** Registers a key and its token. */
 export function makeApiKey(
   state: TestState,
   token: string,

@@ -1,10 +1,10 @@
-// What commands come to and what sandboxes use, as the test server answers it.
+// Command results and metrics of the test server.
 import { EXEC_LIMITS } from '../generated/limits.ts';
 import type { Sandbox } from '../generated/raw/index.ts';
 
-/** What a command comes to; what is missing is 0, or nothing. A text is its output. */
+/** Result of a command, by default exit code 0 without output. A string is stdout. */
 export type CommandOutcome = string | { exitCode?: number; stdout?: string; stderr?: string; timedOut?: boolean };
-/** An outcome as it is answered: output is cut as the service cuts it. */
+/** Response for an outcome, truncated like the service's. */
 export function execResultOf(outcome: CommandOutcome): Record<string, unknown> {
   const {
     exitCode = 0,
@@ -17,7 +17,7 @@ export function execResultOf(outcome: CommandOutcome): Record<string, unknown> {
   return { exitCode: timedOut ? 124 : exitCode, stdout: cut(stdout), stderr: cut(stderr), truncated, timedOut };
 }
 
-/** A sandbox that does nothing. */
+/** Metrics of an idle sandbox. */
 export function liveMetrics(
   { allocated_vcpu, allocated_memory_gb, allocated_disk_gb, createdAt }: Sandbox,
   nowMs: number,

@@ -1,5 +1,4 @@
-// The files of a sandbox of the test server, in memory. Paths as the service reads them; links,
-// modes and sizes of disks there are none.
+// In-memory files of a test sandbox. Without links, modes and disk limits.
 import { FILE_LIMITS } from '../generated/limits.ts';
 import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
@@ -75,7 +74,7 @@ function notFound(path: string): Refusal {
   return new Refusal('file_not_found', `there is nothing at ${path}`);
 }
 
-/** `.` and `..` are worked out in the text. */
+/** Resolves `.` and `..` textually. */
 function resolve(path: string): string {
   const steps: string[] = [];
   for (const step of (path.startsWith('/') ? path : `${HOME}/${path}`).split('/')) {

@@ -1,5 +1,4 @@
-// `@berth/sdk/testing`: a server in memory that answers as Berth does, for tests of what is built
-// on it. No network, no machines, no time that passes.
+// `@berth/sdk/testing`: an in-memory server for tests, without network and VMs.
 import { Berth, type BerthOptions } from '../berth.ts';
 import { BerthError } from '../transport/errors.ts';
 import type { CommandHandler } from './answering.ts';
@@ -13,30 +12,30 @@ export type { CommandOutcome } from './figures.ts';
 export type { KnownCode } from './refusal.ts';
 
 export interface TestServerOptions {
-  /** Stands for the shell of every sandbox. By default a command ends with 127. */
+  /** Replaces the shell of every sandbox. By default, commands exit with 127. */
   exec?: CommandHandler;
-  /** How long transitions take, in milliseconds; by default none at all. */
+  /** Duration of transitions in milliseconds, by default 0. */
   transitionMs?: number;
-  /** Sandboxes that may be awake at once; by default any number. */
+  /** Maximum number of awake sandboxes, by default unlimited. */
   concurrentSandboxes?: number;
-  /** The time of the server; by default that of the machine. */
+  /** Clock of the server, by default `Date.now`. */
   now?: () => number;
 }
 
-/** What a request is to come to instead of its answer. */
+/** A failure instead of the normal response. */
 export interface ScriptedFailure {
-  /** Of requests with this method alone. */
+  /** Only requests with this method. */
   method?: string;
-  /** Of requests whose path has this in it. */
+  /** Only requests whose path contains this. */
   path?: string;
   /**
-   * A code of the contract; `connection` breaks the connection before the request is carried out,
-   * `lost-answer` after it.
+   * An error code of the contract. `connection` breaks the connection before the request is carried
+   * out, `lost-answer` after it.
    */
   with: KnownCode | 'connection' | 'lost-answer';
-  /** How many of them; by default 1. */
+  /** Number of requests, by default 1. */
   times?: number;
-  /** Seconds for `Retry-After`. */
+  /** `Retry-After` in seconds. */
   retryAfter?: number;
 }
 
@@ -59,23 +58,24 @@ class NoWebSocket {
 }
 
 /**
- * A service in memory: one org, one project (whose `useCase` is `external`), an API key and a
- * session of its owner.
+ * An in-memory service: one org, one project with `useCase: 'external'`, an API key and a session
+ * token of its owner.
  *
  * ```ts
- * const server = new TestServer({ exec: (command) => (command === 'make' ? 'done\n' : { exitCode:
- * 127 }) }); const berth = server.client();
+ * const exec = (command: string) => (command === 'make' ? 'done\n' : { exitCode: 127 });
+ * const server = new TestServer({ exec });
+ * const berth = server.client();
  * ```
  */
 export class TestServer {
   readonly url = URL_OF_TESTS;
-  /** Without scopes. */
+  /** Has no scopes: may do everything an API key may. */
   readonly apiKey = API_KEY;
-  /** For what an API key may not. */
+  /** For routes closed to API keys. */
   readonly sessionToken = SESSION_TOKEN;
-  /** Every request that came, the oldest first. */
+  /** All received requests, oldest first. */
   readonly requests: SeenRequest[] = [];
-  /** Runs the commands of all sandboxes; may be replaced at any time. */
+  /** Runs the commands of all sandboxes; can be replaced at any time. */
   exec: CommandHandler;
   readonly #state = new TestState();
   readonly #options: TestServerOptions;
@@ -98,23 +98,23 @@ export class TestServer {
     return this.#projectId;
   }
 
-  /** A client of this server, with its key and project. */
+  /** Returns a client with the server's key and project. */
   client(options: Omit<BerthOptions, 'url' | 'fetch'> = {}): Berth {
     const { apiKey, url, fetch } = this;
     return new Berth({ apiKey, projectId: this.#projectId, WebSocket: NoWebSocket, ...options, url, fetch });
   }
 
-  /** Makes the next requests that fit fail. */
+  /** Makes the next matching requests fail. */
   failNext(failure: ScriptedFailure): void {
     this.#failures.push({ times: 1, ...failure });
   }
 
-  /** Takes the machine of a sandbox away: it is `failed`, and can be woken from its disk. */
+  /** Fails a sandbox by losing its VM; it can be woken from its disk. */
   loseMachine(sandboxId: string, code = 'machine_lost', message = 'its machine was lost'): void {
     this.#state.sandbox(sandboxId, this.#now()).fail(this.#now(), code, message);
   }
 
-  /** Answers a request as the service would. To be given to whatever takes a `fetch`. */
+  /** Responds like the service; pass it as any `fetch`. */
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
     const text = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text();
@@ -195,7 +195,7 @@ export class TestServer {
   }
 }
 
-/** The answer, unless its caller leaves before. */
+/** Rejects when the caller aborts first. */
 function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason as Error);

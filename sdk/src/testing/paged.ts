@@ -1,13 +1,12 @@
-// Lists of the test server: in the order of the service, whole or page by page.
+// Lists of the test server, whole or by page.
 import { Refusal } from './refusal.ts';
 import type { TestCall } from './request.ts';
 
-/** The one made last comes first. */
 export function newestFirst<T extends { createdAt: string }>(all: readonly T[]): T[] {
   return [...all].reverse().toSorted((one, other) => other.createdAt.localeCompare(one.createdAt));
 }
 
-/** The whole list, or the page that the query asks for. */
+/** Returns the whole list, or the requested page. */
 export function paged<T>(
   name: string,
   all: readonly T[],

@@ -1,4 +1,4 @@
-// A refusal of the test server: a code of the contract's errors, with its status.
+// An error response of the test server, with a code of the contract.
 import { ERRORS } from '../generated/service-tables.ts';
 
 export type KnownCode = keyof typeof ERRORS;

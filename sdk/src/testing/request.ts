@@ -1,5 +1,4 @@
-// Reads a request as the service would: the route that is meant, its parameters and its body, held
-// against the route's schemas.
+// Parses requests like the service: route, parameters and body, validated against the schemas.
 import { ROUTES } from '../generated/service-tables.ts';
 import { Refusal } from './refusal.ts';
 import { faultsIn, type Schema } from './schema.ts';
@@ -7,7 +6,7 @@ import { faultsIn, type Schema } from './schema.ts';
 export type TestRoute = (typeof ROUTES)[number];
 export type TestRouteName = TestRoute['name'];
 
-/** A request whose form is right. */
+/** A valid request. */
 export interface TestCall {
   route: TestRoute;
   params: Readonly<Record<string, string>>;
@@ -17,7 +16,7 @@ export interface TestCall {
   headers: Headers;
 }
 
-/** The route and the parameters of its path; refuses paths and methods that are none. */
+/** Finds the route and its path parameters; throws for unknown paths and methods. */
 export function findRoute(method: string, pathname: string): { route: TestRoute; params: Record<string, string> } {
   const fitting = ROUTES.flatMap((route) => {
     const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
@@ -40,7 +39,7 @@ export function findRoute(method: string, pathname: string): { route: TestRoute;
   });
 }
 
-/** Query and body, with defaults filled in; refuses what the schemas do not take. */
+/** Parses query and body and fills in defaults; throws if invalid. */
 export function readRequest(
   route: TestRoute,
   url: URL,
@@ -73,7 +72,7 @@ export function readRequest(
 
 function readBody(headers: Headers, text: string): unknown {
   const type = headers.get('content-type');
-  // An empty body of another type is refused as well.
+  // Rejects another content type even with an empty body.
   if ((type !== null || text !== '') && !/^application\/json\b/.test(type ?? ''))
     throw new Refusal('unsupported_media_type');
   if (text === '') return undefined;

@@ -1,4 +1,4 @@
-// What the test server answers about sandboxes, as the contract says it.
+// Sandbox handlers of the test server, following the contract.
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import type { Permission, Preview, Sandbox } from '../generated/raw/index.ts';
 import { note, type Answering, type Answers } from './answering.ts';
@@ -194,8 +194,7 @@ function transition(
 }
 
 /**
- * As the record is in the answer: with what takes no time done already, unless it is not to be
- * waited for.
+ * Record for the response. Completes instant transitions first, unless the caller does not wait.
  */
 function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: Answering): Sandbox {
   if (headers.get('prefer') !== 'respond-async') one.catchUp(nowMs);
@@ -203,7 +202,7 @@ function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answe
   return structuredClone(one.record);
 }
 
-/** The sandbox when it can do this; one that sleeps is woken for it where its project says so. */
+/** Returns the sandbox if the action is allowed; wakes it if its project has `wakeOnUse`. */
 function awake(action: SandboxAction, params: TestCall['params'], about: Answering): TestSandbox {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
   if (

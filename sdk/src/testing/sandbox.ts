@@ -1,5 +1,4 @@
-// A sandbox of the test server: its record, and the transitions that it goes through, by the
-// contract's table.
+// A sandbox of the test server: record and transitions, from the contract's state table.
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import {
   MACHINE_SIZES,
@@ -30,7 +29,7 @@ export class TestSandbox {
   #awakeSinceMs: number | null = null;
   readonly #onChange: (sandbox: Sandbox) => void;
 
-  /** @param onChange called when it comes to another status by itself */
+  /** @param onChange called when a status changes without a request */
   constructor(record: Sandbox, onChange: (sandbox: Sandbox) => void) {
     this.record = record;
     this.#onChange = onChange;
@@ -40,7 +39,7 @@ export class TestSandbox {
     return this.record.status as SandboxStatus;
   }
 
-  /** Brings it to where it is by now. */
+  /** Applies the transitions due by now. */
   catchUp(nowMs: number): void {
     if (this.#going !== null && nowMs >= this.#going.atMs) {
       const { to, arrive } = this.#going;
@@ -56,10 +55,7 @@ export class TestSandbox {
     }
   }
 
-  /**
-   * Whether the action is to be carried out now; false when nothing is left to do. Throws the
-   * refusal of the contract.
-   */
+  /** Reports whether to carry out the action; false for a no-op. Throws the contract's refusal. */
   allows(action: SandboxAction, what: string): boolean {
     const verdict = SANDBOX_ACTION_RULES[action][this.status];
     if (verdict === 'refuse')
@@ -97,7 +93,7 @@ export class TestSandbox {
     this.#go('provisioning', 'ready', nowMs, takesMs, () => undefined);
   }
 
-  /** Loses its machine. Its disk is left. */
+  /** Loses the VM and keeps the disk. */
   fail(nowMs: number, code: string, message: string): void {
     this.#going = null;
     this.record.statusReason = { code, message };
@@ -117,7 +113,7 @@ export class TestSandbox {
     this.#enter(via, nowMs);
   }
 
-  /** How long it was awake in all. */
+  /** Total time awake. */
   awakeMs(nowMs: number): number {
     return this.#awakeMs + (this.#awakeSinceMs === null ? 0 : nowMs - this.#awakeSinceMs);
   }
@@ -130,7 +126,7 @@ export class TestSandbox {
   }
 }
 
-/** The record of a sandbox that is asked for, with the defaults of the contract. */
+/** Record of a new sandbox, with the contract's defaults. */
 export function newRecord(id: string, body: SandboxBody, project: Project, nowMs: number): Sandbox {
   const now = new Date(nowMs).toISOString();
   const defaultProfile = project.defaultProfile as keyof typeof PROFILE_SIZES | null;

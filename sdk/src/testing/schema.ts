@@ -1,5 +1,4 @@
-// Holds what was sent against the schemas of the API. Knows the keywords that these have, and
-// throws at any other.
+// Validates values against the API's schemas. Throws for keywords that they do not use.
 import { SCHEMAS } from '../generated/service-tables.ts';
 
 export interface Schema {
@@ -19,10 +18,7 @@ const ANNOTATIONS = new Set([
 ]);
 const PREFIX = '#/components/schemas/';
 
-/**
- * What is wrong with the value, with where; empty when it is as it should be. Fills in defaults of
- * fields that are not there.
- */
+/** Returns the faults with their paths. Fills in defaults of missing fields. */
 export function faultsIn(schema: Schema, value: unknown, where: string): string[] {
   const ref = schema['$ref'];
   if (typeof ref === 'string')

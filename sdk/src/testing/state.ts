@@ -1,11 +1,11 @@
-// What the test server holds: one org with its projects, sandboxes, keys and feed, all in memory.
+// State of the test server: one org with projects, sandboxes, keys and feed.
 import type { ActivityEntry, ApiKey, Org, Project, Sandbox, UsageGuardrails } from '../generated/raw/index.ts';
 import { Refusal } from './refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** A random id with the prefix of its kind. */
+/** Random id with a prefix. */
 export function newId(prefix: string): string {
   const bytes = crypto.getRandomValues(new Uint8Array(24));
   return `${prefix}_${Array.from(bytes, (byte) => LETTERS[byte % LETTERS.length]).join('')}`;
@@ -31,16 +31,16 @@ export class TestState {
   readonly apiKeys = new Map<string, ApiKey>();
   /** By token. */
   readonly callers = new Map<string, Caller>();
-  /** The newest first. */
+  /** Newest first. */
   readonly activity: ActivityEntry[] = [];
-  /** Creates by their `Idempotency-Key`, with what was asked. */
+  /** Creates by `Idempotency-Key`, with their request. */
   readonly creates = new Map<string, { asked: string; sandboxId: string }>();
 
   constructor() {
     this.org = { id: newId('org'), name: 'Test org', role: 'owner', createdAt: new Date().toISOString() };
   }
 
-  /** Refuses the id of an org that there is not. */
+  /** Throws for an unknown org. */
   requireOrg(orgId: string): void {
     if (orgId !== this.org.id) throw new Refusal('org_not_found');
   }

@@ -1,5 +1,4 @@
-// What the test server answers about machine hours: what its sandboxes were awake, on a plan
-// without limits, in the month of its time.
+// Usage handlers of the test server: awake time in the current month, on a plan without limits.
 import type { EndUserUsage, OrgUsage, Project, UsageGuardrails } from '../generated/raw/index.ts';
 import type { Answering, Answers } from './answering.ts';
 import { Refusal } from './refusal.ts';

@@ -1,17 +1,17 @@
-// Reads the environment, where there is one: Node, Bun and Deno. In a browser there is none.
+// Environment variables in Node, Bun and Deno; none in browsers.
 
 interface Runtime {
   process?: { env?: Record<string, string | undefined> };
   Deno?: { env: { get(name: string): string | undefined } };
 }
 
-/** The value of a variable; undefined when it is empty, missing, or may not be read. */
+/** Returns undefined for an empty, missing or unreadable variable. */
 export function readVariable(name: string): string | undefined {
   const { process, Deno } = globalThis as Runtime;
   try {
     return (process?.env?.[name] ?? Deno?.env.get(name)) || undefined;
   } catch {
-    // Deno without the permission to read it.
+    // Deno without the permission.
     return undefined;
   }
 }

@@ -1,14 +1,17 @@
-// The one class of failures, and what is known of each. Owns which failures may be tried again.
+// The error class of the SDK, and the rules for retries.
 import type { ErrorCode } from '../generated/raw/index.ts';
 
 /**
- * Codes of failures that the SDK finds by itself:
- * `connection_failed`: no answer came, or not all of it. `timeout`: none in time. `invalid_answer`:
- * what came was no answer of Berth. `configuration`: the client was set up wrongly.
- * `command_failed`: see {@link CommandResult.orThrow}. `unexpected_status`: a sandbox came to
- * another status than was waited for. `stream_closed`: a stream was closed before its end.
- * `reader_too_slow`: more output came than is kept unread. `command_too_long`: the command of a
- * stream does not fit into a URL.
+ * Codes of errors detected by the SDK.
+ * - `connection_failed`: no complete response
+ * - `timeout`: no response in time
+ * - `invalid_answer`: a response that is not Berth's
+ * - `configuration`: invalid client options
+ * - `command_failed`: see {@link CommandResult.orThrow}
+ * - `unexpected_status`: a sandbox settled in another status
+ * - `stream_closed`: a stream was closed early
+ * - `reader_too_slow`: too much unread output
+ * - `command_too_long`: the command of a stream does not fit into a URL
  */
 export type LocalErrorCode =
   | 'connection_failed'
@@ -21,7 +24,6 @@ export type LocalErrorCode =
   | 'reader_too_slow'
   | 'command_too_long';
 
-/** What a {@link BerthError} is made of. */
 export interface BerthErrorFields {
   code: ErrorCode | LocalErrorCode | (string & {});
   status?: number | undefined;
@@ -31,23 +33,18 @@ export interface BerthErrorFields {
   cause?: unknown;
 }
 
-/**
- * Every failure of a call, whether the service answered it or no answer came. Decide on {@link
- * code}, never on the message.
- */
+/** Error of every failed call. Test {@link code}, never the message. */
 export class BerthError extends Error {
   override readonly name: string = 'BerthError';
-  /**
-   * For programs: a code of the service, or one of {@link LocalErrorCode}. Further ones will come.
-   */
+  /** A code of the service or a {@link LocalErrorCode}. Later versions may add codes. */
   readonly code: ErrorCode | LocalErrorCode | (string & {});
-  /** HTTP status of the answer; undefined when there was none. */
+  /** HTTP status; undefined without a response. */
   readonly status: number | undefined;
-  /** `x-request-id` of the answer: by it the operator finds the request in the log. */
+  /** `x-request-id` of the response, for the operator's logs. */
   readonly requestId: string | undefined;
-  /** Seconds after which the service asks to be tried again. */
+  /** From `Retry-After`, in seconds. */
   readonly retryAfter: number | undefined;
-  /** Whether the same call may be made again without doing anything twice, and may then succeed. */
+  /** Whether a retry is safe and may succeed. */
   readonly retryable: boolean;
 
   constructor(message: string, { code, status, requestId, retryAfter, retryable = false, cause }: BerthErrorFields) {
@@ -60,13 +57,10 @@ export class BerthError extends Error {
   }
 }
 
-/**
- * Statuses that pass by themselves: too many requests, and a service that is not there for the
- * moment.
- */
+/** Statuses of temporary failures. */
 const PASSING: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** Codes that say that nothing was begun. */
+/** Codes of requests that had no effect. */
 const NOTHING_BEGUN: ReadonlySet<string> = new Set<ErrorCode>([
   'rate_limited',
   'too_many_connections',
@@ -76,8 +70,8 @@ const NOTHING_BEGUN: ReadonlySet<string> = new Set<ErrorCode>([
 ]);
 
 /**
- * Whether a call that was answered so may be made again. @param repeatable nothing is done twice by
- * making it twice
+ * Reports whether a retry is safe and may succeed. @param repeatable repeating the request has no
+ * second effect
  */
 export function mayRetry(status: number, code: string, repeatable: boolean): boolean {
   if (!PASSING.has(status)) return false;

@@ -1,7 +1,7 @@
-// Waiting and deadlines that end with a signal.
+// Delays and deadlines with signals.
 import { BerthError } from './errors.ts';
 
-/** Resolves after the time; rejects with the signal's reason when it is aborted before. */
+/** Rejects with the signal's reason if aborted. */
 export function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
@@ -20,7 +20,7 @@ export function delay(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A signal that is aborted with one of the given ones or after a time, whichever comes first. */
+/** A signal that aborts with the given ones or after a timeout. */
 export class Deadline {
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
@@ -28,7 +28,7 @@ export class Deadline {
   readonly #endsAtMs: number;
   readonly #watched: readonly AbortSignal[];
 
-  /** @param what it is that takes so long, for the error */
+  /** @param what name of the work, for the error */
   constructor(timeoutMs: number, what: string, signals: readonly (AbortSignal | null | undefined)[]) {
     this.signal = this.#controller.signal;
     this.#endsAtMs = Date.now() + timeoutMs;
@@ -42,12 +42,12 @@ export class Deadline {
     }
   }
 
-  /** Milliseconds that are left. */
+  /** Remaining milliseconds. */
   get leftMs(): number {
     return this.#endsAtMs - Date.now();
   }
 
-  /** Ends the watch; to be called however it went. */
+  /** Releases the timer and listeners; must always be called. */
   end(): void {
     clearTimeout(this.#timer);
     for (const signal of this.#watched) signal.removeEventListener('abort', this.#follow);

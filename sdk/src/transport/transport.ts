@@ -1,20 +1,19 @@
-// How a request reaches the service: with the key, within a deadline, and again where nothing is
-// done twice by it. Every failure becomes a BerthError.
+// Sends requests with credential, deadline and retries. Every failure becomes a BerthError.
 import { BerthError, mayRetry, type BerthErrorFields } from './errors.ts';
 import { Deadline, delay } from './time.ts';
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
   /**
-   * Ends the call; it then rejects with the signal's reason. What was begun may be carried out all
-   * the same.
+   * Aborts the call, which rejects with the signal's reason. The service may still carry out the
+   * request.
    */
   signal?: AbortSignal | undefined;
-  /** Longest the call may take in all, in milliseconds, tries and waiting included. */
+  /** Timeout in milliseconds, including retries. */
   timeoutMs?: number | undefined;
 }
 
-/** An API key or session token, or what gives it for each request. */
+/** API key or session token, or a function called for each request. */
 export type Credential = string | (() => string | Promise<string>);
 
 interface TransportOptions {
@@ -24,17 +23,17 @@ interface TransportOptions {
   maxRetries: number;
 }
 
-/** What is known of a call besides its request. */
+/** Settings of a call besides its request. */
 export interface CallNotes extends CallOptions {
-  /** Said in an error when a write was sent and its answer lost. */
+  /** Appended to the error if the response of a write is lost. */
   whenLost?: string;
-  /** Whether it may be sent again although it writes: the service knows it again. */
+  /** Whether a repeated write has no second effect, as with an idempotency key. */
   repeatable?: boolean;
 }
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8_000;
-/** A service that asks for more than this is not waited for. */
+/** Longer Retry-After values are not waited for. */
 const LONGEST_RETRY_AFTER_S = 60;
 const WHEN_LOST = 'The request may have been carried out: check the current state before you retry.';
 
@@ -45,7 +44,7 @@ export class Transport {
     this.#options = options;
   }
 
-  /** A `fetch` for the raw client. Resolves with successful answers alone, read to their end. */
+  /** `fetch` of the raw client. Resolves only with successful responses, completely read. */
   fetchFor(notes: CallNotes = {}): typeof globalThis.fetch {
     return async (input, init) => await this.#send(new Request(input, init), notes);
   }
@@ -71,7 +70,7 @@ export class Transport {
     }
   }
 
-  /** One try: its answer, or a failure after which another may follow. */
+  /** Sends once. Returns a failure that may be retried. */
   async #try({ request, what, notes, reads, body }: Sent, signal: AbortSignal): Promise<Response | BerthError> {
     const { credential } = this.#options;
     const headers = new Headers(request.headers);
@@ -93,7 +92,7 @@ export class Transport {
       throw signal.reason;
     }
     if (response.ok) {
-      // A page of a proxy or of a network's sign-in has a good status too.
+      // A proxy or captive portal may respond with 200 too.
       if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? ''))
         return somethingElse(what, response.status);
       return new Response(text, { status: response.status, headers: response.headers });
@@ -102,18 +101,18 @@ export class Transport {
   }
 }
 
-/** A request as it is sent, once or more. */
+/** A request that may be sent repeatedly. */
 interface Sent {
   request: Request;
-  /** In words. */
+  /** Method and path, for messages. */
   what: string;
   notes: CallNotes;
-  /** Whether it changes nothing. */
+  /** Whether the request has no effect. */
   reads: boolean;
   body?: string;
 }
 
-/** No answer: nobody knows what came of it. */
+/** Error without a response: the outcome is unknown. */
 function lost(
   what: string,
   cause: unknown,
@@ -127,11 +126,11 @@ function lost(
 }
 
 function reasonOf(error: Error): string {
-  // `fetch failed` says nothing; its cause does.
+  // `fetch failed` has no detail; the cause has.
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }
 
-/** The failure that a response stands for. */
+/** Error of a response. */
 export function refused(
   what: string,
   response: Pick<Response, 'status' | 'headers'>,
@@ -169,7 +168,7 @@ function envelopeOf(text: string): { code: string; message: string } | undefined
     : undefined;
 }
 
-/** Undefined for what is not JSON. */
+/** Returns undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -178,17 +177,14 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** `Retry-After`: seconds, or a date. */
+/** Parses `Retry-After`: seconds or a date. */
 function secondsOf(header: string | null): number | undefined {
   if (header === null) return undefined;
   const seconds = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1_000;
   return Number.isNaN(seconds) ? undefined : Math.max(0, Math.ceil(seconds));
 }
 
-/**
- * Milliseconds to wait before the next try, so that many clients do not come back at once; null: it
- * is not waited for.
- */
+/** Milliseconds before the next retry, with jitter; null: no retry. */
 function waitBefore({ retryAfter }: BerthError, tried: number): number | null {
   const backedOff = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** tried) * (0.5 + Math.random() / 2);
   if (retryAfter === undefined) return backedOff;
