@@ -1,5 +1,4 @@
-// The package as it is published: packed, installed into an empty project and beside a prefix, and
-// used from there by the Node of the machine and by ours.
+// The published package, installed locally and globally, under the host's Node and ours.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -16,7 +15,7 @@ import { cleanEnvironment, type Ended } from './world/berth.ts';
 
 const CLI = join(import.meta.dirname, '..');
 const CHECKOUT = join(CLI, '..');
-/** What may be there of the machine's code: how failures and progress are told. */
+/** The only parts of machine/ allowed in the package. */
 const OF_THE_MACHINE = ['machine/src/output/failure.ts', 'machine/src/output/progress.ts'];
 const LARGEST_PACKAGE_BYTES = 400 * 1024;
 
@@ -24,7 +23,7 @@ let folder: string;
 let metafile: Metafile;
 let packedBytes: number;
 let world: World;
-/** `berth` as it lies in a project, and as it lies below a prefix. */
+/** `berth` of the local and of the global installation. */
 let programs: { project: string; prefix: string };
 
 before(async () => {
@@ -54,7 +53,7 @@ function npm(args: readonly string[], cwd: string): void {
   assert.equal(status, 0, `npm ${args.join(' ')}: ${stdout}${stderr}`);
 }
 
-/** The Node of the machine, which is another than the one that runs the tests. */
+/** Node of the host, different from the one running the tests. */
 function nodeOfTheMachine(): string {
   const folders = (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -65,8 +64,8 @@ function nodeOfTheMachine(): string {
 }
 
 /**
- * Runs it by its first line, with a PATH that has this Node alone. Not waited for by blocking: the
- * service is in this process.
+ * Runs berth through its shebang, with only this Node in PATH. Must not block the service in this
+ * process.
  */
 async function berthWith(
   node: string,
@@ -76,7 +75,7 @@ async function berthWith(
 ): Promise<Ended> {
   const bin = await mkdtemp(join(folder, 'bin-'));
   await symlink(node, join(bin, 'node'));
-  // The package has a compile cache of its own.
+  // The package has its own compile cache.
   const own = { PATH: [bin, '/usr/bin', '/bin'].join(delimiter), NODE_COMPILE_CACHE: undefined };
   const environment = cleanEnvironment({ ...own, ...env });
   return await new Promise((resolve) => {
@@ -214,11 +213,11 @@ test('help loads neither the SDK nor zod nor ws', () => {
     for (const { path: next, kind } of outputs[path]?.imports ?? []) if (kind === 'import-statement') load(next);
   };
   load('cli/dist/berth.js');
-  // The entry asks for the program once it has told Node where to keep it.
+  // The entry loads the program after enabling the compile cache.
   for (const { path, kind } of outputs['cli/dist/berth.js']?.imports ?? []) if (kind === 'dynamic-import') load(path);
   const inputs = [...loaded].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {}));
   assert.ok(inputs.includes('cli/src/program/program.ts'));
-  // Limits are plain numbers, which options are checked against.
+  // Modules of limits are plain numbers, used by options.
   const heavy = inputs.filter((path) => /^(?:sdk|contract)\/|node_modules\/(?:zod|ws|tar)\//.test(path));
   assert.deepEqual(
     heavy.filter((path) => path !== 'sdk/src/generated/limits.ts'),

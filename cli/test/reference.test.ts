@@ -1,5 +1,4 @@
-// What help says of every command: a summary, and examples that the shell and the parser take as
-// they stand. And docs/cli.md, which is made of the same.
+// Every command's help has a summary and valid examples, and docs/cli.md is up to date.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,13 +22,10 @@ const commands: { words: string; spec: CommandSpec }[] = chapters
       : [{ words: entry.name, spec: entry }],
   );
 
-/**
- * Other programs of examples. `ssh` runs what it is told to run for a connection; a browser and the
- * rest take anything.
- */
+/** Fakes of other programs in examples. `ssh` runs its ProxyCommand; the rest accept anything. */
 const OTHERS = {
   jq: 'cat >/dev/null',
-  // What the stand-in of berth prints, where a shell reads it as commands.
+  // Output of the fake berth where a shell evaluates it.
   value: 'true',
   gh: 'echo a-token',
   ssh: 'for word in "$@"; do case $word in *Command=*) sh -c "${word#*Command=}" ;; esac; done',
@@ -44,8 +40,8 @@ before(async () => {
     await writeFile(path, `#!/bin/bash\n${script}\n`);
     await chmod(path, 0o755);
   };
-  // Writes down what it was called with: the words of a call end with a zero byte each, the call
-  // with one more. Reads what it is sent, as who sends it would fail.
+  // Records arguments, each ended by a zero byte, and the call by another. Reads stdin, or its
+  // writer would fail.
   const record = `{ printf '%s\\0' "$@"; printf '\\0'; } >> '${join(folder, 'calls')}'; cat >/dev/null; echo value`;
   await mkdir(join(folder, 'here'));
   for (const path of ['here/berth', 'bin/berth']) await program(join(folder, path), record);
@@ -53,7 +49,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** Runs a line in a shell and resolves with the words of each call of berth in it. */
+/** Runs a shell line and resolves with the arguments of each berth call. */
 async function callsIn(line: string): Promise<string[][]> {
   await rm(join(folder, 'calls'), { force: true });
   for (const [, file = ''] of line.matchAll(/<\s*([\w./-]+)/g)) await writeFile(join(folder, 'here', file), '');
@@ -81,8 +77,7 @@ async function callsIn(line: string): Promise<string[][]> {
 }
 
 /**
- * The words of the command that it is, by the real tree of commands; throws what the parser says of
- * it.
+ * Parses a call with the real command tree and returns the command's words; throws parser errors.
  */
 async function parsed(call: readonly string[]): Promise<string> {
   let found = '';

@@ -1,5 +1,4 @@
-// The SDK on the real service and on the test server, with the same expectations: what users test
-// against behaves as what they run on.
+// The SDK on the real service and on the test server, with the same expectations.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';

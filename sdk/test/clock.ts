@@ -1,10 +1,9 @@
-// Pauses of the SDK that end at once, and tell how long they would have taken. Its deadlines, which
-// are longer, stay, and so does whatever else waits.
+// Skips and records the short pauses of the SDK. Longer timers, such as deadlines, stay.
 import type { TestContext } from 'node:test';
 
 const LONGEST_PAUSE_MS = 20_000;
 
-/** From now on pauses of the test are noted rather than waited for. */
+/** Records pauses of the test instead of waiting. */
 export function notePauses(t: TestContext): number[] {
   const pauses: number[] = [];
   const real = globalThis.setTimeout;

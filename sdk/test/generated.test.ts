@@ -1,4 +1,4 @@
-// What is generated is what the contract gives now.
+// Generated sources match the contract.
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

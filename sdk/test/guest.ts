@@ -1,5 +1,4 @@
-// What stands for a guest in the tests, behind the real service and in the test server alike: a few
-// commands.
+// A few commands for the guest of the real service and of the test server.
 import { setTimeout as delay } from 'node:timers/promises';
 
 interface Outcome {

@@ -1,6 +1,5 @@
-// The package as it is published: packed, installed into an empty project, and used from there, by
-// the Node of the machine, by ours and by a browser; by Bun and Deno when npm run sdk:runtimes
-// brings them.
+// The published package, installed into an empty project, under the host's Node, ours and a
+// browser; under Bun and Deno with npm run sdk:runtimes.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -41,7 +40,7 @@ function run(
   return done;
 }
 
-/** The Node of the machine, which is another than the one that runs the tests. */
+/** Node of the host, different from the one running the tests. */
 function otherNodes(): string[] {
   const folders = (process.env['PATH'] ?? '')
     .split(delimiter)
@@ -105,9 +104,9 @@ console.log(JSON.stringify([await use(server.client()), await use(new Berth()), 
 
 interface Runtime {
   name: string;
-  /** Undefined: there is none. */
+  /** Undefined: not installed. */
   program: string | undefined;
-  /** Before the script. */
+  /** Arguments before the script. */
   flags?: readonly string[];
 }
 
@@ -122,8 +121,7 @@ const RUNTIMES: readonly Runtime[] = [
         {
           name: 'Deno',
           program: join(BROUGHT, 'deno'),
-          // No other right than what a client needs: the service, and the variables that it is set
-          // up with.
+          // Only the permissions that a client needs: the service and its variables.
           flags: [
             'run',
             '--no-prompt',
@@ -145,7 +143,7 @@ for (const { name, program, flags = [] } of RUNTIMES) {
     const environment = { ...process.env, BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_PROJECT_ID: projectId };
     const version = run(program, ['--version'], project).stdout.split('\n', 1)[0] ?? '';
     const hasWebSocket = !/^v(?:20|21)\./.test(version);
-    // Not waited for by blocking: the service is in this process.
+    // Must not block the service in this process.
     const { stdout } = await promisify(execFile)(program, [...flags, 'use.mjs'], { cwd: project, env: environment });
     const seen = {
       stdout: 'from the package\n',
@@ -163,7 +161,7 @@ for (const { name, program, flags = [] } of RUNTIMES) {
   });
 }
 
-/** An entry of the published package. */
+/** An export of the published package. */
 interface Compiled {
   types?: string;
   default?: string;

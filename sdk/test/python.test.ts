@@ -1,5 +1,4 @@
-// A client for another language, generated from openapi.json: what every such client needs of the
-// document is shown by one of them, that for Python.
+// A Python client generated from openapi.json, as an example of generated clients.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -12,13 +11,10 @@ import { publishedDocument } from '@berth/contract/document/openapi.ts';
 import { realWorld } from './worlds.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../openapi.json');
-/**
- * Debian's, which has the packages that the tests install; another one before it in the path has
- * not.
- */
+/** Debian's Python, which has the packages installed for the tests. */
 const PYTHON = '/usr/bin/python3';
 const CHECKER = '/usr/bin/mypy';
-/** So that a program that waits for ever does not hold the tests. */
+/** Bounds a program that hangs. */
 const LONGEST_RUN_MS = 120_000;
 const PROGRAMS = ['use.py', 'misuse.py'] as const;
 
@@ -33,7 +29,7 @@ before(async () => {
     {
       cwd: folder,
       encoding: 'utf8',
-      // It would ask the network for a newer version, and tell that it was used.
+      // No update check and no telemetry.
       env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
     },
   );
@@ -53,11 +49,10 @@ test('the Python client types every request and response, and mypy checks progra
   const operations = Object.values(publishedDocument().paths).flatMap((path) =>
     Object.keys(path).filter((key) => key !== 'servers'),
   );
-  // Each twice, the second giving the headers of the answer too; and all of it for asynchronous
-  // programs.
+  // Each route has a plain and a detailed function, both also asynchronous.
   assert.equal(signatures.filter((line) => line.includes('headers: Optional')).length, operations.length * 4 + 2);
 
-  // What it finds in the generator's own runtime is not asked for.
+  // Ignore type errors in the generator's runtime.
   const options = [
     '--strict',
     '--follow-imports=silent',
@@ -86,7 +81,7 @@ test('a Python program creates, finds, uses and destroys a sandbox, and reads wh
       key === 'servers' ? [] : [(one as { operationId: string }).operationId],
     ),
   );
-  // Not waited for by blocking: the service is in this process.
+  // Must not block the service in this process.
   const run = promisify(execFile)(
     PYTHON,
     ['use.py', world.url, world.apiKey, world.orgId, world.projectId, ...operations],

@@ -1,5 +1,5 @@
-// A sandbox's end of streams, behind the real service: commands run here, a terminal sends back
-// what is typed, and every port echoes.
+// The sandbox end of streams behind the real service: local commands, an echoing terminal and
+// echoing ports.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
@@ -15,15 +15,15 @@ import {
 const FRAME_BYTES = 65_535;
 
 export class StreamGuest {
-  /** What was asked for, in order. */
+  /** Requested targets, in order. */
   readonly targets: string[] = [];
   /** Control frames, in order. */
   readonly orders: unknown[] = [];
   readonly streams = new Set<Duplex>();
   readonly running = new Set<ChildProcess>();
-  /** Bytes that left for the client. */
+  /** Bytes sent to the client. */
   sentBytes = 0;
-  /** Whether the client has held output back. */
+  /** Whether back-pressure of the client was seen. */
   heldBack = false;
 
   /** For the `stream` of an ExecFront. */
@@ -31,7 +31,7 @@ export class StreamGuest {
     this.targets.push(target);
     this.streams.add(stream);
     stream.once('close', () => this.streams.delete(stream));
-    // A hang-up; a tunnel has two directions.
+    // Only a terminal hangs up; a tunnel has two directions.
     if (target.startsWith('terminal')) stream.once('end', () => stream.destroy());
     const query = new URL(target, 'http://guest').searchParams;
     if (!target.startsWith('terminal')) stream.pipe(stream);
@@ -39,7 +39,7 @@ export class StreamGuest {
     else this.#openTerminal(stream);
   };
 
-  /** Ends what is still open. */
+  /** Ends open streams. */
   close(): void {
     for (const stream of this.streams) stream.destroy();
   }
@@ -78,13 +78,13 @@ export class StreamGuest {
     });
     stream.once('close', () => {
       if (this.running.has(child)) process.kill(-(child.pid as number), 'SIGKILL');
-      // A child is over when its outputs are read to their end.
+      // A child exits only after its outputs were read.
       stdout.resume();
       stderr.resume();
     });
   }
 
-  /** Ctrl-D ends it with 0, a signal with that. */
+  /** Exits with 0 on Ctrl-D, or by a signal. */
   #openTerminal(stream: Duplex): void {
     const reader = new FrameReader((kind, content) => {
       if (kind === TERMINAL_FRAME.control) {

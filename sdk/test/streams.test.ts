@@ -1,5 +1,5 @@
-// Terminals, commands and tunnels of the SDK on the real service, over the WebSocket of the
-// platform and over that of `ws`.
+// Terminals, commands and tunnels of the SDK on the real service, over the global WebSocket and
+// `ws`.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer, text } from 'node:stream/consumers';
@@ -177,7 +177,7 @@ for (const [name, WebSocket] of [
       api.front.stream = () => {
         throw new ExecRefusal('port_refused', 'nothing listens there');
       };
-      // Only ws shows the response to an upgrade.
+      // Only `ws` exposes the response to an upgrade.
       await assert.rejects(sandbox.tunnel(1), failing(isNode ? 'port_refused' : 'connection_failed'));
     });
 
@@ -202,7 +202,7 @@ for (const [name, WebSocket] of [
         for await (const chunk of command.stdout) {
           read += chunk.byteLength;
           most = Math.max(most, guest.sentBytes - read);
-          // Slower than what comes.
+          // Read slower than the sender writes.
           if (most < 8 * MIB && read < 16 * MIB) await delay(1);
         }
         assert.equal(read, bytes);
@@ -249,7 +249,7 @@ async function lengthOf(stream: ReadableStream<Uint8Array>): Promise<number> {
   return length;
 }
 
-/** The number once it is the same for some looks in a row. */
+/** Returns the number after several equal readings. */
 async function settled(read: () => number): Promise<number> {
   let [last, same] = [read(), 0];
   await untilTrue('the number stands still', () => {

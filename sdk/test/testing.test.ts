@@ -1,4 +1,4 @@
-// The test server: what a test can make of it beyond what the service does by itself.
+// Features of the test server beyond the service.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
@@ -128,7 +128,7 @@ test('every refusal has a code and status of the contract, and every answer of a
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => about[name] ?? 'x');
     const query = route.name === 'readFile' ? '?path=a' : '';
     for (const authorization of [`Bearer ${server.apiKey}`, `Bearer ${server.sessionToken}`, 'Bearer nobody']) {
-      // What ends the sandbox comes last, and is tried elsewhere.
+      // Routes that end the sandbox are tested elsewhere.
       if (route.name === 'destroySandbox' || route.name === 'deleteProject') continue;
       const body = route.example?.body ?? (route.request.body?.safeParse(undefined).success === false ? {} : undefined);
       const own = JSON.stringify(body)?.replaceAll(/prj_[a-z0-9]{24}/g, project.id);

@@ -1,5 +1,4 @@
-// How requests are sent: what is sent again and when, what is not, and what an error says of a call
-// whose answer is missing.
+// Requests, retries, and errors of calls without a response.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -30,7 +29,7 @@ interface Scripted {
   seen: { method: string; path: string; headers: IncomingMessage['headers']; body: string }[];
 }
 
-/** A client of a server that gives these answers, one each; the last one again and again. */
+/** A client of a server with these responses, repeating the last. */
 async function against(t: TestContext, answers: readonly Answer[], options: BerthOptions = {}): Promise<Scripted> {
   const seen: Scripted['seen'] = [];
   const script = [...answers];

@@ -1,5 +1,4 @@
-// What the types of the SDK take and give. The checks are the compiler's (npm run check:types):
-// each line below that has an error expected must have one.
+// Types of the SDK, checked by the compiler (npm run check:types).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Agent } from '@berth/contract/sandboxes/fields.ts';
@@ -40,7 +39,7 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
   await using kept = sandbox;
   void kept;
 
-  // Values of later versions are taken from answers, and known ones are offered.
+  // Response enums accept values of later versions and suggest known ones.
   const { status } = sandbox;
   if (status === 'of a later version') return;
   const known = 'ready' as const;
@@ -64,7 +63,7 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
 
 test("the types are the contract's, open for later values", () => {
   holds<Same<SandboxStatus, ContractStatus>>();
-  // All that the contract answers can be taken by who reads it with the SDK.
+  // SDK types accept all responses of the contract.
   holds<Takes<Omit<SandboxData, 'pendingAllocation'>, Omit<ContractSandbox, 'pendingAllocation'>>>();
   holds<Same<keyof SandboxData, keyof ContractSandbox>>();
   holds<Takes<Parameters<Berth['sandboxes']['create']>[0]['agent'], Agent>>();

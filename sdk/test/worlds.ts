@@ -1,5 +1,4 @@
-// The two services that the SDK is tried on: the real one, with a host that stands in for machines,
-// and the one in memory that the SDK brings for tests.
+// Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
 import { Berth, type BerthOptions } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files.ts';
 import { Refusal } from '../src/testing/refusal.ts';
@@ -15,11 +14,11 @@ export interface World {
   name: string;
   url: string;
   orgId: string;
-  /** Its `useCase` is `external`. */
+  /** Project with `useCase: 'external'`. */
   projectId: string;
   apiKey: string;
   sessionToken: string;
-  /** A client with the key and the project. */
+  /** Client with the key and the project. */
   client(options?: BerthOptions): Berth;
   fetch: typeof globalThis.fetch;
   close(): Promise<void>;
@@ -58,7 +57,7 @@ async function setExternal({ db, projectId }: TestApi): Promise<void> {
   await db.updateTable('project').set({ use_case: 'external' }).where('id', '=', projectId).execute();
 }
 
-/** As a host answers it. */
+/** Responds like a host. */
 function answerFileCall(files: TestFiles, { verb, path, depth, body }: FileCall): Buffer | object {
   try {
     if (verb === 'write') return { size: files.write(path, body.toString('base64'), 'base64').size };

@@ -1,5 +1,4 @@
-// What is new in a feed whose entries come to stand behind those that were there before: none
-// twice, none left out.
+// The follower returns each entry once, also entries inserted behind newer ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ActivityEntry } from '@berth/sdk';
@@ -8,14 +7,14 @@ import { ActivityFollower, type ReadPage } from '../../src/activity/follower.ts'
 const PAGE = 5;
 const OVERLAP_MS = 1_000;
 
-/** A feed in memory, read as the API's is. */
+/** An in-memory feed with the API's paging. */
 class Feed {
   readonly entries: ActivityEntry[] = [];
   pages = 0;
   failNext = 0;
   #last = 0;
 
-  /** @param atMs when what writes it began */
+  /** @param atMs start of the transaction that writes the entry */
   add(atMs: number): string {
     const id = `act_${(this.#last += 1)}`;
     this.entries.push({ id, at: new Date(atMs).toISOString() } as ActivityEntry);

@@ -1,5 +1,5 @@
-// `berth exec` in pipes, against a server that speaks as the API does and runs what it is asked to
-// here. On a real machine: e2e/commands/cli-streams.test.ts.
+// `berth exec` in pipes, against a fake API that runs commands locally. With a real VM:
+// e2e/commands/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -48,7 +48,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** How the shell of this test sees a command line of the CLI. */
+/** Quotes a word for the shell of the test. */
 function shellWord(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
@@ -239,7 +239,7 @@ test('a closed output pipe ends berth silently, and the command', async () => {
   await until('nothing runs', () => guest.running.size === 0);
 });
 
-/** Runs a line of a shell to its end; the server is in this process, which must not wait for it. */
+/** Runs a shell line without blocking the server in this process. */
 function shell(line: string): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     execFile('/bin/sh', ['-c', line], { env: cleanEnvironment(env()) }, (_error, stdout, stderr) =>

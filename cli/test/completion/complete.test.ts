@@ -1,5 +1,4 @@
-// Completion: what the program answers to the shells, and the shells themselves, with the keys that
-// a person presses.
+// Completion: output of `berth __complete`, and real shells in terminals.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
@@ -16,7 +15,7 @@ const run = promisify(execFile);
 let world: World;
 let sandbox: Sandbox;
 let home: string;
-/** Where `berth` is a program, files lie about, and the service is known. */
+/** Environment with `berth` in PATH, some files, and the service. */
 let environment: Record<string, string | undefined>;
 
 before(async () => {
@@ -38,7 +37,7 @@ before(async () => {
 });
 after(() => world.close());
 
-/** The values that are offered, and what is left to the shell. */
+/** Offered values, and the directive for the shell. */
 async function offered(
   shell: string,
   words: readonly string[],
@@ -73,7 +72,7 @@ test('completion offers options where they are allowed, and their values', async
     '--project',
   ]);
   assert.deepEqual(await offered('zsh', ['completion', '']), { values: ['bash', 'zsh', 'fish'], rest: ':' });
-  // Behind the sandbox they are those of the command in it.
+  // Options after the sandbox belong to ssh.
   assert.deepEqual(await offered('zsh', ['ssh', 'sbx_a', '--j']), { values: [], rest: ':' });
   assert.deepEqual(await offered('zsh', ['tunnel', '--', '--j']), { values: [], rest: ':' });
   assert.deepEqual(await offered('zsh', ['tunnel', '--port', '']), { values: [], rest: ':' });
@@ -95,7 +94,7 @@ test('completion gets ids of sandboxes, orgs and projects from the service, with
     values: [world.projectId],
     rest: ':',
   });
-  // What is typed already says where to ask.
+  // Typed connection flags select the service.
   const elsewhere = { ...environment, BERTH_URL: 'http://127.0.0.1:9' };
   assert.deepEqual(await offered('zsh', ['shell', '--url', world.url, ''], elsewhere), {
     values: [sandbox.id],
@@ -144,7 +143,7 @@ test('completion prints nothing without credentials, on a service failure or for
     assert.deepEqual(await offered('bash', ['shell', ''], env), { values: [], rest: ':' }, JSON.stringify(env));
 });
 
-/** What a person does to have it, and how the prompt is made one that is known. */
+/** Setup of completion in each shell, with a known prompt. */
 const SHELLS = {
   bash: {
     program: 'bash',
@@ -167,7 +166,7 @@ for (const [name, { program, args, start }] of Object.entries(SHELLS)) {
   test(`in ${name} the Tab key completes commands, options, ids and files`, async (t) => {
     const terminal = new PseudoTerminal(program, args, { ...environment, TERM: 'dumb', fish_greeting: '' });
     t.after(() => terminal.hangUp());
-    // Home is where the files are.
+    // The home folder contains the files.
     terminal.type(`cd '${home}'\r`);
     terminal.type(`${start}; echo "<"loaded">"\r`);
     await terminal.shows('<loaded>');

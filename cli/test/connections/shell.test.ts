@@ -1,4 +1,4 @@
-// `berth shell` in a terminal, against a server that speaks as the API does.
+// `berth shell` in a terminal, against a fake API.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { ApiServer, refusal, TOKEN } from '../world/api-server.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** The server's end of a terminal: how it was asked for, and what came. */
+/** Server end of a terminal: its request and received frames. */
 interface Remote {
   asked: unknown[];
   socket: WebSocket;
@@ -31,7 +31,7 @@ afterEach(() => {
   screen.hangUp();
 });
 
-/** Starts a program in a terminal; resolves once a shell in it has its connection. */
+/** Starts a program in a terminal; resolves when a shell in it is connected. */
 async function startShell(program: string, args: readonly string[]): Promise<Remote> {
   const { promise, resolve } = Promise.withResolvers<Remote>();
   api.answer = (socket, { url, headers }) => {
@@ -51,7 +51,7 @@ async function startShell(program: string, args: readonly string[]): Promise<Rem
   };
   screen = new PseudoTerminal(program, args, api.environment);
   const remote = await promise;
-  // The first order says that the terminal is passed on from now on.
+  // The first order shows that raw mode is set.
   await until('the first size comes', () => remote.orders.length > 0);
   return remote;
 }
@@ -100,7 +100,7 @@ for (const [what, end, code, said] of [
     'its key is revoked',
     (remote: Remote) => remote.socket.close(4401, 'unauthenticated'),
     1,
-    /closed: the API key was revoked, or has expired \(unauthenticated\)/,
+    /closed: the API key was revoked or has expired \(unauthenticated\)/,
   ],
   [
     'the connection breaks',
@@ -159,7 +159,7 @@ test('without a terminal shell names the command to use instead', () => {
   );
 });
 
-/** The program that the terminal's shell waits for. */
+/** The child of the terminal's shell. */
 async function programIn(terminal: PseudoTerminal): Promise<number> {
   const shell = await terminal.program();
   return Number(readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').split(' ')[0]);

@@ -1,5 +1,5 @@
-// `berth ssh` and `berth known-host` against a server that speaks as the API does, with a program
-// in place of ssh that tells how it was called. The real one: e2e/connections/ssh.test.ts.
+// `berth ssh` and `berth known-host` against a fake API, with a fake ssh. The real one:
+// e2e/connections/ssh.test.ts.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { ApiServer, refusal, TOKEN } from '../world/api-server.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const HOST_KEY = `ssh-ed25519 ${'C'.repeat(68)}`;
-/** Prints its arguments and the file of known hosts; ends as the file beside it says. */
+/** Prints its arguments and known_hosts file; exits with the code in the file beside it. */
 const PROGRAM = `#!/bin/sh
 for word in "$@"; do
   echo "[$word]"
@@ -129,10 +129,7 @@ test('only the known_hosts line is printed', async () => {
   assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
 });
 
-/**
- * All that fails before the remote command is 255 for ssh, as with ssh itself, but for what was
- * typed wrongly.
- */
+/** As with ssh itself, failures before the remote command are 255, except usage errors. */
 for (const [verb, failed, signIn] of [
   ['ssh', 255, 255],
   ['known-host', 1, 4],

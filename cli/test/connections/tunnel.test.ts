@@ -1,4 +1,4 @@
-// `berth tunnel` against a server that speaks as the API does.
+// `berth tunnel` against a fake API.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -49,7 +49,7 @@ function start(
   return { child, ended };
 }
 
-/** Answers as a program that reads all it is sent and then says something. */
+/** Reads all input before it replies. */
 function afterAll(say: (sent: Buffer) => Buffer): ApiServer['answer'] {
   return (socket) => {
     const sent: Buffer[] = [];
@@ -132,7 +132,7 @@ test("a refusal is printed with the API's message", async () => {
 
 for (const [what, args, env, expected, words] of [
   ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
-  ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL is 'ftp:\/\/x'/],
+  ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL 'ftp:\/\/x' is invalid/],
   ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /cannot connect to/],
   [
     'a port that is none',

@@ -1,5 +1,5 @@
-// `berth cp` against a sandbox that a folder of this machine plays: what comes to stand where, as
-// what, and what is refused. On a real machine: e2e/commands/cli-streams.test.ts.
+// `berth cp` against a local folder as the sandbox: targets, metadata and refusals. With a real VM:
+// e2e/commands/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -66,7 +66,7 @@ async function refused(from: string, to: string, expected: RegExp, code = 1): Pr
 
 const sum = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Everything in a folder: names as bytes, kinds, modes, times, contents. */
+/** Everything in a folder: names as bytes, kinds, modes, times and contents. */
 async function seen(path: Buffer, name = Buffer.from('.')): Promise<string[]> {
   const { mode, mtimeMs } = await lstat(path);
   const found = await lstat(path);
@@ -85,7 +85,7 @@ async function seen(path: Buffer, name = Buffer.from('.')): Promise<string[]> {
 }
 const tree = (...path: string[]): Promise<string[]> => seen(Buffer.from(join(...path)));
 
-/** A folder with all that is hard. */
+/** A folder with all difficult cases. */
 async function makeHardTree(path: string): Promise<void> {
   await mkdir(join(path, 'empty'), { recursive: true });
   await mkdir(join(path, 'deep/er'), { recursive: true });
@@ -253,7 +253,7 @@ test('symlinks that leave the source are skipped and reported, the rest is copie
   );
 });
 
-/** Answers with an archive in place of what tar would give. */
+/** Sends this archive instead of tar's. */
 function answerWith(...pieces: Buffer[]): void {
   api.answer = (socket) => {
     for (const piece of pieces) socket.send(Buffer.concat([Buffer.from([1]), piece]));
@@ -305,8 +305,7 @@ test('a hostile archive writes nothing outside its folder, and leaves nothing be
     assert.deepEqual(await readdir(here), [], what);
     assert.deepEqual((await readdir(folder)).sort(), ['here', 'there'], what);
   }
-  // One name twice, a hard link and a device: told, and the rest comes; nothing of it has the bit
-  // of set-user-id.
+  // A duplicate name, a hard link and a device are skipped; set-user-id is dropped.
   const device = entry('tree/device', 'file');
   device.write('3', 156, 'latin1');
   device.writeUInt8(0, 154);
@@ -414,7 +413,7 @@ test('an unreadable file, local or remote, is reported; so is a full remote disk
     join(here, 'x'),
     /^berth: sbx_abc:x: permission denied: commands run as the user of the sandbox\n$|^berth: sbx_abc:x: x: Cannot open/,
   );
-  // One of several: the rest is copied.
+  // A failure of one entry does not stop the rest.
   await mkdir(join(there, 'some'));
   await writeFile(join(there, 'some/one'), '1');
   await tar(

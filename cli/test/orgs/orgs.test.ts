@@ -1,5 +1,5 @@
-// `berth org`, `project`, `key` and `token` against the real service: what they print, what they
-// change, and their exit codes.
+// `berth org`, `project`, `key` and `token` against the real service: output, effects and exit
+// codes.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ after(async () => await api.close());
 
 const run = async (args: readonly string[], stdin = ''): Promise<Ended> =>
   await berth(args, { env: { HOME: home }, stdin });
-/** Its stdout, when it went well. */
+/** Returns stdout of a successful run. */
 const ok = async (...args: string[]): Promise<string> => {
   const { code, stdout, stderr } = await run(args);
   assert.equal(code, 0, stderr);

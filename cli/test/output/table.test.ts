@@ -1,4 +1,4 @@
-// Tables hold their columns and their width, whatever stands in them.
+// Tables keep columns and width for any content.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import stringWidth from 'string-width';

@@ -1,4 +1,4 @@
-// What a service, a network and a file system may do to a sign-in, and what is said of it.
+// Sign-in with failures of the service, the network and the file system.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -31,7 +31,7 @@ const refusedWith = (error: string, status = 400): AuthAnswer => ({
   body: { error, error_description: `it is ${error}` },
 });
 
-/** Answers a request for a code, and polls one after another; the last for all that follow. */
+/** Serves a device code and the polls in order, repeating the last. */
 function answering(polls: readonly (AuthAnswer | 'tokens')[], device: Record<string, unknown> = DEVICE): void {
   let polled = 0;
   api.answer = ({ path }: SeenRequest) => {
@@ -81,7 +81,7 @@ test('login adds five seconds between polls on slow_down', async () => {
   };
   assert.equal((await login()).code, 0);
   const [first = 0, second = 0] = at;
-  // A bound that the protocol promises, from below.
+  // Lower bound required by the protocol.
   assert.ok(second - first >= 6_000, `${second - first} ms`);
 });
 
@@ -139,7 +139,7 @@ test('login reports an unreachable service and a server that is not Berth', asyn
 });
 
 test('only the first sign-in over plain http to another host warns that the token can be read', async () => {
-  // The name of this machine, on the address that it has beside loopback, or on loopback itself.
+  // The host name is not loopback by name, whatever its address.
   const server = createServer((request, response) => {
     const { url: path = '' } = request;
     const body =

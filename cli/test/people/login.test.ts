@@ -1,5 +1,5 @@
-// `berth login`, `logout` and `profile` against the real service: a person decides on its own page.
-// What a service may answer besides: login-refusals.test.ts.
+// `berth login`, `logout` and `profile` against the real service, with its approval page. Refusals:
+// login-refusals.test.ts.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ interface Person {
   userId: string;
 }
 
-/** Somebody in so many orgs, with a browser in which they are signed in. */
+/** A user in some orgs, signed in in a browser. */
 async function person(orgs = 0): Promise<Person & { orgIds: string[] }> {
   const { userId, email } = await site.account();
   const visitor = site.visitor();
@@ -41,7 +41,7 @@ async function person(orgs = 0): Promise<Person & { orgIds: string[] }> {
 
 const USER_CODE = /\b([A-Z2-9]{4}-[A-Z2-9]{4})\b/;
 
-/** Starts it, and gives the code that it shows. */
+/** Starts a login and returns its user code. */
 async function startLogin(
   home: string,
   args: readonly string[] = [],
@@ -63,7 +63,7 @@ async function signedIn(somebody: Person, home: string, args: readonly string[] 
   return await ended;
 }
 
-/** What a sign-in leaves, without the waiting. */
+/** The stored session of a sign-in, without running one. */
 async function keptSession({ email }: Person): Promise<NonNullable<Profile['session']>> {
   const login = await site.signIn.withPassword(
     { email, password: PASSWORD },

@@ -1,4 +1,4 @@
-// `berth preview` against a real service, with a program in place of the browser's opener.
+// `berth preview` against a real service, with a fake browser opener.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

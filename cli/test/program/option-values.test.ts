@@ -1,4 +1,4 @@
-// What options take, and that the words that commands offer are those of the contract.
+// Parsers of option values, and choices that match the contract.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { machineSize, profile } from '@berth/contract/sandboxes/machine-sizes.ts';

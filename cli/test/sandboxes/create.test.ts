@@ -1,5 +1,4 @@
-// `berth sandbox create` against a real service: what it makes, what it prints where, and what it
-// refuses before anything is sent.
+// `berth sandbox create` against a real service: effects, output, and checks before any request.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,7 +39,7 @@ test('create prints only the id in a pipe, and a few fields in a terminal', asyn
     env: { NO_COLOR: '1' },
   });
   assert.equal(code, 0, text);
-  // How long it takes says whether progress is shown before.
+  // Progress is only shown if the create is slow.
   const fields = masked(text).slice(masked(text).indexOf('id '));
   assert.equal(fields, `id      sbx_${'x'.repeat(24)}\nname    two\nstatus  ready\nsize    4 vCPU, 8 GB, 40 GB disk\n`);
 });

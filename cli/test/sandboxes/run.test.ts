@@ -1,5 +1,5 @@
-// `berth run` against a server that keeps sandboxes as a list and runs commands here: that none is
-// left, whatever happens. On a real machine: e2e/commands/cli-streams.test.ts.
+// `berth run` against a fake API that runs commands locally: no sandbox remains. With a real VM:
+// e2e/commands/cli-streams.test.ts.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,12 +16,12 @@ const DESTROY = `POST /v1/sandboxes/${ID}/destroy`;
 let api: ApiServer;
 let guest: LocalGuest;
 let folder: string;
-/** What was asked for, in order. */
+/** Requests in order. */
 let asked: string[];
 let made: unknown[];
-/** Looks at the sandbox until it is awake. */
+/** Polls until the sandbox is awake. */
 let looksLeft: number;
-/** What a call comes to first. */
+/** Failures of the next calls. */
 let trouble: { create?: (() => Promise<void>)[]; destroy?: (() => Promise<void>)[]; get?: (() => Promise<void>)[] };
 
 before(async () => {
@@ -129,7 +129,7 @@ test('Ctrl-C during creation destroys the sandbox, even before its id is known',
   const unknown = startBerth(['run', '--', 'true'], { env: env() });
   await until('it is asked for', () => asked.filter((call) => call === asked[0]).length === 2);
   unknown.child.kill('SIGTERM');
-  // The signal is there before the answer: what it does then is what is looked at.
+  // The signal arrives before the response.
   await until('it was told', () => unknown.child.killed);
   answering.resolve();
   assert.deepEqual(await unknown.ended, { code: 143, stdout: '', stderr: 'berth: stopped by SIGTERM\n' });

@@ -45,7 +45,7 @@ test('a list fits its terminal, keeps its columns for any name, and is complete 
     await make({ name: 'plain', endUserId: 'u1' }),
     await make({ name: EVIL, endUserId: 'u1', machineSize: 'xlarge' }),
   ];
-  // So that it is the same text, however long this takes.
+  // Fixed times give the same text on slow runs.
   for (const [at, id] of ids.entries()) {
     const created = new Date(Date.now() - (80 - at) * 3_600_000);
     await service.api.db.updateTable('sandbox').set({ created_at: created }).where('id', '=', id).execute();
@@ -107,7 +107,7 @@ test('a closed output pipe is no failure', async () => {
   const command = `'${process.execPath}' '${MAIN}' sandbox ls --json | head -1; echo "\${PIPESTATUS[0]}" >&2`;
   const { stdout, stderr } = await run('bash', ['-c', command], { env: cleanEnvironment(service.environment()) });
   assert.equal(stdout, '{\n');
-  // Whether it had written all of it by then is the pipe's to say.
+  // 0 if all output fit into the pipe before it closed.
   assert.match(stderr, /^(?:0|141)\n$/);
 });
 

@@ -1,5 +1,4 @@
-// The lock beside a file: one at a time, among processes too, and never longer than its holder
-// lives or could still be at work.
+// The file lock: one holder at a time, across processes, and never longer than its holder lives.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +10,7 @@ import { takeLock } from '../../src/service/file-lock.ts';
 
 const MODULE = join(import.meta.dirname, '../../src/service/file-lock.ts');
 const MACHINE = hostname().replaceAll(/[^A-Za-z0-9.-]/g, '_');
-/** Long enough for many looks at the lock. */
+/** Long enough for many polls of the lock. */
 const A_WHILE_MS = 300;
 
 let folder: string;

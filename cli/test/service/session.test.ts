@@ -1,5 +1,4 @@
-// Sign-ins that are kept: how their tokens are refreshed, by however many berths at once, and what
-// is said when they have ended.
+// Stored sign-ins: concurrent refresh, and messages after their end.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -27,7 +26,7 @@ const assertIsAda = ({ code, stdout, stderr }: Ended): void => {
   assert.equal((JSON.parse(stdout) as { email: string }).email, 'ada@example.test');
 };
 const lockFolder = (): string => `${profilePath(home)}.lock`;
-/** Nothing lies beside the file of profiles. */
+/** Asserts that no temporary files remain. */
 const assertTidy = (): void => assert.deepEqual(readdirSync(dirname(profilePath(home))), ['config.json']);
 
 test('a token with more than a minute left is used unchanged', async () => {
@@ -68,7 +67,7 @@ test('a process killed during its refresh blocks no other', async () => {
   api.answer = async ({ path }) => {
     if (path !== '/auth/token') return undefined;
     asked.resolve();
-    // Never answered: the process dies in the middle of it.
+    // Never responds: the process is killed meanwhile.
     return await new Promise(() => undefined);
   };
   const { child } = startBerth(['whoami'], { env: { HOME: home } });
@@ -103,7 +102,7 @@ test('a temporary refresh failure is reported as such, and the sign-in is kept',
   const { code, stderr } = await whoami();
   assert.deepEqual([code, stderr], [1, 'berth: cannot refresh the sign-in: come back (temporarily_unavailable)\n']);
   assert.equal(readProfiles(home).profiles['default']?.session?.refreshToken, 'refresh-0');
-  // With a token that is still good, though not for long, the call is made.
+  // A token that is still valid is used after a failed refresh.
   signedIn(40);
   assertIsAda(await whoami());
 });

@@ -12,12 +12,12 @@ before(async () => {
 });
 after(() => service.close());
 
-/** Sandboxes that there need not be for entries about them. */
+/** Ids of sandboxes that need not exist. */
 const [NOTED, MANY, FOLLOWED] = ['a', 'b', 'c'].map((letter) => `sbx_${letter.repeat(24)}`) as [string, string, string];
 
 const org = (): string => `/v1/orgs/${service.api.orgId}`;
 
-/** So many entries of one kind, one after the other, about a sandbox that there need not be. */
+/** Writes entries of one kind about a sandbox. */
 async function note(count: number, sandboxId: string): Promise<void> {
   const { db, orgId, projectId } = service.api;
   for (let made = 0; made < count; made += 1) {
@@ -33,7 +33,7 @@ async function note(count: number, sandboxId: string): Promise<void> {
   }
 }
 
-/** A machine of an end user that ran for so many hours until now. */
+/** Records past hours of an awake sandbox of an end user. */
 async function used(hours: number, endUserId: string | null): Promise<void> {
   const { db, orgId, projectId } = service.api;
   const sandbox = await service.api.makeSandbox('stopped', { end_user_id: endUserId });

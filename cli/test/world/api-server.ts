@@ -1,5 +1,4 @@
-// A server that speaks as the API does, for the verbs of a client: WebSockets that a test answers,
-// JSON that it gives, and refusals.
+// A fake API for the CLI: WebSockets, JSON responses and refusals chosen by the test.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,11 +9,11 @@ export const TOKEN = 'brt_a_token_of_the_test';
 
 export class ApiServer {
   readonly url: string;
-  /** What becomes of a WebSocket. */
+  /** Handles a WebSocket. */
   answer: (socket: WebSocket, request: IncomingMessage) => void = () => undefined;
-  /** What a plain request is answered with. */
+  /** Returns the response of other requests. */
   json: (request: IncomingMessage, body: unknown, response: ServerResponse) => unknown = () => ({});
-  /** Instead of both. */
+  /** Refuses all requests if set. */
   refuse: { status: number; body: string; type?: string } | null = null;
   readonly #close: () => void;
 
@@ -59,7 +58,7 @@ export class ApiServer {
     return api;
   }
 
-  /** What a verb gets to know from the environment. */
+  /** Environment for this server. */
   get environment(): Record<string, string | undefined> {
     return { PATH: process.env['PATH'], HOME: process.env['HOME'], BERTH_URL: this.url, BERTH_API_KEY: TOKEN };
   }
@@ -69,7 +68,7 @@ export class ApiServer {
   }
 }
 
-/** The body of a refusal. */
+/** A refusal in the API's format. */
 export function refusal(status: number, code: string, message: string): { status: number; body: string } {
   return { status, body: JSON.stringify({ error: { code, message } }) };
 }

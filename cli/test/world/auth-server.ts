@@ -1,6 +1,5 @@
-// A service of the tests whose sign-in a test writes: what each endpoint below /auth/ answers, and
-// who calls. Its refresh tokens are good for one refresh, as another service's may be, and it tells
-// how many there were. What the real one does: login.test.ts.
+// A fake of the /auth/ endpoints with scripted responses. Refresh tokens are single-use and
+// counted. The real service: login.test.ts.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,14 +17,14 @@ export type AuthAnswer = { status: number; body: unknown; headers?: Record<strin
 export class AuthServer {
   readonly url: string;
   readonly seen: SeenRequest[] = [];
-  /** The one that is good. */
+  /** The valid refresh token. */
   refreshToken = 'refresh-0';
-  /** The ones that are good; a session token of before goes on living, as on the real service. */
+  /** Valid session tokens; older ones stay valid, as on the real service. */
   readonly tokens = new Set<string>();
   refreshes = 0;
-  /** Seconds that new tokens live. */
+  /** Lifetime of new tokens in seconds. */
   lifeSeconds = 3_600;
-  /** What other endpoints answer, and what these do instead of their own; undefined: their own. */
+  /** Overrides responses; undefined for the default one. */
   answer: (request: SeenRequest) => AuthAnswer | undefined | Promise<AuthAnswer | undefined> = () => undefined;
   readonly #close: () => void;
 
@@ -49,7 +48,7 @@ export class AuthServer {
     this.#close();
   }
 
-  /** Its own answer. */
+  /** The default response. */
   own({ path, form, authorization }: SeenRequest): AuthAnswer {
     if (path === '/auth/token' && form['grant_type'] === 'refresh_token') return this.#refresh(form['refresh_token']);
     if (path === '/auth/revoke') return { status: 200, body: {} };

@@ -1,5 +1,5 @@
-// The command `berth` as a process of its own, with a home of the test's and nothing of the
-// tester's environment: no BERTH_*, no XDG_*, no NO_COLOR.
+// Runs `berth` as a process with its own home, without variables of the tester: no BERTH_*, XDG_*
+// or NO_COLOR.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,16 +11,16 @@ export const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const DEADLINE_MS = 120_000;
 
 export interface BerthOptions {
-  /** On top of `cleanEnvironment()`; `HOME` too can be another. */
+  /** Added to `cleanEnvironment()`; may replace `HOME`. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** What comes in, then its end; without it there is nothing to read. */
+  /** Input; default: empty. */
   stdin?: string | Buffer;
-  /** Milliseconds until the test fails. */
+  /** Milliseconds until the run fails. */
   timeout?: number;
 }
 
 export interface Ended {
-  /** null: ended by a signal. */
+  /** null: killed by a signal. */
   code: number | null;
   stdout: string;
   stderr: string;
@@ -28,19 +28,19 @@ export interface Ended {
 
 let home: string | undefined;
 
-/** An empty home of this test process alone, for all its runs that name no other. */
-function ownHome(): string {
+/** Default home of this test process. */
+export function ownHome(): string {
   return (home ??= newHome());
 }
 
-/** A further one. Removed when the test process ends. */
+/** Another empty home, removed when the test process ends. */
 export function newHome(): string {
   const folder = mkdtempSync(join(tmpdir(), 'berth-home-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** All that a run knows of where it runs. */
+/** The complete environment of a run. */
 export function cleanEnvironment(
   more: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string | undefined> {
@@ -48,16 +48,14 @@ export function cleanEnvironment(
   return { PATH, NODE_COMPILE_CACHE, HOME: ownHome(), LANG: 'C.UTF-8', TERM: 'xterm', TZ: 'UTC', ...more };
 }
 
-/** Runs it to its end, with pipes for all three streams. */
+/** Runs berth to its end, with pipes. */
 export async function berth(args: readonly string[], options: BerthOptions = {}): Promise<Ended> {
   const { child, ended } = startBerth(args, options);
   child.stdin.end(options.stdin ?? '');
   return await ended;
 }
 
-/**
- * Starts it and leaves its stdin open. `ended` fails after the timeout, and the process with it.
- */
+/** Starts berth with an open stdin. After the timeout, kills it and rejects `ended`. */
 export function startBerth(
   args: readonly string[],
   { env = {}, timeout = DEADLINE_MS }: BerthOptions = {},
@@ -66,7 +64,7 @@ export function startBerth(
   const seen: Ended = { code: null, stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (seen.stdout += chunk));
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (seen.stderr += chunk));
-  // It may end without reading.
+  // The process may exit without reading.
   child.stdin.on('error', () => undefined);
   let late = false;
   const timer = setTimeout(() => {

@@ -1,6 +1,5 @@
-// A sandbox played by a folder of this machine: what ApiServer is asked to run runs here, by exec's
-// route or by the terminal's WebSocket without a terminal, and ends as the service has it end. What
-// only a real one shows (its terminal, its limits, its users) is in e2e/commands/cli-streams.test.ts.
+// A local folder as the sandbox of ApiServer: runs commands of the exec route and of WebSockets
+// without a terminal. Terminals, limits and users need a real VM: e2e/commands/cli-streams.test.ts.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { WebSocket } from 'ws';
@@ -9,16 +8,16 @@ import type { ApiServer } from './api-server.ts';
 const UNSENT_BYTES = 1_048_576;
 
 export class LocalGuest {
-  /** Where commands run. */
+  /** Working folder of commands. */
   readonly folder: string;
-  /** What was asked for. */
+  /** Requested commands. */
   readonly asked: { command: string; timeoutSeconds?: number | undefined; tty?: string | undefined }[] = [];
-  /** Programs that are found before those of the machine. */
+  /** PATH of commands. */
   path = process.env['PATH'] ?? '';
   readonly running = new Set<ChildProcess>();
-  /** Whether a client took no more for a while. */
+  /** Whether back-pressure of a client was seen. */
   heldBack = false;
-  /** Frames with orders, as they came. */
+  /** Received JSON frames. */
   readonly orders: unknown[] = [];
 
   constructor(folder: string, api: ApiServer) {
@@ -56,7 +55,7 @@ export class LocalGuest {
     return child;
   }
 
-  /** Ends a command with all its processes. */
+  /** Kills a command with all its processes. */
   #end(child: ChildProcess): void {
     if (child.exitCode !== null || child.signalCode !== null) return;
     process.kill(-(child.pid as number), 'SIGKILL');

@@ -1,4 +1,4 @@
-// The file of profiles in a home of the tests: laid as a run of berth would have left it, and read.
+// Writes and reads the profile file of a test home.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Profile, Profiles } from '../../src/service/profile-file.ts';
@@ -16,7 +16,7 @@ export function readProfiles(home: string): Profiles {
   return JSON.parse(readFileSync(profilePath(home), 'utf8')) as Profiles;
 }
 
-/** A sign-in whose token lives for so long; a negative number: it has ended. */
+/** A session whose token expires after these seconds; negative: expired. */
 export function sessionOf(token: string, refreshToken: string, livesSeconds: number): NonNullable<Profile['session']> {
   return { token, refreshToken, expiresAt: new Date(Date.now() + livesSeconds * 1_000).toISOString() };
 }

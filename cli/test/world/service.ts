@@ -1,15 +1,11 @@
-// A real service with a host that stands in for machines, and the command that calls it: in pipes,
-// and in a terminal of a given width.
+// A real service with fake VMs, and berth runs against it in pipes and terminals.
 import { startApi, type TestApi, type TestApiOptions } from '../../../api/test/world/api.ts';
 import { berth, cleanEnvironment, MAIN, type BerthOptions, type Ended } from './berth.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
 
 interface Shown {
   code: number | null;
-  /**
-   * What the terminal got: stdout and stderr in the order in which they came, its line ends as
-   * `\n`.
-   */
+  /** Output of the terminal, with line ends as `\n`. */
   text: string;
 }
 
@@ -29,7 +25,7 @@ export class Service {
     return new Service(await startApi({ durable: true, ...options }));
   }
 
-  /** What a run gets to know: the service, and the key of its first org. */
+  /** Environment with the service and the key of its first org. */
   environment(more: Readonly<Record<string, string | undefined>> = {}): Record<string, string | undefined> {
     return { BERTH_URL: this.api.url, BERTH_API_KEY: this.api.token, ...more };
   }
@@ -47,14 +43,14 @@ export class Service {
     );
   }
 
-  /** Runs it in a terminal to its end. */
+  /** Runs berth to its end in a terminal. */
   async show(args: readonly string[], options: TerminalOptions = {}): Promise<Shown> {
     const screen = this.terminal(args, options);
     const code = await screen.ended();
     return { code, text: screen.text.replaceAll('\r\n', '\n') };
   }
 
-  /** The body of the API's answer to a GET. */
+  /** Body of a GET response. */
   async body(path: string): Promise<unknown> {
     return (await this.api.call('GET', path)).body;
   }
@@ -64,7 +60,7 @@ export class Service {
   }
 }
 
-/** What changes from run to run, as it was meant: ids, times, how long ago. */
+/** Masks ids, times and ages, which change from run to run. */
 export function masked(text: string): string {
   return text
     .replaceAll(/\b(sbx|prj|org|usr|key|prv|act)_[a-z2-7]{24}\b/g, (_id, kind: string) => `${kind}_${'x'.repeat(24)}`)
