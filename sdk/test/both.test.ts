@@ -23,7 +23,7 @@ for (const start of [realWorld, worldInMemory]) {
     const make = async (): Promise<Sandbox> =>
       await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
 
-    test('who calls, and the one org of the key', async () => {
+    test('me and orgs return the caller and the org of the key', async () => {
       assert.equal(typeof (await berth.me()).id, 'string');
       assert.deepEqual(
         (await berth.orgs()).map(({ id, role }) => [id, role]),
@@ -31,7 +31,7 @@ for (const start of [realWorld, worldInMemory]) {
       );
     });
 
-    test('a created sandbox is awake, fetched, listed by its end user, and gone after its destruction', async () => {
+    test('a sandbox is created awake, fetched, listed by end user, and gone after destroy', async () => {
       const sandbox = await berth.sandboxes.create({
         agent: 'agent_two',
         name: 'one',
@@ -65,7 +65,7 @@ for (const start of [realWorld, worldInMemory]) {
       await other.destroy();
     });
 
-    test('a command gives its result whatever its exit code; orThrow makes an error of another one than 0', async () => {
+    test('exec resolves for any exit code; orThrow rejects for a code other than 0', async () => {
       await using sandbox = await make();
       const fine = await sandbox.exec('echo hello there');
       assert.deepEqual(
@@ -131,7 +131,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.waitUntil('ready', { timeoutMs: 250 }), failing('timeout'));
     });
 
-    test('a project that wakes its sandboxes on use has a command wake one', async () => {
+    test('a command wakes a sandbox whose project has wakeOnUse', async () => {
       const project = await berth.projects.create({ wakeOnUse: true });
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', projectId: project.id });
       await sandbox.sleep();
@@ -140,7 +140,7 @@ for (const start of [realWorld, worldInMemory]) {
       await sandbox.destroy();
     });
 
-    test('a stopped sandbox takes a size at once, which never makes the disk smaller', async () => {
+    test('a stopped sandbox is resized at once, and its disk never shrinks', async () => {
       await using sandbox = await make();
       await sandbox.sleep();
       await sandbox.resize({ vcpu: 2, memoryGb: 4 });
@@ -153,7 +153,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.resize({}), failing('invalid_request', 400));
     });
 
-    test('an ephemeral sandbox is renewed by its time to live, and ends when it is put to sleep', async () => {
+    test('an ephemeral sandbox is renewed by its time to live, and destroyed by sleep', async () => {
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', mode: 'ephemeral', ttlSeconds: 600 });
       const before = Date.parse(sandbox.data.expiresAt ?? '');
       await sandbox.renew();
@@ -171,7 +171,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(create, failing('ephemeral_not_allowed', 400));
     });
 
-    test('metrics are given, and a sample with the recommended size', async () => {
+    test('metrics and a sample with the recommended size are returned', async () => {
       await using sandbox = await make();
       const { guest, host } = await sandbox.metrics();
       assert.equal(guest.cpu.vcpu, 1);
@@ -180,7 +180,7 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual([currentAllocation, storedAsPending], [{ vcpu: 1, memoryGb: 1, diskGb: 10 }, false]);
     });
 
-    test('preview links are made, listed and revoked', async () => {
+    test('preview links are created, listed and revoked', async () => {
       await using sandbox = await make();
       const team = await sandbox.previews.create({ port: 3000 });
       assert.deepEqual([team.id, team.audience], [null, 'team']);
@@ -200,7 +200,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.previews.revoke('prv_nothing'), failing('preview_link_not_found', 404));
     });
 
-    test('a create with an idempotency key gives the first sandbox again, and refuses other fields with it', async () => {
+    test('a repeated idempotency key returns the first sandbox, and is refused with other fields', async () => {
       const spec = { agent: 'agent_one', metadata: { order: 7 } } as const;
       const first = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
       const again = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
@@ -212,7 +212,7 @@ for (const start of [realWorld, worldInMemory]) {
       await first.destroy();
     });
 
-    test('projects are made, changed and fetched; an API key may not delete one, a session may', async () => {
+    test('projects are created, changed and fetched; only a session token may delete one', async () => {
       const project = await berth.projects.create({ name: 'shop', useCase: 'external', metadata: { team: 'a' } });
       assert.deepEqual(
         [project.name, project.useCase, project.metadata, project.wakeOnUse],
@@ -235,7 +235,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(berth.projects.get(project.id), failing('project_not_found', 404));
     });
 
-    test('keys are managed in a session alone; one with scopes may do no more, and a revoked one nothing', async () => {
+    test('only a session token manages keys; scopes limit a key, and revocation disables it', async () => {
       await assert.rejects(berth.keys.list(), failing('auth_kind_not_allowed', 403));
       const session = world.client({ apiKey: () => Promise.resolve(world.sessionToken) });
       const { apiKey, token } = await session.keys.create({
@@ -252,7 +252,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(reader.me(), failing('unauthenticated', 401));
     });
 
-    test('the feed is read in pages and as a whole, the newest first', async () => {
+    test('the feed is read by page and completely, newest first', async () => {
       const sandbox = await make();
       await sandbox.exec('true');
       await sandbox.destroy();
@@ -266,7 +266,7 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual([page.activity.map(({ kind }) => kind), page.hasMore], [all.slice(0, 1), true]);
     });
 
-    test('machine hours are told of the org, a project and each end user, against caps that a session sets', async () => {
+    test('usage of org, project and end users is returned, with caps set by a session token', async () => {
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'metered' });
       const usage = await berth.usage.get();
       assert.deepEqual(
@@ -308,7 +308,7 @@ for (const start of [realWorld, worldInMemory]) {
       for (const sandbox of made) await sandbox.destroy({ wait: false });
     });
 
-    test('refusals carry status, code and the id of the request', async () => {
+    test('an error has the status, code and request id of the response', async () => {
       await assert.rejects(berth.sandboxes.get('sbx_nothing'), (error: unknown) => {
         assert.ok(failing('sandbox_not_found', 404)(error) && error instanceof BerthError);
         assert.match(error.requestId ?? '', /^req_/);
@@ -332,7 +332,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(world.client({ apiKey: 'brt_wrong' }).me(), failing('unauthenticated', 401));
     });
 
-    test('a call ends with its signal, and at its time', async () => {
+    test('a call ends on its signal and at its timeout', async () => {
       await using sandbox = await make();
       const aborted = new AbortController();
       const reason = new Error('not any more');
@@ -344,7 +344,7 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.exec('hang', { timeoutMs: 100 }), /The command may have run/);
     });
 
-    test('what is used with await using is destroyed at the end', async () => {
+    test('await using destroys the sandbox at the end of its scope', async () => {
       let id: string;
       {
         await using sandbox = await make();

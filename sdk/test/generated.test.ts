@@ -17,7 +17,7 @@ async function textsIn(folder: string): Promise<Record<string, string>> {
   );
 }
 
-test('sdk/src/generated is what npm run sdk:generate writes', async (t) => {
+test('sdk/src/generated matches the output of npm run sdk:generate', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-sdk-generated-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   await generate(folder);
@@ -27,7 +27,7 @@ test('sdk/src/generated is what npm run sdk:generate writes', async (t) => {
     assert.ok(committed[name] === text, `${name} is another: run npm run sdk:generate`);
 });
 
-test('the raw client has a function for every route but the WebSockets', () => {
+test('the raw client has a function for every route except WebSockets', () => {
   const functions = Object.getOwnPropertyNames(RawClient.prototype).filter((name) => name !== 'constructor');
   const routes = ROUTES.filter(({ websocket }) => websocket !== true).map(({ name }) => name);
   assert.deepEqual(functions.toSorted(), routes.toSorted());

@@ -167,7 +167,7 @@ interface Compiled {
   default?: string;
 }
 
-test('the package holds what is built, and depends on nothing', async () => {
+test('the package contains only the build output and has no dependencies', async () => {
   const root = join(project, 'node_modules/@berth/sdk');
   const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Record<string, unknown>;
   assert.equal(manifest['dependencies'], undefined);
@@ -181,7 +181,7 @@ test('the package holds what is built, and depends on nothing', async () => {
   assert.ok(!existsSync(join(root, 'src')) && !existsSync(join(root, 'test')));
 });
 
-test('its types are whole by themselves, for both ways in which TypeScript finds modules', async () => {
+test("the package's types are self-contained in both module resolutions of TypeScript", async () => {
   const code = `
     import { Berth, type Sandbox, type SandboxStatus, type SandboxTunnel } from '@berth/sdk';
     import { SSH_PORT } from '@berth/sdk/limits';
@@ -235,14 +235,14 @@ async function bundled(code: string): Promise<string> {
   return outputFiles[0]?.text ?? '';
 }
 
-test(`for browsers it is smaller than ${LARGEST_BUNDLE / 1024} KiB, compressed`, async (t) => {
+test(`the browser bundle is smaller than ${LARGEST_BUNDLE / 1024} KiB, compressed`, async (t) => {
   const text = await bundled(`import { Berth } from '@berth/sdk'; globalThis.Berth = Berth;`);
   const { length } = gzipSync(text, { level: 9 });
   t.diagnostic(`${length} bytes with gzip, ${text.length} without`);
   assert.ok(length < LARGEST_BUNDLE, `${length} bytes`);
 });
 
-test('in a browser a command gets its input, and its output and exit code come back', async (t) => {
+test('in a browser a command gets input and returns output and exit code', async (t) => {
   const world = await realWorld();
   t.after(() => world.close());
   const { id } = await world.client().sandboxes.create({ agent: 'agent_one' });
@@ -266,7 +266,7 @@ test('in a browser a command gets its input, and its output and exit code come b
   assert.equal(await page.evaluate('globalThis.used'), 'grüße 3');
 });
 
-test('in a browser it makes, uses and destroys a sandbox', async (t) => {
+test('in a browser the SDK creates, uses and destroys a sandbox', async (t) => {
   const text = await bundled(`
     import { TestServer } from '@berth/sdk/testing';
     globalThis.used = (async () => {

@@ -50,7 +50,7 @@ for (const [name, WebSocket] of [
       return berth.sandboxes.streams((await api.makeSandbox('ready')).id);
     }
 
-    test('a command gets its input and its end; both outputs and the exit code come back', async () => {
+    test('a command gets stdin and its end, and returns both outputs and the exit code', async () => {
       const sandbox = await ready();
       const command = await sandbox.command('cat; echo ünd >&2; exit 3');
       const input = command.stdin.getWriter();
@@ -63,7 +63,7 @@ for (const [name, WebSocket] of [
       assert.equal(new URL(guest.targets[0] ?? '', 'http://guest').searchParams.get('tty'), 'false');
     });
 
-    test('8 MiB go into a command and come out of it whole', async () => {
+    test('a command receives and returns 8 MiB unchanged', async () => {
       const command = await (await ready()).command('cat');
       const sent = randomBytes(8 * MIB);
       const [received] = await Promise.all([
@@ -75,14 +75,14 @@ for (const [name, WebSocket] of [
       assert.deepEqual(await command.exited, { exitCode: 0 });
     });
 
-    test('a signal reaches a command, and its name comes back', async () => {
+    test('a signal reaches a command and is named in its exit', async () => {
       const command = await (await ready()).command('exec sleep 1000');
       command.signal('SIGTERM');
       assert.deepEqual(await command.exited, { exitCode: 143, signal: 'SIGTERM' });
       assert.deepEqual(guest.orders, [{ signal: 'SIGTERM' }]);
     });
 
-    test('input of a command that has exited fails', async () => {
+    test('writing to an exited command fails', async () => {
       const command = await (await ready()).command('true');
       await command.exited;
       await assert.rejects(command.stdin.getWriter().write('late'), failing('stream_closed'));
@@ -106,7 +106,7 @@ for (const [name, WebSocket] of [
       }
     });
 
-    test('a terminal has a size, takes keys, resizes and signals, and gives its exit', async () => {
+    test('a terminal has a size, accepts keys, resizes and signals, and reports its exit', async () => {
       const sandbox = await ready();
       const terminal = await sandbox.terminal({ cols: 100, rows: 30 });
       assert.equal(guest.targets[0], 'terminal?cols=100&rows=30');
@@ -144,7 +144,7 @@ for (const [name, WebSocket] of [
       await untilTrue('the sandbox hears of it', () => guest.streams.size === 0);
     });
 
-    test('a connection that breaks in the sandbox fails its streams', async () => {
+    test('a broken connection fails its streams', async () => {
       const command = await (await ready()).command('echo begun; exec sleep 1000');
       const output = command.stdout.getReader();
       await output.read();
@@ -158,14 +158,14 @@ for (const [name, WebSocket] of [
       await assert.rejects(tunnel.closed, failing('stream_closed', /^the tunnel was closed: /));
     });
 
-    test('a stream of a sandbox that is destroyed says why it was closed', async () => {
+    test('a stream reports that its sandbox was destroyed', async () => {
       const sandbox = await ready();
       const tunnel = await sandbox.tunnel();
       await berth.raw.destroySandbox({ path: { sandboxId: sandbox.id } });
       await assert.rejects(tunnel.closed, failing('sandbox_state_conflict', /no longer awake/));
     });
 
-    test('what cannot be connected to is refused with the code of the API', async () => {
+    test('a refused connection has the error code of the API', async () => {
       const { id } = await api.makeSandbox('stopped');
       await assert.rejects(berth.sandboxes.streams(id).terminal(), failing('sandbox_state_conflict'));
       await assert.rejects(berth.sandboxes.streams('sbx_nothing').tunnel(), failing('sandbox_not_found'));
@@ -181,7 +181,7 @@ for (const [name, WebSocket] of [
       await assert.rejects(sandbox.tunnel(1), failing(isNode ? 'port_refused' : 'connection_failed'));
     });
 
-    test('a stream that does not open in time, or whose signal is aborted, is given up', async () => {
+    test('opening a stream fails at its timeout and on an aborted signal', async () => {
       const sandbox = await ready();
       api.front.stream = () => new Promise(() => undefined);
       await assert.rejects(sandbox.tunnel(1, { timeoutMs: 200 }), failing('timeout'));
@@ -194,7 +194,7 @@ for (const [name, WebSocket] of [
     });
 
     if (isNode) {
-      test('output that nobody reads holds the command back; all of it arrives in the end', async () => {
+      test('unread output blocks the command and arrives completely later', async () => {
         const bytes = 128 * MIB;
         const command = await (await ready()).command(`head -c ${bytes} /dev/zero`);
         await untilTrue('the sandbox is held back', () => guest.heldBack);
@@ -209,7 +209,7 @@ for (const [name, WebSocket] of [
         assert.ok(most < 48 * MIB, `${most} bytes were under way`);
       });
 
-      test('a command whose output nobody reads takes no more input', async () => {
+      test('a command with unread output accepts no more input', async () => {
         const command = await (await ready()).command('cat');
         const input = command.stdin.getWriter();
         const piece = new Uint8Array(MIB);
@@ -228,13 +228,13 @@ for (const [name, WebSocket] of [
         assert.deepEqual([received, await command.exited], [128 * MIB, { exitCode: 0 }]);
       });
     } else {
-      test('more output than is kept unread ends the command and says what to do', async () => {
+      test('too much unread output ends the command with a remedy', async () => {
         const command = await (await ready()).command('cat /dev/zero');
         await assert.rejects(command.exited, failing('reader_too_slow', /16777216 unread bytes .* package ws/));
         await untilTrue('nothing runs', () => guest.running.size === 0);
       });
 
-      test('output that is read as it comes is not bounded', async () => {
+      test('output read promptly is unlimited', async () => {
         const command = await (await ready()).command(`head -c ${64 * MIB} /dev/zero`);
         assert.equal(await lengthOf(command.stdout), 64 * MIB);
         assert.deepEqual(await command.exited, { exitCode: 0 });
@@ -261,12 +261,12 @@ async function settled(read: () => number): Promise<number> {
   return last;
 }
 
-test('a command that fits into no URL is refused before anything is sent', async () => {
+test('a command too long for a URL is refused before the request', async () => {
   const streams = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x' }).sandboxes.streams('sbx_abc');
   await assert.rejects(streams.command('x'.repeat(15_000)), failing('command_too_long', /15008 bytes/));
 });
 
-test('a runtime without a WebSocket, and the test server, say so', async (t) => {
+test('a missing WebSocket is reported, in a runtime and in the test server', async (t) => {
   t.mock.property(globalThis, 'WebSocket', undefined);
   const streams = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x' }).sandboxes.streams('sbx_abc');
   await assert.rejects(streams.tunnel(), failing('configuration', /no global WebSocket.*npm package ws/));

@@ -9,14 +9,14 @@ import { notePauses } from './clock.ts';
 
 const coded = (code: string) => (error: unknown) => error instanceof BerthError && error.code === code;
 
-test('without commands of the test every command says how to have them', async () => {
+test('without an exec option, every command fails with a hint', async () => {
   const sandbox = await new TestServer().client().sandboxes.create({ agent: 'agent_one' });
   const { exitCode, stderr } = await sandbox.exec('make');
   assert.equal(exitCode, 127);
   assert.match(stderr, /give it an `exec`/);
 });
 
-test('commands see the sandbox and their time, may be a text alone, and are cut as the service cuts them', async () => {
+test('command handlers get sandbox and timeout, may return text, and are truncated like the service', async () => {
   const server = new TestServer({
     exec: (command, { sandbox, timeoutSeconds }) => `${command} ${sandbox.name} ${timeoutSeconds}`,
   });
@@ -27,7 +27,7 @@ test('commands see the sandbox and their time, may be a text alone, and are cut 
   assert.deepEqual([stdout.length, truncated, exitCode], [65_536, true, 124]);
 });
 
-test('transitions take the time of the server, which is a test’s to move', async () => {
+test("transitions follow the server's clock, which a test controls", async () => {
   let nowMs = Date.parse('2026-11-21T09:30:00.000Z');
   const server = new TestServer({ transitionMs: 5_000, now: () => nowMs });
   const berth = server.client();
@@ -47,7 +47,7 @@ test('transitions take the time of the server, which is a test’s to move', asy
   assert.equal((await ephemeral.refresh()).status, 'deleted');
 });
 
-test('the plan may allow few sandboxes awake', async () => {
+test('the number of awake sandboxes can be limited', async () => {
   const berth = new TestServer({ concurrentSandboxes: 1 }).client();
   const first = await berth.sandboxes.create({ agent: 'agent_one' });
   await assert.rejects(berth.sandboxes.create({ agent: 'agent_one' }), coded('concurrent_sandbox_limit'));
@@ -57,7 +57,7 @@ test('the plan may allow few sandboxes awake', async () => {
   void second;
 });
 
-test('requests can be made to fail, and are then as if they had not come', async (t) => {
+test('a scripted failure leaves no effect of its request', async (t) => {
   notePauses(t);
   const server = new TestServer();
   const berth = server.client();
@@ -77,7 +77,7 @@ test('requests can be made to fail, and are then as if they had not come', async
   assert.deepEqual(await berth.sandboxes.list(), []);
 });
 
-test('an answer that is lost leaves what was made: it is found by listing, or again by its key', async () => {
+test('a lost response leaves the sandbox, found by list or by its idempotency key', async () => {
   const server = new TestServer();
   const berth = server.client();
   server.failNext({ method: 'POST', with: 'lost-answer' });
@@ -89,7 +89,7 @@ test('an answer that is lost leaves what was made: it is found by listing, or ag
   assert.equal((await berth.sandboxes.list()).length, 1);
 });
 
-test('a machine can be lost, and its sandbox woken from its disk', async () => {
+test('a sandbox with a lost VM is woken from its disk', async () => {
   const server = new TestServer();
   const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
   server.loseMachine(sandbox.id, 'guest_panic', 'its kernel stopped');
@@ -102,14 +102,14 @@ test('a machine can be lost, and its sandbox woken from its disk', async () => {
   assert.deepEqual([sandbox.status, sandbox.data.lastWake?.from, sandbox.data.statusReason], ['ready', 'disk', null]);
 });
 
-test('each test server is one of its own', async () => {
+test('test servers are independent', async () => {
   const [one, other] = [new TestServer(), new TestServer()];
   await one.client().sandboxes.create({ agent: 'agent_one' });
   assert.deepEqual(await other.client().sandboxes.list(), []);
   assert.notEqual(one.orgId, other.orgId);
 });
 
-test('every refusal has a code and status of the contract, and every answer of a route fits its schema', async () => {
+test('every error has a code and status of the contract, and every response fits its schema', async () => {
   const server = new TestServer({ exec: () => 'x' });
   const berth = server.client();
   const sandbox = await berth.sandboxes.create({ agent: 'agent_one' });
@@ -154,7 +154,7 @@ test('every refusal has a code and status of the contract, and every answer of a
   assert.ok(new Set(answered).size >= 20, `only ${[...new Set(answered)].join(', ')}`);
 });
 
-test('a path, a method and a route that it does not have are refused as such', async () => {
+test('an unknown path, method or route is refused', async () => {
   const server = new TestServer();
   const ask = async (method: string, path: string): Promise<unknown> => {
     const response = await server.fetch(server.url + path, {

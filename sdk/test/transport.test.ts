@@ -81,7 +81,7 @@ for (const [what, first] of [
       void response.writeHead(200, { 'content-length': '100' }).write('{', () => response.destroy()),
   ],
 ] as const) {
-  test(`a read is sent again after ${what}, with a pause that grows and differs`, async (t) => {
+  test(`a read is retried after ${what}, with growing, jittered pauses`, async (t) => {
     const pauses = notePauses(t);
     const { berth, seen } = await against(t, [first, first, first, json(200, ME)]);
     assert.deepEqual(await berth.me(), ME);
@@ -96,7 +96,7 @@ for (const [what, first] of [
   });
 }
 
-test('a read is sent again as often as it is set, and then fails as it was answered the last time', async (t) => {
+test('a read is retried up to maxRetries and then fails with the last error', async (t) => {
   notePauses(t);
   const { berth, seen } = await against(t, [refusal(503, 'host_unavailable')], { maxRetries: 1 });
   assert.deepEqual(fieldsOf(await failureOf(berth.me())), {
@@ -109,7 +109,7 @@ test('a read is sent again as often as it is set, and then fails as it was answe
   assert.equal(seen.length, 2);
 });
 
-test('Retry-After is respected, in seconds and as a date, and one that is too long is not waited for', async (t) => {
+test('Retry-After is respected in seconds and as a date; a long one stops the retries', async (t) => {
   const pauses = notePauses(t);
   const date = new Date(Date.now() + 5_000).toUTCString();
   const { berth } = await against(t, [
@@ -132,7 +132,7 @@ test('Retry-After is respected, in seconds and as a date, and one that is too lo
   assert.equal(long.seen.length, 1);
 });
 
-test('what does not pass is not sent again', async (t) => {
+test('permanent failures are not retried', async (t) => {
   for (const [status, code] of [
     [400, 'invalid_request'],
     [401, 'unauthenticated'],
@@ -152,7 +152,7 @@ test('what does not pass is not sent again', async (t) => {
   }
 });
 
-test('a write is never sent again by itself, and says whether it may be', async (t) => {
+test('a write is never retried, and its error tells whether a retry is safe', async (t) => {
   for (const [answer, code, retryable] of [
     [refusal(429, 'rate_limited', { 'retry-after': '1' }), 'rate_limited', true],
     [refusal(503, 'insufficient_capacity', { 'retry-after': '1' }), 'insufficient_capacity', true],
@@ -169,7 +169,7 @@ test('a write is never sent again by itself, and says whether it may be', async 
   }
 });
 
-test('a create whose answer is lost says what to do: list before another, or the same again with its key', async (t) => {
+test('a lost response of a create is reported with a remedy, with and without a key', async (t) => {
   const { berth, seen } = await against(t, [broken]);
   const without = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }));
   assert.deepEqual([without.code, without.retryable], ['connection_failed', false]);
@@ -183,14 +183,14 @@ test('a create whose answer is lost says what to do: list before another, or the
   );
 });
 
-test('a create that takes too long says the same', async (t) => {
+test('a create that times out is reported with the same remedy', async (t) => {
   const { berth } = await against(t, [() => undefined], { timeoutMs: 200 });
   const error = await failureOf(berth.sandboxes.create({ agent: 'agent_one' }));
   assert.deepEqual([error.code, error.retryable], ['timeout', false]);
   assert.match(error.message, /took longer than 200 ms\. The sandbox may have been created/);
 });
 
-test('a command whose answer breaks off after its headers is no success, and may have run', async (t) => {
+test('a truncated response of a command is a failure, and the command may have run', async (t) => {
   const { berth } = await against(t, [
     json(200, { sandbox: exampleSandbox }),
     (_, response) =>
@@ -204,7 +204,7 @@ test('a command whose answer breaks off after its headers is no success, and may
   assert.match(error.message, /The command may have run, in whole or in part/);
 });
 
-test('the time of a call is that of all its tries', async (t) => {
+test('the timeout of a call includes its retries', async (t) => {
   const { berth, seen } = await against(t, [refusal(503, 'shutting_down', { 'retry-after': '2' })], {
     timeoutMs: 1_000,
   });
@@ -212,7 +212,7 @@ test('the time of a call is that of all its tries', async (t) => {
   assert.equal(seen.length, 1);
 });
 
-test('an answer of something else than Berth is an error that says so', async (t) => {
+test('a response not from Berth is reported as such', async (t) => {
   const { berth } = await against(t, [
     (_, response) => void response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>nothing here</h1>'),
   ]);
@@ -227,7 +227,7 @@ test('an answer of something else than Berth is an error that says so', async (t
   assert.match(error.message, /GET \/v1\/me: unexpected response with status 404, not from a Berth service/);
 });
 
-test('a page with a good status, as of a proxy that asks to sign in, is no answer either', async (t) => {
+test('an HTML page with status 200 is reported as not from Berth', async (t) => {
   const { berth } = await against(t, [
     (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>sign in</h1>'),
   ]);
@@ -238,7 +238,7 @@ test('a page with a good status, as of a proxy that asks to sign in, is no answe
   );
 });
 
-test('fields and values that this version does not know break nothing', async (t) => {
+test('unknown fields and values are accepted', async (t) => {
   const later = {
     ...exampleSandbox,
     status: 'hibernating',
@@ -253,7 +253,7 @@ test('fields and values that this version does not know break nothing', async (t
   assert.deepEqual([error.code, error.status], ['a_code_of_tomorrow', 409]);
 });
 
-test('a status that is not known is waited through', async (t) => {
+test('waiting continues through an unknown status', async (t) => {
   const pauses = notePauses(t);
   const at = (status: string): Answer => json(200, { sandbox: { ...exampleSandbox, status } });
   const { berth } = await against(t, [at('hibernating'), at('hibernating'), at('thawing'), at('ready')]);
@@ -265,7 +265,7 @@ test('a status that is not known is waited through', async (t) => {
   );
 });
 
-test('waiting asks ever less often, up to every 2 s', async (t) => {
+test('waiting polls less and less often, at most every 2 s', async (t) => {
   const pauses = notePauses(t);
   const at = (status: string): Answer => json(200, { sandbox: { ...exampleSandbox, status } });
   const { berth } = await against(t, [...Array.from({ length: 12 }, () => at('provisioning')), at('running')]);
@@ -277,7 +277,7 @@ test('waiting asks ever less often, up to every 2 s', async (t) => {
   for (const [index, ms] of waits.entries()) assert.equal(ms, Math.min(2_000, 100 * 1.5 ** index));
 });
 
-test('what is waited for and cannot come any more is an error with the reason of the service', async (t) => {
+test("waiting for an unreachable status fails with the service's reason", async (t) => {
   notePauses(t);
   const at = (status: string, reason: object | null = null): Answer =>
     json(200, { sandbox: { ...exampleSandbox, status, statusReason: reason } });
@@ -300,7 +300,7 @@ test('what is waited for and cannot come any more is an error with the reason of
   );
 });
 
-test('several statuses can be waited for, or what a look says', async (t) => {
+test('waiting accepts several statuses or a predicate', async (t) => {
   notePauses(t);
   const at = (changed: object): Answer => json(200, { sandbox: { ...exampleSandbox, ...changed } });
   const { berth } = await against(t, [
@@ -315,7 +315,7 @@ test('several statuses can be waited for, or what a look says', async (t) => {
   assert.equal(sandbox.name, 'renamed');
 });
 
-test('the org of the key is asked for once, and must be named when there are several', async (t) => {
+test('the org of the key is requested once, and required if there are several', async (t) => {
   const { berth, url, seen } = await against(t, [json(200, ORGS), json(200, { sandboxes: [] })]);
   const own = new Berth({ url, apiKey: 'brt_key' });
   await own.sandboxes.list();
@@ -334,7 +334,7 @@ test('the org of the key is asked for once, and must be named when there are sev
   assert.match(error.message, /several orgs: org_1 \(One\), org_2 \(Two\); give orgId/);
 });
 
-test('the environment says key, address, org and project where the client does not', async (t) => {
+test('key, URL, org and project default to environment variables', async (t) => {
   const { url, seen } = await against(t, [json(201, { sandbox: exampleSandbox })]);
   const before = { ...process.env };
   t.after(() => {
@@ -355,7 +355,7 @@ test('the environment says key, address, org and project where the client does n
   assert.deepEqual(JSON.parse(seen[0]?.body ?? ''), { agent: 'agent_one', projectId: 'prj_of_env' });
 });
 
-test('a client that is set up wrongly says how', async () => {
+test('an invalid client configuration is reported', async () => {
   const failure = (options: BerthOptions): BerthError => {
     let made: unknown;
     try {
@@ -372,7 +372,7 @@ test('a client that is set up wrongly says how', async () => {
   assert.equal((await failureOf(berth.sandboxes.create({ agent: 'agent_one' }))).code, 'configuration');
 });
 
-test('a credential that is a function is asked for each request', async (t) => {
+test('a credential function is called for each request', async (t) => {
   const tokens = ['one', 'two'];
   const { berth, seen } = await against(t, [refusal(503, 'shutting_down'), json(200, ME)], {
     apiKey: () => Promise.resolve(tokens.shift() ?? ''),
@@ -385,7 +385,7 @@ test('a credential that is a function is asked for each request', async (t) => {
   );
 });
 
-test('no error holds the key', async (t) => {
+test('no error contains the key', async (t) => {
   const { berth } = await against(t, [broken], { maxRetries: 0, apiKey: 'brt_secret_of_test' });
   const error = await failureOf(berth.me());
   const { inspect } = await import('node:util');

@@ -61,7 +61,7 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
   await berth.raw.listSandboxes({ path: { orgId: 'org_1' }, query: { limit: '5' } });
 }
 
-test("the types are the contract's, open for later values", () => {
+test('SDK types match the contract and accept later values', () => {
   holds<Same<SandboxStatus, ContractStatus>>();
   // SDK types accept all responses of the contract.
   holds<Takes<Omit<SandboxData, 'pendingAllocation'>, Omit<ContractSandbox, 'pendingAllocation'>>>();

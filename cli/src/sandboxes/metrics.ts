@@ -63,7 +63,7 @@ async function watch(
     return await Screen.during(stdout, async (screen) => {
       return await again(pace, async () => {
         last = (await look()).metrics;
-        screen.show([`${id}, every ${interval} s; press Ctrl-C to stop`, '', ...fieldLines(metricsFields(last, true))]);
+        screen.show([`${id}, every ${interval} s; Ctrl-C stops`, '', ...fieldLines(metricsFields(last, true))]);
       });
     });
   } finally {

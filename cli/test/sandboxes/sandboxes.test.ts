@@ -127,7 +127,7 @@ test('get shows the main fields, and with --json the response', async () => {
     [...stdout.matchAll(new RegExp(`^${name} {2,}(.*)$`, 'gm'))].map(([, value = '']) => value);
   assert.deepEqual([field('id'), field('status'), field('size')], [[id], ['ready'], ['1 vCPU, 1 GB, 10 GB disk']]);
   assert.deepEqual(field('metadata').toSorted(), ['seats=3', String.raw`team=\u001b[31mred`]);
-  assert.deepEqual(field('mode'), ['ephemeral, 2 h at a time']);
+  assert.deepEqual(field('mode'), ['ephemeral, time to live 2 h']);
   assert.match(field('expires')[0] ?? '', /^\d{4}-\S+Z \(in [12] h\)$/);
   assert.deepEqual(field('name'), [String.raw`\u001b[2Jevil\u202egpj\nnext 日本語 👨‍👩‍👧`]);
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`/v1/sandboxes/${id}`));
@@ -180,10 +180,7 @@ test('a sleep that falls back to awake is a failure with the reason', async () =
   service.api.host.refuseSleeps.push({ code: 'sleep_failed', message: 'no space left' });
   const { code, stdout, stderr } = await service.run(['sandbox', 'sleep', id]);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(
-    stderr,
-    new RegExp(`berth: sandbox ${id} is ready rather than stopped or deleted: .+ \\(unexpected_status\\)`),
-  );
+  assert.match(stderr, new RegExp(`berth: sandbox ${id} is ready, not stopped or deleted: .+ \\(unexpected_status\\)`));
 });
 
 test('metrics have bars in a terminal, none in a pipe, and --json is the API response', async () => {
@@ -206,8 +203,8 @@ test('--watch owns the terminal until Ctrl-C, then leaves the last figures and r
   const id = await make();
   const screen = service.terminal(['sandbox', 'metrics', id, '--watch', '--interval', '1'], { columns: 60 });
   await screen.shows('\u001B[?1049h\u001B[?25l');
-  await screen.shows(`${id}, every 1 s; press Ctrl-C to stop`);
-  await screen.shows(/Ctrl-C ends[^]*Ctrl-C ends/);
+  await screen.shows(`${id}, every 1 s; Ctrl-C stops`);
+  await screen.shows(/Ctrl-C stops[^]*Ctrl-C stops/);
   screen.type('\x03');
   assert.equal(await screen.ended(), 130);
   const after = screen.text.slice(screen.text.lastIndexOf('\u001B[?25h\u001B[?1049l'));
