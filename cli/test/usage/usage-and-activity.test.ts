@@ -135,7 +135,7 @@ test('--all reads every page, in constant columns', async () => {
   const { stdout, code } = await service.run(['activity', '--sandbox', MANY, '--all']);
   const lines = stdout.trimEnd().split('\n');
   assert.deepEqual([code, lines.length], [0, 1_006]);
-  assert.deepEqual(new Set(lines.slice(1).map((line) => line.indexOf(MANY))), new Set([lines[0]?.indexOf('OF ')]));
+  assert.deepEqual(new Set(lines.slice(1).map((line) => line.indexOf(MANY))), new Set([lines[0]?.indexOf('SUBJECT ')]));
   const numbers = lines.slice(1).map((line) => Number(/no (\d+)$/.exec(line)?.[1]));
   assert.deepEqual(
     numbers,
