@@ -7,7 +7,7 @@ import { fitting, startCommand, streamsOf, writeAll } from '../connections/strea
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
-export interface Attachment {
+interface Attachment {
   /** Pass stdin; otherwise the command's stdin is empty. */
   interactive: boolean;
   /** Allocate a terminal. */

@@ -9,7 +9,7 @@ export interface Suggestion {
 }
 
 /** Kinds of values outside the command tree. A place is SANDBOX:PATH or a local path. */
-export type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
+type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
 export interface Wanted {
   /** Typed part of the value. */

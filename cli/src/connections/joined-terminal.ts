@@ -5,7 +5,7 @@ import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
 import { writeAll } from './streams.ts';
 
-export interface TerminalEnds {
+interface TerminalEnds {
   /** null: no input; the terminal keeps its mode, and its keys act locally. */
   stdin: NodeJS.ReadStream | null;
   stdout: NodeJS.WriteStream;

@@ -7,7 +7,7 @@ export interface PathThere {
   path: string;
 }
 
-export type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
+type Ends = { into: PathThere; from: string } | { into: null; from: PathThere; to: string };
 
 /** Only sandbox ids, so that local names may contain a colon. */
 const REMOTE = /^(sbx_[A-Za-z0-9_]{1,196}):(.*)$/s;

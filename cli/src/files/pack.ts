@@ -6,7 +6,7 @@ import { ARCHIVE_END, entryHead, padding, type ArchiveEntry } from './archive.ts
 const READ_BYTES = 262_144;
 const SLASH = Buffer.from('/');
 
-export interface PackOptions {
+interface PackOptions {
   /** Name of the root entry. */
   root: string;
   /** Follow a symlink as the source. Symlinks below it are kept. */

@@ -13,7 +13,7 @@ export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-export interface UnpackOptions {
+interface UnpackOptions {
   /** Called with the path below the root of each skipped entry. */
   skipped: (path: Buffer, why: string) => void;
   /** Called with the bytes received so far. */

@@ -56,7 +56,7 @@ export async function ask(
 }
 
 /** Repeats the question until the answer is yes or no; empty means no. */
-export async function confirm(asking: Asking, question: string): Promise<boolean> {
+async function confirm(asking: Asking, question: string): Promise<boolean> {
   for (;;) {
     const answer = (await ask(asking, `${question} [y/N] `)).toLowerCase();
     if (['y', 'yes'].includes(answer)) return true;

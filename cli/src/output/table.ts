@@ -19,7 +19,7 @@ export interface Column<Row> {
   style?: (row: Row) => Style | undefined;
 }
 
-export interface TableOptions {
+interface TableOptions {
   /** Width of the terminal; undefined: unlimited. */
   width?: number | undefined;
   paint?: Paint;

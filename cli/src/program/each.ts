@@ -4,7 +4,7 @@ import type { CliContext } from './context.ts';
 import { EXIT } from '../output/failure.ts';
 import { tell } from '../output/report.ts';
 
-export interface Work<Result> {
+interface Work<Result> {
   /** Title of the progress. */
   doing: string;
   work: (id: string) => Promise<Result>;

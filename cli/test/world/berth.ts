@@ -29,7 +29,7 @@ export interface Ended {
 let home: string | undefined;
 
 /** Default home of this test process. */
-export function ownHome(): string {
+function ownHome(): string {
   return (home ??= newHome());
 }
 

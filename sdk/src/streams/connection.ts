@@ -6,7 +6,7 @@ import { parseJson } from '../transport/transport.ts';
 import { Socket, type UpgradeResponse } from './web-socket.ts';
 
 /** Interprets the frames of a connection. */
-export interface Receiver {
+interface Receiver {
   bytes(chunk: Uint8Array): void;
   /** Called with the object of a text frame. */
   order(value: Readonly<Record<string, unknown>>): void;

@@ -40,7 +40,7 @@ interface AnyWebSocket {
 }
 
 /** Socket events, called only after the constructor returned. */
-export interface SocketHandlers {
+interface SocketHandlers {
   opened(): void;
   /** Only with `ws`. */
   refused(response: UpgradeResponse): void;
