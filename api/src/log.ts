@@ -4,7 +4,7 @@
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
 import { TOKEN_PREFIXES } from './services/access/bearer-token.ts';
 
-const TAKEN_OUT = '[taken out]';
+const TAKEN_OUT = '[redacted]';
 
 const SECRET_NAMES = [
   'authorization',

@@ -89,7 +89,7 @@ async function serve(): Promise<void> {
 
 async function migrateAll(databaseUrl: string, log: Logger): Promise<void> {
   const applied = await migrate(databaseUrl);
-  if (applied.length > 0) log.info({ applied }, 'brought the database to the newest shape');
+  if (applied.length > 0) log.info({ applied }, 'migrated the database to the latest schema');
 }
 
 function stopSignal(): Promise<NodeJS.Signals> {
@@ -141,7 +141,7 @@ async function runKeys(args: string[]): Promise<void> {
   const scopes = values.scopes === undefined ? null : values.scopes.split(',').filter((scope) => scope !== '');
   const unknown = scopes?.find((scope) => !permission.options.some((name) => name === scope));
   if (unknown !== undefined)
-    throw new Error(`--scopes: ${unknown} is no permission; known: ${permission.options.join(', ')}`);
+    throw new Error(`--scopes: ${unknown} is not a permission; known: ${permission.options.join(', ')}`);
   await withDatabase(async (db) => {
     print(
       await mintOwnerKey(db, {
@@ -181,7 +181,7 @@ async function withDatabase(run: (db: Database) => Promise<void>): Promise<void>
     url: databaseUrl,
     maxConnections: 1,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    onIdleError: (error) => process.stderr.write(`berth-api: a connection to Postgres broke: ${error.message}\n`),
+    onIdleError: (error) => process.stderr.write(`berth-api: Postgres connection lost: ${error.message}\n`),
   });
   try {
     await run(db);

@@ -203,7 +203,7 @@ test('plans set activates a catalogue plan for an org, and the feed has both pla
 test('a wrong command, option or environment exits with 1 and one line naming the fault', async () => {
   for (const [args, changed, message] of [
     [['dance'], {}, /unknown command dance/],
-    [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is no permission; known: /],
+    [['keys', 'create', '--scopes', 'everything'], {}, /--scopes: everything is not a permission; known: /],
     [['keys', 'create', '--expires-in-days', '366'], {}, /--expires-in-days must be an integer from 1 to 365/],
     [['keys', 'create', '--org', 'org_nobody'], {}, /there is no org org_nobody/],
     [['owner-link', 'now'], {}, /Unexpected argument 'now'/],

@@ -136,7 +136,7 @@ for (const [title, fields, code, message] of [
     'an unknown repository',
     { repository: 'acme/none' },
     'repository_not_found',
-    /^there is no such repository: fatal: repository '.*' not found$/,
+    /^the repository does not exist: fatal: repository '.*' not found$/,
   ],
   [
     'an unknown branch',

@@ -255,7 +255,7 @@ test('ssh names a missing key, a sleeping sandbox, a missing sandbox and a wrong
   assert.equal(asleep.code, 255);
   assert.match(
     asleep.stderr,
-    /berth: the sandbox is stopped \(.*\); a connection needs it running or ready \(sandbox_state_conflict\)/,
+    /berth: the sandbox is stopped \(.*\); to open a connection, it must be running or ready \(sandbox_state_conflict\)/,
   );
 
   const missing = `sbx_${'a'.repeat(24)}`;

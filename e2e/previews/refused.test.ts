@@ -230,7 +230,7 @@ test('a destroyed sandbox invalidates its links and closes their connections', a
   await open.ends();
   assert.equal(codeOf(await gone.byLink('/'), 404), 'preview_not_found');
   assert.equal(codeOf(await gone.ask('/'), 404), 'preview_not_found');
-  assert.equal(await pageFor(gone, 404), 'There is nothing here');
+  assert.equal(await pageFor(gone, 404), 'This preview does not exist');
 });
 
 interface OpenConnection {

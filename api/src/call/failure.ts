@@ -25,7 +25,9 @@ export function envelope(code: ErrorCode, message: string): ErrorEnvelope {
  */
 export function toCodedError(error: unknown, requestId: string): CodedError {
   if (error instanceof CodedError) return error;
-  return new CodedError('internal', `a fault in the service; the request's id is ${requestId}`, { cause: error });
+  return new CodedError('internal', `internal error; the request id ${requestId} finds it in the service's log`, {
+    cause: error,
+  });
 }
 
 /**
@@ -34,10 +36,9 @@ export function toCodedError(error: unknown, requestId: string): CodedError {
  */
 export function logFailure(error: CodedError, log: Logger): void {
   if (!(error.cause instanceof CallerGone)) {
-    if (error.code === 'internal')
-      log.error({ err: error.cause ?? error }, 'a request failed by a fault of the service');
+    if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'request failed: internal error');
     else if (ERRORS[error.code].status >= 500)
-      log.warn({ err: error.cause ?? error, code: error.code }, 'a request failed');
+      log.warn({ err: error.cause ?? error, code: error.code }, 'request failed');
   }
   log.setBindings({ code: error.code });
 }

@@ -13,6 +13,6 @@ export function readIdempotencyKey(given: readonly string[]): string | undefined
   if (given.length === 1 && FORM.test(key)) return key;
   throw new CodedError(
     'invalid_request',
-    `the header Idempotency-Key must be there once, with 1 to ${IDEMPOTENCY_KEY.maxCharacters} characters of printable ASCII`,
+    `the header Idempotency-Key must occur once, with 1 to ${IDEMPOTENCY_KEY.maxCharacters} printable ASCII characters`,
   );
 }

@@ -82,7 +82,7 @@ export class RequestLimit {
     const { allowed, left, fullInSeconds, nextInSeconds } = this.#buckets.take(credentialOf(actor));
     const headers = { 'ratelimit-policy': this.#policy, ratelimit: `"default";r=${left};t=${fullInSeconds}` };
     if (allowed) return { headers, refusal: undefined };
-    const message = `too many requests with this credential; the next is possible in ${nextInSeconds} s`;
+    const message = `too many requests with this credential; retry in ${nextInSeconds} s`;
     return { headers, refusal: new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds }) };
   }
 }
@@ -138,7 +138,7 @@ export class FailedAuthentications {
   #try(block: string): void {
     const { allowed, nextInSeconds } = this.#tries.take(block);
     if (allowed) return;
-    const message = `too many requests without a valid credential from this address; the next is possible in ${nextInSeconds} s`;
+    const message = `too many requests without a valid credential from this address; retry in ${nextInSeconds} s`;
     throw new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds });
   }
 

@@ -32,7 +32,7 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
       const names = issue.keys.slice(0, MAX_ISSUES_TOLD).map((key) => `${where}.${shorten(key)}`);
       if (issue.keys.length > names.length) names.push(`and ${issue.keys.length - names.length} more`);
       const allowed = fieldsAt(schema, issue.path);
-      return `${names.join(', ')}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'none is allowed here' : `allowed: ${allowed.join(', ')}`}`;
+      return `${names.join(', ')}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'no fields are allowed here' : `allowed: ${allowed.join(', ')}`}`;
     }
     case 'invalid_type':
       if (issue.input === undefined) return `${where} is required: ${article(issue.expected)}`;
@@ -51,7 +51,7 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
       return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
     case 'invalid_key':
       // The path ends in the key itself, which is the input of the inner issues.
-      return issue.issues.map((inner) => sentence(inner, schema, `${where} (its name)`)).join('; ');
+      return issue.issues.map((inner) => sentence(inner, schema, `${where} (field name)`)).join('; ');
     case 'invalid_format':
     case 'custom':
     default:
@@ -127,7 +127,7 @@ function lengthOf(origin: string, input: unknown): string | null {
 
 function show(input: unknown): string {
   // With an exponent, a number can be valid JSON and still too large for a double.
-  if (typeof input === 'number') return Number.isFinite(input) ? String(input) : 'one beyond 1.8e308';
+  if (typeof input === 'number') return Number.isFinite(input) ? String(input) : 'a number beyond 1.8e308';
   if (typeof input === 'string' || typeof input === 'boolean' || input === null) return shorten(JSON.stringify(input));
   return kindOf(input);
 }

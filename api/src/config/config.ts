@@ -140,12 +140,12 @@ function read<S extends z.ZodObject>(schema: S, environment: Environment): z.out
   const result = schema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== '')));
   if (result.success) return result.data;
   const told = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
-  throw new Error(`the environment is not usable: ${told}`);
+  throw new Error(`invalid environment: ${told}`);
 }
 
 function readSecret(variable: string, path: string): string {
   const secret = readFileSync(path, 'utf8').trim();
-  if (secret === '') throw new Error(`the environment is not usable: ${variable}: ${path} is empty`);
+  if (secret === '') throw new Error(`invalid environment: ${variable}: ${path} is empty`);
   return secret;
 }
 
@@ -153,7 +153,7 @@ function readSecretKey(path: string): SecretKey {
   try {
     return new SecretKey(Buffer.from(readSecret('BERTH_SECRET_KEY_FILE', path), 'base64'));
   } catch (error) {
-    throw new Error(`the environment is not usable: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, {
+    throw new Error(`invalid environment: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, {
       cause: error,
     });
   }
@@ -165,7 +165,7 @@ function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: st
     values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`,
   );
   const fault = previewUrlFault(origin, publicUrl);
-  if (fault !== null) throw new Error(`the environment is not usable: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
+  if (fault !== null) throw new Error(`invalid environment: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
   return origin;
 }
 
@@ -186,7 +186,7 @@ function readOidc(values: z.output<typeof serveEnvironment>): OidcConfig | null 
   if (issuer === undefined) return null;
   if (clientId === undefined || secretFile === undefined) {
     throw new Error(
-      'the environment is not usable: BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE beside it',
+      'invalid environment: BERTH_OIDC_ISSUER requires BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE',
     );
   }
   return {
@@ -206,7 +206,7 @@ function readStripe(values: z.output<typeof serveEnvironment>): StripeConfig | n
   if (keyFile === undefined && webhookFile === undefined) return null;
   if (keyFile === undefined || webhookFile === undefined) {
     throw new Error(
-      'the environment is not usable: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE need one another',
+      'invalid environment: BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE must be set together',
     );
   }
 
@@ -222,7 +222,7 @@ function readStripeSecret(variable: string, path: string, beginnings: string[]):
   const secret = readSecret(variable, path);
   if (beginnings.some((beginning) => secret.startsWith(beginning)) && /^\w+$/.test(secret)) return secret;
   throw new Error(
-    `the environment is not usable: ${variable}: ${path} must hold one word that begins with ${beginnings.join(' or ')}`,
+    `invalid environment: ${variable}: ${path} must contain one word with the prefix ${beginnings.join(' or ')}`,
   );
 }
 
@@ -234,7 +234,7 @@ function bracketed(address: string): string {
 function readPlansFile(path: string | undefined): { plans: Plans; machineRates: MachineRates } {
   if (path === undefined) return { plans: planCatalogueOf(), machineRates: DEFAULT_MACHINE_RATES };
   const refuse = (why: string, cause?: unknown): never => {
-    throw new Error(`the environment is not usable: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
+    throw new Error(`invalid environment: BERTH_PLANS_FILE: ${path}: ${why}`, { cause });
   };
   let content: unknown;
   try {
@@ -248,8 +248,6 @@ function readPlansFile(path: string | undefined): { plans: Plans; machineRates: 
     return { plans: planCatalogueOf(plans), machineRates };
   }
   return refuse(
-    catalogue.error.issues
-      .map(({ path: place, message }) => `${place.join('.') || 'the whole'}: ${message}`)
-      .join('; '),
+    catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the file'}: ${message}`).join('; '),
   );
 }

@@ -36,8 +36,8 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
   BERTH_PLANS_FILE: z.string().optional(),
   BERTH_SECRET_KEY_FILE: z.string().min(1),
-  BERTH_PUBLIC_URL: originText('must be the http or https URL that people reach the service by').optional(),
-  BERTH_PREVIEW_URL: originText('must be the http or https URL below whose host previews are').optional(),
+  BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
+  BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
@@ -62,7 +62,7 @@ export const serveEnvironment = databaseEnvironment.extend({
     .string()
     .regex(
       GIT_ORIGINS,
-      'must be hosts like git.example.com or git.example.com:8443, or http://git.example.com, separated by commas',
+      'must be comma-separated hosts such as git.example.com, git.example.com:8443 or http://git.example.com',
     )
     .optional(),
   BERTH_CLONE_TIMEOUT_SECONDS: z.coerce
@@ -75,10 +75,10 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
   BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
   BERTH_STRIPE_API_URL: z
-    .url({ protocol: /^https?$/, error: 'must be the URL of a server that speaks the API of Stripe' })
+    .url({ protocol: /^https?$/, error: 'must be the URL of a server with the Stripe API' })
     .refine(
       (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
-      'must be https, or an address of this machine: the secret key goes there',
+      'must be https or a loopback address: the secret key is sent there',
     )
     .optional(),
   BERTH_CRASH_AT: z.string().optional(),

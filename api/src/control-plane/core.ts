@@ -55,10 +55,10 @@ export async function openCore(
     url: databaseUrl,
     maxConnections: config.databaseConnections,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    onIdleError: (error) => log.warn({ err: error }, 'a connection to Postgres broke'),
+    onIdleError: (error) => log.warn({ err: error }, 'Postgres connection lost'),
   });
   const changes = new SandboxChanges(databaseUrl, (error) =>
-    log.warn({ err: error }, 'the listening connection to Postgres broke'),
+    log.warn({ err: error }, 'Postgres LISTEN connection lost'),
   );
   await changes.start();
   const hosts = new HostClients(config.hostToken);
@@ -70,7 +70,7 @@ export async function openCore(
       ? await startDurable({ ...work, publicUrl, git, capGraceSeconds, ...overrides.durable })
       : null;
   const lifecycle = overrides.lifecycle ?? durable?.queue;
-  if (lifecycle === undefined) throw new Error('there is no lifecycle queue');
+  if (lifecycle === undefined) throw new Error('no lifecycle queue is configured');
   const payments = overrides.payments === undefined ? await openPayments(config) : overrides.payments;
   return {
     context: {
@@ -98,7 +98,7 @@ export async function openCore(
 }
 
 function openConfiguredMailer({ mail }: CoreConfig, log: Logger): Mailer {
-  if (mail === undefined) throw new Error('neither a mailer nor its configuration is given');
+  if (mail === undefined) throw new Error('neither a mailer nor a mail configuration is given');
   return openMailer(mail, log);
 }
 

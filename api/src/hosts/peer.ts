@@ -37,7 +37,7 @@ export class HostPeer implements Peer {
   }
 
   late(what: string, deadlineMs: number): HostError {
-    return new HostError('host_timeout', `no answer to ${what} at ${this.#url} within ${deadlineMs} ms`);
+    return new HostError('host_timeout', `no response to ${what} at ${this.#url} within ${deadlineMs} ms`);
   }
 
   failure(kind: FailureKind, what: string, message: string, cause?: unknown): HostError {
@@ -60,6 +60,6 @@ function targetOf(url: string): Target {
   if (url.startsWith('unix:/')) return { socketPath: url.slice('unix:'.length) };
   const parsed = URL.parse(url);
   if (parsed?.protocol !== 'http:')
-    throw new TypeError(`a host's address is unix:/path or http://address:port, not ${url}`);
+    throw new TypeError(`a host's address must be unix:/path or http://address:port, not ${url}`);
   return { host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'), port: parsed.port === '' ? 80 : Number(parsed.port) };
 }

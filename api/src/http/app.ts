@@ -117,7 +117,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     if (allowed.length === 0)
       return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
     void reply.header('allow', allowed.join(', '));
-    const message = `${request.method} is not possible on ${pathOf(request)}; possible: ${allowed.join(', ')}`;
+    const message = `${request.method} is not allowed on ${pathOf(request)}; allowed: ${allowed.join(', ')}`;
     return sendFailure(new CodedError('method_not_allowed', message), request, reply);
   });
   readJsonBodies(app);
@@ -139,7 +139,7 @@ function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolea
     return new CodedError('invalid_request', 'the header Host is missing');
   if (!closing) return undefined;
   void reply.header('connection', 'close');
-  return new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
+  return new CodedError('shutting_down', 'this API replica is shutting down; retry', { retryAfterSeconds: 1 });
 }
 
 function pathOf(request: FastifyRequest): string {

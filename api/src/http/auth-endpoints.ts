@@ -71,7 +71,7 @@ export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryP
           if (parameters.client_id !== undefined) requireClient(parameters.client_id);
           const refreshed = await signIn.refresh(refreshToken);
           if (refreshed === null)
-            throw new OAuthError('invalid_grant', 'this refresh token is unknown, was signed out, or has expired');
+            throw new OAuthError('invalid_grant', 'this refresh token is unknown, expired or revoked');
           return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
         }
         default:
@@ -87,12 +87,12 @@ export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryP
 
     post('/auth/session', async (request, reply) => {
       if (!isOwnPage(request, publicUrl))
-        throw new OAuthError('access_denied', `only pages of ${publicUrl} may ask for this`, 403);
+        throw new OAuthError('access_denied', `only pages of ${publicUrl} may call this`, 403);
       const credential = readLoginCookie(publicUrl, request.headers.cookie);
       const refreshed = credential === null ? null : await signIn.refresh(credential);
       if (refreshed === null) {
         if (credential !== null) void reply.header('set-cookie', clearedLoginCookie(publicUrl));
-        throw new OAuthError('login_required', 'nobody is signed in in this browser', 401);
+        throw new OAuthError('login_required', 'no user is signed in in this browser', 401);
       }
       void reply.header('set-cookie', loginCookie(publicUrl, refreshed.login));
       return sessionTokenAnswer(refreshed);
@@ -131,7 +131,7 @@ export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryP
   return { register: (app) => void app.register(endpoints) };
 
   function requireClient(clientId: string): string {
-    if (!signIn.isClient(clientId)) throw new OAuthError('invalid_client', 'this client_id is unknown here', 401);
+    if (!signIn.isClient(clientId)) throw new OAuthError('invalid_client', 'this client_id is unknown', 401);
     return clientId;
   }
 }

@@ -49,7 +49,7 @@ export function routeOptions(
     method: route.method,
     url: toFastifyPath(route.path),
     onRequest: serve,
-    handler: () => Promise.reject(new Error(`${route.name} was not served`)),
+    handler: () => Promise.reject(new Error(`${route.name} reached Fastify's handler`)),
   };
 }
 

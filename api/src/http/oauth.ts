@@ -44,7 +44,7 @@ export function readParameters<R extends string, O extends string = never>(
   for (const name of [...required, ...optional]) {
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined || value === '') continue;
-    if (Array.isArray(value)) throw new OAuthError('invalid_request', `${name} is there more than once`);
+    if (Array.isArray(value)) throw new OAuthError('invalid_request', `${name} occurs more than once`);
     if (typeof value !== 'string') throw new OAuthError('invalid_request', `${name} must be text`);
     if (value.length > LONGEST_VALUE)
       throw new OAuthError('invalid_request', `${name} is longer than ${LONGEST_VALUE} characters`);
@@ -52,6 +52,6 @@ export function readParameters<R extends string, O extends string = never>(
   }
   const missing = required.find((name) => read[name] === undefined);
   if (missing !== undefined)
-    throw new OAuthError('invalid_request', `${missing} is missing; send it in a form or in JSON`);
+    throw new OAuthError('invalid_request', `${missing} is missing; send it as form data or JSON`);
   return read as Parameters<R, O>;
 }

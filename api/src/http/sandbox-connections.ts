@@ -68,7 +68,7 @@ async function serve(
   const dialect = DIALECTS[opened.speech]();
   void join(websocket, opened.connection, dialect, { log: request.log, pingEveryMs }).then((code) => {
     const seconds = Math.round((performance.now() - openedAt) / 1_000);
-    request.log.info({ path: bound.route.path, closeCode: code, seconds }, 'a WebSocket was closed');
+    request.log.info({ path: bound.route.path, closeCode: code, seconds }, 'WebSocket closed');
   });
 }
 

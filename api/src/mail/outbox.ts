@@ -23,7 +23,7 @@ export function outboxMailer({ folder, from }: Extract<MailConfig, { kind: 'outb
       // Sorts by time, newest last.
       const name = `${new Date().toISOString().replaceAll(':', '')}-${randomBytes(4).toString('hex')}.eml`;
       await writeWhole(place, name, content);
-      log.info({ file: join(place, name) }, 'there is no mail server: the message lies in the outbox folder');
+      log.info({ file: join(place, name) }, 'no mail server is configured: mail written to the outbox folder');
     },
   };
 }

@@ -35,13 +35,16 @@ export function smtpMailer(
         });
       } catch (error) {
         signal?.throwIfAborted();
-        if (late.aborted)
-          throw new MailError(`the mail server ${server.name} did not take the message within ${deadlineMs / 1_000} s`);
+        if (late.aborted) {
+          throw new MailError(
+            `the mail server ${server.name} did not accept the message within ${deadlineMs / 1_000} s`,
+          );
+        }
         throw new MailError(
-          `the mail server ${server.name} did not take the message: ${reasonOf(error as SmtpFailure, message)}`,
+          `the mail server ${server.name} did not accept the message: ${reasonOf(error as SmtpFailure, message)}`,
         );
       }
-      log.info({ server: server.name }, 'the mail server took a message');
+      log.info({ server: server.name }, 'mail accepted by the mail server');
     },
   };
 }
@@ -49,11 +52,8 @@ export function smtpMailer(
 /** Throws without repeating the URL, which holds a password. */
 function readServer(text: string): { name: string; requireTls: boolean } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
-    throw new Error(
-      'the environment is not usable: BERTH_SMTP_URL: must be a URL smtp://user:password@host:port, or smtps://',
-    );
-  }
+  if (url === undefined || !/^smtps?:$/.test(url.protocol) || url.hostname === '')
+    throw new Error('invalid environment: BERTH_SMTP_URL: must be a URL smtp://user:password@host:port, or smtps://');
 
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
   const saysItself = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');

@@ -10,14 +10,12 @@ export const billingReturnPage: Page = {
     visit.query('state') === 'bought'
       ? shown(
           'Back from the payment page',
-          html`<p>
-              The plan is in force as soon as the payment provider has confirmed the payment, as a rule within a minute.
-            </p>
+          html`<p>The plan applies as soon as the payment provider confirms the payment, usually within a minute.</p>
             <p>You can close this page.</p>`,
         )
       : shown(
           'Nothing was bought',
-          html`<p>You left the payment page before it was done. The plan is what it was.</p>
+          html`<p>You left the payment page before the payment was complete. The plan is unchanged.</p>
             <p>You can close this page.</p>`,
         ),
 };

@@ -15,7 +15,7 @@ const CODE_CHARACTERS = 20;
 /** Limit on the client's name, which is chosen by the client. */
 const CLIENT_CHARACTERS = 60;
 const UNKNOWN =
-  'No device waits with this code. Codes are good for a few minutes: compare it with what the device shows now.';
+  'No device is waiting with this code. Codes expire after a few minutes: check the code that the device shows now.';
 
 export const devicePage: Page = {
   path: '/device',
@@ -94,15 +94,15 @@ function decisionForm({ userCode, clientId }: PendingDevice, { user }: Visitor):
   return shown(
     'Sign in a device',
     html`<p>
-        Something that calls itself <strong>${client}</strong> asks to act as you, <strong>${user.email}</strong>, in
-        all your orgs.
+        A program with the unverified name <strong>${client}</strong> asks for your access in all your orgs. It would
+        act as you, <strong>${user.email}</strong>.
       </p>
-      <p id="compare">Compare the code with what it shows:</p>
+      <p id="compare">Check that the device shows the same code:</p>
       <p class="code" aria-describedby="compare">${userCode}</p>
       <div class="warning">
         <p>
-          <strong>Approve only what you began yourself</strong>, a moment ago, on a device of yours. If somebody sent
-          you this link or this code, deny it: whoever began it would get your access.
+          <strong>Approve only a sign-in that you started yourself</strong>, a moment ago, on your own device. If
+          somebody sent you this link or this code, deny it: the sender would get your access.
         </p>
       </div>
       ${form('/device', fields)}`,
@@ -111,18 +111,18 @@ function decisionForm({ userCode, clientId }: PendingDevice, { user }: Visitor):
 
 const APPROVED = shown(
   'The device is signed in',
-  html`<p>It goes on by itself within a few seconds. You can close this page.</p>
+  html`<p>The device continues within a few seconds. You can close this page.</p>
     <p class="aside">
-      If that was a mistake, <a href="/forgot-password">choose a new password</a>: it ends every sign-in of your
+      If that was a mistake, <a href="/forgot-password">choose a new password</a>: this ends every sign-in of your
       account.
     </p>`,
 );
 
-const DENIED = shown('The device was denied', html`<p>It gets no access. You can close this page.</p>`);
+const DENIED = shown('The device was denied', html`<p>The device gets no access. You can close this page.</p>`);
 
 const DECIDED = shown(
-  'This code does not wait any more',
-  html`<p>It was approved or denied already, or has expired.</p>
+  'This code is no longer valid',
+  html`<p>The code was already approved or denied, or has expired.</p>
     <p><a href="/device">Enter another code</a></p>`,
   { status: 410 },
 );

@@ -17,7 +17,7 @@ function line(missing: string, max: number) {
     .trim()
     .min(1, missing)
     .max(max, `Use at most ${max} characters`)
-    .regex(ONE_LINE, 'Leave out line breaks and control characters');
+    .regex(ONE_LINE, 'Remove line breaks and control characters');
 }
 
 /** Address of an account that may not exist. Not validated, only looked up. */
@@ -40,14 +40,14 @@ export const personName = line('Enter your name', NAME_CHARACTERS);
 export const currentPassword = z
   .string('Enter your password')
   .min(1, 'Enter your password')
-  .max(ANY_PASSWORD_CHARACTERS, 'This is longer than any password can be');
+  .max(ANY_PASSWORD_CHARACTERS, `No password has more than ${ANY_PASSWORD_CHARACTERS} characters`);
 
 const newPassword = z
   .string('Choose a password')
   .min(1, 'Choose a password')
   .min(PASSWORD_CHARACTERS.min, `Use at least ${PASSWORD_CHARACTERS.min} characters`)
   .max(PASSWORD_CHARACTERS.max, `Use at most ${PASSWORD_CHARACTERS.max} characters`)
-  .regex(STORABLE, 'Leave out characters that cannot be stored');
+  .regex(STORABLE, 'Remove characters that cannot be stored');
 
 /** Hidden values: a link's token, a return path. Validated elsewhere. */
 export const unseen = z.string().max(2_048).catch('');

@@ -29,7 +29,7 @@ export const forgotPasswordPage: Page = {
     }
     site.later('a mail with a link to a new password', () => requestPasswordReset(site.context, email));
     return shown(
-      'Look into your mail',
+      'Check your mail',
       html`<p>
           If there is an account with the address <strong>${email}</strong>, a mail with a link is on its way to it.
         </p>
@@ -46,7 +46,7 @@ function forgotForm(state: FormState, more: Parameters<typeof shown>[2]): ShownP
       type: 'email',
       autocomplete: 'username',
       maxLength: EMAIL_CHARACTERS,
-      hint: 'The one of your account. A link to choose a new password is mailed to it.',
+      hint: 'The address of your account. A link to choose a new password is sent to it.',
     })} <button type="submit">Send the link</button>`;
   return shown(
     'Choose a new password',

@@ -87,7 +87,7 @@ async function accept(
   return shown(
     `Welcome to ${invitation.orgName}`,
     html`<p>You are a member of <strong>${invitation.orgName}</strong> now, as ${roleText(invitation)}.</p>
-      <p><a href="/sign-in">Go on</a></p>`,
+      <p><a href="/sign-in">Continue</a></p>`,
   );
 }
 
@@ -117,10 +117,10 @@ function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }:
     return invitationShown(
       invitation,
       html`<p>
-          You are signed in as <strong>${user.email}</strong>. Sign out, then go on as
+          You are signed in as <strong>${user.email}</strong>. Sign out, then continue as
           <strong>${invitation.email}</strong>.
         </p>
-        ${form('/sign-out', html`${hidden('return_to', invitationPath(token))}<button type="submit">Sign out and go on</button>`)}`,
+        ${form('/sign-out', html`${hidden('return_to', invitationPath(token))}<button type="submit">Sign out and continue</button>`)}`,
       { status: 403 },
     );
   }
@@ -157,8 +157,8 @@ function accountForm(
   more: Parameters<typeof shown>[2],
 ): ShownPage {
   const fields = html`${hidden('token', token)} ${fixedEmailField(state, invitation.email)} ${nameField(state)}
-    ${newPasswordFields(state)} <button type="submit">Make the account and accept</button>`;
-  const content = html`<p>You have no account yet: make one here.</p>
+    ${newPasswordFields(state)} <button type="submit">Create the account and accept</button>`;
+  const content = html`<p>You have no account yet: create one here.</p>
     ${form('/invitation', fields)}`;
   return invitationShown(invitation, content, more, errorSummary(state));
 }
@@ -184,16 +184,16 @@ function invitationShown(
 function gone(invitation: ReceivedInvitationRow | null): ShownPage {
   const became =
     invitation?.status === 'accepted'
-      ? 'The invitation was accepted already.'
+      ? 'The invitation was already accepted.'
       : invitation?.status === 'revoked'
-        ? 'The invitation was withdrawn, or another was sent in its place.'
+        ? 'The invitation was revoked, or a newer one replaced it.'
         : invitation?.status === 'expired'
           ? 'The invitation has expired.'
-          : 'There is no invitation with this link: it was not copied whole, or a newer mail has another.';
+          : 'No invitation has this link: the link is incomplete, or a newer mail replaced it.';
   return shown(
     'This link does not work',
     html`<p>${became}</p>
-      <p>Ask whoever invited you for a new one.</p>`,
+      <p>Ask the sender for a new invitation.</p>`,
     { status: 410 },
   );
 }

@@ -126,9 +126,9 @@ async function send(reply: FastifyReply, answer: PageAnswer, visitor: Visitor | 
 }
 
 const FOREIGN = shown(
-  'This form came from elsewhere',
-  html`<p>It was sent by a page of another site, so nothing was done.</p>
-    <p>If you came here by yourself, open the page again and try once more.</p>`,
+  'This form was sent from another site',
+  html`<p>The form came from a page of another site and was rejected. Nothing was changed.</p>
+    <p>If you sent the form yourself, open the page again and try again.</p>`,
   { status: 403 },
 );
 
@@ -140,10 +140,10 @@ function failurePage(error: unknown, request: FastifyRequest): ShownPage {
   const { status } = ERRORS[coded.code];
   const what =
     coded.code === 'unsupported_media_type'
-      ? html`<p>A form of these pages is expected.</p>`
+      ? html`<p>The request must be a form of these pages.</p>`
       : status === 500
         ? html`<p>
-            Something is wrong with the service. Try again; if it stays so, tell its operator this id:
+            The service failed. Try again; if it fails again, tell its operator this id:
             <code>${request.id}</code>
           </p>`
         : html`<p>${sentence(coded.message)}</p>`;

@@ -26,14 +26,16 @@ export const previewPage: Page = {
   },
 };
 
-const UNKNOWN = goneLink(html`<p>Ask whoever gave it to you for a new one.</p>`);
+const UNKNOWN = goneLink(html`<p>Ask the sender of the link for a new one.</p>`);
 
-const GONE = shown('This sandbox is gone', html`<p>It was destroyed, and what it showed with it.</p>`, { status: 404 });
+const GONE = shown('This sandbox was destroyed', html`<p>The sandbox and its previews no longer exist.</p>`, {
+  status: 404,
+});
 
 function notAllowed({ user }: Visitor): ShownPage {
   return shown(
-    'This preview is not for you',
-    html`<p>It is for members of the org that it belongs to, and <strong>${user.email}</strong> is none.</p>
+    'You have no access to this preview',
+    html`<p>Only members of its org can open it; <strong>${user.email}</strong> is not a member.</p>
       <p>If you are a member with another address, <a href="/sign-out">sign out</a> and open the link again.</p>`,
     { status: 403 },
   );

@@ -38,7 +38,7 @@ export function refusedForm(values: Readonly<Record<string, string>>, error: Sig
 export function goneLink(next: ReturnType<typeof html>): ShownPage {
   return shown(
     'This link does not work',
-    html`<p>It was used already, has expired, or was not copied whole.</p>
+    html`<p>The link was already used, has expired, or is incomplete.</p>
       ${next}`,
     { status: 410 },
   );

@@ -38,7 +38,7 @@ async function resetForm(
   more: Parameters<typeof shown>[2],
 ): Promise<ShownPage> {
   const user = await findLinkedAccount(context, 'reset_password', token).catch(linkGone);
-  if (user === null) return goneLink(html`<p><a href="/forgot-password">Ask for a new link</a></p>`);
+  if (user === null) return goneLink(html`<p><a href="/forgot-password">Request a new link</a></p>`);
   const fields = html`${hidden('token', token)} ${fixedEmailField(state, user.email)} ${newPasswordFields(state)}
     <button type="submit">Set the password</button>`;
   return shown(

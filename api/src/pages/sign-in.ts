@@ -24,13 +24,13 @@ const NOTICES: ReadonlyMap<string, string> = new Map([
 
 /** Reasons of a failed sign-in at the provider, by their name in the query. */
 const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, string>([
-  ['too_many_attempts', 'There were too many attempts. Wait a little and try again.'],
-  ['email_not_verified', 'The provider does not say that your email address is verified.'],
-  ['email_taken', 'There is an account with your email address already, which signs in with a password.'],
-  ['sign_up_closed', 'There is no account for you yet. Ask somebody of your org for an invitation.'],
-  ['link_invalid', 'The sign-in took too long, or was begun in another browser. Try again.'],
-  ['provider_unavailable', 'The provider does not answer. Try again in a moment.'],
-  ['provider_refused', 'The provider did not let you in.'],
+  ['too_many_attempts', 'Too many attempts. Wait a moment and try again.'],
+  ['email_not_verified', 'The provider does not report your email address as verified.'],
+  ['email_taken', 'An account with your email address already exists and signs in with a password.'],
+  ['sign_up_closed', 'You have no account yet. Ask a member of your org for an invitation.'],
+  ['link_invalid', 'The sign-in took too long, or was started in another browser. Try again.'],
+  ['provider_unavailable', 'The provider does not respond. Try again in a moment.'],
+  ['provider_refused', 'The provider rejected the sign-in.'],
 ]);
 
 export const signInPage: Page = {

@@ -15,7 +15,7 @@ export const signOutPage: Page = {
     if (visitor === null) return redirect(SIGNED_OUT);
     return shown(
       'Sign out',
-      html`<p>This ends your sign-in in this browser, with everything that got its access from it.</p>
+      html`<p>This ends your sign-in in this browser, and all access that was granted through it.</p>
         ${form('/sign-out', html`<button type="submit">Sign out</button>`)}
         <p class="aside"><a href="/sign-in">Stay signed in</a></p>`,
     );

@@ -25,7 +25,7 @@ export const verifyEmailPage: Page = {
     if (user === null) return goneLink(SEND_AGAIN);
     return shown(
       TITLE,
-      html`<p>Is <strong>${user.email}</strong> your address, and did you make an account with it?</p>
+      html`<p>Is <strong>${user.email}</strong> your address, and did you create an account with it?</p>
         ${form('/verify-email', html`${hidden('token', token)}<button type="submit">Yes, verify it</button>`)}`,
     );
   },
@@ -36,13 +36,13 @@ export const verifyEmailPage: Page = {
     if (verified === null) return goneLink(SEND_AGAIN);
     return shown(
       'Your email address is verified',
-      html`<p><strong>${verified.email}</strong> counts as yours from now on.</p>
-        <p><a href="/sign-in">${visit.visitor === null ? 'Sign in' : 'Go on'}</a></p>`,
+      html`<p><strong>${verified.email}</strong> is verified.</p>
+        <p><a href="/sign-in">${visit.visitor === null ? 'Sign in' : 'Continue'}</a></p>`,
     );
   },
 };
 
-const SEND_AGAIN = html`<p><a href="/verify-email">Have a new link sent</a></p>`;
+const SEND_AGAIN = html`<p><a href="/verify-email">Request a new link</a></p>`;
 
 function askForMail({ visitor }: Visit): PageAnswer {
   if (visitor === null) return redirect(signInPath('/verify-email'));
@@ -68,11 +68,9 @@ async function sendAgain(site: Site, visit: Visit): Promise<PageAnswer> {
     return mailForm(user.email, { status: 503, failed: true, retryAfterSeconds: 60 }, why);
   }
   return shown(
-    'Look into your mail',
+    'Check your mail',
     html`<p>A mail with a link is on its way to <strong>${user.email}</strong>.</p>
-      <p>
-        The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. Earlier ones do not work any more.
-      </p>`,
+      <p>The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. Earlier links no longer work.</p>`,
   );
 }
 
@@ -80,7 +78,7 @@ function mailForm(address: string, more: Parameters<typeof shown>[2], failure?: 
   return shown(
     TITLE,
     html`${failure === undefined ? '' : errorSummary(withError({}, null, failure))}
-      <p>A mail with a link goes to <strong>${address}</strong>. It shows that the address is yours.</p>
+      <p>A mail with a link is sent to <strong>${address}</strong>. Opening the link verifies the address.</p>
       ${form('/verify-email', html`<button type="submit">Send the mail</button>`)}`,
     more,
   );

@@ -51,8 +51,11 @@ async function welcomeForm(
   more: Parameters<typeof shown>[2],
 ): Promise<ShownPage> {
   const user = await findLinkedAccount(context, 'welcome', token).catch(linkGone);
-  if (user === null)
-    return goneLink(html`<p>On the machine that Berth runs on, <code>./berth owner-link</code> makes another.</p>`);
+  if (user === null) {
+    return goneLink(
+      html`<p>To create another link, run <code>./berth owner-link</code> on the host that Berth runs on.</p>`,
+    );
+  }
 
   // The bootstrap address is undeliverable and not offered.
   const address = newEmail.safeParse(user.email).data;
@@ -63,15 +66,15 @@ async function welcomeForm(
       type: 'email',
       autocomplete: 'username',
       maxLength: EMAIL_CHARACTERS,
-      hint: 'You sign in with it, and a link to a new password goes there.',
+      hint: 'Used to sign in, and to receive a link to a new password.',
       ...(address === undefined ? {} : { value: address }),
     })}
-    ${nameField(state)} ${newPasswordFields(state)} <button type="submit">Make it my account</button>`;
+    ${nameField(state)} ${newPasswordFields(state)} <button type="submit">Create the account</button>`;
   return shown(
     'Welcome to Berth',
     html`${errorSummary(state)}
       <p>
-        This is the owner’s account of a new installation. It may do everything: invite people, make keys, change the
+        This is the owner’s account of a new installation, with all permissions: invite people, create keys, change the
         plan.
       </p>
       ${form('/welcome', fields)}`,

@@ -90,7 +90,7 @@ async function openCheckout(
       expires_at: Math.floor(Date.now() / 1_000) + CHECKOUT_MINUTES * 60,
     }),
   );
-  if (session.url === null) throw new Error(`the checkout ${session.id} has no page`);
+  if (session.url === null) throw new Error(`the checkout ${session.id} has no URL`);
   return { id: session.id, url: session.url, expiresAt: fromSeconds(session.expires_at) };
 }
 
@@ -124,7 +124,7 @@ function readEvent(stripe: Stripe, secret: string, body: Buffer, signature: stri
     // The precise reason would help an attacker.
     throw new CodedError(
       'signature_invalid',
-      'the header Stripe-Signature does not fit the body, or is older than five minutes',
+      'the header Stripe-Signature does not match the body, or is older than five minutes',
     );
   }
   return { id: event.id, kind: event.type, subscription: subscriptionIn(event) };
@@ -176,7 +176,7 @@ function statusOf({ id, status }: Stripe.Subscription): SubscriptionStatus | 'pe
     case 'incomplete_expired':
       return 'canceled';
     default:
-      throw new Error(`the subscription ${id} has the status ${status}, which this version does not know`);
+      throw new Error(`the subscription ${id} has the unknown status ${status}`);
   }
 }
 
@@ -203,13 +203,13 @@ function unavailable(error: unknown): unknown {
   const refused =
     statusCode !== undefined && statusCode >= 400 && statusCode < 500 && statusCode !== 409 && statusCode !== 429;
   const cause = new Error(
-    `Stripe: ${type}${code === undefined ? '' : ` (${code})`}, ${statusCode ?? 'no answer'}, ${requestId ?? 'no id'}: ${message}`,
+    `Stripe: ${type}${code === undefined ? '' : ` (${code})`}, ${statusCode ?? 'no response'}, ${requestId ?? 'no id'}: ${message}`,
   );
   return new CodedError(
     'payment_provider_unavailable',
     refused
-      ? "the payment provider refused; the operator's log says why, and nothing was bought"
-      : 'the payment provider does not answer; nothing was bought, try again',
+      ? "the payment provider rejected the request; nothing was bought. The operator's log has the reason"
+      : 'the payment provider did not respond; nothing was bought. Try again',
     { retryAfterSeconds: RETRY_AFTER_SECONDS, cause },
   );
 }

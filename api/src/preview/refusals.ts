@@ -17,73 +17,73 @@ export function statusOf({ code }: Refusal): number {
   return ERRORS[code].status;
 }
 
-const ASK_AGAIN = html`<p>Ask whoever gave you the link for another one.</p>`;
+const ASK_AGAIN = html`<p>Ask the sender of the link for a new one.</p>`;
 
 export const NO_LINK: Refusal = {
   code: 'preview_link_required',
-  title: 'A link is needed here',
-  message: 'previews open with a link that is good for them: open the whole link that you were given',
-  content: html`<p>This preview opens with a link that somebody gave you. Open it once more, whole.</p>
-    <p>If it did not work before either, your browser may be refusing cookies of this address.</p>`,
+  title: 'A link is required',
+  message: 'this preview requires a valid link: open the complete link that you were given',
+  content: html`<p>This preview requires a valid link. Open the complete link that you were given.</p>
+    <p>If the link fails again, your browser may be blocking cookies of this address.</p>`,
 };
 
 export const INVALID_LINK: Refusal = {
   code: 'preview_link_invalid',
   title: 'This link does not work',
-  message: 'the link was not copied whole, or is for another preview',
-  content: html`<p>It was not copied whole, or is for another preview.</p>
+  message: 'the link is incomplete, or belongs to another preview',
+  content: html`<p>The link is incomplete, or belongs to another preview.</p>
     ${ASK_AGAIN}`,
 };
 
 export const EXPIRED: Refusal = {
   code: 'preview_link_expired',
   title: 'This link has expired',
-  message: 'the link has expired; ask for another one',
-  content: html`<p>Links to previews are good for a time only, and this one’s is over.</p>
+  message: 'the link has expired; ask for a new one',
+  content: html`<p>Preview links are valid for a limited time.</p>
     ${ASK_AGAIN}`,
 };
 
 export const REVOKED: Refusal = {
   code: 'preview_link_revoked',
   title: 'This link was revoked',
-  message: 'the link was revoked; ask for another one',
-  content: html`<p>Somebody has ended this link, so that it opens nothing any more.</p>
+  message: 'the link was revoked; ask for a new one',
+  content: html`<p>A member of the team revoked this link.</p>
     ${ASK_AGAIN}`,
 };
 
 export const NOT_FOUND: Refusal = {
   code: 'preview_not_found',
-  title: 'There is nothing here',
-  message: 'there is no such preview, or its sandbox is gone',
-  content: html`<p>No preview has this address, or its sandbox is gone for good.</p>`,
+  title: 'This preview does not exist',
+  message: 'the preview does not exist, or its sandbox was deleted',
+  content: html`<p>No preview has this address, or its sandbox was deleted.</p>`,
 };
 
 export const SIGN_IN_FIRST: Refusal = {
   code: 'preview_link_required',
   title: 'Sign in first',
-  message: 'this link is for signed-in members of the team: open it in a browser',
-  content: html`<p>This preview is for members of the team. Open it once more, to sign in.</p>`,
+  message: 'this link requires a signed-in member of the team: open it in a browser',
+  content: html`<p>This preview requires a member of the team. Open the link again to sign in.</p>`,
 };
 
 export const BAD_HOST: Refusal = {
   code: 'invalid_request',
-  title: 'This request cannot be read',
-  message: 'the request must have one header Host, and a target that agrees with it',
-  content: html`<p>It does not say for sure which site it is for.</p>`,
+  title: 'Invalid request',
+  message: 'the request must have one header Host, and a target that matches it',
+  content: html`<p>The request names its site ambiguously.</p>`,
 };
 
 export const BAD_FRAMING: Refusal = {
   code: 'invalid_request',
-  title: 'This request cannot be read',
-  message: 'the request does not say for sure where its body ends',
-  content: html`<p>It does not say for sure where its body ends.</p>`,
+  title: 'Invalid request',
+  message: 'the length of the request body is ambiguous',
+  content: html`<p>The length of the request body is ambiguous.</p>`,
 };
 
 export const NOT_SUPPORTED: Refusal = {
   code: 'preview_not_supported',
-  title: 'Previews do not pass this on',
-  message: 'Transfer-Encoding can be chunked and nothing else',
-  content: html`<p>The body of the request is encoded in a way that is not passed on.</p>`,
+  title: 'Previews do not support this request',
+  message: 'Transfer-Encoding must be chunked',
+  content: html`<p>Previews do not support the transfer encoding of the request body.</p>`,
 };
 
 /** `byTeam`: the visitor is a member of the team and can wake the sandbox. */
@@ -91,14 +91,14 @@ export function asleep(byTeam: boolean): Refusal {
   return {
     code: 'preview_sandbox_asleep',
     title: 'The sandbox is asleep',
-    message: 'the sandbox sleeps: wake it (POST /v1/sandboxes/{sandboxId}/wake), then try again',
+    message: 'the sandbox is asleep: wake it (POST /v1/sandboxes/{sandboxId}/wake), then try again',
     content: byTeam
       ? html`<p>
             Nothing is lost. Wake it where you manage your sandboxes, or with <code>POST /v1/sandboxes/…/wake</code>,
             then reload this page.
           </p>
-          <p>A project can also let its sandboxes be woken by whoever opens a preview (<code>wakeOnUse</code>).</p>`
-      : html`<p>What it showed is not lost. Ask whoever gave you the link to wake it, then reload this page.</p>`,
+          <p>A project can also wake its sandboxes when a preview is opened (<code>wakeOnUse</code>).</p>`
+      : html`<p>Nothing is lost. Ask the sender of the link to wake the sandbox, then reload this page.</p>`,
     retryAfterSeconds: 30,
   };
 }
@@ -113,19 +113,19 @@ export const STARTING: Refusal = {
 
 export const FAILED: Refusal = {
   code: 'preview_sandbox_failed',
-  title: 'The sandbox does not run',
-  message: 'the machine of the sandbox was lost, or could not be made',
+  title: 'The sandbox is not running',
+  message: "the sandbox's VM was lost, or could not be created",
   content: html`<p>
-    Its machine was lost, or could not be made. Who manages the sandbox can see why, and may be able to wake it.
+    Its VM was lost, or could not be created. The owner of the sandbox can see why, and may be able to wake it.
   </p>`,
 };
 
 export const NOT_WOKEN: Refusal = {
   code: 'preview_sandbox_failed',
   title: 'The sandbox could not be woken',
-  message: 'the sandbox was to be woken for this, but could not be',
+  message: 'the sandbox is asleep, and waking it for this request failed',
   content: html`<p>
-      It sleeps, and could not be woken just now: there is no room for its machine, or the plan allows no further one
+      It is asleep, and could not be woken: its host has too little capacity, or the plan allows no further sandbox
       awake.
     </p>
     <p>Try again in a while.</p>`,
@@ -134,9 +134,9 @@ export const NOT_WOKEN: Refusal = {
 
 export const UNREACHABLE: Refusal = {
   code: 'sandbox_unreachable',
-  title: 'The sandbox does not answer',
-  message: 'the machine of the sandbox did not answer; try again in a few seconds',
-  content: html`<p>Its machine did not answer. It may be busy, or on its way to sleep. Try again in a few seconds.</p>`,
+  title: 'The sandbox does not respond',
+  message: "the sandbox's VM did not respond; try again in a few seconds",
+  content: html`<p>Its VM did not respond. It may be busy, or falling asleep. Try again in a few seconds.</p>`,
   retryAfterSeconds: 3,
 };
 
@@ -145,62 +145,63 @@ export function nothingListens(port: number): Refusal {
     code: 'port_refused',
     title: `Nothing listens on port ${port}`,
     message: `nothing listens on port ${port} of the sandbox`,
-    content: html`<p>The sandbox runs, but no app in it takes connections on port <strong>${port}</strong>.</p>
-      <p>It may still be starting, or listen on another port. Reload this page once it runs.</p>`,
+    content: html`<p>The sandbox is running, but no app in it listens on port <strong>${port}</strong>.</p>
+      <p>The app may still be starting, or listen on another port. Reload this page once it runs.</p>`,
   };
 }
 
 export const PORT_FORBIDDEN: Refusal = {
   code: 'port_forbidden',
-  title: 'This port is not for previews',
-  message: "the port is one that the sandbox's own service holds",
-  content: html`<p>The sandbox’s own service holds it.</p>`,
+  title: 'This port is reserved',
+  message: "the port is reserved for Berth's guest daemon",
+  content: html`<p>The port is reserved for Berth’s guest daemon.</p>`,
 };
 
 export const TOO_MANY_CONNECTIONS: Refusal = {
   code: 'too_many_connections',
-  title: 'Too many at once',
-  message: 'the sandbox has as many connections open as it may; try again in a few seconds',
+  title: 'Too many connections',
+  message: 'the limit of open connections of the sandbox is reached; try again in a few seconds',
   content: html`<p>
-    The sandbox has as many connections open as it may. Close other tabs that show it, or try again in a few seconds.
+    The limit of open connections of the sandbox is reached. Close other tabs that show it, or try again in a few
+    seconds.
   </p>`,
   retryAfterSeconds: 3,
 };
 
 export const BROKEN_RESPONSE: Refusal = {
   code: 'preview_answer_broken',
-  title: 'The app did not answer',
-  message: 'the app closed the connection before it had answered, or answered what is no HTTP',
+  title: 'The app did not respond',
+  message: 'the app closed the connection before it responded, or did not send valid HTTP',
   content: html`<p>
-    It closed the connection before it had answered, or answered what is no HTTP. Its own log may say why.
+    The app closed the connection before it responded, or did not send valid HTTP. Its log may have the reason.
   </p>`,
 };
 
 export const TOO_SLOW: Refusal = {
   code: 'preview_timed_out',
   title: 'The app takes too long',
-  message: 'the app did not answer in time',
-  content: html`<p>It has taken the request, and did not answer in time.</p>`,
+  message: 'the app did not respond in time',
+  content: html`<p>The app accepted the request, and did not respond in time.</p>`,
 };
 
 export const UPLOAD_STALLED: Refusal = {
   code: 'preview_upload_stalled',
   title: 'The request did not arrive',
-  message: 'nothing more of the request came for too long',
-  content: html`<p>Nothing more of it came for too long. Try again.</p>`,
+  message: 'the request body stalled for too long',
+  content: html`<p>The request body stalled for too long. Try again.</p>`,
 };
 
 export const STOPPING: Refusal = {
   code: 'shutting_down',
-  title: 'One moment',
-  message: 'this instance is stopping; try again',
-  content: html`<p>This part of the service is being stopped, and others take over. Reload this page.</p>`,
+  title: 'The service is restarting',
+  message: 'this API replica is shutting down; retry',
+  content: html`<p>This replica of the service is shutting down, and others take over. Reload this page.</p>`,
   retryAfterSeconds: 1,
 };
 
 export const FAULT: Refusal = {
   code: 'internal',
   title: 'Something went wrong',
-  message: 'a fault in the service; the header x-request-id finds it in the log',
-  content: html`<p>Something is wrong with the service. Try again; if it stays so, tell its operator.</p>`,
+  message: "internal error; the header x-request-id finds it in the service's log",
+  content: html`<p>The service failed. Try again; if it fails again, tell its operator.</p>`,
 };

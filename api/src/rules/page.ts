@@ -64,7 +64,7 @@ export function readCursor(list: PagedList, cursor: string): Place {
   const isOwn =
     Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
   if (!isOwn)
-    throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this very list');
+    throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this list');
   return place;
 }
 

@@ -48,7 +48,7 @@ export function discoveryUrl(issuer: string): string {
 export async function discover(issuer: string): Promise<DiscoveryDocument> {
   const document = discoveryDocument.parse(await fetchJson(discoveryUrl(issuer), {}));
   if (withoutSlash(document.issuer) !== withoutSlash(issuer))
-    throw new Error(`the provider says that it is ${document.issuer}, not ${issuer}`);
+    throw new Error(`the provider reports the issuer ${document.issuer}, not ${issuer}`);
 
   return document;
 }
@@ -62,17 +62,17 @@ export async function readPerson(
   document: DiscoveryDocument,
   tokens: { idToken?: string | undefined; accessToken?: string | undefined },
 ): Promise<ProviderPerson> {
-  if (tokens.idToken === undefined) throw new Error('the provider gave no id token');
+  if (tokens.idToken === undefined) throw new Error('the provider returned no id token');
   const payload = Buffer.from(tokens.idToken.split('.')[1] ?? '', 'base64url').toString();
   const { aud, azp, ...claims } = idTokenClaims.parse(JSON.parse(payload));
   if (Array.isArray(aud) && aud.length > 1 && azp !== config.clientId)
-    throw new Error('the id token was made for another client');
+    throw new Error('the id token was issued for another client');
   if (claims.email !== undefined || document.userinfo_endpoint === undefined || tokens.accessToken === undefined)
     return person(claims);
   const more = personClaims.parse(
     await fetchJson(document.userinfo_endpoint, { authorization: `Bearer ${tokens.accessToken}` }),
   );
-  if (more.sub !== claims.sub) throw new Error('the userinfo endpoint told of another person than the id token');
+  if (more.sub !== claims.sub) throw new Error('the userinfo endpoint returned another subject than the id token');
   return person({ ...claims, ...more });
 }
 
@@ -94,7 +94,7 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
     redirect: 'error',
     signal: AbortSignal.timeout(ANSWER_MS),
   });
-  if (!response.ok) throw new Error(`the provider answered ${response.status} at ${url}`);
+  if (!response.ok) throw new Error(`the provider returned ${response.status} at ${url}`);
   return await response.json();
 }
 

@@ -66,7 +66,7 @@ export class OidcSignIn {
       },
       returnHeaders: true,
     });
-    if (response.url === undefined) throw new Error('the sign-in library knows no way to the provider');
+    if (response.url === undefined) throw new Error('the sign-in library returned no URL of the provider');
     return {
       location: response.url,
       setCookies: headers.getSetCookie().filter((line) => line.startsWith(this.#stateCookie())),
@@ -109,15 +109,15 @@ export class OidcSignIn {
    */
   async #inTime<T>(deadlineMs: number, asking: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new Error(`no usable answer within ${deadlineMs} ms`)), deadlineMs);
+    const timer = setTimeout(() => late.reject(new Error(`no valid response within ${deadlineMs} ms`)), deadlineMs);
     try {
       return await Promise.race([asking, late.promise]);
     } catch (error) {
       this.#parts.log.warn(
         { err: error, issuer: this.#config.issuer },
-        'the OIDC provider cannot be used; it will be asked again',
+        'OIDC provider unavailable; the next sign-in retries',
       );
-      throw new OidcRefusal('provider_unavailable', `${this.name} does not answer at the moment; try again later`, {
+      throw new OidcRefusal('provider_unavailable', `${this.name} does not respond; try again later`, {
         cause: error,
       });
     } finally {
@@ -149,7 +149,7 @@ export class OidcSignIn {
           const person = await readPerson(this.#config, document, tokens);
           return { ...person, ...(await askBeforehand(this.#parts, person)) };
         } catch (error) {
-          this.#parts.log.warn({ err: error, issuer }, 'it cannot be told whom the OIDC provider sends');
+          this.#parts.log.warn({ err: error, issuer }, 'could not identify the user of an OIDC sign-in');
           return null;
         }
       },
@@ -168,16 +168,16 @@ function refusalOf(code: string, returnTo: string | null): OidcRefusal {
     case 'account_not_linked':
       return new OidcRefusal(
         'email_not_verified',
-        'your email address is not verified, there or here; verify it first',
+        'your email address is verified neither at the provider nor here; verify it first',
         { returnTo },
       );
     case 'sign_up_closed':
-      return new OidcRefusal('sign_up_closed', 'an account is made only for those who were invited', { returnTo });
+      return new OidcRefusal('sign_up_closed', 'only invited users can create an account', { returnTo });
     case 'internal_server_error':
-      return new OidcRefusal('provider_unavailable', 'signing in failed by a fault of the service; try again', {
+      return new OidcRefusal('provider_unavailable', 'sign-in failed with an internal error; try again', {
         returnTo,
       });
     default:
-      return new OidcRefusal('provider_refused', 'signing in there did not succeed; try again', { returnTo });
+      return new OidcRefusal('provider_refused', 'the sign-in at the provider failed; try again', { returnTo });
   }
 }

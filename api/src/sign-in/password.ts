@@ -12,12 +12,8 @@ const LONGEST_HASHED = 2 * PASSWORD_CHARACTERS.max;
 export async function fitPasswordHash(password: string): Promise<string> {
   const { min, max } = PASSWORD_CHARACTERS;
   const { length } = Array.from(password);
-  if (length < min || length > max) {
-    throw new SignInError(
-      'password_unfit',
-      `the password must be ${min} to ${max} characters long; this one has ${length}`,
-    );
-  }
+  if (length < min || length > max)
+    throw new SignInError('password_unfit', `the password must be ${min} to ${max} characters long, not ${length}`);
 
   return await hashPassword(password);
 }

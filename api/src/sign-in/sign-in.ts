@@ -104,7 +104,7 @@ class LibrarySignIn implements ClientSignIn {
     await this.#within(trx, async (within) => {
       const name = account.name.trim().slice(0, NAME_CHARACTERS);
       const made = await insertNewUser(within, { id: userId, name, email, emailVerified: account.emailVerified });
-      if (!made) throw new SignInError('email_taken', 'there is an account with this email address');
+      if (!made) throw new SignInError('email_taken', 'an account with this email address already exists');
       await putPassword(within, userId, passwordHash);
     });
     return { userId };
@@ -175,7 +175,7 @@ class LibrarySignIn implements ClientSignIn {
     const stored = storedUserCode(userCode);
     const status = decision === 'approve' ? 'approved' : 'denied';
     if (stored !== null && (await decideDevice(this.#parts.db, stored, userId, status))) return;
-    throw new SignInError('link_invalid', 'no device waits with this code any more; let it ask again');
+    throw new SignInError('link_invalid', 'no device is waiting with this code; restart the sign-in on the device');
   }
 
   isClient(clientId: string): boolean {
@@ -203,8 +203,7 @@ class LibrarySignIn implements ClientSignIn {
     caller: Caller,
   ): Promise<Refreshed> {
     const stored = openDeviceCode(this.#deviceKey, deviceCode);
-    if (stored === null)
-      throw new DeviceRefusal('invalid_grant', 'this device code is none of this service, or was not copied whole');
+    if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is unknown or incomplete');
     const approval = await findApproval(this.#parts.db, stored);
     try {
       const { access_token: token } = await this.#library.auth.api.deviceToken({
@@ -217,7 +216,7 @@ class LibrarySignIn implements ClientSignIn {
       // given a moment ago.
       if (approval !== undefined && !(await isPassword(this.#parts.db, login.userId, approval.passwordHash))) {
         await this.endLogin(login.loginId);
-        throw new DeviceRefusal('access_denied', 'the approval was taken back by a new password; ask again');
+        throw new DeviceRefusal('access_denied', 'a new password revoked the approval; restart the sign-in');
       }
       return await this.#withSessionToken(login);
     } catch (error) {
@@ -263,7 +262,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   #requireOidc(): OidcSignIn {
-    if (this.#oidc === null) throw new OidcRefusal('provider_unavailable', 'no single sign-on is set up here');
+    if (this.#oidc === null) throw new OidcRefusal('provider_unavailable', 'single sign-on is not configured');
     return this.#oidc;
   }
 
@@ -327,5 +326,5 @@ function wrongCredentials(): SignInError {
 }
 
 function loginEnded(): SignInError {
-  return new SignInError('wrong_credentials', 'this login has ended; sign in again');
+  return new SignInError('wrong_credentials', 'this sign-in session has ended; sign in again');
 }

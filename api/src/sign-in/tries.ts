@@ -20,7 +20,8 @@ export async function countTries(
   const inOrder = keys.toSorted((a, b) => Number(b.startsWith('address:')) - Number(a.startsWith('address:')));
   for (const key of inOrder) {
     const bucket = bucketOf(kind, key);
-    if (bucket === undefined) throw new Error(`tries of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
+    if (bucket === undefined)
+      throw new Error(`attempts of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
     const empty = await takeTry(db, createHmac('sha256', hashKey).update(`${kind} ${key}`).digest(), bucket);
     if (empty === null) continue;
     const retryAfterSeconds = Math.max(

@@ -46,16 +46,16 @@ const REFUSED: [title: string, body: object, message: RegExp][] = [
     /^body\.metadata\.a must be at most 1024 characters long/,
   ],
   ['a NUL in a metadata value', { metadata: { a: '\0' } }, /^body\.metadata\.a must not contain NUL/],
-  ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /^body\.metadata\.a\0 \(its name\) must not contain NUL/],
+  ['a NUL in a metadata key', { metadata: { 'a\0': 1 } }, /^body\.metadata\.a\0 \(field name\) must not contain NUL/],
   [
     'an empty metadata key',
     { metadata: { '': 1 } },
-    /^body\.metadata\. \(its name\) must be at least 1 character long, not 0$/,
+    /^body\.metadata\. \(field name\) must be at least 1 character long, not 0$/,
   ],
   [
     'an over-long metadata key',
     { metadata: { ['k'.repeat(129)]: 1 } },
-    /\(its name\) must be at most 128 characters long, not 129$/,
+    /\(field name\) must be at most 128 characters long, not 129$/,
   ],
   ['an unknown field', { size: 'small' }, /^body\.size: unknown field; allowed: agent, projectId, name, repository, /],
   ['a field in the wrong case', { endUserID: 'x' }, /^body\.endUserID: unknown field; allowed: .*endUserId/],
@@ -131,7 +131,7 @@ test('a number out of range and a field named __proto__ are 400 with a precise m
   const large = await createRaw('{"a":1e400}');
   assert.match(
     large.body.error.message,
-    /^body\.metadata\.a must be a string, a number or a boolean, not one beyond 1\.8e308$/,
+    /^body\.metadata\.a must be a string, a number or a boolean, not a number beyond 1\.8e308$/,
   );
   const named = await createRaw('{"__proto__":1}');
   assert.equal(named.body.error.code, 'invalid_request');
@@ -278,7 +278,7 @@ for (const [title, body, message] of [
   [
     'a repository that is a URL on a host that is not allowed',
     { defaultRepository: 'https://git.test/a/b' },
-    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; URLs on https:\/\/git\.test are taken once the operator of this service lists git\.test in BERTH_GIT_ALLOW_URLS$/,
+    /^body\.defaultRepository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; to allow URLs on https:\/\/git\.test, the operator of this service adds git\.test to BERTH_GIT_ALLOW_URLS$/,
   ],
   [
     'a repository with a user',
@@ -348,7 +348,7 @@ for (const [title, body, message] of [
   [
     'an over-long metadata key',
     { metadata: { ['k'.repeat(129)]: 1 } },
-    /\(its name\) must be at most 128 characters long, not 129$/,
+    /\(field name\) must be at most 128 characters long, not 129$/,
   ],
   [
     'several faults at once',

@@ -121,8 +121,8 @@ test('previews default to localhost; a host that would share cookies stops the s
     ['https://me@previews.example.test', /must have no path, query or user name/],
     ['https://10.0.0.5', /a host name, not an address/],
     ['https://berth.example.test', /another host than the public URL \(https:\/\/berth\.example\.test\)/],
-    ['https://previews.berth.example.test', /a host below the public URL's/],
-    ['https://example.test', /that the public URL's .* is below/],
+    ['https://previews.berth.example.test', /a subdomain of the public URL's host/],
+    ['https://example.test', /a parent domain of the public URL's host/],
   ] as const) {
     const told = (error: Error): boolean => /BERTH_PREVIEW_URL: /.test(error.message) && why.test(error.message);
     assert.throws(() => read({ ...own, BERTH_PREVIEW_URL: wrong }), told, wrong);
@@ -177,8 +177,13 @@ test('the git host is a URL without a user; allowed hosts default to https', () 
     'me@git.example.test',
     'a.test,,b.test',
     'https://a.test/',
-  ])
-    assert.throws(() => read({ BERTH_GIT_ALLOW_URLS: wrong }), /BERTH_GIT_ALLOW_URLS: must be hosts/, wrong);
+  ]) {
+    assert.throws(
+      () => read({ BERTH_GIT_ALLOW_URLS: wrong }),
+      /BERTH_GIT_ALLOW_URLS: must be comma-separated hosts/,
+      wrong,
+    );
+  }
 
   assert.deepEqual(read({ BERTH_CLONE_TIMEOUT_SECONDS: '5', BERTH_CLONE_MAX_MIB: '7' }).cloneMaxMib, 7);
 });
@@ -196,7 +201,7 @@ test('an OIDC provider requires its client and has a button name', () => {
   const issuer = { ...enough, BERTH_OIDC_ISSUER: 'https://id.example.test/realm' };
   assert.throws(
     () => readServeConfig(issuer),
-    /BERTH_OIDC_ISSUER needs BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE/,
+    /BERTH_OIDC_ISSUER requires BERTH_OIDC_CLIENT_ID and BERTH_OIDC_CLIENT_SECRET_FILE/,
   );
   const whole = { ...issuer, BERTH_OIDC_CLIENT_ID: 'berth', BERTH_OIDC_CLIENT_SECRET_FILE: join(folder, 'token') };
   const oidc = { issuer: 'https://id.example.test/realm', clientId: 'berth', clientSecret: 'secret' };
@@ -248,7 +253,7 @@ test('Stripe requires an API key and a signing secret, each in its own file', as
     webhookSecret: 'whsec_1234567890',
     apiUrl: 'http://127.0.0.1:4',
   });
-  for (const [name, file] of Object.entries(files)) assert.throws(() => read({ [name]: file }), /need one another/);
+  for (const [name, file] of Object.entries(files)) assert.throws(() => read({ [name]: file }), /must be set together/);
   const swapped = {
     BERTH_STRIPE_SECRET_KEY_FILE: files.BERTH_STRIPE_WEBHOOK_SECRET_FILE,
     BERTH_STRIPE_WEBHOOK_SECRET_FILE: files.BERTH_STRIPE_SECRET_KEY_FILE,
@@ -256,7 +261,7 @@ test('Stripe requires an API key and a signing secret, each in its own file', as
   assert.throws(
     () => read(swapped),
     (error: Error) =>
-      /BERTH_STRIPE_SECRET_KEY_FILE: .* must hold one word that begins with sk_ or rk_$/.test(error.message) &&
+      /BERTH_STRIPE_SECRET_KEY_FILE: .* must contain one word with the prefix sk_ or rk_$/.test(error.message) &&
       !error.message.includes('1234'),
   );
   for (const url of ['http://api.example.test', 'http://127.0.0.1.example.test', 'ftp://127.0.0.1', 'nothing'])
@@ -307,7 +312,7 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
   ],
   ['without plans', '{}', /plans\.json: plans: /],
   ['with an empty list', '{"plans":[]}', /plans\.json: plans: /],
-  ['with an unknown field', JSON.stringify({ plans: [STARTER], prices: [] }), /plans\.json: the whole: .*prices/],
+  ['with an unknown field', JSON.stringify({ plans: [STARTER], prices: [] }), /plans\.json: the file: .*prices/],
   [
     'with an unknown size',
     JSON.stringify({ plans: [{ ...STARTER, largestSize: 'huge' }] }),

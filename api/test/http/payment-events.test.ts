@@ -252,7 +252,7 @@ test('a price without a plan is logged; the event works once the catalogue has i
   bought.items.data[0] = { id: 'si_1', price: { id: 'price_of_tomorrow' }, quantity: 1 };
   const event = updated(bought);
   assert.equal((await send(event)).status, 500);
-  assert.match(api.logged(), /price_of_tomorrow, which is the priceId of no plan of the catalogue/);
+  assert.match(api.logged(), /price_of_tomorrow: no plan of the catalogue \(BERTH_PLANS_FILE\) has this priceId/);
   assert.deepEqual(await standing(org), PRO_ACTIVE);
   const plans = api.context.plans as Map<string, Plan>;
   plans.set('tomorrow', { ...PRO, id: 'tomorrow', priceId: 'price_of_tomorrow' });

@@ -153,7 +153,7 @@ test('a refused login reports the server and its message, without the password',
   assert.match(
     refused.message,
     new RegExp(
-      `^the mail server 127\\.0\\.0\\.1:${server.port} did not take the message: .*535 5\\.7\\.8 no such user`,
+      `^the mail server 127\\.0\\.0\\.1:${server.port} did not accept the message: .*535 5\\.7\\.8 no such user`,
     ),
   );
   assertTellsNothing(refused);
@@ -185,7 +185,7 @@ test('a refusal that quotes the message is reported by its code alone', async ()
     },
   });
   const refused = await failureOf(mailerTo(`smtp://127.0.0.1:${server.port}`).send(MESSAGE));
-  assert.match(refused.message, /did not take the message: Message failed \(554\) \[DATA\]$/);
+  assert.match(refused.message, /did not accept the message: Message failed \(554\) \[DATA\]$/);
   assertTellsNothing(refused);
 });
 
@@ -201,7 +201,7 @@ test('a server that accepts connections and stays silent times out, and the conn
   const server = await startSocketServer(() => undefined);
   const sending = mailerTo(`smtp://127.0.0.1:${server.port}`, 200).send(MESSAGE);
   const refused = await failureOf(sending);
-  assert.match(refused.message, /did not take the message within 0\.2 s$/);
+  assert.match(refused.message, /did not accept the message within 0\.2 s$/);
   await untilTrue('the connection is closed', () => server.open.size === 0);
 });
 
@@ -211,7 +211,7 @@ test('a server that keeps talking without accepting the message times out', asyn
     socket.on('close', () => clearInterval(talking));
   });
   const refused = await failureOf(mailerTo(`smtp://127.0.0.1:${server.port}`, 300).send(MESSAGE));
-  assert.match(refused.message, /did not take the message within 0\.3 s$/);
+  assert.match(refused.message, /did not accept the message within 0\.3 s$/);
   await untilTrue('the connection is closed', () => server.open.size === 0);
 });
 
@@ -226,7 +226,7 @@ test('a server that never acknowledges the message times out', async () => {
     },
   });
   const refused = await failureOf(mailerTo(`smtp://127.0.0.1:${server.port}`, 2_000).send(MESSAGE));
-  assert.match(refused.message, /did not take the message within/);
+  assert.match(refused.message, /did not accept the message within/);
   assert.ok(whole);
   await untilTrue('the connection is closed', () => server.connections() === 0);
 });

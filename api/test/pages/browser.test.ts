@@ -58,7 +58,7 @@ test('the owner completes all account pages, from welcome to invitation, by keyb
   await owner.fill('Your name', 'Olive Ogden');
   await owner.fill('Password', FIRST);
   await owner.fill('Repeat the password', FIRST);
-  await owner.press('Make it my account');
+  await owner.press('Create the account');
   await owner.look('You are signed in', 'signed-in');
   await owner.open(publicUrl + path);
   await owner.look('This link does not work', 'welcome-gone');
@@ -98,7 +98,7 @@ test('the owner completes all account pages, from welcome to invitation, by keyb
   await owner.press('Deny');
   await owner.look('The device was denied', 'device-denied');
   await owner.open(`${publicUrl}/device?user_code=${denied.userCode}`);
-  await owner.look('This code does not wait any more', 'device-gone');
+  await owner.look('This code is no longer valid', 'device-gone');
 
   await owner.press('Sign out');
   await owner.press('Sign out');
@@ -107,7 +107,7 @@ test('the owner completes all account pages, from welcome to invitation, by keyb
   await owner.fill('Email address', OWNER);
   const before = site.api.mails.length;
   await owner.press('Send the link');
-  await owner.look('Look into your mail', 'forgot-password-sent');
+  await owner.look('Check your mail', 'forgot-password-sent');
   await openMail(owner, OWNER, '/reset-password', before);
   await owner.look('Set a new password', 'reset-password');
   await owner.fill('Password', SECOND);
@@ -130,7 +130,7 @@ test('the owner completes all account pages, from welcome to invitation, by keyb
   await guest.fill('Your name', 'Guest');
   await guest.fill('Password', FIRST);
   await guest.fill('Repeat the password', FIRST);
-  await guest.press('Make the account and accept');
+  await guest.press('Create the account and accept');
   await guest.look('Welcome to First org', 'invitation-accepted');
   const other = await site.api.makeOrg();
   const again = await site.invite(invited);
@@ -157,7 +157,7 @@ test('an address can be verified by keyboard alone', async () => {
   await person.look('Verify your email address', 'verify-email-send');
   const before = site.api.mails.length;
   await person.press('Send the mail');
-  await person.look('Look into your mail', 'verify-email-sent');
+  await person.look('Check your mail', 'verify-email-sent');
   await openMail(person, email, '/verify-email', before);
   await person.look('Verify your email address', 'verify-email');
   await person.press('Yes, verify it');
@@ -196,7 +196,7 @@ test("another site's page cannot submit a form with the signed-in user's cookies
     );
     await person.open('http://evil.test/');
     await Promise.all([person.page.waitForEvent('load'), person.page.getByRole('button').click()]);
-    assert.equal(await person.heading(), 'This form came from elsewhere');
+    assert.equal(await person.heading(), 'This form was sent from another site');
     await person.page.unroute('http://evil.test/');
   }
   await person.open(`${publicUrl}/sign-in`);

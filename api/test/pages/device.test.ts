@@ -37,7 +37,7 @@ test('the page shows code, client and user with a warning; approval signs the de
   assert.match(shown.text, new RegExp(`<p class="code"[^>]*>${asked.userCode}</p>`));
   assert.match(shown.text, /<strong>berth-cli<\/strong>/);
   assert.match(shown.text, new RegExp(`as you, <strong>${email}</strong>`));
-  assert.match(shown.text, /Approve only what you began yourself/);
+  assert.match(shown.text, /Approve only a sign-in that you started yourself/);
   assert.equal(
     (await site.signIn.findDevice(asked.userCode))?.status,
     'pending',
@@ -72,7 +72,7 @@ test('an unknown code is an error at its field; a missing decision decides nothi
   const { visitor } = await signedIn();
   const unknown = await visitor.get('/device?user_code=BCDF-GHJK');
   assert.equal(unknown.status, 400);
-  assert.match(unknown.errors[0] ?? '', /^No device waits with this code/);
+  assert.match(unknown.errors[0] ?? '', /^No device is waiting with this code/);
   assert.match(unknown.text, /value="BCDF-GHJK"/);
   assert.deepEqual((await visitor.post('/device', { user_code: ' ' })).errors, [
     'Enter the code that the device shows',

@@ -44,7 +44,7 @@ test('an invitee without an account creates a verified one and joins; the link w
   assert.match(told[0]?.request_id ?? '', /^\S+$/);
   const again = await site.visitor().get(`/invitation?token=${token}`);
   assert.equal(again.status, 410);
-  assert.match(again.text, /was accepted already/);
+  assert.match(again.text, /was already accepted/);
   assert.equal((await site.visitor().post('/invitation', { token, ...ACCOUNT })).status, 410);
 });
 
@@ -124,10 +124,10 @@ test('revoked, expired and unknown invitations are 410 and named as such', async
   await site.api.db.updateTable('invitation').set({ revoked_at: new Date() }).where('id', '=', revoked.id).execute();
   const expired = await site.invite('expired@example.test', { expired: true });
   for (const [token, said] of [
-    [revoked.token, /was withdrawn/],
+    [revoked.token, /was revoked/],
     [expired.token, /has expired/],
-    ['x'.repeat(43), /There is no invitation with this link/],
-    ['', /There is no invitation with this link/],
+    ['x'.repeat(43), /No invitation has this link/],
+    ['', /No invitation has this link/],
   ] as const) {
     for (const answer of [
       await site.visitor().get(`/invitation?token=${token}`),
@@ -171,7 +171,7 @@ test('a member invited again at the same address sees the existing membership', 
   await visitor.signIn(email);
   const { status, text } = await visitor.post('/invitation', { token });
   assert.equal(status, 409);
-  assert.match(text, /You are a member of the org already/);
+  assert.match(text, /You are already a member of the org/);
   assert.equal(await roleOf(email), 'viewer');
 });
 

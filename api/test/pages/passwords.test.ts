@@ -81,7 +81,7 @@ test('an invalid password is an error at its field, is not echoed, and keeps the
     ['', '', ['Choose a password']],
     ['short', 'short', ['Use at least 12 characters']],
     ['x'.repeat(129), 'x'.repeat(129), ['Use at most 128 characters']],
-    [`${NEW}\0`, `${NEW}\0`, ['Leave out characters that cannot be stored']],
+    [`${NEW}\0`, `${NEW}\0`, ['Remove characters that cannot be stored']],
     [NEW, `${NEW}!`, ['The two passwords are not the same']],
     ['🚤🚤🚤🚤🚤🚤', '🚤🚤🚤🚤🚤🚤', ['Use at least 12 characters']],
   ] as const) {

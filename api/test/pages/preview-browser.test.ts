@@ -83,7 +83,7 @@ test('non-members and invalid links get an explanatory page', async () => {
   const person = await Person.make(browser, PICTURES);
   await person.open(`${previewOrigin(previewUrl, link)}/?token=${link.token}`);
   await signIn(person, email);
-  await person.look('This preview is not for you', 'preview-not-allowed');
+  await person.look('You have no access to this preview', 'preview-not-allowed');
   await person.open(`${publicUrl}/preview?link=${link.token}x`);
   await person.look('This link does not work', 'preview-unknown');
 });

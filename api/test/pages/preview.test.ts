@@ -103,7 +103,7 @@ test('a non-member gets the same refusal for existing and deleted sandboxes, nam
   const team = await link();
   const page = await pageOf(team);
   const answer = await visitor.get(page);
-  assert.deepEqual([answer.status, answer.heading], [403, 'This preview is not for you']);
+  assert.deepEqual([answer.status, answer.heading], [403, 'You have no access to this preview']);
   assert.ok(answer.text.includes(email));
   assert.equal(answer.headers.get('location'), null);
   assert.ok(!answer.text.includes(site.api.orgId) && !answer.text.includes('First org'));
@@ -129,7 +129,7 @@ test('an org member sees that the sandbox is gone', async () => {
   const page = await pageOf(team);
   await site.api.db.updateTable('sandbox').set({ status: 'destroying' }).where('id', '=', team.sandboxId).execute();
   const answer = await visitor.get(page);
-  assert.deepEqual([answer.status, answer.heading], [404, 'This sandbox is gone']);
+  assert.deepEqual([answer.status, answer.heading], [404, 'This sandbox was destroyed']);
 });
 
 test('an invalid team link is refused before any sign-in, signed in or not', async () => {

@@ -52,7 +52,11 @@ test('a cross-site form is 403 before it is read and changes nothing', async () 
   for (const path of FORMS) {
     for (const headers of foreign) {
       const { status, heading } = await visitor.post(path, { decision: 'approve' }, headers);
-      assert.deepEqual([status, heading], [403, 'This form came from elsewhere'], `${path} ${JSON.stringify(headers)}`);
+      assert.deepEqual(
+        [status, heading],
+        [403, 'This form was sent from another site'],
+        `${path} ${JSON.stringify(headers)}`,
+      );
     }
     // Refused before parsing.
     assert.equal(
@@ -93,7 +97,7 @@ test('wrong content type is 415, an oversized form 413; bad fields are errors at
   assert.match(long.headers.get('content-type') ?? '', /^text\/html/);
   const nul = await visitor.post('/forgot-password', { email: 'a\0@example.test' });
   assert.equal(nul.status, 400);
-  assert.deepEqual(nul.errors, ['Leave out line breaks and control characters']);
+  assert.deepEqual(nul.errors, ['Remove line breaks and control characters']);
   const twice = await raw('/forgot-password', 'email=a%40example.test&email=b%40example.test');
   assert.equal(twice.status, 400);
   assert.match(twice.text, /Enter your email address/);

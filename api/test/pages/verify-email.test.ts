@@ -27,7 +27,7 @@ test('a user requests the mail; its link changes nothing, its button verifies on
   assert.match((await visitor.get('/sign-in')).text, /Your email address is not verified yet/);
   assert.equal((await visitor.get('/verify-email')).heading, 'Verify your email address');
   const sent = await visitor.post('/verify-email', {});
-  assert.deepEqual([sent.status, sent.heading], [200, 'Look into your mail']);
+  assert.deepEqual([sent.status, sent.heading], [200, 'Check your mail']);
   const token = mailedToken(site.api, email, '/verify-email');
   const reader = site.visitor();
   for (let opened = 0; opened < 3; opened += 1) {

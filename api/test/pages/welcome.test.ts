@@ -60,7 +60,7 @@ test('errors are shown at their fields, input is kept, and the link still works'
     [{ email: 'olive@localhost' }, ['Enter an email address like name@example.com']],
     [{ name: ' ' }, ['Enter your name']],
     [{ name: 'x'.repeat(101) }, ['Use at most 100 characters']],
-    [{ name: 'two\nlines' }, ['Leave out line breaks and control characters']],
+    [{ name: 'two\nlines' }, ['Remove line breaks and control characters']],
     [{ password: 'short', repeat: 'short' }, ['Use at least 12 characters']],
     [{ repeat: 'another boat entirely' }, ['The two passwords are not the same']],
     [{ email: other.email }, ['Another account has this email address.']],

@@ -96,7 +96,7 @@ test('a request without a link gets the same response whether or not the sandbox
     }
   }
   for (const answer of answers) assert.deepEqual(answer, answers[0]);
-  assert.equal(answers[0]?.title, 'A link is needed here');
+  assert.equal(answers[0]?.title, 'A link is required');
 });
 
 test('a truncated, foreign, expired or revoked link gets an error page naming the reason', async () => {
@@ -134,7 +134,7 @@ test('a malformed preview host gets its own error page, never the service', asyn
     '3000-short.previews.example.test',
     `99999-${'a'.repeat(24)}.previews.example.test`,
   ])
-    assert.equal((await refusal('preview_not_found', '/health', { host })).title, 'There is nothing here');
+    assert.equal((await refusal('preview_not_found', '/health', { host })).title, 'This preview does not exist');
 });
 
 for (const [status, code, title] of [
@@ -142,8 +142,8 @@ for (const [status, code, title] of [
   ['sleeping', 'preview_sandbox_asleep', 'The sandbox is asleep'],
   ['provisioning', 'preview_sandbox_starting', 'The sandbox is starting'],
   ['waking', 'preview_sandbox_starting', 'The sandbox is starting'],
-  ['failed', 'preview_sandbox_failed', 'The sandbox does not run'],
-  ['deleted', 'preview_not_found', 'There is nothing here'],
+  ['failed', 'preview_sandbox_failed', 'The sandbox is not running'],
+  ['deleted', 'preview_not_found', 'This preview does not exist'],
 ] as const) {
   test(`a preview of a ${status} sandbox gets an error page and leaves the sandbox unchanged`, async () => {
     const { id } = await world.api.makeSandbox('ready');
@@ -190,11 +190,11 @@ test('each error of the host gets its own error page', async () => {
   assert.equal(shown.title, 'Nothing listens on port 3999');
   try {
     for (const [code, shownAs, title] of [
-      ['port_forbidden', 'port_forbidden', 'This port is not for previews'],
-      ['too_many_streams', 'too_many_connections', 'Too many at once'],
-      ['guest_unreachable', 'sandbox_unreachable', 'The sandbox does not answer'],
-      ['internal', 'sandbox_unreachable', 'The sandbox does not answer'],
-      ['vm_not_running', 'sandbox_unreachable', 'The sandbox does not answer'],
+      ['port_forbidden', 'port_forbidden', 'This port is reserved'],
+      ['too_many_streams', 'too_many_connections', 'Too many connections'],
+      ['guest_unreachable', 'sandbox_unreachable', 'The sandbox does not respond'],
+      ['internal', 'sandbox_unreachable', 'The sandbox does not respond'],
+      ['vm_not_running', 'sandbox_unreachable', 'The sandbox does not respond'],
     ] as const) {
       world.api.front.stream = () => {
         throw new ExecRefusal(code, 'so');

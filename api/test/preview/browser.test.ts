@@ -99,7 +99,7 @@ test('an app opened by a link in a browser loads assets, requests, WebSocket and
 
   const stranger = await Person.make(browser, PICTURES);
   await stranger.open(`http://${world.host}/`);
-  await stranger.look('A link is needed here', 'preview-stranger');
+  await stranger.look('A link is required', 'preview-stranger');
 });
 
 test('every error page is accessible', async () => {

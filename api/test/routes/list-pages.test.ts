@@ -259,7 +259,7 @@ for (const name of names) {
     for (const cursor of ['x', '%00', writeCursor(other, { atMicroseconds: 1, tie: 'prj_a' })]) {
       const { status, body } = await get(name, place, `?after=${cursor}`);
       assert.equal(status, 400);
-      assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this very list');
+      assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this list');
     }
   });
 }

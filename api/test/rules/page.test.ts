@@ -16,7 +16,7 @@ import {
 
 const REFUSED = {
   code: 'invalid_request',
-  message: 'query.after must be the nextCursor of an earlier page of this very list',
+  message: 'query.after must be the nextCursor of an earlier page of this list',
 };
 const LISTS: PagedList[] = ['agentTokens', 'apiKeys', 'invitations', 'members', 'projects', 'sandboxes'];
 

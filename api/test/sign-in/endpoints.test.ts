@@ -26,7 +26,7 @@ test('missing, unknown and repeated parameters are named', async () => {
     ['/auth/token', 'grant_type=refresh_token&refresh_token=', 'invalid_request', /^refresh_token is missing/],
     ['/auth/token', `grant_type=${DEVICE_GRANT}&client_id=berth-cli`, 'invalid_request', /^device_code is missing/],
     ['/auth/token', `grant_type=${DEVICE_GRANT}&device_code=x`, 'invalid_request', /^client_id is missing/],
-    ['/auth/token', 'grant_type=a&grant_type=b', 'invalid_request', /^grant_type is there more than once/],
+    ['/auth/token', 'grant_type=a&grant_type=b', 'invalid_request', /^grant_type occurs more than once/],
     [
       '/auth/token',
       `grant_type=refresh_token&refresh_token=${'x'.repeat(4_097)}`,
@@ -128,7 +128,7 @@ test("internal errors are in OAuth's format, without details", async () => {
   const broken = await revoke();
   assert.deepEqual([broken.statusCode, broken.json().error], [500, 'server_error']);
   assert.doesNotMatch(broken.body, /detail/);
-  fault = new CodedError('shutting_down', 'this instance is stopping; try again', { retryAfterSeconds: 1 });
+  fault = new CodedError('shutting_down', 'this API replica is shutting down; retry', { retryAfterSeconds: 1 });
   const stopping = await revoke();
   assert.deepEqual([stopping.statusCode, stopping.json().error], [503, 'temporarily_unavailable']);
   assert.equal(stopping.headers['retry-after'], '1');

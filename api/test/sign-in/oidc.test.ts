@@ -349,13 +349,13 @@ test('a provider outage disables its button only, until it is back', async () =>
 test('without a provider there is no button, and its endpoint reports that', async () => {
   const without = openSignIn({ ...api.context, oidc: null });
   assert.equal(without.oidcName, null);
-  await assert.rejects(without.beginOidc('/'), /no single sign-on is set up/);
+  await assert.rejects(without.beginOidc('/'), /single sign-on is not configured/);
 });
 
 test('a provider with another issuer is not used', async () => {
   const issuer = provider.config.issuer.replace('127.0.0.1', 'localhost');
   const confused = openSignIn({ ...api.context, oidc: { ...provider.config, issuer } });
-  await assert.rejects(confused.beginOidc('/'), /does not answer/);
+  await assert.rejects(confused.beginOidc('/'), /does not respond/);
 });
 
 test("over https the flow's cookie is host-bound and Secure", async () => {

@@ -59,7 +59,7 @@ async function faultsOf(route: Route, credential: Credential, answer: Answer): P
   if (came !== expected) return [`${came} instead of ${expected}: ${JSON.stringify(answer.body)}`];
   if (
     refusal === 'permission_denied' &&
-    !String(error.message).includes(`the permission ${route.permission} is needed`)
+    !String(error.message).includes(`the permission ${route.permission} is required`)
   )
     return [`the message does not name ${route.permission}: ${error.message}`];
   const rows = await api.db

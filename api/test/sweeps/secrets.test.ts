@@ -241,7 +241,7 @@ test('commands, and the bodies of refused calls', async () => {
 });
 
 test('no secret is found, and each failure was logged', async () => {
-  const faults = api.logged().match(/a request failed by a fault of the service/g)?.length ?? 0;
+  const faults = api.logged().match(/request failed: internal error/g)?.length ?? 0;
   assert.ok(faults >= 10, `${faults} faults`);
   await api.scanSecrets();
 });

@@ -166,7 +166,7 @@ test('a failed sandbox without remains cannot be woken or resized', async () => 
   const { id } = await api.makeSandbox('failed');
   const woken = await post(id, 'wake');
   assert.deepEqual([woken.status, woken.body.error.code], [400, 'wake_not_possible']);
-  assert.match(woken.body.error.message, /is failed and neither a snapshot nor a disk of it is left/);
+  assert.match(woken.body.error.message, /is failed and has neither a snapshot nor a disk to wake from/);
   const resized = await post(id, 'resize', { memoryGb: 2 });
   assert.deepEqual([resized.status, resized.body.error.code], [409, 'sandbox_state_conflict']);
 });

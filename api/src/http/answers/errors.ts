@@ -5,7 +5,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { logOf } from './request-log.ts';
 
 export function bodyTooLarge(limitBytes: number): CodedError {
-  return new CodedError('payload_too_large', `the body is longer than the ${limitBytes} bytes that this route takes`);
+  return new CodedError('payload_too_large', `the body exceeds this route's limit of ${limitBytes} bytes`);
 }
 
 export function notJson(contentType: string | undefined): CodedError {
@@ -35,9 +35,9 @@ function codedByServer(error: unknown, request: FastifyRequest): CodedError | nu
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return notJson(request.headers['content-type']);
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new CodedError('invalid_request', 'the body is not as long as the header Content-Length says');
+      return new CodedError('invalid_request', "the body's length differs from the header Content-Length");
     case 'FST_ERR_BAD_URL':
-      return new CodedError('invalid_request', 'the path holds a percent sign that begins no valid escape');
+      return new CodedError('invalid_request', 'the path contains an invalid percent escape');
     default:
   }
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return null;

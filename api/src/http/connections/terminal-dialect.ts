@@ -7,7 +7,7 @@ import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } fr
 import type { z } from 'zod';
 import { NotUnderstood, type Dialect, type Outbound } from './websocket-join.ts';
 
-const NOT_ITS_PROTOCOL = 'the terminal of the sandbox does not speak its protocol';
+const NOT_ITS_PROTOCOL = 'the terminal of the sandbox violated its protocol';
 
 interface Kind {
   orders: z.ZodType<object>;
@@ -58,7 +58,7 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
   });
   return {
     binary: (frame) => {
-      if (inputEnded) throw new NotUnderstood('there is nothing to come after the end');
+      if (inputEnded) throw new NotUnderstood('no data may follow the end');
       return frame.length === 0 ? null : bytesFrames(frame);
     },
     text: (value) => {
@@ -77,7 +77,7 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
       return heard;
     },
     ended: () => {
-      if (!exited) throw new NotUnderstood('the terminal broke off');
+      if (!exited) throw new NotUnderstood('the connection to the terminal was lost');
       return { send: [], endOurs: true };
     },
     alive: bytesFrames(new Uint8Array(0)),

@@ -27,6 +27,6 @@ export function requireSubprotocol({ headers }: IncomingMessage): void {
   if (wellFormed && offered.includes(WEBSOCKET_SUBPROTOCOL)) return;
   throw new CodedError(
     'invalid_request',
-    `the header Sec-WebSocket-Protocol must be a list of names with ${WEBSOCKET_SUBPROTOCOL} among them, or absent`,
+    `the header Sec-WebSocket-Protocol must be absent, or a list that includes ${WEBSOCKET_SUBPROTOCOL}`,
   );
 }

@@ -97,7 +97,7 @@ class Join {
       if (websocket.isPaused && websocket.bufferedAmount === 0) websocket.pong();
     }, PROBE_MS);
     websocket.on('pong', () => this.#answered());
-    websocket.on('error', (error) => log.debug({ err: error }, 'a WebSocket failed'));
+    websocket.on('error', (error) => log.debug({ err: error }, 'WebSocket failed'));
     websocket.on('message', (data: Buffer, isBinary) => this.#onFrame(data, isBinary));
     websocket.once('close', (code) => {
       clearInterval(this.#ping);
@@ -111,7 +111,7 @@ class Join {
 
   #readStream(): void {
     const { stream } = this.#connection;
-    stream.on('error', (error) => this.#log.debug({ err: error }, 'a connection into a sandbox failed'));
+    stream.on('error', (error) => this.#log.debug({ err: error }, 'connection to a sandbox failed'));
     stream.on('data', (chunk: Buffer) => {
       this.#understand(WEBSOCKET_CLOSE.broken, () =>
         this.#dialect.received(chunk).forEach((frame) => this.#send(frame)),
@@ -153,14 +153,14 @@ class Join {
       await this.#connection.renew(token);
     } catch (error) {
       if (error instanceof CodedError) this.#closeFor(error);
-      else this.#log.warn({ err: error }, 'a token of a WebSocket could not be looked up; the former stays in force');
+      else this.#log.warn({ err: error }, 'could not look up a new token of a WebSocket; the previous one stays valid');
     }
   }
 
   #write(inbound: Inbound): void {
     const { stream } = this.#connection;
     if (inbound === null || this.#closing || this.#through) return;
-    if (stream.writableEnded) throw new NotUnderstood('there is nothing to come after the end');
+    if (stream.writableEnded) throw new NotUnderstood('no data may follow the end');
     if (inbound === 'end') {
       stream.end();
       return;
@@ -208,7 +208,7 @@ class Join {
 
   async #closeBroken(): Promise<void> {
     const why = this.#closing ? null : await this.#connection.whyBroken();
-    if (why === null) this.#close(WEBSOCKET_CLOSE.broken, 'the connection into the sandbox broke');
+    if (why === null) this.#close(WEBSOCKET_CLOSE.broken, 'the connection to the sandbox was lost');
     else this.#closeFor(why);
   }
 

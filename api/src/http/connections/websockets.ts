@@ -57,7 +57,7 @@ export class WebSockets {
   takesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
     const app = this.#app;
     if (app === undefined) return false;
-    socket.on('error', (error) => app.log.debug({ err: error }, 'the connection of an upgrade broke'));
+    socket.on('error', (error) => app.log.debug({ err: error }, 'connection lost during an upgrade'));
     this.#upgrades.set(request, { socket, head });
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
@@ -72,10 +72,7 @@ export class WebSockets {
     const { headers } = request.raw;
     if (!this.#upgrades.has(request.raw)) {
       void reply.header('upgrade', 'websocket').header('connection', 'Upgrade');
-      throw new CodedError(
-        'upgrade_required',
-        'this path is a WebSocket: ask for it with the header Upgrade: websocket',
-      );
+      throw new CodedError('upgrade_required', 'this path is a WebSocket: send the header Upgrade: websocket');
     }
     if (headers['sec-websocket-version'] !== VERSION) {
       void reply.header('sec-websocket-version', VERSION);
@@ -104,7 +101,7 @@ export class WebSockets {
     this.#server.handleUpgrade(request.raw, socket, head, (websocket) => (opened = websocket));
     if (opened === undefined) {
       socket.destroy();
-      throw new Error('a handshake that was checked did not succeed');
+      throw new Error('WebSocket handshake failed after validation');
     }
     const websocket: WebSocket = opened;
     this.#open.add(websocket);

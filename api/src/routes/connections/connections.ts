@@ -23,6 +23,6 @@ export const connectionRoutes = [
 
 function askedBy({ command, tty, cols, rows }: TerminalQuery): TerminalAsked {
   if (tty === 'true') return { tty: true, cols, rows, command: command ?? null };
-  if (command === undefined) throw new Error('a query without terminal and command was let through');
+  if (command === undefined) throw new Error('validation accepted a query without terminal and command');
   return { tty: false, command };
 }

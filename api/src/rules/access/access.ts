@@ -41,7 +41,7 @@ interface AgentTokenActor extends Caller {
 export type Actor = SessionActor | ApiKeyActor | AgentTokenActor;
 
 const KIND_NAMES: { readonly [kind in AuthKind]: string } = {
-  session: 'a session token',
+  session: 'an access token',
   api_key: 'an API key',
   agent_token: 'a personal agent token',
 };
@@ -50,10 +50,7 @@ const KIND_NAMES: { readonly [kind in AuthKind]: string } = {
 export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
   if (route.auth.includes(actor.kind)) return;
   const taken = route.auth.map((kind) => KIND_NAMES[kind]).join(' or ');
-  throw new CodedError(
-    'auth_kind_not_allowed',
-    `this route does not take ${KIND_NAMES[actor.kind]}; it takes ${taken}`,
-  );
+  throw new CodedError('auth_kind_not_allowed', `this route does not accept ${KIND_NAMES[actor.kind]}; use ${taken}`);
 }
 
 /**
@@ -66,14 +63,14 @@ export function requireMembership(actor: Actor, orgId: string, role: Role | null
   throw new CodedError(
     'org_access_denied',
     actor.kind === 'session'
-      ? 'you are not a member of the org that this belongs to'
-      : `the creator of this ${actor.kind === 'api_key' ? 'API key' : 'token'} is not a member of the org that this belongs to`,
+      ? 'you are not a member of the org that owns this resource'
+      : `the creator of this ${actor.kind === 'api_key' ? 'API key' : 'token'} is not a member of the org that owns this resource`,
   );
 }
 
 /** Throws unless the actor, with this role in the org, has the permission. */
 export function requirePermission(actor: Actor, role: Role, permission: Permission): void {
-  const needed = `the permission ${permission} is needed`;
+  const needed = `the permission ${permission} is required`;
   if (!ROLE_PERMISSIONS[role].has(permission)) {
     const whose =
       actor.kind === 'session'

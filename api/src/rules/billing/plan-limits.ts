@@ -22,8 +22,8 @@ export function requireSizeWithinPlan(plan: Plan, allocation: Allocation): void 
   const { field, unit } = passed;
   throw new CodedError(
     'plan_limit',
-    `${describePlan(plan)} allows machines up to the size ${plan.largestSize}, ` +
-      `which has ${largest[field]} ${unit}; ${allocation[field]} would be needed`,
+    `${describePlan(plan)} allows sandboxes up to the machine size ${plan.largestSize}, ` +
+      `which has ${largest[field]} ${unit}; ${allocation[field]} were requested`,
   );
 }
 
@@ -35,7 +35,7 @@ export function requireTtlWithinPlan(plan: Plan, ttlSeconds: number): void {
   if (cap === null || ttlSeconds <= cap) return;
   throw new CodedError(
     'plan_limit',
-    `${describePlan(plan)} allows ephemeral sessions up to ${cap} s; body.ttlSeconds is ${ttlSeconds}`,
+    `${describePlan(plan)} allows ephemeral sandboxes up to ${cap} s; body.ttlSeconds is ${ttlSeconds}`,
   );
 }
 
@@ -45,8 +45,8 @@ export function requireOneMore(plan: Plan, present: number): void {
   if (cap === null || present < cap) return;
   throw new CodedError(
     'concurrent_sandbox_limit',
-    `${describePlan(plan)} allows ${cap} sandbox${cap === 1 ? '' : 'es'} awake, or on the way there, at the same time, and there are ${present}; ` +
-      'destroy one or let one sleep',
+    `${describePlan(plan)} allows ${cap} sandbox${cap === 1 ? '' : 'es'} awake or starting at the same time, and the org has ${present}; ` +
+      'destroy one or put one to sleep',
   );
 }
 

@@ -45,13 +45,14 @@ export function changeOf(
   paid: PaidSubscription,
   planOf: (priceId: string) => string | undefined,
 ): SubscriptionChange {
-  if (paid.status === 'pending') return { kind: 'ignore', why: 'it is not paid yet' };
+  if (paid.status === 'pending') return { kind: 'ignore', why: 'its first payment is outstanding' };
   const another =
     recorded.paidId !== null && recorded.paidId !== paid.id && recorded.status !== 'canceled' ? recorded.paidId : null;
   if (recorded.paidId !== paid.id) {
-    if (paid.status === 'canceled') return { kind: 'ignore', why: 'it is over, and not the one that the org has' };
+    if (paid.status === 'canceled')
+      return { kind: 'ignore', why: "it is canceled and is not the org's current subscription" };
     if (another !== null && !isNewer(paid, { id: another, createdAt: recorded.startedAt }))
-      return { kind: 'ignore', why: `the org has a newer one, ${another}: somebody pays twice` };
+      return { kind: 'ignore', why: `the org has a newer subscription, ${another}: the customer pays twice` };
   }
   const plan = paid.priceIds.map(planOf).find((id) => id !== undefined);
   if (plan !== undefined) return { kind: 'follow', plan, status: paid.status, instead: another };

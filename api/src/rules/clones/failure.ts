@@ -4,19 +4,19 @@
 import type { Reason } from '../sandboxes/machine-death.ts';
 
 const SENTENCES = {
-  repository_not_found: 'there is no such repository',
-  access_denied: "the repository does not exist, or the project's credentials do not open it",
+  repository_not_found: 'the repository does not exist',
+  access_denied: "the repository does not exist, or the project's credentials grant no access to it",
   branch_not_found: 'the repository has no such branch',
-  network: 'the git host could not be reached, or broke off',
-  disk_full: "the sandbox's disk has no room for it",
-  too_large: 'it is larger than a clone may be',
-  timed_out: 'it took longer than a clone may take',
-  folder_not_empty: '/code has something of the same name already',
-  failed: 'git could not clone it',
-  repository_not_allowed: 'the service takes no repositories of that host any more',
-  credentials_unusable: "the project's credentials cannot be opened; set them anew",
-  sandbox_unreachable: "the sandbox's machine did not answer",
-  host_unavailable: 'the host of the sandbox did not answer',
+  network: 'the git host could not be reached, or closed the connection',
+  disk_full: "the sandbox's disk is too small for the repository",
+  too_large: "the repository exceeds the clone's size limit",
+  timed_out: 'the clone exceeded its time limit',
+  folder_not_empty: '/code already contains an entry of this name',
+  failed: 'git could not clone the repository',
+  repository_not_allowed: 'the service no longer allows repositories on this host',
+  credentials_unusable: "the project's credentials cannot be decrypted; set them again",
+  sandbox_unreachable: "the sandbox's VM did not respond",
+  host_unavailable: "the sandbox's host did not respond",
 } as const satisfies Record<string, string>;
 
 export type CloneFailure = keyof typeof SENTENCES;
@@ -24,7 +24,7 @@ export type CloneFailure = keyof typeof SENTENCES;
 const WORDS_CHARACTERS = 400;
 /** Shorter secrets may occur in any text by chance: git's output is then hidden completely. */
 const SECRET_CHARACTERS = 4;
-const TAKEN_OUT = '[taken out]';
+const TAKEN_OUT = '[redacted]';
 
 /**
  * The failure reason shown on a sandbox. `words` is git's output; no form of any of `secrets`

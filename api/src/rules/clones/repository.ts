@@ -40,7 +40,7 @@ export function chooseRepository(
   if (asked.branch !== null && asked.branch !== undefined) {
     throw new CodedError(
       'invalid_request',
-      'body.branch needs a repository: give body.repository, or the project a defaultRepository',
+      "body.branch requires a repository: set body.repository, or the project's defaultRepository",
     );
   }
 
@@ -62,7 +62,7 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
   const origin = originOf(repository);
   // Written as in the operator's configuration, where https is the default.
   const listed = origin.startsWith('https://') ? origin.slice('https://'.length) : origin;
-  const how = `URLs on ${origin} are taken once the operator of this service lists ${listed} in BERTH_GIT_ALLOW_URLS`;
+  const how = `to allow URLs on ${origin}, the operator of this service adds ${listed} to BERTH_GIT_ALLOW_URLS`;
   throw new CodedError('invalid_request', `${where} must have the form owner/repo${also}; ${how}`);
 }
 

@@ -20,7 +20,7 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   if (bytes.length > FILE_LIMITS.writeBytes) {
     throw new CodedError(
       'file_too_large',
-      `body.content: ${bytes.length} bytes are more than the ${FILE_LIMITS.writeBytes} that are written at once`,
+      `body.content: ${bytes.length} bytes exceed the limit of ${FILE_LIMITS.writeBytes} bytes for one write`,
     );
   }
   return bytes;

@@ -23,7 +23,7 @@ export function folderPath(given: string): string {
   if (bytes > FILE_LIMITS.pathBytes) {
     throw new CodedError(
       'file_path_invalid',
-      `path: ${bytes} bytes are more than the ${FILE_LIMITS.pathBytes} that a path can have`,
+      `path: ${bytes} bytes exceed the limit of ${FILE_LIMITS.pathBytes} bytes for a path`,
     );
   }
 
@@ -35,8 +35,12 @@ export function folderPath(given: string): string {
  * ends in a slash, `.` or `..`.
  */
 export function filePath(given: string): string {
-  if (/(^|\/)\.{0,2}$/.test(given))
-    throw new CodedError('not_a_file', `path: ${quotedPath(given)} is the path of a directory, not of a file`);
+  if (/(^|\/)\.{0,2}$/.test(given)) {
+    throw new CodedError(
+      'not_a_file',
+      `path: ${quotedPath(given)} ends in a slash or a dot, so it is a directory; a file is required`,
+    );
+  }
   return folderPath(given);
 }
 

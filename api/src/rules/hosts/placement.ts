@@ -72,8 +72,7 @@ export function describeExcess(allocation: Allocation, largest: HostRoom): strin
   const needed = roomFor(allocation);
   const resource = shortage(largest, needed);
   return (
-    resource &&
-    `${needed[resource]} ${UNITS[resource]} is more than the ${largest[resource]} that its host can give one machine`
+    resource && `${needed[resource]} ${UNITS[resource]} exceeds the ${largest[resource]} that its host can give one VM`
   );
 }
 

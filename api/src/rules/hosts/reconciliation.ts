@@ -80,20 +80,21 @@ export function reconcile(
   if (sandbox === undefined) {
     return {
       do: 'report',
-      message: 'the database has never heard of its sandbox: it is another than the one it was made under, or older',
+      message:
+        'the database has no row of its sandbox: the host belongs to another database, or an older backup was restored',
     };
   }
 
   if (machine.epoch > sandbox.epoch) {
     return {
       do: 'report',
-      message: `its host knows it under epoch ${machine.epoch}, the database only up to ${sandbox.epoch}: one of them is older than it should be`,
+      message: `its host has epoch ${machine.epoch}, the database only ${sandbox.epoch}: an older backup of the database was restored`,
     };
   }
   if (sandbox.hostId !== at.hostId && SANDBOX_STATES[sandbox.status].holdsDisk) {
     return {
       do: 'report',
-      message: `its sandbox is on ${sandbox.hostId ?? 'no host'} by its row: the id of this host was lost, or its disk is a copy`,
+      message: `its sandbox's row names ${sandbox.hostId ?? 'no host'}: the id of this host was lost, or its disk is a copy`,
     };
   }
   const { awake, settled } = SANDBOX_STATES[sandbox.status];

@@ -145,7 +145,7 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
       const larger = resource.steps.filter((step) => step > current && step <= resource.largest);
       const amount = larger.find((step) => demand <= NEARLY_FULL * step) ?? larger.at(-1);
       if (amount === undefined)
-        return stays(`${share} was in use over the last ${SHORT.name}, but no larger step may be asked for`);
+        return stays(`${share} was in use over the last ${SHORT.name}, but no larger step is allowed`);
       return {
         amount,
         reason: `${what} goes from ${current} to ${amount} ${unit}: ${share} was in use over the last ${SHORT.name}.`,
@@ -162,7 +162,7 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
     const looks = looksIn(window, input, resource);
     if (looks.used.length < window.minSamples) {
       return stays(
-        `${looks.used.length} of the ${window.minSamples} samples that it takes to judge ${window.name} are there`,
+        `${looks.used.length} of the ${window.minSamples} samples required over ${window.name} are available`,
       );
     }
 

@@ -31,5 +31,5 @@ export function rolesInvitedBy(inviter: Role | null): Role[] {
  */
 export function requireOwnerLeft({ from, to }: MembershipChange, owners: number): void {
   if (from !== 'owner' || to === 'owner' || owners > 1) return;
-  throw new CodedError('last_owner', 'this is the only owner of the org: make somebody else an owner first');
+  throw new CodedError('last_owner', 'this is the only owner of the org: make another member an owner first');
 }

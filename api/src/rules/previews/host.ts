@@ -67,19 +67,19 @@ function isPort(digits: string | undefined): digits is string {
 export function previewUrlFault(previewUrl: string, publicUrl: string): string | null {
   const [preview, own] = [new URL(previewUrl).hostname, new URL(publicUrl).hostname];
   if (preview.startsWith('[') || /^[\d.]+$/.test(preview))
-    return 'must have a host name, not an address: previews have names below it';
+    return 'must have a host name, not an address: previews are on its subdomains';
   if (preview.endsWith('.')) return 'must have a host name without a dot at its end';
   if (preview.length > LONGEST_HOST)
-    return `must have a host name of at most ${LONGEST_HOST} characters: previews have names below it`;
+    return `must have a host name of at most ${LONGEST_HOST} characters: previews are on its subdomains`;
   if (preview === own) {
     return preview === LOCALHOST
       ? null
-      : `must have another host than the public URL (${publicUrl}): what runs in sandboxes could set cookies for it`;
+      : `must have another host than the public URL (${publicUrl}): apps in sandboxes could set cookies for it`;
   }
   if (own.endsWith(`.${preview}`))
-    return `must not have a host that the public URL's (${publicUrl}) is below: that is where previews are`;
+    return `must not have a parent domain of the public URL's host (${publicUrl}): previews are on its subdomains`;
   if (preview.endsWith(`.${own}`) && own !== LOCALHOST)
-    return `must not have a host below the public URL's (${publicUrl}): what runs in sandboxes could set cookies for it`;
+    return `must not have a subdomain of the public URL's host (${publicUrl}): apps in sandboxes could set cookies for it`;
 
   return null;
 }

@@ -10,20 +10,20 @@ import {
 } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../coded-error.ts';
 
-const NOUNS: { readonly [action in SandboxAction]: string } = {
-  exec: 'a command',
-  connect: 'a connection',
-  ssh_access: 'a look at its ssh host key',
-  files_read: 'a look at its files',
-  files_write: 'a write of a file',
-  sleep: 'a sleep',
-  wake: 'a wake',
-  resize: 'a resize',
-  renew: 'a renewal',
-  metrics_live: 'a look at its metrics',
-  metrics_sample: 'a sample of its metrics',
-  preview_link: 'a preview link',
-  destroy: 'a destroy',
+const VERBS: { readonly [action in SandboxAction]: string } = {
+  exec: 'run a command',
+  connect: 'open a connection',
+  ssh_access: 'read its ssh host key',
+  files_read: 'read its files',
+  files_write: 'write a file',
+  sleep: 'put it to sleep',
+  wake: 'wake it',
+  resize: 'resize it',
+  renew: 'renew it',
+  metrics_live: 'read its metrics',
+  metrics_sample: 'sample its metrics',
+  preview_link: 'create a preview link',
+  destroy: 'destroy it',
 };
 
 /**
@@ -36,6 +36,6 @@ export function requireLegal(action: SandboxAction, status: SandboxStatus): Excl
   if (verdict !== 'refuse') return verdict;
   throw new CodedError(
     REFUSAL_CODES[action],
-    `the sandbox is ${status} (${SANDBOX_STATES[status].meaning}); ${NOUNS[action]} needs it ${statusesAllowing(action).join(' or ')}`,
+    `the sandbox is ${status} (${SANDBOX_STATES[status].meaning}); to ${VERBS[action]}, it must be ${statusesAllowing(action).join(' or ')}`,
   );
 }

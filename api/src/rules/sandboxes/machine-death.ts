@@ -8,15 +8,15 @@ export interface Reason {
 }
 
 const SENTENCES: { readonly [code in VmDeathCode]: string } = {
-  not_created: 'its machine never came up',
-  guest_panic: 'its kernel panicked',
-  guest_shutdown: 'it was shut down from inside',
-  guest_reboot: 'it was rebooted from inside, which ends it',
-  out_of_memory: 'its host ran out of memory and ended it',
+  not_created: 'its VM did not start',
+  guest_panic: "its guest's kernel panicked",
+  guest_shutdown: 'its guest shut down',
+  guest_reboot: 'its guest rebooted, which ends the VM',
+  out_of_memory: 'its host ran out of memory and killed its VM',
   qemu_crash: 'its virtual machine monitor crashed',
-  process_ended: 'the process of its machine ended',
-  wake_failed: 'it could not be woken',
-  not_adopted: 'it did not answer after its host daemon was started again',
+  process_ended: 'the process of its VM exited',
+  wake_failed: 'its VM could not be woken',
+  not_adopted: 'its guest did not respond after a restart of the host daemon',
 };
 
 export function isDeathCode(code: string): code is VmDeathCode {
@@ -30,15 +30,15 @@ export function deathOf(machine: { deathCode?: VmDeathCode | undefined; reason?:
 }
 
 /** The host does not respond, so the VM's fate is unknown. */
-export const HOST_LOST: Reason = { code: 'host_lost', message: 'the host of its machine does not answer' };
+export const HOST_LOST: Reason = { code: 'host_lost', message: 'its host does not respond' };
 
 /** The host responds but does not know the VM. */
-export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its machine' };
+export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its VM' };
 
 /** The host responds but has lost the disk of a VM that did not run. */
 export const DISK_LOST: Reason = {
   code: 'disk_lost',
-  message: 'its host has neither a snapshot nor a disk of it any more',
+  message: 'its host no longer has its snapshot or disk',
 };
 
 /** Codes after which the VM may reappear unharmed. */

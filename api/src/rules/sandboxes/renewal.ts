@@ -25,6 +25,6 @@ export function requireRenewalWithinPlan(plan: Plan, session: Session): void {
   if (renewedSeconds <= cap) return;
   throw new CodedError(
     'session_cap_exhausted',
-    `${describePlan(plan)} allows ephemeral sessions up to ${cap} s from their create on; renewed, this one would last ${renewedSeconds} s`,
+    `${describePlan(plan)} allows ephemeral sandboxes to live up to ${cap} s; renewed, this one would live ${renewedSeconds} s`,
   );
 }

@@ -18,7 +18,7 @@ export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAle
   return {
     percentUsed: 0,
     status: 'normal',
-    message: `${hoursText(usedMs)} machine hours are used in this billing period. ${scope === 'org' ? 'There is no cap on them.' : 'The project has no cap of its own; a cap of its org holds for it too.'}`,
+    message: `${hoursText(usedMs)} machine hours are used in this billing period. ${scope === 'org' ? 'There is no cap on them.' : 'The project has no cap; a cap of its org applies.'}`,
   };
 }
 

@@ -77,7 +77,7 @@ export function requireBelowCap(standing: CapStanding): void {
 export function describeCapReached(standing: CapStanding): string {
   const { scope, cap, period } = standing;
   return (
-    `the cap of ${nameOf(scope)} is ${inWords(cap)} in this billing period, and all of it is used; the period ends at ${period.endsAt.toISOString()}. ` +
+    `the cap of ${nameOf(scope)} is ${inWords(cap)} in this billing period and is used up; the period ends at ${period.endsAt.toISOString()}. ` +
     remedyOf(scope)
   );
 }
@@ -89,10 +89,11 @@ export function describeWarning(
   stops: { graceSeconds: number } | null,
 ): string {
   const { scope, cap, usedMs } = standing;
-  const used = `${percent} % reached: ${hoursText(usedMs / HOUR_MS)} of the ${inWords(cap)} that are the cap of ${nameOf(scope)} in this billing period are used.`;
-  if (stops === null) return `${used} Overage is on: work goes on beyond the cap and is counted.`;
-  const grace = `what is awake goes to sleep ${stops.graceSeconds} s later, and ephemeral sandboxes end`;
-  return `${used} At the cap nothing new is created or woken; ${grace}. ${remedyOf(scope)}`;
+  const used = `${percent} % of the cap of ${nameOf(scope)} reached: ${hoursText(usedMs / HOUR_MS)} of ${inWords(cap)} are used in this billing period.`;
+  if (stops === null)
+    return `${used} Overage is enabled: sandboxes continue beyond the cap, and the excess is metered.`;
+  const grace = `awake sandboxes go to sleep ${stops.graceSeconds} s later, and ephemeral ones are destroyed`;
+  return `${used} At the cap no sandbox can be created or woken; ${grace}. ${remedyOf(scope)}`;
 }
 
 /** Facts about a running sandbox that decide its turn. */
@@ -129,12 +130,12 @@ function nameOf(scope: CapScope): string {
 function remedyOf(scope: CapScope): string {
   if (scope.kind === 'org') {
     return (
-      `An org admin can raise it by PATCH /v1/orgs/${scope.orgId}/subscription/usage-guardrails with a higher sandboxMachineHourLimit, ` +
-      'or let work go on beyond it with sandboxOverageEnabled true.'
+      `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/subscription/usage-guardrails and a higher sandboxMachineHourLimit, ` +
+      'or allow usage beyond it with sandboxOverageEnabled true.'
     );
   }
   return (
-    `An org admin can raise it by PATCH /v1/orgs/${scope.orgId}/projects/${scope.projectId}/usage-guardrails with a higher sandboxMachineHourLimit, ` +
+    `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/projects/${scope.projectId}/usage-guardrails and a higher sandboxMachineHourLimit, ` +
     'or remove it with null.'
   );
 }

@@ -29,13 +29,13 @@ export interface BearerToken {
  */
 export function readToken(authorization: string | undefined): BearerToken {
   if (authorization === undefined)
-    throw unauthenticated('a bearer token is needed: send the header Authorization: Bearer <token>');
+    throw unauthenticated('a bearer token is required: send the header Authorization: Bearer <token>');
   const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
   if (token === undefined) throw unauthenticated('the header Authorization must have the form: Bearer <token>');
   const kind = tokenKind(token);
   if (kind === null) {
     throw unauthenticated(
-      'the bearer token is none of this service (brt_..., bst_... or bat_...), or was not copied whole',
+      'the bearer token is not a token of this service (brt_..., bst_... or bat_...), or is incomplete',
     );
   }
   return { kind, sha256: tokenSha256(token) };
@@ -101,9 +101,9 @@ function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, req
 }
 
 function sessionHolder(session: PresentedSessionToken | undefined, requestId: string | null): Actor {
-  if (session === undefined) throw unauthenticated('this session token is unknown, or was signed out');
+  if (session === undefined) throw unauthenticated('this access token is unknown or revoked');
   if (session.expired)
-    throw unauthenticated(`this session token expired at ${session.expires_at.toISOString()}; refresh it`);
+    throw unauthenticated(`this access token expired at ${session.expires_at.toISOString()}; refresh it`);
   return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
 }
 
@@ -128,7 +128,7 @@ function agentTokenHolder(
 /** Does not delay the response. If it fails, `last_used_at` lags by one request. */
 function noteUse(context: AccessContext, credentialId: string, noted: Promise<void>): void {
   noted.catch((error: unknown) =>
-    context.log.warn({ err: error, credentialId }, 'could not note the use of a credential'),
+    context.log.warn({ err: error, credentialId }, 'could not record the use of a credential'),
   );
 }
 

@@ -45,7 +45,7 @@ export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>):
   if (payments !== null) return payments;
   throw new CodedError(
     'billing_not_configured',
-    'this installation collects no payments; its operator would set BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE',
+    'this installation collects no payments; its operator must set BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE',
   );
 }
 
@@ -72,7 +72,7 @@ export async function createCheckout(
     } = row;
     if (subscriptionId !== null && customer !== null && row.status !== 'canceled') {
       if (row.plan === plan.id)
-        throw new CodedError('plan_already_bought', `this org pays for ${describePlan(plan)} already`);
+        throw new CodedError('plan_already_bought', `this org already pays for ${describePlan(plan)}`);
       const { url } = await provider.openChange({
         customerId: customer,
         subscriptionId,
@@ -93,7 +93,7 @@ export async function createCheckout(
     if (kept) return opened;
     await provider.closeCheckout(opened.id);
   }
-  throw new CodedError('payment_provider_unavailable', 'other people of this org begin to buy a plan at this moment', {
+  throw new CodedError('payment_provider_unavailable', 'another member of this org is starting a purchase; retry', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
   });
 }
@@ -111,15 +111,12 @@ async function settled(context: ServiceContext, provider: PaymentProvider, orgId
 async function requireRow({ db }: ServiceContext, orgId: string): Promise<SubscriptionRow> {
   const row = await findSubscription(db, orgId);
   if (row !== undefined) return row;
-  throw new CodedError(
-    'no_active_plan',
-    'this org has no plan to begin from; the operator of this installation can give it one',
-  );
+  throw new CodedError('no_active_plan', 'this org has no plan; the operator of this installation can assign one');
 }
 
 async function makeCustomer({ db }: ServiceContext, provider: PaymentProvider, orgId: string): Promise<string> {
   const org = await findOrg(db, orgId);
-  if (org === undefined) throw new Error(`the org ${orgId} has gone`);
+  if (org === undefined) throw new Error(`the org ${orgId} no longer exists`);
   return await keepCustomer(db, orgId, await provider.createCustomer({ orgId, name: org.name }));
 }
 
@@ -129,6 +126,6 @@ function planForSale(plans: Plans, planId: string): { plan: Plan; priceId: strin
   const sold = [...plans.values()].filter(({ priceId }) => priceId !== null).map(({ id }) => id);
   throw new CodedError(
     'plan_not_for_sale',
-    `body.plan: ${planId} cannot be bought here; ${sold.length === 0 ? 'no plan has a price (its operator would put a priceId into the catalogue)' : `possible: ${sold.join(', ')}`}`,
+    `body.plan: ${planId} cannot be bought here; ${sold.length === 0 ? 'no plan has a price (its operator must add a priceId to the catalogue)' : `available: ${sold.join(', ')}`}`,
   );
 }

@@ -38,7 +38,7 @@ export async function takePaymentEvent(
   if (orgId === null) {
     context.log.info(
       { kind, subscription: subscription.id },
-      "the payment provider told of a subscription that is no org's",
+      'the payment provider reported a subscription without an org',
     );
     return;
   }
@@ -54,7 +54,7 @@ export async function followPaidSubscription(
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const before = await findSubscription(context.db, toFollow.orgId);
     if (before === undefined) {
-      context.log.error(toFollow, 'the payment provider told of a subscription of an org that is not here');
+      context.log.error(toFollow, 'the payment provider reported a subscription of an unknown org');
       return;
     }
     const paid = await provider.findSubscription(toFollow.id);
@@ -77,7 +77,7 @@ async function takeOver(
   paid: PaidSubscription,
 ): Promise<boolean> {
   const row = await lockSubscription(trx, orgId);
-  if (row === undefined) throw new Error(`the subscription of the org ${orgId} has gone`);
+  if (row === undefined) throw new Error(`the subscription of the org ${orgId} no longer exists`);
   if (row.provider_revision !== revision) return false;
   if (event !== null && !(await notePaymentEvent(trx, event))) return true;
   const recorded = {
@@ -88,13 +88,13 @@ async function takeOver(
   };
   const change = changeOf(recorded, paid, (priceId) => planOfPrice(plans, priceId));
   if (change.kind === 'ignore') {
-    log.warn({ orgId, subscription: id, why: change.why }, 'a subscription at the payment provider was left alone');
+    log.warn({ orgId, subscription: id, why: change.why }, 'ignored a subscription of the payment provider');
     return true;
   }
   if (change.kind === 'unknown_price') {
     // The provider redelivers it; the operator can add the price to the catalogue meanwhile.
     throw new Error(
-      `${orgId} pays for ${paid.priceIds.join(', ')}, which is the priceId of no plan of the catalogue (BERTH_PLANS_FILE)`,
+      `${orgId} pays for ${paid.priceIds.join(', ')}: no plan of the catalogue (BERTH_PLANS_FILE) has this priceId`,
     );
   }
   if (change.instead !== null) {
@@ -122,7 +122,7 @@ async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): 
   const orgId = before.org_id;
   const after = await findSubscription(trx, orgId);
   if (after === undefined)
-    throw new Error(`the subscription of the org ${orgId} is not there in the transaction that wrote it`);
+    throw new Error(`the subscription of the org ${orgId} is missing in the transaction that wrote it`);
   if (after.plan !== before.plan) {
     const from = { plan: before.plan, status: before.status };
     await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'plan_changed', details: { from, to: after.plan } });

@@ -66,17 +66,14 @@ export function namedPlan(
   if (subscription === undefined) throw new CodedError('no_active_plan', 'this org has no plan');
   const plan = plans.get(subscription.plan);
   if (plan !== undefined) return { subscription, plan };
-  throw new CodedError(
-    'no_active_plan',
-    `this org's plan ${subscription.plan} is not one that this installation offers`,
-  );
+  throw new CodedError('no_active_plan', `this installation does not offer this org's plan ${subscription.plan}`);
 }
 
 function planOf(context: PlanContext, orgId: string, subscription: SubscriptionRow | undefined): Plan {
   if (subscription !== undefined && subscription.status !== 'canceled' && !context.plans.has(subscription.plan)) {
     context.log.error(
       { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
-      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); it can create, wake, resize and renew nothing',
+      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); its creates, wakes, resizes and renewals are rejected',
     );
   }
   return inForce(context.plans, subscription).plan;

@@ -115,11 +115,11 @@ function refusalOf(error: unknown, name: string): CodedError | undefined {
     case 'port_refused':
       return new CodedError('port_refused', `nothing listens on ${name} of the sandbox`, { cause: error });
     case 'port_forbidden':
-      return new CodedError('port_forbidden', `${name} is one that the sandbox's own service holds`, { cause: error });
+      return new CodedError('port_forbidden', `${name} is reserved for Berth's guest daemon`, { cause: error });
     case 'too_many_streams':
       return new CodedError(
         'too_many_connections',
-        'the sandbox, or its host, has as many connections open as it may',
+        'the limit of open connections of the sandbox or its host is reached',
         { cause: error },
       );
     default:
@@ -159,17 +159,13 @@ export class SandboxConnection {
    */
   async renew(token: string): Promise<void> {
     if (performance.now() - this.#renewedAtMs < RENEWAL_MS)
-      throw new CodedError('rate_limited', `a connection takes another token every ${RENEWAL_MS / 1_000} s at most`);
+      throw new CodedError('rate_limited', `a connection accepts a new token at most every ${RENEWAL_MS / 1_000} s`);
 
     this.#renewedAtMs = performance.now();
     const bearer = readToken(`Bearer ${token}`);
     const { userId } = await this.#authorized(bearer);
-    if (userId !== this.#connecting.actor.userId) {
-      throw new CodedError(
-        'unauthenticated',
-        'the token is of another user than the one that the connection was opened with',
-      );
-    }
+    if (userId !== this.#connecting.actor.userId)
+      throw new CodedError('unauthenticated', 'the token must belong to the user who opened the connection');
 
     this.#bearer = bearer;
     this.#checkedAtMs = performance.now();
@@ -224,11 +220,11 @@ export class SandboxConnection {
       const uncheckedMs = performance.now() - this.#checkedAtMs;
       this.#context.log.warn(
         { err: error, sandboxId: this.#connecting.sandbox.id, uncheckedMs },
-        'an open connection could not be checked',
+        'could not recheck the access of an open connection',
       );
       return uncheckedMs < UNCHECKED_MS
         ? null
-        : new CodedError('internal', 'the connection could not be checked for too long', { cause: error });
+        : new CodedError('internal', 'the access of the connection could not be rechecked in time', { cause: error });
     }
   }
 

@@ -17,7 +17,7 @@ export async function sshAccess(
   requireLegal('ssh_access', sandbox.status);
   // The sandbox failed before a host was chosen.
   if (sandbox.host_url === null)
-    throw new CodedError('sandbox_state_conflict', `the sandbox is ${sandbox.status} and has no machine`);
+    throw new CodedError('sandbox_state_conflict', `the sandbox is ${sandbox.status} and has no VM`);
   try {
     const { publicKey } = await context.hosts.at(sandbox.host_url).sshHostKey(sandbox.id, { signal });
     const { ssh_public_key: authorized } = sandbox;

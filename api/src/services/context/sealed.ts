@@ -19,7 +19,7 @@ export class CannotOpen extends Error {
 
   constructor(owner: string, options?: ErrorOptions) {
     super(
-      `what is sealed for ${owner} does not open: it was altered, or sealed for another owner, or under another secret key than that of BERTH_SECRET_KEY_FILE`,
+      `cannot decrypt a secret of ${owner}: it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE`,
       options,
     );
   }
@@ -28,7 +28,7 @@ export class CannotOpen extends Error {
 /** Seals text for an owner. Presenting the value as another owner's does not open it. */
 export function sealText(key: Buffer, owner: string, text: string): Buffer {
   // UTF-8 would replace lone surrogates.
-  if (!text.isWellFormed()) throw new TypeError('text with lone surrogates cannot be sealed');
+  if (!text.isWellFormed()) throw new TypeError('text with lone surrogates cannot be encrypted');
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(Buffer.from(owner));

@@ -14,14 +14,14 @@ const BUSY_RETRY_AFTER_SECONDS = 1;
 
 /** Message text after the path. */
 const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string } = {
-  file_path_invalid: 'the path or a name in it is too long, or it leads through a ring of links',
-  not_a_file: 'this is a directory, a socket, a device or a FIFO, and no file',
-  not_a_directory: 'this, or a part of the path, is no directory',
-  file_access_denied: "the sandbox's user may not do this, or the file system is read-only",
-  file_not_found: 'there is nothing at this path in the sandbox',
-  file_too_large: `the file is longer than the ${FILE_LIMITS.readBytes} bytes that are read at once`,
-  file_system_error: "the sandbox's file system refused this",
-  guest_disk_full: "the sandbox's disk is full; what was there is untouched",
+  file_path_invalid: 'the path or a name in it is too long, or it contains a loop of symbolic links',
+  not_a_file: 'this is a directory, socket, device or FIFO; a file is required',
+  not_a_directory: 'this, or a parent of it, is a file; a directory is required',
+  file_access_denied: "the sandbox's user lacks the permission, or the file system is read-only",
+  file_not_found: 'no such file or directory in the sandbox',
+  file_too_large: `the file exceeds the limit of ${FILE_LIMITS.readBytes} bytes for one read`,
+  file_system_error: "the sandbox's file system returned an error",
+  guest_disk_full: "the sandbox's disk is full; the previous content is unchanged",
 };
 
 interface FailedFileCall {
@@ -45,7 +45,7 @@ export async function explainFileFailure(
     const options = { retryAfterSeconds: BUSY_RETRY_AFTER_SECONDS, cause: error };
     return new CodedError(
       'sandbox_busy',
-      'too many file calls at once in this sandbox; try again in a moment',
+      'too many concurrent file calls in this sandbox; try again in a moment',
       options,
     );
   }

@@ -16,7 +16,7 @@ export interface FoldersListed {
  */
 export function readListing(bytes: Buffer, root: string, depth: number): FoldersListed {
   const listing = parseListing(bytes, { root, depth });
-  if (listing === null) throw new HostError('guest_unreachable', "the guest's listing is not of its protocol");
+  if (listing === null) throw new HostError('guest_unreachable', "the guest's listing violates its protocol");
   let { truncated } = listing;
   const above = root === '/' ? '' : root;
   const directories: Record<string, FileEntry[]> = {};

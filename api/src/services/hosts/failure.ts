@@ -23,8 +23,8 @@ const MEANINGS: { readonly [code in HostFailureCode]?: Unanswered } = {
   unauthorized: 'host_unavailable',
 };
 const WHO: { readonly [meaning in Unanswered]: string } = {
-  sandbox_unreachable: "the sandbox's machine",
-  host_unavailable: 'the host of the sandbox',
+  sandbox_unreachable: "the sandbox's VM",
+  host_unavailable: "the sandbox's host",
 };
 
 /**
@@ -49,7 +49,7 @@ export async function explainHostFailure(
       ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error })
       : refusal;
   }
-  return new CodedError(meaning, `${WHO[meaning]} did not answer${consequence}`, {
+  return new CodedError(meaning, `${WHO[meaning]} did not respond${consequence}`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause: error,
   });

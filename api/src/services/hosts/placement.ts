@@ -26,9 +26,13 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
   const needed = roomFor(allocation);
   const candidates = (await listHostsFree(trx, { seenWithinMs: HOST_SEEN_WITHIN_MS })).map(toCandidate);
   if (candidates.length === 0) {
-    throw new CodedError('host_unavailable', 'no machine that runs sandboxes was heard of lately', {
-      retryAfterSeconds: RETRY_AFTER_SECONDS,
-    });
+    throw new CodedError(
+      'host_unavailable',
+      `no host is available: no heartbeat within ${HOST_SEEN_WITHIN_MS / 1_000} s`,
+      {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      },
+    );
   }
   let latest = candidates;
   for (const { id } of hostsWithRoom(candidates, needed)) {
@@ -44,7 +48,7 @@ export async function reserveHost(trx: DatabaseTransaction, allocation: Allocati
   }
   throw new CodedError(
     'insufficient_capacity',
-    `no host has room for this machine: it ${describeShortage(latest, needed)}`,
+    `no host has enough capacity: the sandbox ${describeShortage(latest, needed)}`,
     {
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     },
@@ -80,13 +84,17 @@ export async function roomOnOwnHost(
 /** Error for missing capacity. */
 export function noRoom(room: Exclude<RoomOnHost, { kind: 'there' }>): CodedError {
   if (room.kind === 'away') {
-    return new CodedError('host_unavailable', 'the host of the sandbox was not heard of lately', {
-      retryAfterSeconds: RETRY_AFTER_SECONDS,
-    });
+    return new CodedError(
+      'host_unavailable',
+      `the sandbox's host is not available: no heartbeat within ${HOST_SEEN_WITHIN_MS / 1_000} s`,
+      {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      },
+    );
   }
   return new CodedError(
     'insufficient_capacity',
-    `the host of the sandbox has no room for its machine: it ${room.shortage}`,
+    `the sandbox's host has too little capacity: the sandbox ${room.shortage}`,
     {
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     },

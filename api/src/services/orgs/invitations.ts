@@ -168,13 +168,13 @@ export async function acceptInvitationAs(
     await requireInvited(trx, userId, invitation);
     requirePending(invitation);
     if ((await findRole(trx, orgId, userId)) !== undefined)
-      throw new CodedError('already_member', 'you are a member of the org already');
+      throw new CodedError('already_member', 'you are already a member of the org');
     await insertMembership(trx, { orgId, userId, role: invitation.role });
     await markAccepted(trx, invitation.id, userId);
     await insertActivity(trx, { orgId, actor, kind: 'invitation_accepted', ...tellOf(invitation) });
     const member = await findMember(trx, orgId, userId);
     if (member === undefined)
-      throw new Error(`the membership of ${userId} in ${orgId} is not there in the transaction that made it`);
+      throw new Error(`the membership of ${userId} in ${orgId} is missing in the transaction that created it`);
     return { orgId, member };
   });
 }
@@ -182,19 +182,15 @@ export async function acceptInvitationAs(
 /** Throws unless the invited address is the user's and verified. */
 async function requireInvited(trx: DatabaseTransaction, userId: string, { email }: JudgedInvitationRow): Promise<void> {
   const user = await findUser(trx, userId);
-  if (user?.email.toLowerCase() !== email) {
-    throw new CodedError(
-      'invitation_for_another',
-      'this invitation is for another email address than that of your account',
-    );
-  }
+  if (user?.email.toLowerCase() !== email)
+    throw new CodedError('invitation_for_another', "this invitation is for another email address than your account's");
 
   if (!user.emailVerified)
     throw new CodedError('email_not_verified', 'verify your email address first, then accept the invitation');
 }
 
 const WHAT_BECAME: { readonly [status in Exclude<InvitationStatus, 'pending'>]: string } = {
-  accepted: 'was accepted already',
+  accepted: 'was already accepted',
   revoked: 'was revoked',
   expired: 'has expired',
 };
@@ -213,7 +209,7 @@ async function requireFewSent(trx: DatabaseTransaction, actor: Actor, email: str
         ? `${sameAddress} invitations to one address`
         : undefined;
   if (most === undefined) return;
-  throw new CodedError('rate_limited', `one person may send at most ${most} within an hour; try again later`, {
+  throw new CodedError('rate_limited', `a user can send at most ${most} within an hour; try again later`, {
     retryAfterSeconds: Math.max(1, sent.secondsLeft),
   });
 }
@@ -229,6 +225,6 @@ export function tellOf({ id, email, role }: Pick<JudgedInvitationRow, 'id' | 'em
 function unknownToken(): CodedError {
   return new CodedError(
     'invitation_not_found',
-    'there is no invitation with this token; a newer mail may have another',
+    'there is no invitation with this token; a newer mail may have replaced it',
   );
 }

@@ -91,7 +91,7 @@ export async function leaveOrg(context: ServiceContext, actor: Actor, orgId: str
     await lockMemberships(trx, orgId);
     const member = await findMember(trx, orgId, actor.userId);
     // Removed concurrently, after the access decision.
-    if (member === undefined) throw new CodedError('org_access_denied', 'you are not a member of the org any more');
+    if (member === undefined) throw new CodedError('org_access_denied', 'you are no longer a member of the org');
     return await endMembership(trx, actor, orgId, member, true);
   });
 }

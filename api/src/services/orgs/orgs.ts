@@ -19,7 +19,7 @@ export async function createOrg(context: ServiceContext, actor: Actor, { name }:
     await insertMembership(trx, { orgId, userId: actor.userId, role: 'owner' });
     await insertActivity(trx, { orgId, actor, kind: 'org_created', details: { name } });
     const made = await findOrg(trx, orgId);
-    if (made === undefined) throw new Error(`the org ${orgId} is not there in the transaction that made it`);
+    if (made === undefined) throw new Error(`the org ${orgId} is missing in the transaction that created it`);
     return made;
   });
 }

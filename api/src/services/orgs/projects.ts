@@ -116,10 +116,10 @@ export async function deleteProject(
     const before = await lock(trx, orgId, projectId, 'delete');
     const count = await store.countSandboxes(trx, before);
     if (count > 0) {
-      const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
+      const sandboxes = count === 1 ? '1 sandbox' : `${count} sandboxes`;
       throw new CodedError(
         'project_has_sandboxes',
-        `the project has ${sandboxes} not deleted; destroy what is in it first`,
+        `the project still has ${sandboxes}; destroy ${count === 1 ? 'it' : 'them'} first`,
       );
     }
     const project = await store.markProjectDeleted(trx, projectId);

@@ -8,10 +8,10 @@ import { oneTimeLinkPath } from '../access/one-time-links.ts';
 export function passwordResetMail(publicUrl: string, to: string, token: string): MailMessage {
   return mail(to, {
     subject: 'Choose a new password for Berth',
-    why: `Somebody asked for a new password for the account ${to} at ${publicUrl}.`,
+    why: `A new password was requested for the account ${to} at ${publicUrl}.`,
     link: publicUrl + oneTimeLinkPath('reset_password', token),
     action: 'Choose a new password',
-    end: `The link works once, for ${ONE_TIME_LINK_MINUTES.reset_password} minutes. If it was not you who asked, do nothing: the password stays as it is.`,
+    end: `The link works once, for ${ONE_TIME_LINK_MINUTES.reset_password} minutes. If you did not request it, do nothing: the password stays unchanged.`,
   });
 }
 

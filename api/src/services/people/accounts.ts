@@ -176,5 +176,5 @@ function emailTaken(): SignInError {
 }
 
 function linkInvalid(): SignInError {
-  return new SignInError('link_invalid', 'this link was used, has expired, or was not copied whole');
+  return new SignInError('link_invalid', 'this link was already used, has expired, or is incomplete');
 }

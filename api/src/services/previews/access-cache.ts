@@ -153,7 +153,7 @@ class Watch {
       const uncheckedMs = performance.now() - checkedAtMs;
       this.#cache.context.log.warn(
         { err: error, sandboxId: this.#holder.sandboxId, uncheckedMs },
-        'an open preview could not be checked',
+        'could not recheck the access of an open preview',
       );
       return uncheckedMs < UNCHECKED_MS ? 'unknown' : 'unchecked';
     }

@@ -55,7 +55,7 @@ export async function createPreview(
 ): Promise<{ team: TeamLink } | { public: PublicLink }> {
   if (body.audience === 'public') await requireAlso(context, actor, sandbox.org_id, 'sandbox.preview.share');
   if (body.port === GUEST_PORT)
-    throw new CodedError('port_forbidden', `body.port: ${GUEST_PORT} is one that the sandbox's own service holds`);
+    throw new CodedError('port_forbidden', `body.port: ${GUEST_PORT} is reserved for Berth's guest daemon`);
 
   return body.audience === 'public'
     ? { public: await createPublicLink(context, actor, sandbox, body) }
@@ -97,7 +97,7 @@ async function createPublicLink(
     if (sandbox === undefined) throw new Error(`the row of ${sandboxId} is gone`);
     requireLegal('preview_link', sandbox.status);
     if ((await countOutstandingLinks(trx, sandboxId)) >= PREVIEW_LINKS.outstanding) {
-      const message = `the sandbox has ${PREVIEW_LINKS.outstanding} public links outstanding, as many as it may; revoke some, or let them expire`;
+      const message = `the sandbox has ${PREVIEW_LINKS.outstanding} outstanding public links, the maximum; revoke some, or let them expire`;
       throw new CodedError('preview_link_limit', message);
     }
     const row = await insertPreviewLink(trx, {

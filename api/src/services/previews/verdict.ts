@@ -46,7 +46,7 @@ async function judgePublic(
   // Does not delay the response.
   if (!link.usedLately) {
     touchPreviewLink(context.db, linkId).catch((error: unknown) => {
-      context.log.warn({ err: error, linkId }, 'could not note that a preview link was used');
+      context.log.warn({ err: error, linkId }, 'could not record the use of a preview link');
     });
   }
   return { sandbox: link.sandbox, expiresAt: link.expiresAt };

@@ -27,7 +27,7 @@ export async function noteActivity(
   // asleep.
   if (Math.abs(Date.now() - sandbox.last_active_at.getTime()) < NOTED_WITHIN_MS) return true;
   const awake = await touchAwake(context.db, sandbox.id, NOTED_WITHIN_MS);
-  context.log.debug({ sandboxId: sandbox.id, signal, awake }, 'a sign of use');
+  context.log.debug({ sandboxId: sandbox.id, signal, awake }, 'sandbox in use');
   return awake;
 }
 
@@ -40,7 +40,7 @@ export function holdActivity(context: SignalContext, sandboxId: string, signal: 
     touchAwake(context.db, sandboxId, NOTED_WITHIN_MS).catch((error: unknown) =>
       // The next write makes up for it, unless the database is unavailable for most of an idle
       // time.
-      context.log.warn({ err: error, sandboxId, signal }, 'could not note that a sandbox is in use'),
+      context.log.warn({ err: error, sandboxId, signal }, 'could not record the use of a sandbox'),
     );
   };
   const beganAt = performance.now();

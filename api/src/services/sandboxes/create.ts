@@ -61,7 +61,7 @@ export async function createSandbox(
       const project = isId('project', body.projectId)
         ? await lockProject(trx, orgId, body.projectId, 'stay')
         : undefined;
-      if (project === undefined) throw new CodedError('unknown_project', 'body.projectId names no project of this org');
+      if (project === undefined) throw new CodedError('unknown_project', 'body.projectId is not a project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {
         profile: profile.nullable().parse(project.default_profile),
@@ -160,7 +160,7 @@ async function replay(context: ServiceContext, sandboxId: string, answer: Transi
   const watch = context.changes.watch(sandboxId);
   try {
     const sandbox = await findSandbox(context.db, sandboxId);
-    if (sandbox === undefined) throw new Error(`an idempotency key names the sandbox ${sandboxId}, which is not there`);
+    if (sandbox === undefined) throw new Error(`an idempotency key maps to the missing sandbox ${sandboxId}`);
     return await waitUntilSettled(context, watch, sandbox, answer);
   } finally {
     watch.close();

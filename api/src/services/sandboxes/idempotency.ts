@@ -26,7 +26,7 @@ export async function claimIdempotencyKey(trx: DatabaseTransaction, create: Keye
     return undefined;
   // The conflicting row is locked by the insert, so it exists.
   const earlier = await findIdempotencyKey(trx, orgId, key);
-  if (earlier === undefined) throw new Error(`the idempotency key ${key} of ${orgId} is neither new nor there`);
+  if (earlier === undefined) throw new Error(`the idempotency key ${key} of ${orgId} was neither inserted nor found`);
   if (!earlier.body_sha256.equals(bodySha256)) {
     throw new CodedError(
       'idempotency_key_conflict',

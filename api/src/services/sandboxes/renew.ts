@@ -26,7 +26,7 @@ export async function renewSandbox(context: ServiceContext, actor: Actor, sandbo
     if (sandbox === undefined) {
       throw new CodedError(
         'sandbox_state_conflict',
-        `the sandbox is ${before.status}, but expired at ${session.expiresAt.toISOString()} and is about to end; it can no longer be renewed`,
+        `the sandbox is ${before.status}, but expired at ${session.expiresAt.toISOString()} and is about to be destroyed; it can no longer be renewed`,
       );
     }
     requireRenewalWithinPlan(await planInForce(context, trx, sandbox.org_id), session);
@@ -45,5 +45,5 @@ export async function renewSandbox(context: ServiceContext, actor: Actor, sandbo
 function sessionOf(sandbox: SandboxRow): Session {
   const { mode, created_at: createdAt, expires_at: expiresAt, ttl_seconds: ttlSeconds } = sandbox;
   if (mode === 'ephemeral' && expiresAt !== null && ttlSeconds !== null) return { createdAt, expiresAt, ttlSeconds };
-  throw new CodedError('not_ephemeral', 'this sandbox is persistent: it has no expiry that could be renewed');
+  throw new CodedError('not_ephemeral', 'this sandbox is persistent: it has no expiry to renew');
 }

@@ -47,7 +47,7 @@ export async function resizeSandbox(
       if (!awake && before.wakes_from === null) {
         throw new CodedError(
           'sandbox_state_conflict',
-          `the sandbox is ${before.status} and nothing of it is left that could have another size`,
+          `the sandbox is ${before.status} and has neither a snapshot nor a disk to resize`,
         );
       }
       const target = targetOf(allocationOf(before), body);
@@ -71,7 +71,7 @@ async function requirePossible(
   if (target.diskGb < before.allocated_disk_gb) {
     throw new CodedError(
       'allocation_out_of_bounds',
-      `body.diskGb must be at least ${before.allocated_disk_gb}, which the disk has: a disk never shrinks`,
+      `body.diskGb must be at least ${before.allocated_disk_gb}, its current size: a disk cannot shrink`,
     );
   }
   const largest = before.host_id === null ? undefined : await findLargest(trx, before.host_id);

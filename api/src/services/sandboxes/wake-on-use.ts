@@ -73,10 +73,10 @@ function isLegal(action: SandboxAction, sandbox: SandboxRow): boolean {
 }
 
 function notWoken(sandbox: SandboxRow): CodedError {
-  const why = sandbox.status_reason_message ?? 'it was put to sleep again';
+  const why = sandbox.status_reason_message ?? 'the sandbox was put to sleep again';
   return new CodedError(
     'sandbox_state_conflict',
-    `the sandbox is ${sandbox.status}; it was to be woken for this, but could not be: ${why}`,
+    `the sandbox is ${sandbox.status}; the wake for this use failed: ${why}`,
   );
 }
 

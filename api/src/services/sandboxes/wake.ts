@@ -62,7 +62,7 @@ async function intendWake(
   if (before.wakes_from === null) {
     throw new CodedError(
       'wake_not_possible',
-      `the sandbox is ${before.status} and neither a snapshot nor a disk of it is left: there is nothing to wake`,
+      `the sandbox is ${before.status} and has neither a snapshot nor a disk to wake from`,
     );
   }
   await requireConcurrentRoom(context, trx, before.org_id);

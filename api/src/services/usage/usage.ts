@@ -82,7 +82,7 @@ async function capOf(
     };
   }
   const project = await findProjectEvenDeleted(db, orgId, projectId);
-  if (project === undefined) throw new CodedError('unknown_project', 'query.projectId names no project of this org');
+  if (project === undefined) throw new CodedError('unknown_project', 'query.projectId is not a project of this org');
   const limit = project.sandbox_machine_hour_limit;
   return {
     scope: { kind: 'project', orgId, projectId },

@@ -6,6 +6,6 @@ import type { Database } from './schema.ts';
 export async function readClock(db: Database): Promise<Date> {
   const { rows } = await sql<{ at: Date }>`select date_trunc('milliseconds', clock_timestamp()) as at`.execute(db);
   const at = rows[0]?.at;
-  if (at === undefined) throw new Error('the database does not say what time it is');
+  if (at === undefined) throw new Error('the database returned no time');
   return at;
 }

@@ -46,7 +46,7 @@ export class SandboxChanges {
       if (notice.payload !== undefined) this.#wake(notice.payload);
     });
     client.on('error', (error) => this.#lost(client, error));
-    client.on('end', () => this.#lost(client, new Error('the listening connection to Postgres was closed')));
+    client.on('end', () => this.#lost(client, new Error('the Postgres LISTEN connection was closed')));
     this.#client = client;
     await client.connect();
     await client.query(`listen ${SANDBOX_CHANGES_CHANNEL}`);

@@ -35,7 +35,7 @@ export async function clone(context: CloneStepContext, step: LifecycleStep): Pro
   const written = await settleStep(context, 'clone', (trx) => settleClone(trx, step, failure));
   context.log.info(
     { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
-    'the clone of a repository is over',
+    'clone of a repository finished',
   );
 }
 
@@ -64,7 +64,7 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
       if (worthLogging(attempt)) {
         log.warn(
           { ...(code === null ? { err: error } : { code }), sandboxId: step.sandboxId, attempt },
-          'cloning a repository: trying again',
+          'cloning a repository: retrying',
         );
       }
       if (code !== null) {

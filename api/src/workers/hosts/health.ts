@@ -40,7 +40,7 @@ export class HostHealth {
     } catch (error) {
       if (stopping.aborted) return;
       if (!(error instanceof HostError)) throw error;
-      if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'a host cannot be asked');
+      if (this.#reachable !== false) log.warn({ err: error, host: this.#client.url }, 'host does not respond');
       this.#reachable = false;
       // A host with an unexpected response (another version, another token) is up, and so are its
       // VMs.
@@ -75,7 +75,7 @@ export class HostHealth {
     if (seenAt === undefined) await upsertHost(db, report);
     await this.#reconciler.look(hostId, seenAt ?? null);
     await upsertHost(db, report);
-    if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'a host answers');
+    if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'host responds');
     this.#reachable = true;
     // A new host may have taken over this address: VMs of the former one cannot be queried.
     await this.#failSilent(hostId);
@@ -110,6 +110,6 @@ export class HostHealth {
     });
     crashPoint('lost:settled');
     if (result.outcome === 'changed')
-      this.#context.log.warn({ sandboxId: sandbox.id }, 'a sandbox failed: its host is silent');
+      this.#context.log.warn({ sandboxId: sandbox.id }, 'sandbox failed: its host does not respond');
   }
 }

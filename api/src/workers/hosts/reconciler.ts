@@ -103,7 +103,7 @@ export class Reconciler {
     } catch (error) {
       // A failed write must not block the other sandboxes; the next pass retries.
       if (!this.#context.stopping.aborted)
-        this.#context.log.warn({ err: error, sandboxId: row.id, decision }, 'could not mend a difference');
+        this.#context.log.warn({ err: error, sandboxId: row.id, decision }, 'could not repair a difference');
     }
   }
 
@@ -137,7 +137,10 @@ export class Reconciler {
     const { reason } = decision;
     const to = result.sandbox.status;
     if (to === 'running') this.#context.lifecycle.started();
-    this.#context.log.warn({ sandboxId: row.id, from: row.status, to, reason }, 'a sandbox was not as its row said');
+    this.#context.log.warn(
+      { sandboxId: row.id, from: row.status, to, reason },
+      'updated a sandbox row that differed from its VM',
+    );
   }
 
   async #judgeUnclaimed(hostId: string, doubtful: VmView[]): Promise<void> {
@@ -153,23 +156,23 @@ export class Reconciler {
       const line = `${vm.id} on ${hostId}: ${decision.message}`;
       reported.add(line);
       if (!this.#reported.has(line))
-        this.#context.log.error({ vmId: vm.id, hostId, status: vm.status }, `a difference is left as it is: ${line}`);
+        this.#context.log.error({ vmId: vm.id, hostId, status: vm.status }, `difference left unrepaired: ${line}`);
     }
     this.#reported = reported;
   }
 
   #destroy(vm: VmView, epoch: number): void {
-    this.#errand(vm.id, 'destroy a machine that no sandbox claims', async (signal) => {
+    this.#errand(vm.id, 'destroy an unclaimed VM', async (signal) => {
       await this.#client.destroyVm(vm.id, epoch, { signal });
       crashPoint('reap:gone');
-      this.#context.log.warn({ vmId: vm.id, epoch, status: vm.status }, 'destroyed a machine that no sandbox claims');
+      this.#context.log.warn({ vmId: vm.id, epoch, status: vm.status }, 'destroyed an unclaimed VM');
     });
   }
 
   #putToSleep(vmId: string, epoch: number): void {
-    this.#errand(vmId, 'put a machine to sleep whose sandbox sleeps', async (signal) => {
+    this.#errand(vmId, 'put the VM of a stopped sandbox to sleep', async (signal) => {
       await this.#client.sleepVm(vmId, { epoch }, { signal });
-      this.#context.log.warn({ vmId, epoch }, 'put a machine to sleep whose sandbox sleeps');
+      this.#context.log.warn({ vmId, epoch }, 'put the VM of a stopped sandbox to sleep');
     });
   }
 

@@ -58,7 +58,7 @@ export async function askHost<T>(
         return {
           kind: 'failed',
           code: 'host_unknown',
-          message: 'no host was chosen for its machine',
+          message: 'no host was chosen for its VM',
           sandbox,
           host: null,
         };
@@ -89,7 +89,7 @@ export async function askHost<T>(
           return { kind: 'failed', code: error.code, message: error.message, ...asked };
       }
       if (worthLogging(attempt))
-        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${question.what}: trying again`);
+        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${question.what}: retrying`);
     }
     await pause(attempt, stopping);
   }
@@ -107,7 +107,7 @@ export async function lookAtVm(
     return listed.find((vm) => vm.id === sandboxId) ?? null;
   } catch (error) {
     context.stopping.throwIfAborted();
-    context.log.warn({ err: error, sandboxId, host: host.url }, 'a host cannot be asked what became of a machine');
+    context.log.warn({ err: error, sandboxId, host: host.url }, 'could not query a host for a VM');
     return undefined;
   }
 }

@@ -44,7 +44,7 @@ type Outcome = 'sent' | 'void' | 'overtaken' | 'given up';
 /** Mails a pending invitation whose mail was not sent yet. */
 export async function invitationMail(context: MailStepContext, step: InvitationMailStep): Promise<void> {
   const outcome = await mailUntilSent(context, step);
-  context.log.debug({ invitationId: step.invitationId, outcome }, 'the mail of an invitation is done');
+  context.log.debug({ invitationId: step.invitationId, outcome }, 'invitation mail finished');
 }
 
 async function mailUntilSent(
@@ -69,21 +69,18 @@ async function mailUntilSent(
     } catch (error) {
       stopping.throwIfAborted();
       if (Date.now() >= askedAtMs + mailPatience.giveUpAfterMs) {
-        log.error(
-          { err: error, invitationId, attempt },
-          'the mail of an invitation could not be sent and is given up; invite again',
-        );
+        log.error({ err: error, invitationId, attempt }, 'invitation mail could not be sent: giving up; invite again');
         return 'given up';
       }
       if (worthLogging(attempt))
-        log.warn({ err: error, invitationId, attempt }, 'the mail of an invitation could not be sent: trying again');
+        log.warn({ err: error, invitationId, attempt }, 'invitation mail could not be sent: retrying');
     }
     await pauseAfter(attempt, mailPatience, stopping);
   }
 }
 
 async function noteSent(context: MailStepContext, invitationId: string, tokenSha256: Buffer): Promise<Outcome> {
-  const noted = await untilCommitted(context, 'noting that an invitation was mailed', () =>
+  const noted = await untilCommitted(context, 'recording a sent invitation mail', () =>
     context.db.transaction().execute(async (trx) => {
       const first = await noteInvitationSent(trx, invitationId, tokenSha256);
       crashPoint('invitation-mail:noted-written');

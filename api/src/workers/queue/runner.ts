@@ -122,7 +122,7 @@ export class StepRunner {
         break;
       } catch (error) {
         stopping.signal.throwIfAborted();
-        if (worthLogging(attempt)) log.error({ err: error, step: id, attempt }, 'a durable step failed; trying again');
+        if (worthLogging(attempt)) log.error({ err: error, step: id, attempt }, 'a durable step failed: retrying');
       }
       await pause(attempt, stopping.signal);
     }

@@ -41,7 +41,7 @@ export class Takeover {
     const { context, session, runner, executorId } = this.#options;
     for (const other of await listOtherExecutors(context.db, executorId)) {
       if (!(await session.ifDead(other, () => releaseSteps(context.db, other)))) continue;
-      context.log.info({ executorId: other }, 'took over the steps of a process that is gone');
+      context.log.info({ executorId: other }, 'took over the steps of an exited process');
       runner.wake();
     }
   }
@@ -52,12 +52,12 @@ export class Takeover {
       const kind = stepKindOf(sandbox);
       if (kind === undefined) continue;
       const step = { sandboxId: sandbox.id, epoch: sandbox.epoch };
-      context.log.warn({ ...step, status: sandbox.status }, 'a sandbox under way had no step; enqueueing it');
+      context.log.warn({ ...step, status: sandbox.status }, 'a sandbox in transition had no step; enqueueing one');
       await context.db.transaction().execute((trx) => context.lifecycle.enqueue(trx, kind, step));
       runner.wake();
     }
     for (const id of await listUnattendedClones(context.db, QUIET_MS, 'clone')) {
-      context.log.warn({ sandboxId: id }, 'a sandbox with a pending clone had no step; enqueueing it');
+      context.log.warn({ sandboxId: id }, 'a sandbox with a pending clone had no step; enqueueing one');
       await this.#attendClone(id);
       runner.wake();
     }

@@ -31,7 +31,7 @@ async function removeMachine(context: StepContext, step: LifecycleStep): Promise
     } catch (error) {
       stopping.throwIfAborted();
       if (worthLogging(attempt))
-        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, 'deleting a machine: trying again');
+        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, 'deleting a VM: retrying');
     }
     await pause(attempt, stopping);
   }

@@ -59,7 +59,7 @@ export class Expiry {
     } catch (error) {
       // A failure must not block the other sandboxes.
       if (!stopping.aborted)
-        log.warn({ err: error, sandboxId }, 'could not end an expired sandbox; it will be tried again');
+        log.warn({ err: error, sandboxId }, 'could not destroy an expired sandbox; the next scan retries');
       return false;
     }
   }

@@ -73,7 +73,7 @@ export class IdleWatch {
       });
     } catch (error) {
       if (!stopping.aborted && !this.#silentHosts.has(url))
-        log.warn({ err: error, host: url }, 'a host cannot be asked who is at work');
+        log.warn({ err: error, host: url }, 'could not query a host for the activity of its VMs');
       this.#silentHosts.add(url);
       return [];
     }
@@ -104,8 +104,12 @@ export class IdleWatch {
         sleeper,
         this.#looks.get(sleeper.id)?.share ?? null,
       );
-      if (verdict === 'idle')
-        context.log.info({ sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt }, 'an idle sandbox goes to sleep');
+      if (verdict === 'idle') {
+        context.log.info(
+          { sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt },
+          'putting an idle sandbox to sleep',
+        );
+      }
     } catch (error) {
       // A failure must not keep the other sandboxes awake.
       if (!context.stopping.aborted)

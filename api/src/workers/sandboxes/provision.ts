@@ -15,7 +15,7 @@ import { vmSpecOf } from '../hosts/vm-spec.ts';
 export async function provision(context: StepContext, step: LifecycleStep): Promise<void> {
   const verdict = await askHost(context, step, {
     kind: 'provision',
-    what: 'making a machine',
+    what: 'creating a VM',
     askedAt: (sandbox) => sandbox.status_changed_at,
     ask: (host, sandbox, signal) =>
       host.createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal }),

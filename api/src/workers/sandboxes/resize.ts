@@ -27,7 +27,7 @@ export async function resize(context: StepContext, step: LifecycleStep): Promise
 async function growMachine(context: StepContext, step: LifecycleStep): Promise<Grown> {
   const verdict = await askHost(context, step, {
     kind: 'resize',
-    what: 'resizing a machine',
+    what: 'resizing a VM',
     askedAt: (sandbox) => sandbox.updated_at,
     ask: async (host, sandbox, signal) => {
       const target = liveTargetOf(sandbox);

@@ -40,7 +40,7 @@ export async function sleep(context: StepContext, step: LifecycleStep): Promise<
 async function captureMachine(context: StepContext, step: LifecycleStep): Promise<Captured> {
   const verdict = await askHost(context, step, {
     kind: 'sleep',
-    what: 'putting a machine to sleep',
+    what: 'putting a VM to sleep',
     askedAt: (sandbox) => sandbox.status_changed_at,
     ask: (host, sandbox, signal) => host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal }),
   });

@@ -36,7 +36,7 @@ export async function wake(context: StepContext, step: LifecycleStep): Promise<v
 async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<Woken> {
   const verdict = await askHost(context, step, {
     kind: 'wake',
-    what: 'waking a machine',
+    what: 'waking a VM',
     askedAt: (sandbox) => sandbox.status_changed_at,
     ask: (host, sandbox, signal) => {
       const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
@@ -80,7 +80,7 @@ async function settleWoken(
     details: { woke, allocation: allocated },
   });
   if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null)
-    await noteDeferred(trx, result.sandbox, 'not_reached', 'the machine did not take this size when it was woken');
+    await noteDeferred(trx, result.sandbox, 'not_reached', 'the VM did not reach this size at the wake');
 
   return result;
 }

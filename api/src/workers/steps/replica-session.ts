@@ -66,7 +66,7 @@ export class ReplicaSession {
       this.#lost(client, error);
     };
     client.on('error', onBroken);
-    client.on('end', () => onBroken(new Error('the session with Postgres was closed')));
+    client.on('end', () => onBroken(new Error('the Postgres session was closed')));
     this.#opening = client;
     try {
       await client.connect();
@@ -74,13 +74,15 @@ export class ReplicaSession {
         throw new Error(`another process runs as executor ${this.#options.executorId}`);
 
       if (broken !== undefined) throw broken;
-      if (this.#closed) throw new Error('this process lets go of its session');
+      if (this.#closed) throw new Error('this process has closed its Postgres session');
       this.#client = client;
       this.#heartbeat = setInterval(() => this.#beat(client), leaseMs / 3);
     } catch (error) {
       await client
         .end()
-        .catch((cause: unknown) => this.#options.log.debug({ err: cause }, 'closing a session that never was'));
+        .catch((cause: unknown) =>
+          this.#options.log.debug({ err: cause }, 'could not close an unopened Postgres session'),
+        );
       throw error;
     } finally {
       this.#opening = undefined;
@@ -137,13 +139,13 @@ export class ReplicaSession {
 
   #beat(client: pg.Client): void {
     this.#inTurn(() => client.query('select')).catch((error: unknown) =>
-      this.#options.log.debug({ err: error }, 'the session with Postgres did not answer'),
+      this.#options.log.debug({ err: error }, 'the Postgres session did not respond'),
     );
   }
 
   #lost(client: pg.Client, error: Error): void {
     if (this.#closed || this.#client !== client) return;
-    this.#options.log.warn({ err: error }, 'lost the session with Postgres; mending it');
+    this.#options.log.warn({ err: error }, 'lost the Postgres session; reconnecting');
     this.#client = undefined;
     clearInterval(this.#heartbeat);
     this.#held.clear();
@@ -154,10 +156,10 @@ export class ReplicaSession {
     this.#quietUntil = Date.now() + QUIET_AFTER_BREAK_MS;
     this.#reconnect = setTimeout(() => {
       this.open().then(
-        () => this.#options.log.info('the session with Postgres is mended'),
+        () => this.#options.log.info('Postgres session restored'),
         (error: unknown) => {
           if (this.#closed) return;
-          this.#options.log.debug({ err: error }, 'the session with Postgres cannot be mended yet');
+          this.#options.log.debug({ err: error }, 'Postgres session not restored yet; retrying');
           this.#mend();
         },
       );

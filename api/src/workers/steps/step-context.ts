@@ -58,7 +58,7 @@ export async function untilCommitted<T>(
     try {
       return await transaction();
     } catch (error) {
-      if (!stopping.aborted && worthLogging(attempt)) log.warn({ err: error, attempt }, `${what}: trying again`);
+      if (!stopping.aborted && worthLogging(attempt)) log.warn({ err: error, attempt }, `${what}: retrying`);
     }
     await pause(attempt, stopping);
   }

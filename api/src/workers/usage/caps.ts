@@ -85,7 +85,7 @@ export class CapWatch {
       for (const standing of standings) await this.#judge(standing, reached.get(scopeId(standing.scope)), at);
     } catch (error) {
       if (!context.stopping.aborted)
-        context.log.warn({ err: error, orgId }, 'could not hold an org against its caps; it will be tried again');
+        context.log.warn({ err: error, orgId }, 'could not check the caps of an org; the next scan retries');
       for (const projectId of projectIds) add(this.#before, orgId, projectId);
     }
   }
@@ -94,7 +94,7 @@ export class CapWatch {
     const { context, plans, lifecycle, graceSeconds } = this.#options;
     const { scope, cap } = standing;
     for (const percent of await warnOfCap(context.db, standing, graceSeconds)) {
-      context.log.info({ ...scope, cap, percent }, 'warned of a cap on machine hours');
+      context.log.info({ ...scope, cap, percent }, 'warned about a cap on machine hours');
       crashPoint('caps:warned');
     }
     const since = await noteStanding(context.db, standing, known, at);
@@ -102,7 +102,7 @@ export class CapWatch {
     crashPoint('caps:reached-noted');
     if (at.getTime() - since.getTime() < graceSeconds * 1_000) return;
     await sleepBeyondCap({ db: context.db, lifecycle, plans, readNow: this.#readNow }, standing, at, (sandboxId) => {
-      context.log.info({ ...scope, cap, sandboxId }, 'a sandbox beyond a cap on machine hours goes to sleep');
+      context.log.info({ ...scope, cap, sandboxId }, 'putting a sandbox beyond its cap on machine hours to sleep');
       crashPoint('caps:slept');
     });
   }

@@ -45,7 +45,7 @@ async function attempt(
     return await rollUpOrgUsage(db, orgId, most);
   } catch (error) {
     // A failure must not block the other orgs.
-    if (!stopping.aborted) log.warn({ err: error, orgId }, 'could not sum the usage of an org; it will be tried again');
+    if (!stopping.aborted) log.warn({ err: error, orgId }, 'could not sum the usage of an org; the next scan retries');
     return 0;
   }
 }

@@ -241,7 +241,7 @@ test('the strongest token can read me and my orgs and wake; every other route is
     assert.equal(answer.status, open ? 200 : 403, `${route.name}: ${JSON.stringify(answer.body)}`);
     if (open) continue;
     assert.equal(answer.body.error.code, 'auth_kind_not_allowed', route.name);
-    assert.match(answer.body.error.message, /does not take a personal agent token/);
+    assert.match(answer.body.error.message, /does not accept a personal agent token/);
   }
 });
 

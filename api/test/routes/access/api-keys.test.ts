@@ -262,7 +262,7 @@ for (const [what, method, path, body] of FORBIDDEN) {
     const before = await count();
     const answer = await api.call(method, filled, body === undefined ? {} : { body });
     assert.deepEqual([answer.status, answer.body.error.code], [403, 'auth_kind_not_allowed']);
-    assert.match(answer.body.error.message, /does not take an API key; it takes a session token/);
+    assert.match(answer.body.error.message, /does not accept an API key; use an access token/);
     assert.deepEqual(await count(), before);
     assert.equal((await api.call('GET', '/v1/me')).status, 200);
   });

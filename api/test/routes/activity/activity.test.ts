@@ -157,7 +157,7 @@ test('an invalid or foreign cursor is 400 and named', async () => {
   for (const cursor of wrong) {
     const { status, body } = await read(api, `?after=${cursor}`);
     assert.equal(status, 400, cursor);
-    assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this very list');
+    assert.equal(body.error.message, 'query.after must be the nextCursor of an earlier page of this list');
   }
   // Validated before the filters, which match nothing.
   assert.equal((await read(api, '?after=x&projectId=none')).status, 400);

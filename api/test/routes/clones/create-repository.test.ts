@@ -74,19 +74,19 @@ for (const [title, defaults, fields, message] of [
     'a branch without a repository',
     {},
     { branch: 'main' },
-    /^body\.branch needs a repository: give body\.repository, or the project a default/,
+    /^body\.branch requires a repository: set body\.repository, or the project's default/,
   ],
   [
     'a branch beside a repository that is null',
     DEFAULTS,
     { repository: null, branch: 'main' },
-    /^body\.branch needs a repository/,
+    /^body\.branch requires a repository/,
   ],
   [
     'a URL on a host that is not allowed',
     {},
     { repository: 'https://elsewhere.example.test/a/b' },
-    /^body\.repository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; URLs on .* once the operator of this service lists .* in BERTH_GIT_ALLOW_URLS$/,
+    /^body\.repository must have the form owner\/repo, or be a URL on https:\/\/other\.example\.test or http:\/\/127\.0\.0\.1:3000; to allow URLs on .*, the operator of this service adds .* to BERTH_GIT_ALLOW_URLS$/,
   ],
   [
     'a URL on an allowed host by http',

@@ -115,7 +115,7 @@ test('sealed credentials do not open in another project, under another key, or a
   const to = await make({ token: 'its own' });
   const cannot = (error: unknown): boolean =>
     error instanceof CannotOpen &&
-    error.message.startsWith('what is sealed for prj_') &&
+    error.message.startsWith('cannot decrypt a secret of prj_') &&
     !error.message.includes(TOKEN);
   await sql`update project set repo_credentials_sealed = (select repo_credentials_sealed from project where id = ${from.id}) where id = ${to.id}`.execute(
     api.db,

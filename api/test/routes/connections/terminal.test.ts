@@ -115,7 +115,7 @@ for (const [what, frames] of [
     const { heard } = await open();
     shell.stream.write(frames);
     const { code, reason } = await heard.closed;
-    assert.deepEqual([code, reason], [1011, 'the terminal of the sandbox does not speak its protocol']);
+    assert.deepEqual([code, reason], [1011, 'the terminal of the sandbox violated its protocol']);
     assert.equal((await api.call('GET', '/health')).status, 200);
   });
 }

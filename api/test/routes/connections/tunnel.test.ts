@@ -174,10 +174,10 @@ test('an invalid port is 400 and names the allowed range', async () => {
 
 for (const [hostCode, expected, message] of [
   ['port_refused', [502, 'port_refused'], /nothing listens on port 5432 of the sandbox/],
-  ['port_forbidden', [403, 'port_forbidden'], /port 5432 is one that the sandbox's own service holds/],
-  ['too_many_streams', [429, 'too_many_connections'], /as many connections open/],
-  ['guest_unreachable', [503, 'sandbox_unreachable'], /did not answer/],
-  ['vm_not_running', [503, 'sandbox_unreachable'], /did not answer/],
+  ['port_forbidden', [403, 'port_forbidden'], /port 5432 is reserved for Berth's guest daemon/],
+  ['too_many_streams', [429, 'too_many_connections'], /the limit of open connections/],
+  ['guest_unreachable', [503, 'sandbox_unreachable'], /did not respond/],
+  ['vm_not_running', [503, 'sandbox_unreachable'], /did not respond/],
 ] as const) {
   test(`a host refusal with ${hostCode} is ${expected.join(' ')} and adds no feed row`, async () => {
     const { id } = await api.makeSandbox('ready');
@@ -454,7 +454,7 @@ test('a broken connection to the sandbox closes the tunnel with 1011', async () 
   // A unix socket has no reset: this is an end, and later bytes find no reader.
   heard.socket.send(Buffer.from('anybody there?'));
   heard.socket.send(Buffer.from('anybody?'));
-  assert.deepEqual(await heard.closed, { code: 1011, reason: 'the connection into the sandbox broke' });
+  assert.deepEqual(await heard.closed, { code: 1011, reason: 'the connection to the sandbox was lost' });
 });
 
 test('a disconnected caller closes its connection to the sandbox', async () => {

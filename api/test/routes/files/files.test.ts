@@ -193,7 +193,7 @@ test('invalid input is 400 with the reason, and the VM is not called', async () 
     ],
     [{ path: 'f', content: 'not base64!', encoding: 'base64' }, 'invalid_request', /body\.content is not base64/],
     [{ path: 'f', content: '', mode: 0o755 }, 'invalid_request', /body\.mode: unknown field/],
-    [{ path: 'folder/', content: '' }, 'not_a_file', /path of a directory/],
+    [{ path: 'folder/', content: '' }, 'not_a_file', /is a directory; a file is required/],
     [{ path: `/${'a'.repeat(4_095)}`, content: '' }, 'file_path_invalid', /4096 bytes/],
     [{ path: 'a'.repeat(4_097), content: '' }, 'invalid_request', /at most 4096 characters/],
   ] as const) {

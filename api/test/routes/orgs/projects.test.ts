@@ -120,7 +120,7 @@ test('an invalid page is 400 and names the allowed values', async () => {
     ['?limit=0', /^query\.limit must be an integer from 1 to 1000$/],
     ['?limit=1001', /^query\.limit must be an integer from 1 to 1000$/],
     ['?limit=ten', /^query\.limit must be an integer from 1 to 1000$/],
-    ['?after=prj_a', /^query\.after must be the nextCursor of an earlier page of this very list$/],
+    ['?after=prj_a', /^query\.after must be the nextCursor of an earlier page of this list$/],
   ] as const) {
     const answer = await list(query);
     assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_request']);
@@ -275,8 +275,11 @@ test('a project with undeleted sandboxes cannot be deleted: 409 with their numbe
     if (count === 0) continue;
     const answer = await remove(id);
     assert.deepEqual([answer.status, answer.body.error.code], [409, 'project_has_sandboxes']);
-    const sandboxes = count === 1 ? '1 sandbox that is' : `${count} sandboxes that are`;
-    assert.equal(answer.body.error.message, `the project has ${sandboxes} not deleted; destroy what is in it first`);
+    const sandboxes = count === 1 ? '1 sandbox' : `${count} sandboxes`;
+    assert.equal(
+      answer.body.error.message,
+      `the project still has ${sandboxes}; destroy ${count === 1 ? 'it' : 'them'} first`,
+    );
   }
   assert.deepEqual(
     [(await get(id)).body.project.deletedAt, (await get(id)).body.project.hasRepoCredentials],
@@ -363,7 +366,7 @@ test('a delete during a create waits for it and is 409', async () => {
   assert.equal((await creating?.[0])?.status, 201);
   const refused = await deleting?.[0];
   assert.deepEqual([refused?.status, refused?.body.error.code], [409, 'project_has_sandboxes']);
-  assert.match(refused?.body.error.message, /^the project has 1 sandbox that is not deleted/);
+  assert.match(refused?.body.error.message, /^the project still has 1 sandbox; destroy it first/);
   assert.equal((await get(id)).status, 200);
 });
 

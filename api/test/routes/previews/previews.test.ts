@@ -266,7 +266,7 @@ for (const [role, mayShare] of [
       }
       for (const { status, body } of [shared, revoked]) {
         assert.deepEqual([status, body.error.code], [403, 'permission_denied']);
-        assert.match(body.error.message, /the permission sandbox\.preview\.share is needed/);
+        assert.match(body.error.message, /the permission sandbox\.preview\.share is required/);
       }
     }
   });

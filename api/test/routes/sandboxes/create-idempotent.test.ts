@@ -160,7 +160,7 @@ for (const [what, key] of [
     assert.equal(answer.body.error.code, 'invalid_request');
     assert.match(
       answer.body.error.message,
-      /^the header Idempotency-Key must be there once, with 1 to 255 characters of printable ASCII$/,
+      /^the header Idempotency-Key must occur once, with 1 to 255 printable ASCII characters$/,
     );
   });
 }

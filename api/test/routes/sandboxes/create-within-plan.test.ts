@@ -87,7 +87,7 @@ test("a size above the plan's largest is 409 naming the limit, whether requested
     assert.equal(answer.body.error.code, 'plan_limit');
     assert.match(
       answer.body.error.message,
-      /the plan Starter \(starter\) allows machines up to the size medium, which has 2 vCPU/,
+      /the plan Starter \(starter\) allows sandboxes up to the machine size medium, which has 2 vCPU/,
     );
   }
   const allowed = await create({ profile: 'repo-large', machineSize: 'medium' });
@@ -98,7 +98,7 @@ test("a time to live above the plan's session cap is 409 naming the limit", asyn
   const answer = await createEphemeral(3_601);
   assert.equal(answer.status, 409);
   assert.equal(answer.body.error.code, 'plan_limit');
-  assert.match(answer.body.error.message, /allows ephemeral sessions up to 3600 s; body\.ttlSeconds is 3601$/);
+  assert.match(answer.body.error.message, /allows ephemeral sandboxes up to 3600 s; body\.ttlSeconds is 3601$/);
   assert.equal((await createEphemeral(3_600)).status, 201);
 });
 

@@ -123,9 +123,9 @@ test('a decrease is stored until the next wake; a resize to the current size cle
 test("a smaller disk and a size above the host's maximum are 400 naming the bound", async () => {
   const id = await create();
   for (const [body, message] of [
-    [{ diskGb: 9 }, /body\.diskGb must be at least 10, which the disk has/],
-    [{ vcpu: 65 }, /65 vCPU is more than the 64 that its host can give one machine/],
-    [{ memoryGb: 1_000 }, /1024000 MiB of memory is more than the 1000000/],
+    [{ diskGb: 9 }, /body\.diskGb must be at least 10, its current size/],
+    [{ vcpu: 65 }, /65 vCPU exceeds the 64 that its host can give one VM/],
+    [{ memoryGb: 1_000 }, /1024000 MiB of memory exceeds the 1000000/],
   ] as const) {
     const answer = await verb(id, 'resize', body);
     assert.deepEqual([answer.status, answer.body.error.code], [400, 'allocation_out_of_bounds']);

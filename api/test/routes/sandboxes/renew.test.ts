@@ -66,7 +66,7 @@ test("a renewal that would pass the plan's session cap is 410, and the expiry st
   assert.equal(refused.body.error.code, 'session_cap_exhausted');
   assert.match(
     refused.body.error.message,
-    /^the plan Short \(short\) allows ephemeral sessions up to 1800 s .* would last 2400 s$/,
+    /^the plan Short \(short\) allows ephemeral sandboxes to live up to 1800 s; .* would live 2400 s$/,
   );
   assert.deepEqual(await rowOf(id), before);
 });

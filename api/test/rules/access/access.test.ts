@@ -44,10 +44,7 @@ const refusal = (check: () => void): { code: string; message: string } | null =>
 test('a token kind that the route does not list is refused, naming both', () => {
   const refused = refusal(() => requireKind(key(), { auth: ['session', 'agent_token'] }));
   assert.equal(refused?.code, 'auth_kind_not_allowed');
-  assert.equal(
-    refused.message,
-    'this route does not take an API key; it takes a session token or a personal agent token',
-  );
+  assert.equal(refused.message, 'this route does not accept an API key; use an access token or a personal agent token');
   assert.equal(
     refusal(() => requireKind(session, { auth: ['session'] })),
     null,

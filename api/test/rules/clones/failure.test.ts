@@ -13,7 +13,7 @@ test("a reason has its code, its sentence and git's message, if any", () => {
     code: 'branch_not_found',
     message: 'the repository has no such branch: fatal: Remote branch x not found in upstream origin',
   });
-  assert.equal(cloneFailure('failed', ' \n\t').message, 'git could not clone it');
+  assert.equal(cloneFailure('failed', ' \n\t').message, 'git could not clone the repository');
 });
 
 for (const [title, words, secrets, expected] of [
@@ -25,11 +25,11 @@ for (const [title, words, secrets, expected] of [
     'a user in a URL',
     "unable to access 'https://user:pa55@git.test/a'",
     [],
-    "unable to access 'https://[taken out]@git.test/a'",
+    "unable to access 'https://[redacted]@git.test/a'",
   ],
-  ['a secret', 'wrong token s3cret-token!', ['s3cret-token'], 'wrong token [taken out]!'],
-  ['a secret that only shows when escapes are gone', 's3cret\u001b[0m-token', ['s3cret-token'], '[taken out]'],
-  ['a secret that is part of another', 'abcdef and abcd', ['abcd', 'abcdef'], '[taken out] and [taken out]'],
+  ['a secret', 'wrong token s3cret-token!', ['s3cret-token'], 'wrong token [redacted]!'],
+  ['a secret that only shows when escapes are gone', 's3cret\u001b[0m-token', ['s3cret-token'], '[redacted]'],
+  ['a secret that is part of another', 'abcdef and abcd', ['abcd', 'abcdef'], '[redacted] and [redacted]'],
   ['a secret of a few letters, which is in any sentence', 'fatal: no', ['at'], ''],
   ['a secret of a few letters that is not in it', 'fatal: no', ['xy'], 'fatal: no'],
 ] as const) {
@@ -56,7 +56,7 @@ test('any message with any secret becomes short plain text without the secret', 
       assert.doesNotMatch(clean, /[\p{Cc}\p{Cf}\u2028\u2029]/u);
       // The replacement text may itself contain the secret, and truncation may leave the start of
       // one.
-      if (token.trim() === token && token.length > 1 && !'[taken out]…'.includes(token))
+      if (token.trim() === token && token.length > 1 && !'[redacted]…'.includes(token))
         assert.ok(!clean.includes(token), JSON.stringify(words));
     }),
     { numRuns: 3_000 },

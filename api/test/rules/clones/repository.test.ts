@@ -72,7 +72,7 @@ for (const [title, asked, defaults] of [
       (error) =>
         error instanceof CodedError &&
         error.code === 'invalid_request' &&
-        error.message.startsWith('body.branch needs a repository'),
+        error.message.startsWith('body.branch requires a repository'),
     );
   });
 }
@@ -100,19 +100,19 @@ test('a URL with another host, port or scheme is refused, listing the allowed ho
   ]) {
     assert.equal(urlOf(url, HOSTS), null, url);
     assert.throws(() => requireRepositoryAllowed(url, HOSTS, 'body.repository'), {
-      message: `body.repository must have the form owner/repo, or be a URL on https://other.example.test or http://10.0.0.1:3000; URLs on ${originOf(url)} are taken once the operator of this service lists ${originOf(url).replace('https://', '')} in BERTH_GIT_ALLOW_URLS`,
+      message: `body.repository must have the form owner/repo, or be a URL on https://other.example.test or http://10.0.0.1:3000; to allow URLs on ${originOf(url)}, the operator of this service adds ${originOf(url).replace('https://', '')} to BERTH_GIT_ALLOW_URLS`,
     });
   }
   assert.throws(
     () => requireRepositoryAllowed('https://a.test/b', { ...HOSTS, allowedOrigins: [] }, 'body.repository'),
     {
       message:
-        'body.repository must have the form owner/repo; URLs on https://a.test are taken once the operator of this service lists a.test in BERTH_GIT_ALLOW_URLS',
+        'body.repository must have the form owner/repo; to allow URLs on https://a.test, the operator of this service adds a.test to BERTH_GIT_ALLOW_URLS',
     },
   );
   assert.throws(
     () => requireRepositoryAllowed('http://a.test:80/b', HOSTS, 'body.repository'),
-    / on http:\/\/a\.test are taken .* lists http:\/\/a\.test in /,
+    /to allow URLs on http:\/\/a\.test, .* adds http:\/\/a\.test to /,
   );
   requireRepositoryAllowed('acme/web', HOSTS, 'body.repository');
 });

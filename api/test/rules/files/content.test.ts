@@ -86,7 +86,7 @@ test('2 MiB are accepted and a byte more is refused, whatever the encoding', () 
   ] as const) {
     assert.throws(() => bytesOfContent({ content, encoding }), {
       code: 'file_too_large',
-      message: /2097153 bytes are more than the 2097152/,
+      message: /2097153 bytes exceed the limit of 2097152 bytes/,
     });
   }
 });

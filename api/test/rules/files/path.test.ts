@@ -62,7 +62,7 @@ test('a path of 4,095 bytes is accepted and 4,096 refused, counted in UTF-8 afte
   assert.equal(folderPath(`/${'a'.repeat(most - 1)}`).length, most);
   assert.throws(() => folderPath(`/${'a'.repeat(most)}`), {
     code: 'file_path_invalid',
-    message: /4096 bytes are more than the 4095/,
+    message: /4096 bytes exceed the limit of 4095 bytes/,
   });
   assert.throws(() => folderPath('🦭'.repeat(1_100)), { code: 'file_path_invalid' });
   assert.equal(folderPath(`${'x/../'.repeat(2_000)}a`), '/code/a');

@@ -127,7 +127,7 @@ const CASES: Case[] = [
     current: xlarge,
     given: samples({ vcpu: 8, memoryGb: 16, diskGb: 80 }, xlarge, 10),
     expected: {},
-    says: /CPU stays at 8 vCPU: 100 % of it was in use over the last 10 minutes, but no larger step may be asked for/,
+    says: /CPU stays at 8 vCPU: 100 % of it was in use over the last 10 minutes, but no larger step is allowed/,
   },
   {
     what: 'busy with a bound: the largest step within it, though it will be nearly full too',
@@ -135,7 +135,7 @@ const CASES: Case[] = [
     largest: { vcpu: 6, memoryGb: 5, diskGb: 15 },
     given: samples({ vcpu: 8, memoryGb: 12, diskGb: 60 }, xlarge, 10),
     expected: { vcpu: 4, memoryGb: 4 },
-    says: /disk stays at 10 GB: 600 % of it was in use over the last 10 minutes, but no larger step may be asked for/,
+    says: /disk stays at 10 GB: 600 % of it was in use over the last 10 minutes, but no larger step is allowed/,
   },
   {
     what: 'above its bound already and quiet: not taken away for that',
@@ -183,21 +183,21 @@ const CASES: Case[] = [
     current: medium,
     given: samples(QUIET, medium, DAY_MINUTES, 6),
     expected: {},
-    says: /2 of the 3 samples that it takes to judge 10 minutes/,
+    says: /2 of the 3 samples required over 10 minutes/,
   },
   {
     what: 'quiet, but too few samples of the middle window',
     current: medium,
     given: samples(QUIET, medium, 8),
     expected: {},
-    says: /5 of the 6 samples that it takes to judge 1 hour/,
+    says: /5 of the 6 samples required over 1 hour/,
   },
   {
     what: 'quiet, but too few samples of the long window',
     current: medium,
     given: samples(QUIET, medium, 40),
     expected: {},
-    says: /21 of the 24 samples that it takes to judge 24 hours/,
+    says: /21 of the 24 samples required over 24 hours/,
   },
   {
     what: 'quiet, with many samples of a short time: they are no day',

@@ -190,9 +190,9 @@ test('a preview URL must share no cookies with the public URL; only localhost ma
   for (const [preview, own, why] of [
     ['https://berth.example.com', 'https://berth.example.com', /another host than the public URL/],
     ['https://berth.example.com:8443', 'https://berth.example.com', /another host than the public URL/],
-    ['https://example.com', 'https://berth.example.com', /that the public URL's .* is below/],
-    ['https://previews.berth.example.com', 'https://berth.example.com', /a host below the public URL's/],
-    ['http://localhost:4800', 'http://berth.localhost:4800', /that the public URL's .* is below/],
+    ['https://example.com', 'https://berth.example.com', /a parent domain of the public URL's host/],
+    ['https://previews.berth.example.com', 'https://berth.example.com', /a subdomain of the public URL's host/],
+    ['http://localhost:4800', 'http://berth.localhost:4800', /a parent domain of the public URL's host/],
     ['http://127.0.0.1:4800', 'http://localhost:4800', /a host name, not an address/],
     ['http://[::1]:4800', 'http://localhost:4800', /a host name, not an address/],
     ['https://previews.example.com.', 'https://berth.example.com', /without a dot at its end/],

@@ -34,6 +34,6 @@ test('the first amount above the maximal VM is named', () => {
   assert.equal(describeExcess({ vcpu: 8, memoryGb: 8, diskGb: 100 }, largest), undefined);
   assert.equal(
     describeExcess({ vcpu: 8, memoryGb: 9, diskGb: 101 }, largest),
-    '9216 MiB of memory is more than the 8192 that its host can give one machine',
+    '9216 MiB of memory exceeds the 8192 that its host can give one VM',
   );
 });

@@ -43,7 +43,7 @@ test('without a cap no usage reaches a limit', () => {
   });
   assert.equal(
     uncappedAlert(HOUR_MS, 'project').message,
-    '1 machine hours are used in this billing period. The project has no cap of its own; a cap of its org holds for it too.',
+    '1 machine hours are used in this billing period. The project has no cap; a cap of its org applies.',
   );
 });
 
@@ -54,10 +54,13 @@ test('an alert message has the usage, and from the warning on the effect and rem
   );
   for (const used of [8, 10, 12]) {
     const { message } = usageAlertOf(standing(10, used * HOUR_MS), GRACE);
-    for (const part of [`${used} of the 10 machine hours`, 'org_a', '300 s', 'sandboxMachineHourLimit'])
+    for (const part of [`${used} of 10 machine hours`, 'org_a', '300 s', 'sandboxMachineHourLimit'])
       assert.ok(message.includes(part), message);
   }
-  assert.match(usageAlertOf(standing(10, 12 * HOUR_MS), null).message, /Overage is on: work goes on/);
+  assert.match(
+    usageAlertOf(standing(10, 12 * HOUR_MS), null).message,
+    /Overage is enabled: sandboxes continue beyond the cap/,
+  );
 });
 
 test('100 % is reported exactly when the cap is reached, and percentages never decrease', () => {

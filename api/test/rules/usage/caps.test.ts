@@ -116,14 +116,11 @@ test("a refusal names the cap, its owner, the period's end and how to raise it",
   };
   const refused = refusalOf(ofOrg);
   assert.equal(refused.code, 'machine_hour_limit');
-  assert.match(
-    refused.message,
-    /^the cap of the org org_1 is 10 machine hours in this billing period, and all of it is used/,
-  );
+  assert.match(refused.message, /^the cap of the org org_1 is 10 machine hours in this billing period and is used up/);
   assert.match(refused.message, /the period ends at 2026-02-28T00:00:00\.000Z/);
   assert.match(
     refused.message,
-    /PATCH \/v1\/orgs\/org_1\/subscription\/usage-guardrails with a higher sandboxMachineHourLimit/,
+    /PATCH \/v1\/orgs\/org_1\/subscription\/usage-guardrails and a higher sandboxMachineHourLimit/,
   );
   assert.match(refused.message, /sandboxOverageEnabled true/);
   const inProject = refusalOf(ofProject).message;
@@ -138,15 +135,15 @@ test('a warning has the percentage, the usage and the consequence', () => {
   const at80 = describeWarning({ ...ofOrg, usedMs: 30_000_000 }, 80, { graceSeconds: 300 });
   assert.match(
     at80,
-    /^80 % reached: 8\.333 of the 10 machine hours that are the cap of the org org_1 in this billing period are used\./,
+    /^80 % of the cap of the org org_1 reached: 8\.333 of 10 machine hours are used in this billing period\./,
   );
   assert.match(
     at80,
-    /nothing new is created or woken; what is awake goes to sleep 300 s later, and ephemeral sandboxes end\. An org admin can/,
+    /no sandbox can be created or woken; awake sandboxes go to sleep 300 s later, and ephemeral ones are destroyed\. An org admin can/,
   );
   assert.match(
     describeWarning(ofOrg, 100, null),
-    /^100 % reached: 10 of the 10 .* Overage is on: work goes on beyond the cap and is counted\.$/,
+    /^100 % of the cap of the org org_1 reached: 10 of 10 .* Overage is enabled: sandboxes continue beyond the cap, and the excess is metered\.$/,
   );
 });
 

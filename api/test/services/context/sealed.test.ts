@@ -20,7 +20,7 @@ function assertDoesNotOpen(key: Buffer, owner: string, sealed: Buffer): void {
       assert.ok(error instanceof CannotOpen);
       assert.equal(
         error.message,
-        `what is sealed for ${owner} does not open: it was altered, or sealed for another owner, or under another secret key than that of BERTH_SECRET_KEY_FILE`,
+        `cannot decrypt a secret of ${owner}: it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE`,
       );
       return true;
     },
@@ -97,7 +97,7 @@ test('a sealed value starts with its version, reveals only the length, and diffe
 });
 
 test('text that cannot round-trip is not sealed', () => {
-  assert.throws(() => sealText(KEY, OWNER, 'a\ud800b'), /^TypeError: text with lone surrogates cannot be sealed$/);
+  assert.throws(() => sealText(KEY, OWNER, 'a\ud800b'), /^TypeError: text with lone surrogates cannot be encrypted$/);
 });
 
 test('keys of other purposes or installations do not open a value', () => {

@@ -203,5 +203,5 @@ test('connections stay open while the database is down, and are ended by its sta
   await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
   away = false;
   assert.equal(await lease.over, 'revoked');
-  assert.match(api.logged(), /an open preview could not be checked/);
+  assert.match(api.logged(), /could not recheck the access of an open preview/);
 });

@@ -149,7 +149,7 @@ test('clone credentials are in no database row, step or log, whatever the guest 
   assert.equal(world.host.clones.length, 2);
   assert.equal(
     row.clone_reason_message,
-    'git could not clone it: fatal: https://[taken out]:[taken out]@git.test [taken out] [taken out] over',
+    'git could not clone the repository: fatal: https://[redacted]@git.test [redacted] [redacted] over',
   );
   const { rows } = await sql<{ name: string; schema: string }>`
     select table_name as name, table_schema as schema from information_schema.tables
@@ -162,7 +162,7 @@ test('clone credentials are in no database row, step or log, whatever the guest 
     for (const secret of [TOKEN, 'watched-for-user', pair])
       for (const { row: text } of found.rows) assert.ok(!text.includes(secret), `${schema}.${name} holds ${secret}`);
   }
-  assert.match(replica.log, /the clone of a repository is over/);
+  assert.match(replica.log, /clone of a repository finished/);
   for (const secret of [TOKEN, 'watched-for-user', pair])
     assert.ok(!replica.log.includes(secret), 'the log holds the secret');
 });

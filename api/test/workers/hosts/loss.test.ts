@@ -46,12 +46,12 @@ const kindsOf = async (id: string): Promise<string[]> =>
   ).map(({ kind }) => kind);
 
 for (const [deathCode, sentence] of [
-  ['out_of_memory', /^its host ran out of memory and ended it: /],
-  ['guest_panic', /^its kernel panicked: /],
-  ['guest_shutdown', /^it was shut down from inside: /],
-  ['guest_reboot', /^it was rebooted from inside/],
+  ['out_of_memory', /^its host ran out of memory and killed its VM: /],
+  ['guest_panic', /^its guest's kernel panicked: /],
+  ['guest_shutdown', /^its guest shut down: /],
+  ['guest_reboot', /^its guest rebooted, which ends the VM/],
   ['qemu_crash', /^its virtual machine monitor crashed: /],
-  ['process_ended', /^the process of its machine ended: /],
+  ['process_ended', /^the process of its VM exited: /],
 ] as const) {
   test(`a VM death by ${deathCode} fails its sandbox, ends metering at its last life, keeps its disk`, async () => {
     const replica = await startReplica();
@@ -92,7 +92,7 @@ test('a dead VM without a disk leaves no wake source, and its remains are remove
   const row = await world.until(id, ({ status }) => status === 'failed');
   assert.equal(row.wakes_from, null);
   await untilTrue('it was removed', () => world.host.vm(id) === undefined);
-  await assert.rejects(replica.ask('wake', { sandboxId: id }), /there is nothing to wake/);
+  await assert.rejects(replica.ask('wake', { sandboxId: id }), /neither a snapshot nor a disk to wake from/);
 });
 
 test('an awake or asleep sandbox missing at its host fails, each with its own code', async () => {
@@ -194,7 +194,7 @@ test('a service that was down itself declares no host lost at its start', async 
   await sql`update host set last_seen_at = now() - interval '1 hour'`.execute(world.db);
   await world.host.stop();
   const next = await startReplica({ hostSilenceMs: 3_000 });
-  await untilTrue('it was missed', () => next.log.includes('a host cannot be asked'));
+  await untilTrue('it was missed', () => next.log.includes('host does not respond'));
   await world.host.start();
   await untilTrue('it was seen again', async () => {
     const { rows } = await sql<{
@@ -210,7 +210,7 @@ test('a host with unintelligible responses is not silent: nothing on it is lost'
   const { id } = await replica.ask('create');
   const { capacity } = world.host;
   world.host.capacity = { ...capacity, vcpu: 0.5 };
-  await untilTrue('it was said', () => replica.log.includes('a host cannot be asked'));
+  await untilTrue('it was said', () => replica.log.includes('host does not respond'));
   const [missedAt, looks] = [Date.now(), world.host.looks];
   await untilTrue('looks go on', () => Date.now() > missedAt + HOST_SILENCE_MS * 2 && world.host.looks > looks + 2);
   assert.equal((await world.until(id, () => true)).status, 'ready');
@@ -221,13 +221,13 @@ test('a VM with a newer epoch than its sandbox is left alone and logged once', a
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.setVm(id, { epoch: 9 });
-  await untilTrue('it was said', () => replica.log.includes('a difference is left as it is'));
+  await untilTrue('it was said', () => replica.log.includes('difference left unrepaired'));
   const { last_seen_at: seenAt } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
   await untilTrue('two more looks', async () => {
     const { last_seen_at: now } = await world.db.selectFrom('host').select('last_seen_at').executeTakeFirstOrThrow();
     return now.getTime() > seenAt.getTime() + 1_500;
   });
-  assert.equal(replica.log.split('a difference is left as it is').length, 2);
+  assert.equal(replica.log.split('difference left unrepaired').length, 2);
   assert.deepEqual([world.host.alive(id), (await world.until(id, () => true)).status], [[id], 'ready']);
   assert.equal((await replica.ask('destroy', { sandboxId: id })).status, 'deleted');
 });

@@ -103,14 +103,14 @@ test('a create and a destroy wait for an absent host', async () => {
   const replica = await startReplica({ hostPatienceMs: 60_000 });
   await world.host.stop();
   const { id } = await replica.ask('create', { respondAsync: true });
-  await untilTrue('the host was missed', () => replica.log.includes('making a machine: trying again'));
+  await untilTrue('the host was missed', () => replica.log.includes('creating a VM: retrying'));
   assert.equal((await world.until(id, () => true)).status, 'provisioning');
   await world.host.start();
   await world.until(id, (row) => row.status === 'ready');
 
   await world.host.stop();
   assert.equal((await replica.ask('destroy', { sandboxId: id, respondAsync: true })).status, 'destroying');
-  await untilTrue('the host was missed', () => replica.log.includes('deleting a machine: trying again'));
+  await untilTrue('the host was missed', () => replica.log.includes('deleting a VM: retrying'));
   assert.equal((await world.until(id, () => true)).status, 'destroying');
   await world.host.start();
   await world.until(id, (row) => row.status === 'deleted');
@@ -200,7 +200,7 @@ test('a step whose commit fails is retried until its sandbox is settled', async 
   const replica = await startReplica();
   await sql`alter table sandbox add constraint never_ready check (status <> 'ready') not valid`.execute(world.db);
   const { id } = await replica.ask('create', { respondAsync: true });
-  await untilTrue('the commit failed', () => replica.log.includes('settling a provision step: trying again'));
+  await untilTrue('the commit failed', () => replica.log.includes('settling a provision step: retrying'));
   assert.equal((await world.until(id, () => true)).status, 'provisioning');
   await sql`alter table sandbox drop constraint never_ready`.execute(world.db);
   await world.until(id, (row) => row.status === 'ready', 30_000);

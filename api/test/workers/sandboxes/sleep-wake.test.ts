@@ -180,7 +180,7 @@ test('a wake of a VM that its host no longer has fails for good', async () => {
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'failed');
   const row = await world.until(id, () => true);
   assert.deepEqual([row.status_reason_code, row.wakes_from], ['disk_lost', null]);
-  await assert.rejects(replica.ask('wake', { sandboxId: id }), /neither a snapshot nor a disk of it is left/);
+  await assert.rejects(replica.ask('wake', { sandboxId: id }), /has neither a snapshot nor a disk to wake from/);
 });
 
 for (const verb of ['sleep', 'wake', 'resize'] as const) {

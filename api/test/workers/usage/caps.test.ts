@@ -150,11 +150,8 @@ test('the org is warned once each in the millisecond when 80 % and 100 % of its 
       [org.orgId, 100, 10, 10],
     ],
   );
-  assert.match(
-    given[0]?.details.reason ?? '',
-    /^80 % reached: 8 of the 10 machine hours that are the cap of the org org_\w+/,
-  );
-  assert.match(given[1]?.details.reason ?? '', /what is awake goes to sleep 60 s later/);
+  assert.match(given[0]?.details.reason ?? '', /^80 % of the cap of the org org_\w+ reached: 8 of 10 machine hours/);
+  assert.match(given[1]?.details.reason ?? '', /awake sandboxes go to sleep 60 s later/);
   const { activity } = (
     await api.call('GET', `/v1/orgs/${org.orgId}/activity?kind=usage_cap_warning`, { token: org.token })
   ).body;
@@ -162,7 +159,7 @@ test('the org is warned once each in the millisecond when 80 % and 100 % of its 
     [activity[0].actor.kind, activity[0].subject.kind, activity[0].details.percent],
     ['system', 'org', 100],
   );
-  assert.match(activity[0].reason, /^100 % reached/);
+  assert.match(activity[0].reason, /^100 % of the cap of the org org_\w+ reached/);
 });
 
 test('a pass that finds both thresholds reached warns of both, in order', async () => {
@@ -336,7 +333,7 @@ test("with overage an explicit org cap warns only; a project's cap still stops t
   assert.deepEqual([await percents(), asked()], [[80, 100], []]);
   assert.match(
     (await warnings())[1]?.details.reason ?? '',
-    /Overage is on: work goes on beyond the cap and is counted\.$/,
+    /Overage is enabled: sandboxes continue beyond the cap, and the excess is metered\.$/,
   );
   await setProjectCap(10);
   await look(capWatch, reachedAt + HOUR_MS, reachedAt + HOUR_MS + GRACE_SECONDS * 1_000);
@@ -351,7 +348,7 @@ test('disabling overage at a used-up cap warns before anything sleeps', async ()
   await setGuardrails({ sandboxOverageEnabled: false });
   await look(capWatch, reachedAt + 1, reachedAt + 2);
   assert.deepEqual(await percents(), [80, 100, 80, 100]);
-  assert.match((await warnings()).at(-1)?.details.reason ?? '', /what is awake goes to sleep 60 s later/);
+  assert.match((await warnings()).at(-1)?.details.reason ?? '', /awake sandboxes go to sleep 60 s later/);
   await setGuardrails({ sandboxOverageEnabled: true });
   await look(capWatch, reachedAt + 3);
   await setGuardrails({ sandboxOverageEnabled: false });
