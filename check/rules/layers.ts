@@ -6,8 +6,8 @@ import type { SourceFile } from '../source/tree.ts';
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'os/src': ['node:'],
   'contract/src': ['zod'],
-  'protocol/src': ['zod'],
-  'protocol/src/http': ['protocol/src', 'node:'],
+  'protocol/src': ['contract/src/route', 'zod'],
+  'protocol/src/http': ['os/src', 'protocol/src', 'node:'],
 
   'api/src/rules': ['contract/src', 'protocol/src'],
   'api/src/store': ['api/src/rules', 'api/migrations', 'contract/src', 'node:', 'kysely', 'pg'],
@@ -49,7 +49,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/src': ['api/migrations', 'contract/src', 'protocol/src', 'node:', 'pino'],
   'api/migrations': ['kysely'],
 
-  'guest/src': ['protocol/src', 'node:', 'esbuild'],
+  'guest/src': ['os/src', 'protocol/src', 'node:', 'esbuild'],
   'host/src/network': ['host/src/vm', 'os/src', 'protocol/src', 'node:', 'zod'],
   'host/src': ['guest/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pino', 'zod'],
   'image/src': ['guest/src', 'os/src', 'protocol/src', 'node:', 'zod'],

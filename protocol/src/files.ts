@@ -8,15 +8,7 @@
 import { z } from 'zod';
 import { FILE_LIST } from './guest-limits.ts';
 
-export {
-  FILE_ERRORS,
-  FILE_LIST,
-  FILE_LIST_DEPTH,
-  FILE_PATH_BYTES,
-  FILE_READ_BYTES,
-  FILE_WRITE_BYTES,
-  type FileErrorCode,
-} from './guest-limits.ts';
+export { FILE_ERRORS, FILE_LIST, FILE_READ_BYTES, FILE_WRITE_BYTES, type FileErrorCode } from './guest-limits.ts';
 
 /**
  * Longest listing in bytes: its text, two bytes per entry and folder, and the last entry, which may

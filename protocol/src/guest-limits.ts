@@ -1,20 +1,21 @@
-// Limits of the guest wire. Imports nothing: the guest daemon bundles this file, and zod would cost
-// every VM 12 MB of memory and delay its first command by milliseconds.
+// Limits of the guest wire; those of the public API derive from the contract. Imports no package:
+// the guest daemon bundles this file, and zod would cost every VM 12 MB of memory and delay its
+// first command by milliseconds.
+import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/contract/route/limits.ts';
 
 /** TCP port of the guest daemon. Below 1024, so unprivileged tenant processes cannot bind it. */
 export const GUEST_PORT = 987;
 
 /** Bytes kept of each of stdout and stderr: the tail (spec: Limits, exec output). */
-export const EXEC_OUTPUT_BYTES = 65_536;
-export const EXEC_TIMEOUT_SECONDS = { default: 120, min: 1, max: 600 } as const;
+export const EXEC_OUTPUT_BYTES = EXEC_LIMITS.outputBytes;
 /** Longest command, in UTF-16 code units. */
-export const EXEC_COMMAND_LENGTH = 1_048_576;
+export const EXEC_COMMAND_LENGTH = EXEC_LIMITS.commandCharacters;
 
 /** Limit of a repository URL, and of a branch name, in UTF-16 code units. */
 export const CLONE_URL_LENGTH = 4_096;
 export const CLONE_BRANCH_LENGTH = 255;
 /** Limit of a clone's user name or token, in UTF-16 code units. */
-export const CLONE_SECRET_LENGTH = 8_192;
+export const CLONE_SECRET_LENGTH = REPO_CREDENTIAL_CHARACTERS;
 /** An x25519 public key as SPKI in DER, in base64. */
 export const CLONE_KEY = /^[0-9a-zA-Z+/]{59}=$/;
 /** Limit of the sealed credentials, in base64: both with every character escaped. */
@@ -33,34 +34,18 @@ export const PORT_TEXT = /^(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|6
  * KiB), every character escaped again.
  */
 export const STREAM_HEAD_BYTES = 65_536;
-/** Columns and rows of a terminal. */
-export const TERMINAL_SIZE = { min: 1, max: 1_000 } as const;
-/**
- * Signals for the foreground programs of a terminal, or for a command without a terminal; `berth`
- * must be allowed to send them.
- */
-export const TERMINAL_SIGNALS = [
-  'SIGHUP',
-  'SIGINT',
-  'SIGQUIT',
-  'SIGKILL',
-  'SIGUSR1',
-  'SIGUSR2',
-  'SIGTERM',
-  'SIGCONT',
-  'SIGTSTP',
-  'SIGWINCH',
-] as const;
 
 /** Limits of a file read, and of a file write. */
-export const FILE_READ_BYTES = 8_388_608;
-export const FILE_WRITE_BYTES = 2_097_152;
+export const FILE_READ_BYTES = FILE_LIMITS.readBytes;
+export const FILE_WRITE_BYTES = FILE_LIMITS.writeBytes;
 /** Limit of an absolute path: Linux's PATH_MAX without the terminator. */
-export const FILE_PATH_BYTES = 4_095;
-/** Levels of folders in a listing; 1: the folder only. */
-export const FILE_LIST_DEPTH = { min: 1, max: 5 } as const;
+export const FILE_PATH_BYTES = FILE_LIMITS.pathBytes;
 /** Limits that truncate a listing. `textBytes`: total of all names and paths, in UTF-8. */
-export const FILE_LIST = { entries: 10_000, textBytes: 2_097_152, seconds: 10 } as const;
+export const FILE_LIST = {
+  entries: FILE_LIMITS.listEntries,
+  textBytes: FILE_LIMITS.listTextBytes,
+  seconds: 10,
+} as const;
 /** Time limit of a file call in the guest, including its time in the queue. */
 export const FILE_CALL_SECONDS = 30;
 /** Concurrent and queued file calls of a guest; further calls are refused. */

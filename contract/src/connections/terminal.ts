@@ -33,7 +33,7 @@
 //   pings   Sent by the server every 20 s; every WebSocket implementation replies by itself. A
 //           client that receives none for one minute may disconnect.
 import { z } from 'zod';
-import { EXEC_LIMITS, TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '../route/limits.ts';
+import { EXEC_LIMITS, TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE, TERMINAL_SIGNALS } from '../route/limits.ts';
 import { shownAsInteger } from '../route/number-in-query.ts';
 import { defineRoute } from '../route/route.ts';
 import { USE_ERRORS } from '../sandboxes/use.ts';
@@ -71,18 +71,7 @@ const terminalQuery = z
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
-export const terminalSignal = z.enum([
-  'SIGHUP',
-  'SIGINT',
-  'SIGQUIT',
-  'SIGKILL',
-  'SIGUSR1',
-  'SIGUSR2',
-  'SIGTERM',
-  'SIGCONT',
-  'SIGTSTP',
-  'SIGWINCH',
-]);
+export const terminalSignal = z.enum(TERMINAL_SIGNALS);
 const signalOrder = z.strictObject({ signal: terminalSignal });
 
 /** Text frames of the client. A signal goes to the foreground process group. */

@@ -1,8 +1,9 @@
 // Calls that become raw byte streams. The end of a direction is forwarded and leaves the other
 // open. A sleep, a destroy or the exit of the VM closes a stream at once. The host limits a
 // stream's silence and age.
+import { TERMINAL_SIDE, TERMINAL_SIGNALS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
-import { EXEC_COMMAND_LENGTH, PORT_TEXT, TERMINAL_SIGNALS, TERMINAL_SIZE } from '../guest-limits.ts';
+import { EXEC_COMMAND_LENGTH, PORT_TEXT } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
 
 /** A TCP port in a path: digits only, no sign, no leading zero. */
@@ -49,8 +50,8 @@ export const openPort = defineCall({
 });
 
 export const terminalSize = z.strictObject({
-  cols: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
-  rows: z.int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max),
+  cols: z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max),
+  rows: z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max),
 });
 export type TerminalSize = z.infer<typeof terminalSize>;
 
@@ -61,7 +62,7 @@ export type TerminalSize = z.infer<typeof terminalSize>;
 export type TerminalAsked = ({ tty: true; command: string | null } & TerminalSize) | { tty: false; command: string };
 
 const command = z.string().min(1).max(EXEC_COMMAND_LENGTH);
-const side = z.coerce.number<string>().int().min(TERMINAL_SIZE.min).max(TERMINAL_SIZE.max);
+const side = z.coerce.number<string>().int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
 const terminalQuery = z.union([
   z.strictObject({ cols: side, rows: side, command: command.optional() }),
   z.strictObject({ tty: z.literal('false'), command }),

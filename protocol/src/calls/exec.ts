@@ -1,6 +1,7 @@
 // The call that runs a command.
+import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
-import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '../guest-limits.ts';
+import { EXEC_COMMAND_LENGTH, EXEC_OUTPUT_BYTES } from '../guest-limits.ts';
 import { defineCall } from './define.ts';
 
 /**
@@ -11,7 +12,7 @@ export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
 
 export const guestExecRequest = z.strictObject({
   command: z.string().min(1).max(EXEC_COMMAND_LENGTH),
-  timeoutSeconds: z.int().min(EXEC_TIMEOUT_SECONDS.min).max(EXEC_TIMEOUT_SECONDS.max),
+  timeoutSeconds: z.int().min(EXEC_LIMITS.timeoutSeconds.min).max(EXEC_LIMITS.timeoutSeconds.max),
 });
 export type GuestExecRequest = z.infer<typeof guestExecRequest>;
 

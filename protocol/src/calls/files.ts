@@ -1,11 +1,11 @@
 // File calls. Contents and listings are bytes, never JSON, so that no daemon buffers or parses
 // them. Paths are absolute, without `.` and `..`. Calls act as the user of commands.
 import { z } from 'zod';
+import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { FILE_LIST_MAX_BYTES } from '../files.ts';
 import {
   FILE_CALL_SECONDS,
   FILE_ERRORS,
-  FILE_LIST_DEPTH,
   FILE_READ_BYTES,
   FILE_WRITE_BYTES,
   type FileErrorCode,
@@ -66,7 +66,7 @@ export const listFiles = defineCall({
   path: '/files',
   query: z.strictObject({
     path,
-    depth: z.coerce.number<string>().int().min(FILE_LIST_DEPTH.min).max(FILE_LIST_DEPTH.max),
+    depth: z.coerce.number<string>().int().min(FILE_LIMITS.depth.min).max(FILE_LIMITS.depth.max),
   }),
   form: 'bytes',
   responseBytes: FILE_LIST_MAX_BYTES,

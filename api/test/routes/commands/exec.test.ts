@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
 import { guestExecRequest } from '@berth/protocol/calls/exec.ts';
-import { EXEC_OUTPUT_BYTES, EXEC_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
@@ -49,9 +48,7 @@ async function execRaw(
   return { response, body };
 }
 
-test("the contract's limits equal the guest's", () => {
-  assert.deepEqual(EXEC_LIMITS.timeoutSeconds, EXEC_TIMEOUT_SECONDS);
-  assert.equal(EXEC_LIMITS.outputBytes, EXEC_OUTPUT_BYTES);
+test('the guest accepts the longest command of the contract', () => {
   assert.ok(
     guestExecRequest.safeParse({ command: 'x'.repeat(EXEC_LIMITS.commandCharacters), timeoutSeconds: 1 }).success,
   );

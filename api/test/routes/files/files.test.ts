@@ -3,15 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
-import {
-  FILE_ERRORS,
-  FILE_LIST,
-  FILE_LIST_DEPTH,
-  FILE_PATH_BYTES,
-  FILE_READ_BYTES,
-  FILE_WRITE_BYTES,
-  type FileErrorCode,
-} from '@berth/protocol/files.ts';
+import { FILE_ERRORS, FILE_READ_BYTES, FILE_WRITE_BYTES, type FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { ExecRefusal, type FileCall, type FileScript } from '../../world/exec-front.ts';
 
@@ -40,14 +32,6 @@ function answerWith(script: FileScript): void {
 const get = (route: string, query: Record<string, string> = {}): Promise<Answer> =>
   api.call('GET', `/v1/sandboxes/${sandboxId}/${route}?${new URLSearchParams(query).toString()}`);
 const put = (body: object): Promise<Answer> => api.call('PUT', `/v1/sandboxes/${sandboxId}/file`, { body });
-
-test("the contract's limits equal the guest's", () => {
-  assert.equal(FILE_LIMITS.writeBytes, FILE_WRITE_BYTES);
-  assert.equal(FILE_LIMITS.readBytes, FILE_READ_BYTES);
-  assert.equal(FILE_LIMITS.pathBytes, FILE_PATH_BYTES);
-  assert.deepEqual([FILE_LIMITS.listEntries, FILE_LIMITS.listTextBytes], [FILE_LIST.entries, FILE_LIST.textBytes]);
-  assert.deepEqual([FILE_LIMITS.depth.min, FILE_LIMITS.depth.max], [FILE_LIST_DEPTH.min, FILE_LIST_DEPTH.max]);
-});
 
 test('a file is utf8 if valid UTF-8 without NUL, else base64, with its size in bytes', async () => {
   for (const [bytes, content, encoding] of [
