@@ -2,6 +2,7 @@
 // connections, each of which sends its next request after the complete response. Reads only status
 // and length of a response. Driven by load-client.ts.
 import { connect, type Socket } from 'node:net';
+import { messageOf } from '@berth/os/errors.ts';
 
 export interface LoadOrder {
   port: number;
@@ -18,7 +19,7 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 process.on('message', (order: LoadOrder) => {
   run(order).then(
     (report) => process.send?.(report),
-    (error: unknown) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
+    (error: unknown) => process.send?.({ error: messageOf(error) }),
   );
 });
 

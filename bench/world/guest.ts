@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/network/slots/registry.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import { TEMPLATE_FILES } from '../../host/src/vm/qemu/machine/argv.ts';
 import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
@@ -72,12 +73,7 @@ async function slotNumberOf(sandboxId: string): Promise<number> {
 }
 
 async function machineIdOf(dataFolder: string, sandboxId: string): Promise<string | null> {
-  try {
-    const record = await readFile(join(dataFolder, 'host', 'vms', sandboxId, 'record.json'), 'utf8');
-    return (JSON.parse(record) as { machineId?: string | null }).machineId ?? null;
-  } catch (error) {
-    // The slot belongs to another installation, or that one is gone.
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+  const record = await readIfPresent(join(dataFolder, 'host', 'vms', sandboxId, 'record.json'));
+  // The slot belongs to another installation, or that one is gone.
+  return record === null ? null : ((JSON.parse(record) as { machineId?: string | null }).machineId ?? null);
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { installPackages, updateLists } from '@berth/os/apt.ts';
+import { hasCode } from '@berth/os/errors.ts';
 
 const run = promisify(execFile);
 const DEADLINE_MS = 60_000;
@@ -27,7 +28,7 @@ export class Runsc {
     try {
       version = await versionOf();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      if (!hasCode(error, 'ENOENT')) throw error;
       await updateLists(() => undefined);
       await installPackages(['runsc'], () => undefined);
       version = await versionOf();

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import {
   call,
   createSandbox,
@@ -262,6 +263,6 @@ export function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    if (!hasCode(error, 'ESRCH')) throw error;
   }
 }

@@ -10,6 +10,9 @@ import {
   HOST_VETH_PREFIX,
   NAMESPACE_PREFIX,
 } from '@berth/host/network/slots/slot.ts';
+import { nullIf } from '@berth/os/errors.ts';
+
+const absent = nullIf('ENOENT', 'ENOTDIR', 'ESRCH');
 
 type Entry = SlotEntry & { number: number };
 
@@ -150,9 +153,4 @@ async function interfaces(): Promise<string[]> {
 
 async function namesIn(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(absent)) ?? [];
-}
-
-function absent(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ESRCH') return null;
-  throw error;
 }

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { messageOf } from '@berth/os/errors.ts';
 import gitCredential from './clones/git-credential.pl';
 import { Clone } from './clones/clone.ts';
 import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
@@ -60,7 +61,7 @@ let fault: string | undefined;
 if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   fault = await rehearse(config, { commands, files }, machine).then(
     () => undefined,
-    (error: unknown) => `the rehearsal of a restore failed: ${error instanceof Error ? error.message : String(error)}`,
+    (error: unknown) => `the rehearsal of a restore failed: ${messageOf(error)}`,
   );
   if (fault !== undefined) console.error(fault);
 }

@@ -12,7 +12,7 @@ import { pino, type Logger } from 'pino';
 import { readHost } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
 import { openDataFolder, randomLetters, readToken, type DataFolder } from './vm/directory/data-folder.ts';
-import { messageOf } from './vm/host-error.ts';
+import { boundedMessageOf } from './vm/host-error.ts';
 import { makePool } from './make-pool.ts';
 import { hostCalls } from './server/calls.ts';
 import { HostServer } from './server/server.ts';
@@ -124,7 +124,7 @@ try {
   });
   await run(config, log);
 } catch (error) {
-  process.stderr.write(`berth host: ${messageOf(error)}\n`);
+  process.stderr.write(`berth host: ${boundedMessageOf(error)}\n`);
   // Watches of adopted VMs would keep the process alive. The next daemon takes over the VMs and the
   // data folder's lock.
   process.exit(1);

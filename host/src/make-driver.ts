@@ -2,6 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { nullIf } from '@berth/os/errors.ts';
 import type { HostConfig } from './config.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver, VmSize } from './vm/driver.ts';
@@ -47,7 +48,7 @@ export async function newestImageFolder(cacheFolder: string): Promise<string> {
   let newest: { folder: string; builtMs: number } | null = null;
   for (const name of await namesIn(images)) {
     const folder = join(images, name);
-    const built = await stat(join(folder, 'image.json')).catch(unlessMissing);
+    const built = await stat(join(folder, 'image.json')).catch(nullIf('ENOENT', 'ENOTDIR'));
     if (built !== null && (newest === null || built.mtimeMs > newest.builtMs))
       newest = { folder, builtMs: built.mtimeMs };
   }
@@ -58,11 +59,5 @@ export async function newestImageFolder(cacheFolder: string): Promise<string> {
 }
 
 async function namesIn(folder: string): Promise<string[]> {
-  return (await readdir(folder).catch(unlessMissing)) ?? [];
-}
-
-function unlessMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-
-  throw error;
+  return (await readdir(folder).catch(nullIf('ENOENT', 'ENOTDIR'))) ?? [];
 }

@@ -2,6 +2,7 @@
 // publication, in this order.
 import { copyFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { nullIf } from '@berth/os/errors.ts';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
 import { machineArchive, preparePrivateApt } from './build/apt.ts';
 import { ensureDebs, VanishedPackagesError } from './build/debs.ts';
@@ -243,9 +244,7 @@ async function publish(unfinished: string, folder: string, signal: AbortSignal):
   }
   await mkdir(dirname(folder), { recursive: true, mode: 0o755 });
   const replaced = join(dirname(unfinished), 'replaced');
-  await rename(folder, replaced).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
+  await rename(folder, replaced).catch(nullIf('ENOENT'));
   await rename(unfinished, folder);
   await rm(replaced, { recursive: true, force: true });
   return openImage(folder, { verify: 'remembered', signal });

@@ -6,6 +6,7 @@ import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { hasCode } from '@berth/os/errors.ts';
 import { sparseSha256 } from './sparse-digest.ts';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -81,10 +82,6 @@ async function digestOf(folder: string, name: ImageFile, signal: AbortSignal): P
   return hash.digest('hex');
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ENOENT';
-}
-
 /**
  * Opens the image in a folder and verifies every file by checksum.
  * @param options.verify `remembered`: skips files verified before and not written since (same
@@ -97,13 +94,13 @@ export async function openImage(
 ): Promise<Image> {
   const signal = options.signal ?? AbortSignal.timeout(300_000);
   const text = await readFile(join(folder, 'image.json'), 'utf8').catch((error: unknown) => {
-    if (isMissing(error)) throw new ImageError(`There is no image in ${folder}`, { cause: error });
+    if (hasCode(error, 'ENOENT')) throw new ImageError(`There is no image in ${folder}`, { cause: error });
     throw error;
   });
   const record = parseRecord(text, folder);
   for (const name of IMAGE_FILES) {
     const found = await stat(join(folder, name)).catch((error: unknown) => {
-      if (isMissing(error)) throw new ImageError(`The image in ${folder} lacks ${name}`, { cause: error });
+      if (hasCode(error, 'ENOENT')) throw new ImageError(`The image in ${folder} lacks ${name}`, { cause: error });
       throw error;
     });
     const { sizeBytes } = record.files[name];
@@ -155,7 +152,7 @@ async function isRemembered(folder: string, imageJsonSha256: string, files: Reco
   try {
     text = await readFile(join(folder, 'verified.json'), 'utf8');
   } catch (error) {
-    if (isMissing(error)) return false;
+    if (hasCode(error, 'ENOENT')) return false;
     throw error;
   }
   let value: unknown;

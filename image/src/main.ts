@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { nullIf } from '@berth/os/errors.ts';
 import { defaultCacheFolder } from './config.ts';
 import { ensureImage } from './ensure-image.ts';
 import type { Image } from './image-folder.ts';
@@ -47,10 +48,7 @@ async function main(): Promise<void> {
     console.log(`${image.folder}\nkernel ${image.kernelVersion}, ${megabytes} MB on disk, ready after ${seconds} s`);
   } else if (command === 'verify' && positionals.length === 1) {
     const folder = join(cacheFolder, 'image');
-    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return [];
-      throw error;
-    });
+    const names = (await readdir(folder).catch(nullIf('ENOENT'))) ?? [];
     if (names.length === 0) throw new Error(`There is no image in ${folder}`);
     for (const name of names) {
       const image = await openImage(join(folder, name), { verify: 'full', signal: stop.signal });

@@ -3,6 +3,7 @@
 // most one, replaced by the next write. Writers of one path take turns.
 import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join, basename } from 'node:path';
+import { nullIf } from './errors.ts';
 import { SerialQueue } from './serial-queue.ts';
 
 /** By path, while it has writers. */
@@ -56,11 +57,5 @@ export async function flushFolder(path: string): Promise<void> {
 
 /** The file's text; null if it does not exist. */
 export async function readIfPresent(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-
-    throw error;
-  }
+  return readFile(path, 'utf8').catch(nullIf('ENOENT'));
 }

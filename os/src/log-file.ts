@@ -1,5 +1,6 @@
 // A log file of bounded size: renamed when full; the oldest rotated file is removed.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { hasCode } from './errors.ts';
 
 const DEFAULTS = { maxBytes: 8 * 1024 * 1024, keptFiles: 4 };
 
@@ -33,7 +34,7 @@ export class LogFile {
       this.#append(note === '' ? chunk : Buffer.concat([Buffer.from(note), chunk]));
       this.#lostBytes = 0;
     } catch (error) {
-      if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error;
 
       this.#lostBytes += chunk.length;
     }

@@ -2,6 +2,7 @@
 // its pid plus its start time and boot; a reused pid is never signalled.
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { hasCode, nullOn } from './errors.ts';
 
 /**
  * Poll interval of a process that is not our child: the kernel offers Node no event for its exit.
@@ -108,21 +109,22 @@ function lives(process: ProcessIdentity): boolean {
   return now !== null && now.startTicks === process.startTicks;
 }
 
+/** A process's name, and the fields of its /proc/PID/stat from the third on; null if it is gone. */
+export function readStat(pid: number): { name: string; fields: string[] } | null {
+  const stat = nullOn(['ENOENT', 'ESRCH'], () => readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  if (stat === null) return null;
+
+  // The name may contain spaces and parentheses.
+  const end = stat.lastIndexOf(')');
+  return { name: stat.slice(stat.indexOf('(') + 1, end), fields: stat.slice(end + 2).split(' ') };
+}
+
 function look(pid: number): ProcessIdentity | null {
   if (!Number.isSafeInteger(pid) || pid <= 1) return null;
 
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ESRCH') return null;
+  const fields = readStat(pid)?.fields;
+  if (fields === undefined) return null;
 
-    throw error;
-  }
-  // The name in parentheses may contain spaces and parentheses; fields 3 and on follow the last
-  // one.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, threads, startTicks] = [fields[0], fields[17], fields[19]];
   if (state === undefined || threads === undefined || startTicks === undefined)
     throw new Error(`/proc/${pid}/stat has an unknown form`);
@@ -137,7 +139,7 @@ function sendSignal(pid: number, signalName: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signalName);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    if (hasCode(error, 'ESRCH')) return false;
 
     throw error;
   }

@@ -4,6 +4,7 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
+import { messageOf } from '@berth/os/errors.ts';
 
 /**
  * Script of an exec: returns the result or throws an {@link ExecRefusal}. The signal aborts when
@@ -138,7 +139,7 @@ async function answerStream(request: http.IncomingMessage, caller: Duplex, front
     script(caller);
   } catch (error) {
     const code = error instanceof ExecRefusal ? error.code : 'internal';
-    const body = JSON.stringify({ error: { code, message: error instanceof Error ? error.message : String(error) } });
+    const body = JSON.stringify({ error: { code, message: messageOf(error) } });
     caller.end(
       `HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
@@ -194,7 +195,7 @@ async function answer(response: http.ServerResponse, script: () => unknown): Pro
   } catch (error) {
     const { code, errno } = error instanceof ExecRefusal ? error : { code: 'internal' as const, errno: undefined };
     send(HOST_ERRORS[code], {
-      error: { code, errno, message: error instanceof Error ? error.message : String(error) },
+      error: { code, errno, message: messageOf(error) },
     });
   }
 }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { pino, type DestinationStream, type Level } from 'pino';
+import { nullIf } from '@berth/os/errors.ts';
 
 /** Shorter texts occur by chance. */
 const MIN_CHARACTERS = 12;
@@ -97,12 +98,9 @@ async function readTables(databaseUrl: string, each: (table: string, text: strin
 
 /** Command line and environment of a process and its descendants. */
 async function readProcesses(pid: number): Promise<{ where: string; text: string }[]> {
-  const read = (path: string): Promise<string> =>
-    // The process may have exited.
-    readFile(`/proc/${pid}/${path}`, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' || error.code === 'ESRCH') return '';
-      throw error;
-    });
+  // The process may have exited.
+  const read = async (path: string): Promise<string> =>
+    (await readFile(`/proc/${pid}/${path}`, 'utf8').catch(nullIf('ENOENT', 'ESRCH'))) ?? '';
   const own = await Promise.all(
     ['cmdline', 'environ'].map(async (file) => ({
       where: `the ${file} of the process ${pid}`,

@@ -1,6 +1,7 @@
 // Injects the faults of the plan and records each in the log (judging/faults.ts). Repairs
 // everything it breaks.
 import { setTimeout as delay } from 'node:timers/promises';
+import { hasCode } from '@berth/os/errors.ts';
 import { processesOfInstance, processesOfVm } from '../../world/leftovers.ts';
 import type { PartName } from '../../world/parts.ts';
 import { until } from '../../../os/test/until.ts';
@@ -183,6 +184,6 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    if (!hasCode(error, 'ESRCH')) throw error;
   }
 }

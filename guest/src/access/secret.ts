@@ -3,6 +3,7 @@
 // daemon.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hasCode } from '@berth/os/errors.ts';
 
 const SCHEME = 'Bearer ';
 
@@ -25,7 +26,7 @@ export class Secret {
     try {
       text = readFileSync(path, 'latin1');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      if (hasCode(error, 'ENOENT')) return;
 
       throw error;
     }

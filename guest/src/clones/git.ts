@@ -5,6 +5,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GuestClone } from '@berth/protocol/calls/clones.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import { killGroup } from '../commands/running.ts';
 import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
@@ -151,7 +152,7 @@ export function fetchedBytes(repository: string): number {
       0,
     );
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') console.error(`${packs} cannot be looked at:`, error);
+    if (!hasCode(error, 'ENOENT')) console.error(`${packs} cannot be looked at:`, error);
 
     return 0;
   }

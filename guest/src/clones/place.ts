@@ -7,6 +7,7 @@
 //                                       └── an entry cannot be moved ──> (nothing)
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { hasCode, nullOn } from '@berth/os/errors.ts';
 
 /** A name of the clone already exists in the code folder. */
 export class NameTaken extends Error {
@@ -39,8 +40,7 @@ export class ClonePlace {
 
       if (state === 'moving' && typeof folder === 'string' && /^[\w.-]+$/.test(folder)) return { state, folder };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        console.error(`${this.#stateFile} cannot be read:`, error);
+      if (!hasCode(error, 'ENOENT')) console.error(`${this.#stateFile} cannot be read:`, error);
     }
     return { state: 'none' };
   }
@@ -106,11 +106,5 @@ function entryOf(folder: string, name: Buffer): Buffer {
 
 /** null: no such folder. */
 function entriesOf(folder: string): Buffer[] | null {
-  try {
-    return readdirSync(folder, { encoding: 'buffer' });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-
-    throw error;
-  }
+  return nullOn(['ENOENT'], () => readdirSync(folder, { encoding: 'buffer' }));
 }

@@ -5,6 +5,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GuestExecRequest } from '@berth/protocol/calls/exec.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import { AttachedCommand } from './attached.ts';
 import { RunningCommand } from './running.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';
@@ -218,8 +219,4 @@ async function opened<T>(pipe: Promise<T>): Promise<T> {
   } catch (error) {
     throw new CommandRefused(500, `no pipe could be made for the command: ${messageOf(error)}`, { cause: error });
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

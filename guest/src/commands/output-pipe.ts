@@ -2,6 +2,7 @@
 // so that background processes never block on a full pipe. Must not know the use of the bytes.
 import { closeSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { hasCode } from '@berth/os/errors.ts';
 
 /** A pipe holds at most 1 MiB, unless root enlarged it: all that a shell wrote before its exit. */
 const DRAIN_BYTES = 1_048_576;
@@ -96,7 +97,7 @@ function readNow(fd: number): number {
   try {
     return readSync(fd, landing);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0;
+    if (hasCode(error, 'EAGAIN')) return 0;
 
     throw error;
   }

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { GuestExecResult } from '@berth/protocol/calls/exec.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import type { Output } from './output.ts';
 
 const TIMED_OUT_EXIT_CODE = 124;
@@ -76,7 +77,6 @@ export function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH')
-      console.error(`${signal} to process group ${group} failed:`, error);
+    if (!hasCode(error, 'ESRCH')) console.error(`${signal} to process group ${group} failed:`, error);
   }
 }

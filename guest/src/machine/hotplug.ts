@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync, writeFil
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { hasCode } from '@berth/os/errors.ts';
 
 const CPU_FOLDER = '/sys/devices/system/cpu';
 const MEMORY_FOLDER = '/sys/devices/system/memory';
@@ -139,7 +140,7 @@ function changeLock(path: string, [from, to]: readonly [string, string]): boolea
     return true;
   } catch (error) {
     // The first CPU has no such file.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') console.error(`${path} did not take ${to}:`, error);
+    if (!hasCode(error, 'ENOENT')) console.error(`${path} did not take ${to}:`, error);
 
     return false;
   }

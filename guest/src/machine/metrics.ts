@@ -2,6 +2,7 @@
 // process list grows with the tenant's load.
 import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { GuestMetrics } from '@berth/protocol/calls/metrics.ts';
+import { nullOn } from '@berth/os/errors.ts';
 import { onlineCpuCount } from './hotplug.ts';
 
 const MIB = 2 ** 20;
@@ -64,15 +65,12 @@ function processCount(): number {
 }
 
 function kernelThreadCount(): number {
-  try {
-    if (readFileSync(`${KERNEL_THREADS}/comm`, 'latin1') !== 'kthreadd\n') return 0;
-
-    return 1 + words(`${KERNEL_THREADS}/task/2/children`).length;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
-
-    throw error;
-  }
+  const count = nullOn(['ENOENT'], () =>
+    readFileSync(`${KERNEL_THREADS}/comm`, 'latin1') === 'kthreadd\n'
+      ? 1 + words(`${KERNEL_THREADS}/task/2/children`).length
+      : 0,
+  );
+  return count ?? 0;
 }
 
 /** Returns the first `limit` words of a file; without a limit, all. */

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest-limits.ts';
 import { GUEST_WIRE, type WireCall } from '@berth/protocol/calls/wire.ts';
 import { CallServer, RequestFault, type Part, type Received, type Reply } from '@berth/protocol/http/serve.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import { CommandRefused } from '../commands/commands.ts';
@@ -70,7 +71,7 @@ function refusalOf(error: unknown, request: IncomingMessage): { status: number; 
   const { status, code, errno } = knownOf(error);
   if (status >= 500 && code === undefined) console.error(`${request.method} ${request.url}:`, error);
 
-  const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
+  const message = messageOf(error).slice(0, 4_096);
   // JSON omits undefined fields.
   return { status, body: { error: { message, code, errno } } };
 }

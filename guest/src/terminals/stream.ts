@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { TerminalOrder } from '@berth/protocol/calls/connections.ts';
 import { TERMINAL_ORDER } from '@berth/protocol/calls/wire.ts';
 import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import type { Program } from '../commands/program.ts';
 import { checkValue } from '../access/checks.ts';
 
@@ -76,6 +77,6 @@ function orderOf(text: string): TerminalOrder {
   try {
     return checkValue(TERMINAL_ORDER, JSON.parse(text), 'an order') as TerminalOrder;
   } catch (error) {
-    throw new FrameFault(error instanceof Error ? error.message : String(error));
+    throw new FrameFault(messageOf(error));
   }
 }

@@ -6,7 +6,7 @@ import { guestPort } from '@berth/protocol/calls/connections.ts';
 import { deadlineOf } from '@berth/protocol/calls/define.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import type { GuestClient } from './client.ts';
-import { HostError, messageOf } from '../vm/host-error.ts';
+import { HostError, boundedMessageOf } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { connectRecycling } from './read-buffers.ts';
 
@@ -107,7 +107,7 @@ function dialPort({ address, port }: GuestEndpoint, signal: AbortSignal): Promis
     settle(() =>
       error.code === 'ECONNREFUSED'
         ? resolve(null)
-        : reject(new HostError('guest_unreachable', `port ${port}: ${messageOf(error)}`, { cause: error })),
+        : reject(new HostError('guest_unreachable', `port ${port}: ${boundedMessageOf(error)}`, { cause: error })),
     );
   });
   return promise;

@@ -2,6 +2,7 @@
 // the doctor on request; an instance reaps its own slots itself.
 import { readFile, readdir, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nullIf } from '@berth/os/errors.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
 import { isThere, removeSlots } from './slot-maker.ts';
@@ -40,36 +41,19 @@ export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGI
 
 /** A folder without an id is in use: by a template build or by an instance being set up. */
 async function isGone({ dataFolder, instanceId }: SlotEntry): Promise<boolean> {
-  const owner = (await textOrNull(join(dataFolder, 'instance-id')))?.trim();
+  const owner = (await readFile(join(dataFolder, 'instance-id'), 'utf8').catch(nullIf('ENOENT', 'ENOTDIR')))?.trim();
   return owner === undefined ? !(await isThere(dataFolder)) : owner !== instanceId;
 }
 
-async function textOrNull(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
-    throw error;
-  }
-}
-
 async function processesIn(namespacePath: string): Promise<number[]> {
-  let inode: number;
-  try {
-    inode = (await stat(namespacePath)).ino;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
+  const namespace = await stat(namespacePath).catch(nullIf('ENOENT'));
+  if (namespace === null) return [];
   const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
-    try {
-      if ((await readlink(`/proc/${name}/ns/net`)) === `net:[${inode}]`) pids.push(Number(name));
-    } catch (error) {
-      // The process exited meanwhile, or has more rights than this one, which no VM has.
-      if (!['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
-    }
+    // Null if the process exited meanwhile, or has more rights than this one, which no VM has.
+    const link = await readlink(`/proc/${name}/ns/net`).catch(nullIf('ENOENT', 'ESRCH', 'EACCES', 'EPERM'));
+    if (link === `net:[${namespace.ino}]`) pids.push(Number(name));
   }
   return pids;
 }

@@ -1,6 +1,6 @@
 // The network slot of each VM: recorded before anything runs in it, released when nothing does any
 // more. Independent of QEMU.
-import { messageOf } from '../vm/host-error.ts';
+import { boundedMessageOf } from '../vm/host-error.ts';
 import type { DriverState } from '../vm/driver.ts';
 import { createNetwork } from './network.ts';
 import type { NetworkOptions } from './dns/network-options.ts';
@@ -110,7 +110,7 @@ export class Claims {
       .then(
         () => void this.#left.delete(vmId),
         (error: unknown) =>
-          this.#warn('a slot could not be given back', { machineId: vmId, slot, error: messageOf(error) }),
+          this.#warn('a slot could not be given back', { machineId: vmId, slot, error: boundedMessageOf(error) }),
       )
       .finally(() => this.#freeing.delete(vmId));
     this.#freeing.set(vmId, freeing);

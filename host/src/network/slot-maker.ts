@@ -5,8 +5,9 @@
 //   unmake:  listener -> namespace, veth (one program) -> entry
 //
 // Tracks its own slots; network.ts tracks which of them are idle or claimed.
-import { access, readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nullIf } from '@berth/os/errors.ts';
 import { runMachineScript, type Program } from './slots/machine-script.ts';
 import { enterSlot, enteredNumbers, lockFile, removeEntry } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
@@ -187,13 +188,7 @@ export async function removeSlots(registryFolder: string, numbers: readonly numb
 }
 
 export async function isThere(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
-  }
+  return (await stat(path).catch(nullIf('ENOENT'))) !== null;
 }
 
 async function networkDevices(): Promise<Set<string>> {

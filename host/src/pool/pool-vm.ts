@@ -2,7 +2,7 @@
 // the number of pool VMs or their future owners.
 import type { Logger } from 'pino';
 import { GuestClient } from '../guest/client.ts';
-import { messageOf } from '../vm/host-error.ts';
+import { boundedMessageOf } from '../vm/host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverState, type RunningVm, type VmDriver, type VmSize } from '../vm/driver.ts';
 import type { PoolDirectory } from './directory.ts';
@@ -90,7 +90,10 @@ export async function destroyPoolVm(parts: PoolVmParts, id: string, driverState:
     await parts.directory.remove(id);
     crashPoint('pool:removed');
   } catch (error) {
-    parts.log.error({ machineId: id, err: error }, `a machine of the pool was not cleaned up: ${messageOf(error)}`);
+    parts.log.error(
+      { machineId: id, err: error },
+      `a machine of the pool was not cleaned up: ${boundedMessageOf(error)}`,
+    );
   }
 }
 

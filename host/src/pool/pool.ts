@@ -4,7 +4,7 @@
 import { eachOf } from '@berth/os/each-of.ts';
 import type { HostFigures } from '../vm/admission.ts';
 import { randomLetters } from '../vm/directory/data-folder.ts';
-import { messageOf } from '../vm/host-error.ts';
+import { boundedMessageOf } from '../vm/host-error.ts';
 import { fits, handOver, type TakenVm, type TakeOrder } from './hand-over.ts';
 import { destroyPoolVm, exercisePoolVm, createPoolVm, type PoolVmParts, type PoolVm } from './pool-vm.ts';
 import { vmToClaim, nextStep, type PoolPace, type PoolView } from './step.ts';
@@ -122,7 +122,10 @@ export class WarmPool {
       await handOver(this.#parts, vm, order);
       return { machineId: vm.id, running: vm.running, guest: vm.guest };
     } catch (error) {
-      log.warn({ machineId: vm.id, err: error }, `a machine of the pool could not be handed out: ${messageOf(error)}`);
+      log.warn(
+        { machineId: vm.id, err: error },
+        `a machine of the pool could not be handed out: ${boundedMessageOf(error)}`,
+      );
       vm.guest.close();
       await destroyPoolVm(this.#parts, vm.id, vm.driverState);
       throw error;
@@ -182,7 +185,7 @@ export class WarmPool {
         this.#makeFromMs = performance.now() + this.#pauseMs;
         log.warn(
           { machineId: id, err: error, nextInMs: this.#pauseMs },
-          `a machine for the pool could not be made: ${messageOf(error)}`,
+          `a machine for the pool could not be made: ${boundedMessageOf(error)}`,
         );
       }
     } finally {
@@ -212,7 +215,7 @@ export class WarmPool {
       if (!this.#stop.signal.aborted) {
         log.warn(
           { machineId: id, err: error },
-          `a machine of the pool did not do its exercise and is ended: ${messageOf(error)}`,
+          `a machine of the pool did not do its exercise and is ended: ${boundedMessageOf(error)}`,
         );
       }
 

@@ -1,6 +1,7 @@
 // Expected failures of the daemon: a protocol error code with a message. Only server/refusal.ts
 // maps them to HTTP.
 import type { HostErrorBody, HostErrorCode } from '@berth/protocol/host.ts';
+import { messageOf } from '@berth/os/errors.ts';
 
 export type Shortage = NonNullable<HostErrorBody['error']['shortage']>;
 
@@ -27,7 +28,7 @@ export class HostError extends Error {
  * Text of anything thrown, for a reason or a log line; bounded, because a guest may have supplied
  * it.
  */
-export function messageOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+export function boundedMessageOf(error: unknown): string {
+  const text = messageOf(error);
   return text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text;
 }

@@ -19,6 +19,7 @@ import {
   type WakeVm,
   type WokenVm,
 } from '../../src/vm/driver.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { ScriptedGuest } from './scripted-guest.ts';
 
@@ -243,11 +244,7 @@ function endOf(reason: string): VmEnd {
 }
 
 async function manifestIn(snapshotFolder: string): Promise<string | null> {
-  return readFile(join(snapshotFolder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-
-    throw error;
-  });
+  return readIfPresent(join(snapshotFolder, MANIFEST));
 }
 
 function processOf(pid: number): ProcessIdentity {

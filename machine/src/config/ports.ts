@@ -1,6 +1,7 @@
 // Checks that a port is free, and finds its owner otherwise.
 import { createServer } from 'node:net';
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { nullOn } from '@berth/os/errors.ts';
 import { OperatorFailure } from '../output/failure.ts';
 
 /**
@@ -26,6 +27,9 @@ export async function requireFreePort(listen: string, port: number): Promise<voi
     remedy: 'choose others with --listen and --port',
   });
 }
+
+/** The process exited meanwhile, or is not visible to this user. */
+const GONE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'] as const;
 
 /** A port of this address that was free at the time of the call. */
 export async function findFreePort(listen: string): Promise<number> {
@@ -77,28 +81,14 @@ function listeningInodes(file: string, port: number): string[] {
 }
 
 function socketInodes(pid: string): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap(
+  const links = nullOn(GONE, () =>
+    readdirSync(`/proc/${pid}/fd`).flatMap(
       (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [],
-    );
-  } catch (error) {
-    if (isGone(error)) return [];
-
-    throw error;
-  }
+    ),
+  );
+  return links ?? [];
 }
 
 function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (isGone(error)) return '';
-
-    throw error;
-  }
-}
-
-/** The process exited meanwhile, or is not visible to this user. */
-function isGone(error: unknown): boolean {
-  return ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '');
+  return nullOn(GONE, () => readFileSync(path, 'utf8')) ?? '';
 }

@@ -1,6 +1,7 @@
 // Checks of a data folder, with any roles: its supervisor and its secrets. Read-only.
 import { stat } from 'node:fs/promises';
 import { isSame } from '@berth/os/process-identity.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import type { Config } from '../config/config.ts';
 import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
 import { fault, ok } from './check.ts';
@@ -50,8 +51,7 @@ async function checkDataFolder(config: Config): Promise<Finding[]> {
         : ok('data folder', config.dataFolder),
     ];
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
-      return [ok('data folder', `${config.dataFolder}: made at the first start`)];
+    if (hasCode(error, 'ENOENT')) return [ok('data folder', `${config.dataFolder}: made at the first start`)];
 
     throw error;
   }

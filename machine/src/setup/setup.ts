@@ -7,6 +7,7 @@ import { waitForLock } from '@berth/os/file-lock.ts';
 import { ensureTemplate } from '@berth/host/template.ts';
 import { ensureImage, type BuildProgress } from '@berth/image/ensure-image.ts';
 import { openImage } from '@berth/image/image-folder.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import type { Config } from '../config/config.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress, Report } from '../output/progress.ts';
@@ -98,7 +99,7 @@ async function readPackagesOrFail(systemName: string, options: PackageSelection)
   try {
     return await readPackages(options);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+    if (hasCode(error, 'ENOENT')) {
       throw new OperatorFailure(
         `${systemName || 'this system'} has no dpkg: Berth installs what it needs on Debian 12 and 13 only`,
         {

@@ -2,11 +2,11 @@
 // its restarts.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isSame, killProcess, readProcess } from '@berth/os/process-identity.ts';
+import { isSame, killProcess, readProcess, readStat } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { STATUS_FD, confinedArgv } from './confinement.ts';
 import type { Confined } from './confinement.ts';
@@ -178,24 +178,10 @@ async function serviceBelow(firstPid: number): Promise<ProcessIdentity | null> {
     if (!/^\d+$/.test(entry)) continue;
 
     const stat = readStat(Number(entry));
-    if (stat !== null && stat.parentPid === firstPid && stat.name !== 'bwrap' && stat.name !== 'setpriv') {
+    if (stat !== null && Number(stat.fields[1]) === firstPid && stat.name !== 'bwrap' && stat.name !== 'setpriv') {
       const process = await readProcess(Number(entry));
       return process !== null && (await isSame(process)) ? process : null;
     }
   }
   return null;
-}
-
-function readStat(pid: number): { name: string; parentPid: number } | null {
-  let text: string;
-  try {
-    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ESRCH') return null;
-
-    throw error;
-  }
-  const nameEnd = text.lastIndexOf(')');
-  return { name: text.slice(text.indexOf('(') + 1, nameEnd), parentPid: Number(text.slice(nameEnd + 2).split(' ')[1]) };
 }

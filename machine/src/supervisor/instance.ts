@@ -1,14 +1,15 @@
 // The data folder of one installation: its layout, the supervisor's exclusive lock, and the record
 // of the running supervisor.
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { tryLock } from '@berth/os/file-lock.ts';
 import type { HeldLock } from '@berth/os/file-lock.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { writeDurably } from '@berth/os/durable-file.ts';
+import { writeDurably, readIfPresent } from '@berth/os/durable-file.ts';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import type { ServiceUser } from './service-user.ts';
 
 const LEFTOVER_GRACE_MS = 15_000;
@@ -108,7 +109,7 @@ export async function isSupervised(paths: InstancePaths): Promise<boolean> {
     await lock?.release();
     return lock === null;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    if (hasCode(error, 'ENOENT')) return false;
 
     throw error;
   }
@@ -121,13 +122,8 @@ export async function writeInstanceRecord(paths: InstancePaths, record: Instance
 
 /** Null if no supervisor ever ran here. */
 export async function readInstanceRecord(paths: InstancePaths): Promise<InstanceRecord | null> {
-  try {
-    return recordSchema.parse(JSON.parse(await readFile(paths.record, 'utf8')));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-
-    throw error;
-  }
+  const text = await readIfPresent(paths.record);
+  return text === null ? null : recordSchema.parse(JSON.parse(text));
 }
 
 /**
@@ -151,7 +147,7 @@ async function ensureToken(path: string): Promise<void> {
   try {
     await link(draft, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (!hasCode(error, 'EEXIST')) throw error;
   } finally {
     await rm(draft, { force: true });
   }

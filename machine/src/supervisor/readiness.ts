@@ -1,5 +1,6 @@
 // Starts a service and waits until it responds.
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '@berth/os/errors.ts';
 import type { RunningChild } from './child.ts';
 import { OutputTail } from '@berth/os/output-tail.ts';
 import type { RunningService } from './service.ts';
@@ -32,7 +33,7 @@ export async function startAndWait(
     onOutput(chunk);
   });
   const child = await launching.catch((error: unknown) => {
-    throw notStarted(error instanceof Error ? error.message : String(error), error);
+    throw notStarted(messageOf(error), error);
   });
   const stop = (): Promise<void> => child.stop('SIGTERM', startable.stopGraceMs);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasCode } from '@berth/os/errors.ts';
 
 const V1 = '/sys/fs/cgroup/cpuacct';
 const V2 = '/sys/fs/cgroup';
@@ -65,6 +66,6 @@ async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await rmdir(folder);
   } catch (error) {
-    if (!['EBUSY', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    if (!hasCode(error, 'EBUSY', 'ENOTEMPTY')) throw error;
   }
 }

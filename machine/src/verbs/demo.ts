@@ -1,8 +1,9 @@
 // `berth demo`: the main scenario through the public HTTP API, with the milliseconds of each step.
 // Uses the service running on the data folder; else starts one in the cache folder and stops it at
 // the end.
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import { createKey } from '../roles/control-plane/api-command.ts';
 import type { Config } from '../config/config.ts';
 import { demoSteps } from './demo-steps.ts';
@@ -92,11 +93,7 @@ async function demoKey(context: VerbContext, config: Config, url: string): Promi
   const { environment, signal } = context;
   const paths = instancePaths(config.dataFolder);
   const file = join(paths.secrets, 'demo-key');
-  const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-
-    throw error;
-  });
+  const kept = await readIfPresent(file);
   if (kept !== null && (await new PublicApi(url, kept.trim()).isAccepted(signal))) return kept.trim();
 
   const user = await findServiceUser(environment);

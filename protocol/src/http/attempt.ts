@@ -2,6 +2,7 @@
 import http from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { messageOf } from '@berth/os/errors.ts';
 import { deadlineOf, pathOf, type CallSpec } from '../calls/define.ts';
 import { readBounded, TooLong } from './bounded-body.ts';
 import type { CallOptions, CallRequest, FailureKind, Peer } from './peer.ts';
@@ -198,10 +199,6 @@ function refuseInterim(request: http.ClientRequest, reject: (error: Error) => vo
   request.once('information', () => request.destroy(new Error('the peer sent an interim answer')));
   request.on('error', reject);
   request.once('close', () => reject(new Error('the peer closed the connection')));
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function asError(reason: unknown): Error {

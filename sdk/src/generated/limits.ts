@@ -130,6 +130,22 @@ export const PREVIEW_PROXY = {
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
 export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
+/**
+ * Signals for the foreground programs of a terminal, or for a command without a terminal. The user
+ * `berth` must be allowed to send them.
+ */
+export const TERMINAL_SIGNALS = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGTERM',
+  'SIGCONT',
+  'SIGTSTP',
+  'SIGWINCH',
+] as const;
 
 /**
  * WebSockets: maximum frame size, interval of access checks on an open connection, and interval of

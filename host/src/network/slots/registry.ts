@@ -2,9 +2,11 @@
 // file exists before anything of the slot is made and until all of it is gone. Like the slots, it
 // does not survive a reboot.
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { hasCode } from '@berth/os/errors.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 
 const slotEntry = z.object({
   instanceId: z.string(),
@@ -34,7 +36,7 @@ export async function enterSlot(folder: string, number: number, entry: SlotEntry
     await link(draft, join(folder, String(number)));
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if (hasCode(error, 'EEXIST')) return false;
     throw error;
   } finally {
     await unlink(draft);
@@ -48,14 +50,8 @@ export async function replaceEntry(folder: string, number: number, entry: SlotEn
 
 /** The slot's entry; null if it is free. Throws if the file is malformed. */
 export async function readEntry(folder: string, number: number): Promise<SlotEntry | null> {
-  let text: string;
-  try {
-    text = await readFile(join(folder, String(number)), 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-  return slotEntry.parse(JSON.parse(text));
+  const text = await readIfPresent(join(folder, String(number)));
+  return text === null ? null : slotEntry.parse(JSON.parse(text));
 }
 
 export async function removeEntry(folder: string, number: number): Promise<void> {

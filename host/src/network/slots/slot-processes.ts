@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { endProcess, readProcess } from '@berth/os/process-identity.ts';
+import { nullOn } from '@berth/os/errors.ts';
 import type { Slot } from './slot.ts';
 
 /**
@@ -52,11 +53,5 @@ function isUser(pid: string, uid: number): boolean {
  * namespace.
  */
 function ifThere<T>(read: () => T): T | null {
-  try {
-    return read();
-  } catch (error) {
-    if (['ENOENT', 'ESRCH', 'EACCES', 'EINVAL'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
-
-    throw error;
-  }
+  return nullOn(['ENOENT', 'ESRCH', 'EACCES', 'EINVAL'], read);
 }

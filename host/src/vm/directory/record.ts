@@ -5,6 +5,7 @@ import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
+import { nullIf } from '@berth/os/errors.ts';
 import type { Names } from '../../guest/identity.ts';
 import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
@@ -194,7 +195,7 @@ export class VmDirectory {
 
   /** Makes the next secret the current one, after the guest accepted it. No-op if there is none. */
   async promoteNextSecret(id: string): Promise<void> {
-    await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(unlessMissing);
+    await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(nullIf('ENOENT'));
     await flushFolder(join(this.#root, id));
   }
 
@@ -211,11 +212,11 @@ export class VmDirectory {
   async remove(id: string): Promise<void> {
     await this.removeContents(id);
     const folder = join(this.#root, id);
-    for (const name of await namesIn(folder))
+    for (const name of (await readdir(folder).catch(nullIf('ENOENT'))) ?? [])
       if (name !== RECORD_FILE) await rm(join(folder, name), { recursive: true, force: true });
 
     await rm(this.#recordPath(id), { force: true });
-    await rmdir(folder).catch(unlessMissing);
+    await rmdir(folder).catch(nullIf('ENOENT'));
     await flushFolder(this.#root);
   }
 
@@ -225,7 +226,7 @@ export class VmDirectory {
    */
   async setAside(id: string): Promise<void> {
     await this.removeSetAside(id);
-    await rename(join(this.#root, id), this.#setAsidePath(id)).catch(unlessMissing);
+    await rename(join(this.#root, id), this.#setAsidePath(id)).catch(nullIf('ENOENT'));
     await flushFolder(this.#root);
   }
 
@@ -256,17 +257,3 @@ export class VmDirectory {
 }
 
 const RECORD_FILE = 'record.json';
-
-function unlessMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-
-    throw error;
-  }
-}

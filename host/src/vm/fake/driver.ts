@@ -26,7 +26,7 @@ import {
   type WokenVm,
 } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import { endProcess, isSame, processExited } from '@berth/os/process-identity.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
 import { makeJail } from './jail.ts';
@@ -66,7 +66,9 @@ export class FakeDriver implements VmDriver {
   async prepare(): Promise<void> {
     for (const program of ['bwrap', 'setpriv']) {
       await run(program, ['--version'], { timeout: PROBE_DEADLINE_MS }).catch((error: unknown) => {
-        throw new DriverError(`the fake driver needs the program ${program}: ${messageOf(error)}`, { cause: error });
+        throw new DriverError(`the fake driver needs the program ${program}: ${boundedMessageOf(error)}`, {
+          cause: error,
+        });
       });
     }
     this.#guestDaemon = (await bundleGuestDaemon()).code;
@@ -106,7 +108,7 @@ export class FakeDriver implements VmDriver {
       await resumeProcesses(running.process);
       throw signal.aborted || error instanceof DriverError
         ? error
-        : new DriverError(messageOf(error), { cause: error });
+        : new DriverError(boundedMessageOf(error), { cause: error });
     }
     return vm.state;
   }
@@ -149,7 +151,7 @@ export class FakeDriver implements VmDriver {
       await writeDurably(join(vm.folder, SIZE_FILE), JSON.stringify(size));
       return size;
     } catch (error) {
-      throw vm.signal.aborted ? error : new DriverError(messageOf(error), { cause: error });
+      throw vm.signal.aborted ? error : new DriverError(boundedMessageOf(error), { cause: error });
     }
   }
 

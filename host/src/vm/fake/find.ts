@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
+import { nullIf } from '@berth/os/errors.ts';
 import { MARKER_NAME } from './jail.ts';
 
 /** Owner of a fake VM's process. */
@@ -36,15 +37,9 @@ export async function findMarked(wanted: (mark: Mark) => boolean): Promise<Marke
 }
 
 async function readMark(pid: number): Promise<Mark | null> {
-  let commandLine: string;
-  try {
-    commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8');
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ESRCH') return null;
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(nullIf('ENOENT', 'ESRCH'));
+  if (commandLine === null) return null;
 
-    throw error;
-  }
   const argv = commandLine.split('\0');
   if (basename(argv[0] ?? '') !== 'bwrap') return null;
 

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { nullIf, nullOn } from '@berth/os/errors.ts';
 import { DriverError } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { killProcess, readProcess } from '@berth/os/process-identity.ts';
@@ -104,6 +105,9 @@ function ticksOf(pid: number): { used: number; startTicks: string } | null {
     : { used: fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0), startTicks };
 }
 
+/** Of a vanished process, and of one that this user may not read, which is not the VM's. */
+const GONE = ['ENOENT', 'ESRCH', 'EACCES'] as const;
+
 /** Fields 3 and on of /proc/PID/stat, which follow the last parenthesis of the name. */
 function statOf(pid: number): string[] | null {
   const stat = readNow(`/proc/${pid}/stat`);
@@ -115,21 +119,9 @@ function kibOf(status: string, name: string): number {
 }
 
 function readNow(path: string): string | null {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch (error) {
-    return unlessGone(error);
-  }
+  return nullOn(GONE, () => readFileSync(path, 'latin1'));
 }
 
 async function readUnlessGone(read: () => Promise<string>): Promise<string | null> {
-  return read().catch(unlessGone);
-}
-
-/** Null for a vanished process, and for one that this user may not read, which is not the VM's. */
-function unlessGone(error: unknown): null {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'ENOENT' || code === 'ESRCH' || code === 'EACCES') return null;
-
-  throw error;
+  return read().catch(nullIf(...GONE));
 }

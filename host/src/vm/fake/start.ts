@@ -1,9 +1,10 @@
 // Starts a fake VM's guest daemon as a process that outlives this one, and waits until it listens.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { open, readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import { DriverError, type RunningVm } from '../driver.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 import type { Jail } from './jail.ts';
 
@@ -39,7 +40,7 @@ async function start(jail: Jail): Promise<ChildProcess> {
 
 async function waitUntilListening(jail: Jail, child: ChildProcess, signal: AbortSignal): Promise<RunningVm> {
   let failure: string | undefined;
-  child.once('error', (error) => (failure = messageOf(error)));
+  child.once('error', (error) => (failure = boundedMessageOf(error)));
   child.once('exit', (code, name) => (failure = `it ended with ${name ?? `exit code ${code}`}`));
   const deadline = performance.now() + START_DEADLINE_MS;
   for (;;) {
@@ -67,11 +68,5 @@ function childPid(info: string): number {
 }
 
 async function readIfThere(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-
-    throw error;
-  }
+  return (await readIfPresent(path)) ?? '';
 }

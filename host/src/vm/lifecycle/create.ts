@@ -3,7 +3,7 @@
 // respond to callers.
 import { sendIdentity, makeGuestSecret, makeIdentity } from '../../guest/identity.ts';
 import { GuestClient } from '../../guest/client.ts';
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { TakenVm } from '../../pool/hand-over.ts';
 import type { WarmPool } from '../../pool/pool.ts';
@@ -38,7 +38,9 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the create', { cause: error });
 
     const late = deadline.aborted && !abort.signal.aborted;
-    const reason = late ? `it was not running within ${createMs / 1_000} s: ${messageOf(error)}` : messageOf(error);
+    const reason = late
+      ? `it was not running within ${createMs / 1_000} s: ${boundedMessageOf(error)}`
+      : boundedMessageOf(error);
     parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
     await giveUp(parts, vm, reason);
     if (abort.signal.aborted) {
@@ -145,14 +147,17 @@ async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promi
     await release(parts, vm);
     await parts.directory.removeContents(vm.id);
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `a VM that did not come up was not cleaned up: ${messageOf(error)}`);
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `a VM that did not come up was not cleaned up: ${boundedMessageOf(error)}`,
+    );
   }
   try {
     await parts.directory.write(vm.record);
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM that did not come up was not written: ${messageOf(error)}`,
+      `the record of a VM that did not come up was not written: ${boundedMessageOf(error)}`,
     );
   }
 }

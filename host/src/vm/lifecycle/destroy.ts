@@ -1,6 +1,7 @@
 // Destroys a VM: records the intent, has the driver free its resources, removes the files, fences
 // the epoch, removes the record last. Every step may be repeated; after a crash the record tells
 // where to resume.
+import { hasCode } from '@berth/os/errors.ts';
 import { HostError } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import { detach, release } from './exit.ts';
@@ -40,7 +41,7 @@ async function recordIntent({ directory, log }: LifecycleParts, vm: OwnedVm): Pr
     await directory.makeFolders(vm.id);
     await directory.write(vm.record);
   } catch (error) {
-    if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error;
 
     log.warn({ vmId: vm.id, err: error }, 'the disk is full: a VM is destroyed without a record of the intent');
   }

@@ -2,7 +2,7 @@
 // resources and records the reason. Keeps the folder of a VM that ran until its destroy: its disk
 // may hold unique data.
 import type { VmDeathCode } from '@berth/protocol/host.ts';
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { LifecycleParts, OwnedVm, Watch } from '../owned/owned-vm.ts';
 
@@ -117,6 +117,6 @@ async function orLog({ log }: LifecycleParts, vm: OwnedVm, failed: string, work:
   try {
     await work();
   } catch (error) {
-    log.error({ vmId: vm.id, err: error }, `${failed}: ${messageOf(error)}`);
+    log.error({ vmId: vm.id, err: error }, `${failed}: ${boundedMessageOf(error)}`);
   }
 }

@@ -4,7 +4,7 @@
 import { exec } from '@berth/protocol/calls/exec.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import { sendIdentity, makeIdentity } from '../../guest/identity.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
@@ -35,7 +35,10 @@ export async function nameBootedVm(
     has = stdout.trim() === names.machineId && exitCode === 0;
   } catch (error) {
     signal.throwIfAborted();
-    log.warn({ vmId: vm.id, err: error }, `a booted machine does not say what its names are: ${messageOf(error)}`);
+    log.warn(
+      { vmId: vm.id, err: error },
+      `a booted machine does not say what its names are: ${boundedMessageOf(error)}`,
+    );
     return;
   }
   if (!has) {

@@ -4,7 +4,7 @@
 import { health } from '@berth/protocol/calls/identity.ts';
 import { eachOf } from '@berth/os/each-of.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
 import { tearDown } from './destroy.ts';
@@ -136,7 +136,7 @@ async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     await markDead(
       parts,
       vm,
-      notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${messageOf(error)}`),
+      notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${boundedMessageOf(error)}`),
     );
     return;
   }
@@ -231,7 +231,7 @@ async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm |
   } catch (error) {
     // For example without its network, so unreachable; `running` would never be corrected.
     log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
-    await markDead(parts, vm, notAdopted(`it could not be taken over: ${messageOf(error)}`));
+    await markDead(parts, vm, notAdopted(`it could not be taken over: ${boundedMessageOf(error)}`));
     return null;
   }
   if (running === null) {
@@ -260,7 +260,7 @@ async function attempt(
     await work();
     return true;
   } catch (error) {
-    parts.log.error({ vmId, err: error }, `${what} failed: ${messageOf(error)}`);
+    parts.log.error({ vmId, err: error }, `${what} failed: ${boundedMessageOf(error)}`);
     return false;
   }
 }

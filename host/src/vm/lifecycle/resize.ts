@@ -1,6 +1,6 @@
 // Resizes a running VM: the driver hot-plugs, the guest brings it online and verifies it, the
 // record follows. A failure is undone as far as the guest releases the additions.
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import { sendSize } from '../../guest/identity.ts';
 import type { Amounts } from '../admission.ts';
 import { crashPoint } from '../crash-point.ts';
@@ -54,7 +54,7 @@ export async function grow(
     log.warn({ vmId: vm.id, epoch, err: failure, has }, 'a VM was not resized');
     throw abort.signal.aborted
       ? abort.signal.reason
-      : new HostError('resize_failed', messageOf(failure), { cause: failure });
+      : new HostError('resize_failed', boundedMessageOf(failure), { cause: failure });
   }
   log.info({ vmId: vm.id, epoch, size: has, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is resized');
 }
@@ -109,7 +109,7 @@ async function rollBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, fr
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `what a failed resize had plugged in was not taken back: ${messageOf(error)}`,
+      `what a failed resize had plugged in was not taken back: ${boundedMessageOf(error)}`,
     );
     return error instanceof ResizeFailed ? sizeOf(error.has) : plugged;
   }

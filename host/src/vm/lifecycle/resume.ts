@@ -1,7 +1,7 @@
 // Restores a VM from its snapshot, or boots its disk if there is no usable snapshot. Each step is
 // on disk before the next begins. wake.ts continues once the VM runs. Must not call its guest.
 import type { Amounts } from '../admission.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import { makeGuestSecret } from '../../guest/identity.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { VmRecord } from '../directory/record.ts';
@@ -18,7 +18,7 @@ export interface WakeOrder {
 /** A boot of the disk failed or was aborted. */
 export class BootFailed extends Error {
   constructor(cause: unknown) {
-    super(messageOf(cause), { cause });
+    super(boundedMessageOf(cause), { cause });
   }
 }
 
@@ -57,7 +57,7 @@ export async function resumeVm(
       const givenUp: VmRecord = {
         ...vm.record,
         snapshot: false,
-        reason: `its snapshot is of no use: ${messageOf(error)}`.slice(0, 4_096),
+        reason: `its snapshot is of no use: ${boundedMessageOf(error)}`.slice(0, 4_096),
       };
       await directory.write(givenUp);
       vm.record = givenUp;
@@ -120,7 +120,7 @@ async function markUnspent({ directory, log }: LifecycleParts, vm: OwnedVm, unsp
   } catch (error) {
     log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM whose machine never ran was not written: ${messageOf(error)}`,
+      `the record of a VM whose machine never ran was not written: ${boundedMessageOf(error)}`,
     );
   }
 }
@@ -164,7 +164,10 @@ export async function releaseAttempt(parts: LifecycleParts, vm: OwnedVm): Promis
     vm.record = { ...vm.record, driverState: vm.record.sleptState ?? vm.record.driverState, sleptState: null };
     return true;
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `a VM that did not wake was not cleaned up: ${messageOf(error)}`);
+    parts.log.error(
+      { vmId: vm.id, err: error },
+      `a VM that did not wake was not cleaned up: ${boundedMessageOf(error)}`,
+    );
     return false;
   }
 }

@@ -1,7 +1,7 @@
 // Puts a VM to sleep: an empty snapshot folder, the record, the driver's capture, the record again.
 // Each step is on disk before the next begins. Until the manifest is complete the VM can resume;
 // from then on the sleep is finished, if necessary by the next daemon.
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { DriverState } from '../driver.ts';
 import { endClone } from './clone.ts';
@@ -44,7 +44,7 @@ export async function putToSleep(
       await keepRunning(parts, vm, epoch, error);
       if (abort.signal.aborted) throw abort.signal.reason;
 
-      throw new HostError('sleep_failed', `it runs on: ${messageOf(error)}`, { cause: error });
+      throw new HostError('sleep_failed', `it runs on: ${boundedMessageOf(error)}`, { cause: error });
     }
     parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its machine was not released');
     driverState = null;
@@ -80,7 +80,7 @@ export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<v
     vm.record = { ...vm.record, status: 'asleep', snapshot: true, freed: false, reason: null };
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the machine of a VM that fell asleep was not released: ${messageOf(error)}`,
+      `the machine of a VM that fell asleep was not released: ${boundedMessageOf(error)}`,
     );
   }
 }
@@ -95,7 +95,10 @@ async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedV
   try {
     return vm.record.status === 'sleeping' && (await driver.hasSnapshot(directory.snapshotFolder(vm.id)));
   } catch (error) {
-    log.error({ vmId: vm.id, err: error }, `it cannot be told whether a snapshot is complete: ${messageOf(error)}`);
+    log.error(
+      { vmId: vm.id, err: error },
+      `it cannot be told whether a snapshot is complete: ${boundedMessageOf(error)}`,
+    );
     return false;
   }
 }
@@ -111,7 +114,7 @@ async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: Dri
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM that fell asleep was not written: ${messageOf(error)}`,
+      `the record of a VM that fell asleep was not written: ${boundedMessageOf(error)}`,
     );
   }
 }
@@ -126,7 +129,7 @@ async function keepRunning(parts: LifecycleParts, vm: OwnedVm, epoch: number, er
   } catch (failure) {
     parts.log.error(
       { vmId: vm.id, err: failure },
-      `the record of a VM that runs on was not written: ${messageOf(failure)}`,
+      `the record of a VM that runs on was not written: ${boundedMessageOf(failure)}`,
     );
   }
 }

@@ -1,6 +1,6 @@
 // VMs whose record was unreadable when the daemon started. A verb on one first reads the record
 // again and then takes the VM over, as at the start. Until that succeeds nothing of it is touched.
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import type { FoundRecord } from '../directory/record.ts';
 import { recoverOne } from './recover.ts';
 import { OwnedVm, type LifecycleParts } from '../owned/owned-vm.ts';
@@ -37,7 +37,7 @@ export class UnreadVms {
 
       const found = await this.#parts.directory
         .read(id)
-        .catch((error: unknown): FoundRecord => ({ kind: 'corrupt', why: messageOf(error) }));
+        .catch((error: unknown): FoundRecord => ({ kind: 'corrupt', why: boundedMessageOf(error) }));
       if (found.kind !== 'record') {
         // A damaged or missing record does not name the process that may still run: only a start,
         // which knows all other VMs, can find it.

@@ -3,7 +3,7 @@
 // it was; afterwards the wake is finished, if necessary by the next daemon, or the VM is dead.
 import type { Amounts } from '../admission.ts';
 import { GuestClient, GuestRefusal } from '../../guest/client.ts';
-import { HostError, messageOf } from '../host-error.ts';
+import { HostError, boundedMessageOf } from '../host-error.ts';
 import { sendWake, type WakeSecrets } from '../../guest/identity.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { VmRecord } from '../directory/record.ts';
@@ -36,7 +36,7 @@ export async function wakeUp(
     await finishWake(parts, vm, running, [sizeOf(vm.record.spec)], signal);
   } catch (error) {
     const late = deadline.aborted && !abort.signal.aborted;
-    throw await giveUp(parts, vm, before, abort, error, late ? timeoutMessage(parts, error) : messageOf(error));
+    throw await giveUp(parts, vm, before, abort, error, late ? timeoutMessage(parts, error) : boundedMessageOf(error));
   } finally {
     over?.();
   }
@@ -60,7 +60,7 @@ export async function resumeWake(
     // The VM may already have its new size.
     await finishWake(parts, vm, running, sizeAsked === null ? [sizeOf(spec)] : [sizeOf(spec), sizeAsked], signal);
   } catch (error) {
-    throw await giveUp(parts, vm, vm.record, abort, error, messageOf(error));
+    throw await giveUp(parts, vm, vm.record, abort, error, boundedMessageOf(error));
   }
   parts.log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a wake that was cut short is finished');
 }
@@ -130,7 +130,7 @@ async function finishWake(
   if (await writeOrLog(parts, vm)) {
     crashPoint('wake:running-recorded');
     await directory.removeSnapshot(vm.id).catch((error: unknown) => {
-      log.warn({ vmId: vm.id, err: error }, `a spent snapshot was not removed: ${messageOf(error)}`);
+      log.warn({ vmId: vm.id, err: error }, `a spent snapshot was not removed: ${boundedMessageOf(error)}`);
     });
   }
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the wake');
@@ -206,11 +206,11 @@ async function writeOrLog(parts: LifecycleParts, vm: OwnedVm): Promise<boolean> 
     await parts.directory.write(vm.record);
     return true;
   } catch (error) {
-    parts.log.error({ vmId: vm.id, err: error }, `the record of a VM was not written: ${messageOf(error)}`);
+    parts.log.error({ vmId: vm.id, err: error }, `the record of a VM was not written: ${boundedMessageOf(error)}`);
     return false;
   }
 }
 
 function timeoutMessage({ deadlines }: LifecycleParts, error: unknown): string {
-  return `it was not awake within ${deadlines.wakeMs / 1_000} s: ${messageOf(error)}`;
+  return `it was not awake within ${deadlines.wakeMs / 1_000} s: ${boundedMessageOf(error)}`;
 }

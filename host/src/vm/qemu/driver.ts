@@ -19,7 +19,7 @@ import {
   type WokenVm,
 } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { messageOf } from '../host-error.ts';
+import { boundedMessageOf } from '../host-error.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
 import { isSame } from '@berth/os/process-identity.ts';
 import { VM_FILES } from './machine/argv.ts';
@@ -152,9 +152,9 @@ class Driver implements QemuDriver {
       // ended.
       this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', {
         pid: process.pid,
-        error: messageOf(error),
+        error: boundedMessageOf(error),
       });
-      control.resumeLater(messageOf(error));
+      control.resumeLater(boundedMessageOf(error));
     }
     return { process, guest: endpointOf(slot) };
   }

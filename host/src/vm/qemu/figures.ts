@@ -1,10 +1,10 @@
 // Kernel figures of one running VM, from /proc and the disk file; queries neither QEMU nor the
 // guest.
-import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
+import { hasCode } from '@berth/os/errors.ts';
 import { DriverError, type VmFigures } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { bootId, isSame } from '@berth/os/process-identity.ts';
+import { bootId, isSame, readStat } from '@berth/os/process-identity.ts';
 import { TAP_NAME } from '../../network/slots/slot.ts';
 
 /** Length of a kernel clock tick (USER_HZ, the same on every Linux). */
@@ -14,17 +14,10 @@ const MIB = 2 ** 20;
 
 /** CPU time of all threads so far; null if the process exited. */
 export function cpuMsOf(process: ProcessIdentity): number | null {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${process.pid}/stat`, 'latin1');
-  } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+  const fields = readStat(process.pid)?.fields;
+  if (fields === undefined) return null;
 
-    throw error;
-  }
-  // Fields 14 and 15 are user and kernel time, 22 the start time. The name in parentheses may
-  // contain anything.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // Fields 14 and 15 are user and kernel time, 22 the start time.
   const [user, system, startTicks] = [Number(fields[11]), Number(fields[12]), fields[19]];
   return process.bootId === bootId() && startTicks === process.startTicks ? (user + system) * TICK_MS : null;
 }
@@ -37,7 +30,7 @@ export async function readFigures(process: ProcessIdentity, diskPath: string): P
     readFile(`${proc}/net/dev`, 'latin1'),
     stat(diskPath),
   ] as const).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ENOENT' || error.code === 'ESRCH' ? ended(process, error) : error;
+    throw hasCode(error, 'ENOENT', 'ESRCH') ? ended(process, error) : error;
   });
   const cpuMs = cpuMsOf(process);
   if (cpuMs === null || !(await isSame(process))) throw ended(process);

@@ -1,6 +1,7 @@
 // Traces of slots and VMs on a test's private host, where everything belongs to the test
 // (private-host.ts).
 import { readdirSync, readFileSync } from 'node:fs';
+import { nullOn } from '@berth/os/errors.ts';
 import { END_OF_SLOT_UIDS, FIRST_SLOT_UID } from '../../../src/network/slots/slot.ts';
 import { hostState } from './host-state.ts';
 
@@ -29,11 +30,5 @@ export function slotProcesses(): string[] {
 }
 
 function readStatus(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1');
-  } catch (error) {
-    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
-
-    throw error;
-  }
+  return nullOn(['ENOENT', 'ESRCH'], () => readFileSync(`/proc/${pid}/status`, 'latin1')) ?? '';
 }

@@ -3,6 +3,7 @@
 import { chown, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '@berth/os/durable-file.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import type { Confined } from '../../supervisor/confinement.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
@@ -56,13 +57,10 @@ async function read(variable: string, file: string): Promise<string> {
   try {
     content = await readFile(file, 'utf8');
   } catch (error) {
-    throw new OperatorFailure(
-      `the file of ${variable} is not usable: ${error instanceof Error ? error.message : String(error)}`,
-      {
-        remedy,
-        cause: error,
-      },
-    );
+    throw new OperatorFailure(`the file of ${variable} is not usable: ${messageOf(error)}`, {
+      remedy,
+      cause: error,
+    });
   }
   if (content.trim() === '')
     throw new OperatorFailure(`the file of ${variable} is not usable: ${file} is empty`, { remedy });

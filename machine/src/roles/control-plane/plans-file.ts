@@ -3,6 +3,7 @@
 import { chown, readFile, rm } from 'node:fs/promises';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
 import { writeDurably } from '@berth/os/durable-file.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import type { ServiceUser } from '../../supervisor/service-user.ts';
@@ -25,7 +26,7 @@ async function readPlans(file: string): Promise<unknown> {
   try {
     content = JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    throw wrong(file, error instanceof Error ? error.message : String(error), error);
+    throw wrong(file, messageOf(error), error);
   }
   const catalogue = planCatalogue.safeParse(content);
   if (catalogue.success) return catalogue.data;

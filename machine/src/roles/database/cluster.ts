@@ -2,6 +2,7 @@
 // programs. A cluster is complete or absent.
 import { chmod, chown, lstat, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nullIf } from '@berth/os/errors.ts';
 import { startConfined } from '../../supervisor/child.ts';
 import type { Confined } from '../../supervisor/confinement.ts';
 import { OutputTail } from '@berth/os/output-tail.ts';
@@ -116,11 +117,5 @@ export function confinedServer(cluster: Cluster): Confined {
 }
 
 async function ownerOf(path: string): Promise<number | null> {
-  try {
-    return (await lstat(path)).uid;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-
-    throw error;
-  }
+  return (await lstat(path).catch(nullIf('ENOENT')))?.uid ?? null;
 }

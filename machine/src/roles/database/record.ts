@@ -1,10 +1,9 @@
 // The process that serves a PostgreSQL folder: server.json. Pids in postmaster.pid belong to a pid
 // namespace and mean nothing outside.
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { writeDurably } from '@berth/os/durable-file.ts';
+import { writeDurably, readIfPresent } from '@berth/os/durable-file.ts';
 
 const serverRecord = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
 
@@ -14,11 +13,6 @@ export async function writeRecord(folder: string, process: ProcessIdentity): Pro
 
 /** The last process that served the folder, or null. The caller checks if it still runs. */
 export async function readRecord(folder: string): Promise<ProcessIdentity | null> {
-  try {
-    return serverRecord.parse(JSON.parse(await readFile(join(folder, 'server.json'), 'utf8')));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-
-    throw error;
-  }
+  const text = await readIfPresent(join(folder, 'server.json'));
+  return text === null ? null : serverRecord.parse(JSON.parse(text));
 }

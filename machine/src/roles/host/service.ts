@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { hostInfo, vmList } from '@berth/protocol/calls/vms.ts';
 import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import type { VmView } from '@berth/protocol/host.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import { startPlain } from '../../supervisor/child.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';
@@ -101,8 +102,7 @@ async function callHost(paths: InstancePaths, path: string, signal: AbortSignal)
     });
   } catch (error) {
     // No listener, or the connection broke.
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'ABORT_ERR') return null;
+    if (hasCode(error, 'ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'ABORT_ERR')) return null;
 
     throw error;
   }

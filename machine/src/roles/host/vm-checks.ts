@@ -5,6 +5,7 @@ import { DriverError, readProbe, verifyTemplate } from '@berth/host/template.ts'
 import type { Probe } from '@berth/host/template.ts';
 import { ImageError, openImage } from '@berth/image/image-folder.ts';
 import type { Image } from '@berth/image/image-folder.ts';
+import { nullIf } from '@berth/os/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
@@ -106,12 +107,6 @@ async function checkTemplate(config: Config, images: readonly Image[]): Promise<
 }
 
 async function foldersIn(folder: string): Promise<string[]> {
-  try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-
-    throw error;
-  }
+  const entries = (await readdir(folder, { withFileTypes: true }).catch(nullIf('ENOENT'))) ?? [];
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
 }

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { RateLimit } from '@berth/os/rate-limit.ts';
+import { hasCode } from '@berth/os/errors.ts';
 
 /**
  * Longest accepted line. Expected responses have a few KiB (query-hotpluggable-cpus);
@@ -219,8 +220,7 @@ export async function openQmp(path: string, onEvent: (event: QmpEvent) => void, 
         throw error;
       }
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
-      if (code !== 'ENOENT' && code !== 'ECONNREFUSED') throw error;
+      if (!hasCode(error, 'ENOENT', 'ECONNREFUSED')) throw error;
 
       if (performance.now() > deadline)
         throw new QmpError(`QEMU did not open its control socket within ${deadlineMs / 1_000} s`, { cause: error });

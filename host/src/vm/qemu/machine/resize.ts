@@ -1,7 +1,7 @@
 // Resizes a VM: adds missing devices, removes surplus ones. Shared by fresh restores, wakes and
 // running VMs. Failed changes are rolled back; a disk only grows.
 import { z } from 'zod';
-import { messageOf } from '../../host-error.ts';
+import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, ResizeFailed, type VmSize } from '../../driver.ts';
 import { moduleSizes, plugCpus, plugModules, unplugCpus, unplugModules } from './hotplug.ts';
 import { DISK_MAX_GIB, MEMORY_MAX_MIB, MEMORY_STEP_MIB, TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
@@ -59,7 +59,7 @@ export async function resizeQemu(order: ResizeOrder): Promise<VmSize> {
 
     return sizeOf(await readPlugged(qmp, signal));
   } catch (error) {
-    throw new ResizeFailed(messageOf(error), await removeAdded(qmp, before, error), error);
+    throw new ResizeFailed(boundedMessageOf(error), await removeAdded(qmp, before, error), error);
   }
 }
 
@@ -94,7 +94,7 @@ async function removeAdded(qmp: QmpSession, before: Plugged, failure: unknown): 
     await unplugModules(qmp, moreModules, UNPLUG_DEADLINE_MS, late);
     return sizeOf(await readPlugged(qmp, late));
   } catch (error) {
-    const both = `${messageOf(failure)}; what was plugged in could not be taken back: ${messageOf(error)}`;
+    const both = `${boundedMessageOf(failure)}; what was plugged in could not be taken back: ${boundedMessageOf(error)}`;
     throw new AggregateError([failure, error], both, { cause: error });
   }
 }

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { messageOf } from '../../host-error.ts';
+import { boundedMessageOf } from '../../host-error.ts';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
 import { VM_FILES } from '../machine/argv.ts';
 import { panicIn, readConsole } from './console.ts';
@@ -184,7 +184,7 @@ export class Control {
         await this.resume({ signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) });
         return;
       } catch (error) {
-        reason = messageOf(error);
+        reason = boundedMessageOf(error);
       }
     }
   }
@@ -194,7 +194,7 @@ export class Control {
     if (this.#qmp === null) return;
 
     this.#ending ??= this.#end(this.#qmp).catch((error: unknown) => {
-      this.#warn('a VM that ended by itself could not be cleared away', { error: messageOf(error) });
+      this.#warn('a VM that ended by itself could not be cleared away', { error: boundedMessageOf(error) });
     });
   }
 
@@ -206,7 +206,7 @@ export class Control {
     } catch (error) {
       // A QEMU that exited by a signal no longer responds.
       if (await isSame(this.#process))
-        this.#warn('the console of a VM that ended could not be read', { error: messageOf(error) });
+        this.#warn('the console of a VM that ended could not be read', { error: boundedMessageOf(error) });
     }
     await endProcess(this.#process);
   }
@@ -232,7 +232,7 @@ export class Control {
       this.session(call.signal)
         .then((qmp) => qmp.command('cont', undefined, z.unknown(), call))
         .catch((error: unknown) =>
-          this.#warn('a VM that stood still could not be told to go on', { error: messageOf(error) }),
+          this.#warn('a VM that stood still could not be told to go on', { error: boundedMessageOf(error) }),
         );
     }, NO_SPACE_RETRY_MS);
     this.#retry.unref();

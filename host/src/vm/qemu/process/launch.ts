@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { hasCode } from '@berth/os/errors.ts';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { isSame, readProcess } from '@berth/os/process-identity.ts';
@@ -101,7 +102,7 @@ function preferForOomKill({ pid }: ProcessIdentity): void {
     writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
   } catch (error) {
     // Already exited; `ended` reports why.
-    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    if (!hasCode(error, 'ENOENT', 'ESRCH')) throw error;
   }
 }
 

@@ -6,13 +6,14 @@
 import { chmod, open, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { nullIf } from '@berth/os/errors.ts';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
 import { JAIL_PATHS, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { readPlugged } from '../machine/plugged.ts';
-import { messageOf } from '../../host-error.ts';
+import { boundedMessageOf } from '../../host-error.ts';
 import type { QmpSession } from '../machine/qmp.ts';
 import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
 import type { Pages } from './pages.ts';
@@ -66,7 +67,7 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
     await resumeAfterFailure(order, progress).catch((failure: Error) => {
       throw new AggregateError(
         [error, failure],
-        `${messageOf(error)}; and it could not be told to go on: ${failure.message}`,
+        `${boundedMessageOf(error)}; and it could not be told to go on: ${failure.message}`,
         {
           cause: error,
         },
@@ -184,14 +185,8 @@ async function resumeAfterFailure(
     await flushFolder(snapshotFolder);
   }
   await qmp.command('cont', undefined, z.unknown(), { signal: AbortSignal.timeout(RESUME_DEADLINE_MS) });
-  for (const name of await readdir(snapshotFolder).catch(unlessMissing))
+  for (const name of (await readdir(snapshotFolder).catch(nullIf('ENOENT'))) ?? [])
     await rm(join(snapshotFolder, name), { force: true });
-}
-
-function unlessMissing(error: NodeJS.ErrnoException): string[] {
-  if (error.code === 'ENOENT') return [];
-
-  throw error;
 }
 
 async function writeNew(path: string, content: Buffer): Promise<void> {

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { assertRuns } from '@berth/os/process-identity.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import { decodeRuns, PAGE_BYTES, RUN_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages-job.ts';
 import type { RamBlock } from './ram-blocks.ts';
@@ -21,7 +22,7 @@ export class PagesUnusable extends Error {}
 export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, throwIfStopped: Stop): Promise<void> {
   const { dataBytes, runs: runCount, sha256 } = job.memory;
   const file = await open(job.path, 'r').catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ENOENT' ? new PagesUnusable('the memory file is gone') : error;
+    throw hasCode(error, 'ENOENT') ? new PagesUnusable('the memory file is gone') : error;
   });
   let writer: MemoryPatcher | null = null;
   try {

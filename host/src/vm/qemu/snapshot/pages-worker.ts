@@ -1,6 +1,7 @@
 // Thread that copies guest pages between QEMU processes and snapshots, one job at a time
 // (pages-job.ts). pages-capture.ts and pages-patch.ts do the copying.
 import { parentPort } from 'node:worker_threads';
+import { messageOf } from '@berth/os/errors.ts';
 import { capture } from './pages-capture.ts';
 import type { CaptureJob, PagesMessage, PagesRequest, PagesResult, PatchJob, PatchTarget, Stop } from './pages-job.ts';
 import { patch, PagesUnusable } from './pages-patch.ts';
@@ -21,7 +22,7 @@ function begin({ job, stop }: PagesRequest): void {
   target = Promise.withResolvers();
   const working =
     job.kind === 'capture' ? runCapture(job, throwIfStopped) : runPatch(job, target.promise, throwIfStopped);
-  working.then(answer, (error: unknown) => answer({ failure: error instanceof Error ? error.message : String(error) }));
+  working.then(answer, (error: unknown) => answer({ failure: messageOf(error) }));
 }
 
 function answer(result: PagesResult): void {

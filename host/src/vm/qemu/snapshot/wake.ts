@@ -5,7 +5,8 @@
 //   verified -> started -> pages in memory, their hash right -> devices loaded -> snapshot spent -> running
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../host-error.ts';
+import { hasCode } from '@berth/os/errors.ts';
+import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, NeverContinued, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
@@ -107,7 +108,7 @@ export async function wakeSnapshot(
     if (error instanceof DevicesRefused || (loading && isInputFault(error)))
       throw new SnapshotUnusable(error.message, { cause: error });
 
-    throw spent && !told ? new NeverContinued(messageOf(error), { cause: error }) : error;
+    throw spent && !told ? new NeverContinued(boundedMessageOf(error), { cause: error }) : error;
   } finally {
     // After a failed start nothing uses the snapshot's files any longer.
     over.abort(new DriverError('the machine was not started'));
@@ -125,6 +126,6 @@ function isInputFault(error: unknown): error is QemuEnded {
 
 function missingIsUnusable(message: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
-    throw error.code === 'ENOENT' ? new SnapshotUnusable(message, { cause: error }) : error;
+    throw hasCode(error, 'ENOENT') ? new SnapshotUnusable(message, { cause: error }) : error;
   };
 }

@@ -1,7 +1,7 @@
 // Running VMs: started in their slots, with control connections and observed ends. The driver
 // changes a running VM.
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
-import { messageOf } from '../../host-error.ts';
+import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, type CreateVm, type RunningVm } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { endProcess } from '@berth/os/process-identity.ts';
@@ -98,7 +98,7 @@ export async function withContext<T>(what: string, signal: AbortSignal, work: ()
   } catch (error) {
     throw signal.aborted || error instanceof DriverError
       ? error
-      : new DriverError(`${what}: ${messageOf(error)}`, { cause: error });
+      : new DriverError(`${what}: ${boundedMessageOf(error)}`, { cause: error });
   }
 }
 

@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openImage } from '@berth/image/image-folder.ts';
+import { messageOf } from '@berth/os/errors.ts';
 import { readHostPlatform } from '../../machine/host-platform.ts';
 import { readQemuVersion } from '../../machine/qemu-version.ts';
 import { ensureProbe, ensureTemplate, type BuildOrder } from './build.ts';
@@ -61,6 +62,6 @@ function stopSignal(): AbortSignal {
 try {
   await run(process.argv.slice(2));
 } catch (error) {
-  console.error(`berth template: ${error instanceof Error ? error.message : String(error)}`);
+  console.error(`berth template: ${messageOf(error)}`);
   process.exitCode = 1;
 }
