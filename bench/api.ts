@@ -45,7 +45,7 @@ interface Measured {
 }
 
 /** Measures the targets in turn, `rounds` times, reversing the order each round. */
-async function takeTurns(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
+async function alternate(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
   for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
   const measured = targets.map((target) => ({
     target,
@@ -95,7 +95,7 @@ const told = ({ perSecond, latenciesMs, cpuMicros }: Measured) => ({
 const world = await openApiWorld({ live: LIVE, deleted: DELETED });
 const load = new Load();
 try {
-  const [get, bare, prepared] = (await takeTurns(
+  const [get, bare, prepared] = (await alternate(
     load,
     [
       { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
@@ -104,7 +104,7 @@ try {
     ],
     connections,
   )) as [Measured, Measured, Measured];
-  const [listLive, listWithDeleted] = (await takeTurns(
+  const [listLive, listWithDeleted] = (await alternate(
     load,
     [world.live, world.withDeleted].map(({ orgId, token }) => ({
       port: world.apiPort,

@@ -24,14 +24,14 @@ const folder = mkdtempSync(join(tmpdir(), 'berth-bench-cli-'));
 /** Independent of the user: no profile, and an empty compile cache at first. */
 const environment = { PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter), HOME: folder };
 
-interface Took {
+interface Timing {
   wallMs: number;
   /** User and system time, including child processes. */
   cpuMs: number;
 }
 
 /** Runs the words through bash, which measures child processes. */
-function run(...words: readonly string[]): Took {
+function run(...words: readonly string[]): Timing {
   const script = 'TIMEFORMAT="%3R %3U %3S"; time "$@" >/dev/null 2>/dev/null';
   const { stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { env: environment, encoding: 'utf8' });
   const [wall, user, system] = stderr.trim().split(' ').map(Number);
@@ -80,9 +80,9 @@ try {
     ] as const) {
       const first = run(program, ...words);
       add(`${name}.${what}FirstMs`, `${name}, berth ${words.join(' ')}, first time`, [first.wallMs]);
-      const added: Took[] = [];
+      const added: Timing[] = [];
       for (let pair = 0; pair < pairs; pair += 1) {
-        const both = [(): Took => run(process.execPath, '-e', '0'), (): Took => run(program, ...words)];
+        const both = [(): Timing => run(process.execPath, '-e', '0'), (): Timing => run(program, ...words)];
         const [a, b] = (pair % 2 === 0 ? both : both.toReversed()).map((measure) => measure());
         const [bare, ours] = pair % 2 === 0 ? [a, b] : [b, a];
         if (bare === undefined || ours === undefined) throw new Error('a pair has two');

@@ -4,7 +4,7 @@
 import { pino, stdTimeFunctions, type DestinationStream, type Level, type Logger } from 'pino';
 import { TOKEN_PREFIXES } from './services/access/bearer-token.ts';
 
-const TAKEN_OUT = '[redacted]';
+const REDACTED = '[redacted]';
 
 const SECRET_NAMES = [
   'authorization',
@@ -35,17 +35,17 @@ const SECRET_NAMES = [
  */
 const SECRET_FORMS: readonly [RegExp, string][] = [
   // A field with a secret's name and a string value, at any depth.
-  [new RegExp(`"(${SECRET_NAMES.join('|')})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${TAKEN_OUT}"`],
-  [new RegExp(`(?<![A-Za-z0-9])(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{8,}`, 'g'), `$1${TAKEN_OUT}`],
+  [new RegExp(`"(${SECRET_NAMES.join('|')})":"(?:[^"\\\\]|\\\\.)*"`, 'gi'), `"$1":"${REDACTED}"`],
+  [new RegExp(`(?<![A-Za-z0-9])(${Object.values(TOKEN_PREFIXES).join('|')})[0-9A-Za-z]{8,}`, 'g'), `$1${REDACTED}`],
   // Preview tokens: in a URL, or as a cookie.
-  [/(?<![A-Za-z0-9])(bp[tc]_)[\w.-]{8,}/g, `$1${TAKEN_OUT}`],
+  [/(?<![A-Za-z0-9])(bp[tc]_)[\w.-]{8,}/g, `$1${REDACTED}`],
   // The payment provider's keys and webhook secrets.
-  [/(?<![A-Za-z0-9])((?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{8,}/g, `$1${TAKEN_OUT}`],
-  [/\b(Bearer|Basic) +[\w.~+/=%-]{8,}/gi, `$1 ${TAKEN_OUT}`],
+  [/(?<![A-Za-z0-9])((?:sk|rk)_(?:live|test)_|whsec_)[0-9A-Za-z]{8,}/g, `$1${REDACTED}`],
+  [/\b(Bearer|Basic) +[\w.~+/=%-]{8,}/gi, `$1 ${REDACTED}`],
   // Links hold their token in the query.
-  [/([?&](?:token|code|state|user_code)=)[^&\s"'\\)]+/gi, `$1${TAKEN_OUT}`],
+  [/([?&](?:token|code|state|user_code)=)[^&\s"'\\)]+/gi, `$1${REDACTED}`],
   // The password in a URL: of a database, a mail server, a repository.
-  [/(\w:\/\/[^\s:/@"'\\]*:)[^\s@/"'\\]+@/g, `$1${TAKEN_OUT}@`],
+  [/(\w:\/\/[^\s:/@"'\\]*:)[^\s@/"'\\]+@/g, `$1${REDACTED}@`],
 ];
 
 /** Buffer lines up to this size and age: a write per line would cost more than the line. */
@@ -65,9 +65,9 @@ export function openLog(level: Level | 'silent', into: DestinationStream = logIn
     timestamp: stdTimeFunctions.isoTime,
     // Wildcard paths cost more than the rest of a line. SECRET_FORMS finds nested fields in the
     // finished line, but only strings.
-    redact: { paths: SECRET_NAMES.map((name) => (/^\w+$/.test(name) ? name : `["${name}"]`)), censor: TAKEN_OUT },
+    redact: { paths: SECRET_NAMES.map((name) => (/^\w+$/.test(name) ? name : `["${name}"]`)), censor: REDACTED },
     serializers: {
-      err: tellError,
+      err: errorFields,
       // A URL holds tokens in its query and ids in its path: log the route's pattern.
       req: (request: { method?: string; routeOptions?: { url?: string } }) => ({
         method: request.method,
@@ -109,7 +109,7 @@ const ERROR_FIELDS = [
 ];
 const MAX_CAUSES = 5;
 
-function tellError(error: unknown, depth = 0): unknown {
+function errorFields(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : `a thrown ${typeof error}`;
   const told: Record<string, unknown> = { type: error.name, message: error.message, stack: error.stack };
   for (const name of ERROR_FIELDS) {
@@ -118,7 +118,7 @@ function tellError(error: unknown, depth = 0): unknown {
   }
   if (depth === MAX_CAUSES) return told;
   if (error instanceof AggregateError)
-    told['errors'] = error.errors.slice(0, MAX_CAUSES).map((one) => tellError(one, depth + 1));
-  if (error.cause !== undefined) told['cause'] = tellError(error.cause, depth + 1);
+    told['errors'] = error.errors.slice(0, MAX_CAUSES).map((one) => errorFields(one, depth + 1));
+  if (error.cause !== undefined) told['cause'] = errorFields(error.cause, depth + 1);
   return told;
 }

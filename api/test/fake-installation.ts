@@ -23,7 +23,7 @@ const PROGRAMS = {
 } as const;
 const READY = { api: 'ready', host: 'the host daemon is ready' } as const;
 const SETTLE_DEADLINE_MS = 60_000;
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 type Part = keyof typeof PROGRAMS;
 
@@ -175,7 +175,7 @@ export class FakeInstallation {
       const sandbox = await this.get(id);
       if (done(sandbox)) return sandbox;
       assert.ok(Date.now() < deadline, `still ${JSON.stringify(sandbox)} after ${SETTLE_DEADLINE_MS} ms`);
-      await delay(LOOK_EVERY_MS);
+      await delay(POLL_INTERVAL_MS);
     }
   }
 

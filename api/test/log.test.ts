@@ -13,7 +13,7 @@ function written(say: (log: ReturnType<typeof openLog>) => void): string {
   return text;
 }
 
-const SAID: [what: string, say: (log: ReturnType<typeof openLog>, token: string) => void][] = [
+const LOGGED: [what: string, say: (log: ReturnType<typeof openLog>, token: string) => void][] = [
   [
     'a field named after a secret',
     (log, token) => log.info({ authorization: `Bearer ${token}`, password: SECRET, cookie: `a=${SECRET}` }),
@@ -49,7 +49,7 @@ const SAID: [what: string, say: (log: ReturnType<typeof openLog>, token: string)
   ['a child of the log', (log, token) => log.child({ token }).info({ said: token })],
 ];
 
-for (const [what, say] of SAID) {
+for (const [what, say] of LOGGED) {
   test(`a secret is redacted from ${what}`, () => {
     const token = newToken('session');
     const line = written((log) => say(log, token));

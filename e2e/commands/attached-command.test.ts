@@ -7,7 +7,7 @@ import { after, before, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { COMMAND_OUTPUT, type CommandOrder } from '@berth/contract/connections/terminal.ts';
 import type { WebSocket } from 'ws';
-import { askForWebSocket } from '../../api/test/world/websocket-client.ts';
+import { requestWebSocket } from '../../api/test/world/websocket-client.ts';
 import { awakeSandbox, exec, sleepSandbox, wakeSandbox } from '../world/client.ts';
 import { activityOf, queryDatabase } from '../world/database.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
@@ -53,7 +53,7 @@ class Command {
     token = berth.token,
   ): Promise<Command> {
     const asked = new URLSearchParams({ ...query, command }).toString();
-    const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
+    const answer = await requestWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
       authorization: `Bearer ${token}`,
     });
     assert.ok('socket' in answer, JSON.stringify(answer));
@@ -159,7 +159,7 @@ async function inTerminal(
   query: Record<string, string>,
 ): Promise<{ socket: WebSocket; ended(): Promise<unknown> }> {
   const asked = new URLSearchParams({ ...query, command }).toString();
-  const answer = await askForWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
+  const answer = await requestWebSocket(`${berth.url}/v1/sandboxes/${id}/terminal?${asked}`, {
     authorization: `Bearer ${berth.token}`,
   });
   assert.ok('socket' in answer, JSON.stringify(answer));

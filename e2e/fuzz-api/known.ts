@@ -1,5 +1,5 @@
 // Ids seen in responses so far, by the kind of object. Requests refer to these.
-import { Wanted } from './values.ts';
+import { PlaceholderIds } from './values.ts';
 
 /** Keeps the newest, most of which still exist. */
 const KEPT = 6;
@@ -29,7 +29,7 @@ export class Known {
 
   /** Returns the value with its placeholders filled in. */
   fill(value: unknown): unknown {
-    if (value instanceof Wanted) return this.#one(value);
+    if (value instanceof PlaceholderIds) return this.#one(value);
     if (Array.isArray(value)) return value.map((one) => this.fill(one));
     if (typeof value !== 'object' || value === null) return value;
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.fill(one)]));
@@ -40,7 +40,7 @@ export class Known {
     this.#ids.set(name, [id, ...ids.filter((one) => one !== id)].slice(0, KEPT));
   }
 
-  #one({ name, pick, otherwise }: Wanted): string {
+  #one({ name, pick, otherwise }: PlaceholderIds): string {
     const exact = this.#ids.get(name);
     // A parameter `keyId` matches the id of an `apiKey`.
     const ids = exact ?? [...this.#ids].find(([known]) => known.toLowerCase().endsWith(name.toLowerCase()))?.[1] ?? [];

@@ -4,7 +4,7 @@ import fc, { type Arbitrary } from 'fast-check';
 import type { Schema } from './document.ts';
 
 /** Placeholder for a value seen in a response, such as an id, chosen when the request is sent. */
-export class Wanted {
+export class PlaceholderIds {
   /** Name of the field or parameter. */
   readonly name: string;
   readonly pick: number;
@@ -193,7 +193,7 @@ function texts(schema: Schema, name: string): Arbitrary<unknown> {
   const share = kind === 'path' ? 1 : 9;
   return fc
     .tuple(fc.nat(), fc.nat(share), fit)
-    .map(([pick, odd, otherwise]) => (odd === 0 ? otherwise : new Wanted(kind, pick, otherwise)));
+    .map(([pick, odd, otherwise]) => (odd === 0 ? otherwise : new PlaceholderIds(kind, pick, otherwise)));
 }
 
 /** Cached: the library builds tables for each. */

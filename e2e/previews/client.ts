@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createPreview, type Preview } from '@berth/contract/previews/previews.ts';
-import { askForWebSocket } from '../../api/test/world/websocket-client.ts';
+import { requestWebSocket } from '../../api/test/world/websocket-client.ts';
 import { call, type Caller } from '../world/client.ts';
 
 /** A public link to a port. */
@@ -79,9 +79,9 @@ export class PreviewClient {
     return await this.#send(path, { ...options, headers: { cookie: this.cookie, ...headers } });
   }
 
-  async webSocket(path: string): Promise<Awaited<ReturnType<typeof askForWebSocket>>> {
+  async webSocket(path: string): Promise<Awaited<ReturnType<typeof requestWebSocket>>> {
     const { host, port } = this.#service;
-    return await askForWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
+    return await requestWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
   }
 
   /** Response to raw request lines, sent over a new connection. */

@@ -30,7 +30,7 @@ export interface BootedVm {
 }
 
 /** Sends a command to QEMU's control socket. */
-async function askQemu(path: string, command: string, signal: AbortSignal): Promise<unknown> {
+async function queryQemu(path: string, command: string, signal: AbortSignal): Promise<unknown> {
   const socket = connect(path);
   try {
     let received = '';
@@ -141,7 +141,7 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
       }
     },
     async diskWrites() {
-      const answer = (await askQemu(control, 'query-blockstats', signal)) as { stats: { wr_bytes: number } }[];
+      const answer = (await queryQemu(control, 'query-blockstats', signal)) as { stats: { wr_bytes: number } }[];
       return answer.reduce((sum, each) => sum + each.stats.wr_bytes, 0);
     },
     async call(method, path, body) {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const DEADLINE_MS = 120_000;
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 export class PseudoTerminal {
   readonly #script: ChildProcessWithoutNullStreams;
@@ -42,7 +42,7 @@ export class PseudoTerminal {
       if (found !== null) return found;
       const seen = JSON.stringify(this.text.slice(from).slice(-500));
       assert.ok(Date.now() < deadline, `the terminal does not show ${pattern.source}; it shows ${seen}`);
-      await delay(LOOK_EVERY_MS);
+      await delay(POLL_INTERVAL_MS);
     }
   }
 
@@ -62,7 +62,7 @@ export class PseudoTerminal {
     for (;;) {
       const [child] = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ');
       if (child !== undefined && child !== '') return Number(child);
-      await delay(LOOK_EVERY_MS);
+      await delay(POLL_INTERVAL_MS);
     }
   }
 
@@ -70,7 +70,7 @@ export class PseudoTerminal {
     for (;;) {
       const device = await readlink(`/proc/${await this.program()}/fd/0`);
       if (device.startsWith('/dev/pts/')) return device;
-      await delay(LOOK_EVERY_MS);
+      await delay(POLL_INTERVAL_MS);
     }
   }
 

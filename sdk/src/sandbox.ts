@@ -40,7 +40,7 @@ export type Awaited =
   | readonly (SandboxStatus | (string & {}))[]
   | ((sandbox: SandboxData) => boolean);
 
-const FIRST_LOOK_MS = 100;
+const FIRST_POLL_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 const SLOWER_BY = 1.5;
 /** Default timeout of a transition. */
@@ -178,7 +178,7 @@ export class Sandbox extends SandboxStreams {
     { signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CallOptions,
     begun: boolean,
   ): Promise<this> {
-    const isThere = lookFor(wanted);
+    const isThere = matcherOf(wanted);
     const left = Math.max(1, timeoutMs - (Date.now() - startedMs));
     const deadline = new Deadline(
       left,
@@ -187,7 +187,7 @@ export class Sandbox extends SandboxStreams {
     );
     try {
       let wasMoving = begun;
-      for (let pause = FIRST_LOOK_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
+      for (let pause = FIRST_POLL_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
         if (isOver(this.status) || (wasMoving && isSettled(this.status))) throw this.#unexpected(wanted);
         wasMoving ||= !isSettled(this.status);
         await delay(pause, deadline.signal);
@@ -238,7 +238,7 @@ export class Sandbox extends SandboxStreams {
   }
 }
 
-function lookFor(wanted: Awaited): (sandbox: SandboxData) => boolean {
+function matcherOf(wanted: Awaited): (sandbox: SandboxData) => boolean {
   if (typeof wanted === 'function') return wanted;
   const statuses = new Set<string>(typeof wanted === 'string' ? [wanted] : wanted);
   // `ready` implies `running`.

@@ -18,7 +18,7 @@ export interface Call<R extends Route> {
   /** `Idempotency-Key`, if the route accepts one. */
   idempotencyKey: string | undefined;
   /** Marks the response as a replay of an earlier call with the same key. */
-  noteReplay(this: void): void;
+  markReplayed(this: void): void;
   /** Aborts when the caller disconnects. */
   signal: AbortSignal;
 }
@@ -32,7 +32,7 @@ export interface AnyCall {
   sandbox: LocatedSandboxRow | undefined;
   respondAsync: boolean;
   idempotencyKey: string | undefined;
-  noteReplay(this: void): void;
+  markReplayed(this: void): void;
   signal: AbortSignal;
 }
 
@@ -47,13 +47,13 @@ export interface BoundAnswer extends Required<BindOptions> {
 }
 
 /** `command`: without a terminal. */
-export type Speech = 'tunnel' | 'terminal' | 'command';
+export type DialectName = 'tunnel' | 'terminal' | 'command';
 
 /** A route that becomes a WebSocket. */
 export interface BoundWebSocket {
   route: Route;
   /** Frame protocol, selected by the query. */
-  speaks(query: unknown): Speech;
+  dialectName(query: unknown): DialectName;
   connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
 }
 
@@ -78,12 +78,12 @@ export function bind<const R extends Route>(
  */
 export function bindWebSocket<const R extends Route & { websocket: true }>(
   route: R,
-  speaks: (query: RouteQuery<R>) => Speech,
+  dialectName: (query: RouteQuery<R>) => DialectName,
   connect: (context: ServiceContext, connecting: Connecting, query: RouteQuery<R>) => Promise<SandboxConnection>,
 ): BoundWebSocket {
   return {
     route,
-    speaks: (query) => speaks(query as RouteQuery<R>),
+    dialectName: (query) => dialectName(query as RouteQuery<R>),
     connect: (context, connecting, query) => connect(context, connecting, query as RouteQuery<R>),
   };
 }

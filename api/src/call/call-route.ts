@@ -3,7 +3,7 @@
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import { admit, type Admissible, type Admission } from './admission.ts';
-import type { AnyCall, BoundAnswer, BoundWebSocket, Speech } from './bind.ts';
+import type { AnyCall, BoundAnswer, BoundWebSocket, DialectName } from './bind.ts';
 import type { CallControl } from './control.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import { failureResponse, logFailure, toCodedError } from './failure.ts';
@@ -42,7 +42,7 @@ export interface RouteResponse {
 export interface OpenedConnection {
   headers: Readonly<Record<string, string>>;
   connection: SandboxConnection;
-  speech: Speech;
+  speech: DialectName;
 }
 
 /** Never rejects. */
@@ -73,7 +73,7 @@ export async function connectRoute(
     call.onStart?.(headers);
     const { signal } = call;
     const connection = await bound.connect(control.context, { route, actor, bearer, sandbox, signal }, query);
-    return { headers, connection, speech: bound.speaks(query) };
+    return { headers, connection, speech: bound.dialectName(query) };
   });
 }
 
@@ -112,7 +112,7 @@ async function readCall(
     sandbox: admission?.sandbox,
     respondAsync,
     idempotencyKey: route.idempotent === true ? readIdempotencyKey(input.header('idempotency-key')) : undefined,
-    noteReplay: () => void (headers['idempotent-replayed'] = 'true'),
+    markReplayed: () => void (headers['idempotent-replayed'] = 'true'),
     get signal() {
       return call.signal;
     },

@@ -3,13 +3,13 @@
 // still be refused.
 import { addressBlock } from '../rules/access/address-block.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket, type Taken } from '../rules/access/token-bucket.ts';
+import { FULL_AFTER_MS, refundToken, takeToken, type Bucket, type Taken } from '../rules/access/token-bucket.ts';
 import type { Actor } from '../services/access/authentication.ts';
 
 /** Limit of buckets. Beyond it the least recently used is dropped, as if it were full. */
 const MAX_BUCKETS = 100_000;
 /** Buckets a call may drop: more than it adds. */
-const CLEARED_A_CALL = 2;
+const CLEARED_PER_CALL = 2;
 
 interface BucketsOptions {
   perMinute: number;
@@ -44,8 +44,8 @@ export class Buckets {
     return taken;
   }
 
-  giveBack(name: string): void {
-    this.#put(name, giveTokenBack(this.#buckets.get(name), this.#perMinute, this.#now()));
+  refund(name: string): void {
+    this.#put(name, refundToken(this.#buckets.get(name), this.#perMinute, this.#now()));
   }
 
   #put(name: string, bucket: Bucket): void {
@@ -57,7 +57,7 @@ export class Buckets {
     let cleared = 0;
     for (const [name, bucket] of this.#buckets) {
       const full = now - bucket.atMs >= FULL_AFTER_MS;
-      if (cleared === CLEARED_A_CALL || !(full || this.#buckets.size >= this.#maxBuckets)) return;
+      if (cleared === CLEARED_PER_CALL || !(full || this.#buckets.size >= this.#maxBuckets)) return;
       this.#buckets.delete(name);
       cleared += 1;
     }
@@ -100,7 +100,7 @@ function credentialOf(actor: Actor): string {
 export class FailedAuthentications {
   readonly #tries: Buckets;
   /** Hashes of recently valid credentials, ordered by last use. */
-  readonly #good = new Set<string>();
+  readonly #valid = new Set<string>();
   readonly #maxGood: number;
 
   constructor(options: BucketsOptions) {
@@ -119,18 +119,18 @@ export class FailedAuthentications {
    */
   async guard<T>(address: string, credential: { sha256: Buffer }, lookUp: () => Promise<T>): Promise<T> {
     const hash = credential.sha256.toString('base64');
-    const wasGood = this.#good.has(hash);
+    const wasGood = this.#valid.has(hash);
     // Take the try before the look-up, so that concurrent tries count like successive ones.
     if (!wasGood) this.#try(addressBlock(address));
     try {
       const found = await lookUp();
-      if (!wasGood) this.#tries.giveBack(addressBlock(address));
-      this.#remember(hash);
+      if (!wasGood) this.#tries.refund(addressBlock(address));
+      this.#cacheValid(hash);
       return found;
     } catch (error) {
-      if (error instanceof CodedError && error.code === 'unauthenticated') this.#good.delete(hash);
+      if (error instanceof CodedError && error.code === 'unauthenticated') this.#valid.delete(hash);
       // A fault of the service does not mean that the credential is invalid.
-      else if (!wasGood) this.#tries.giveBack(addressBlock(address));
+      else if (!wasGood) this.#tries.refund(addressBlock(address));
       throw error;
     }
   }
@@ -142,12 +142,12 @@ export class FailedAuthentications {
     throw new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds });
   }
 
-  #remember(hash: string): void {
-    this.#good.delete(hash);
-    this.#good.add(hash);
-    for (const oldest of this.#good) {
-      if (this.#good.size <= this.#maxGood) return;
-      this.#good.delete(oldest);
+  #cacheValid(hash: string): void {
+    this.#valid.delete(hash);
+    this.#valid.add(hash);
+    for (const oldest of this.#valid) {
+      if (this.#valid.size <= this.#maxGood) return;
+      this.#valid.delete(oldest);
     }
   }
 }

@@ -30,7 +30,7 @@ export interface CoreOverrides {
   /** Receives the steps instead of the durable work, which is then not started. */
   lifecycle?: LifecycleQueue | undefined;
   durable?:
-    | Pick<DurableOptions, 'leaseMs' | 'queuePollMs' | 'hostPatienceMs' | 'hostSilenceMs' | 'mailPatience'>
+    | Pick<DurableOptions, 'leaseMs' | 'queuePollMs' | 'hostTimeoutMs' | 'hostSilenceMs' | 'mailRetryPolicy'>
     | undefined;
 }
 

@@ -8,12 +8,12 @@ import { fastify, LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from 'pino';
 import { CodedError } from '../rules/coded-error.ts';
 import { sendFailure } from './answers/errors.ts';
-import { endBehindLastAnswers } from './answers/last-answer.ts';
+import { drainAfterLastResponses } from './answers/drain.ts';
 import { logRequest, outcomeOf } from './answers/request-log.ts';
 import { newRequestId } from './answers/request-id.ts';
 import { securityHeaders } from './answers/security-headers.ts';
-import { answerUnreadable } from './answers/unreadable.ts';
-import { asksForWebSocket } from './connections/websockets.ts';
+import { respondUnreadable } from './answers/unreadable.ts';
+import { isWebSocketRequest } from './connections/websockets.ts';
 import type { EntryPoint } from './entry-point.ts';
 import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
 import { readJsonBodies } from './requests/body.ts';
@@ -48,19 +48,19 @@ export function newServer({ log, settings, entryPoints, bodyArrivesMs }: AppOpti
     serverFactory: (service) => newHttpServer(service, entryPoints, bodyArrivesMs ?? BODY_ARRIVES_MS),
     frameworkErrors: (error, request, reply) =>
       void sendFailure(error, request, reply.headers(headers).header('x-request-id', request.id)),
-    clientErrorHandler: (error, socket) => answerUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
+    clientErrorHandler: (error, socket) => respondUnreadable(error as NodeJS.ErrnoException, socket, headers, log),
   }) as unknown as FastifyInstance;
   return app;
 }
 
 function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoint[], bodyArrivesMs: number): Server {
-  const taken = (request: IncomingMessage, response: ServerResponse): boolean =>
-    entryPoints.some((entryPoint) => entryPoint.takes?.(request, response) === true);
+  const handled = (request: IncomingMessage, response: ServerResponse): boolean =>
+    entryPoints.some((entryPoint) => entryPoint.handles?.(request, response) === true);
   const server = createServer(
     {
       // See `refusalOf`.
       requireHostHeader: false,
-      shouldUpgradeCallback: asksForWebSocket,
+      shouldUpgradeCallback: isWebSocketRequest,
       headersTimeout: RECEIVE_HEAD_MS,
       // Uploads to previews have no time limit; bodies for the service are limited by
       // requests/arrival.ts.
@@ -68,19 +68,20 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
       keepAliveTimeout: KEPT_CONNECTION_MS,
     },
     (request, response) => {
-      if (taken(request, response)) return;
+      if (handled(request, response)) return;
       boundArrival(server, request, response, bodyArrivesMs);
       service(request, response);
     },
   );
-  endBehindLastAnswers(server);
+  drainAfterLastResponses(server);
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;
-    if (!entryPoints.some((entryPoint) => entryPoint.takesUpgrade?.(request, socket, head) === true)) socket.destroy();
+    if (!entryPoints.some((entryPoint) => entryPoint.handlesUpgrade?.(request, socket, head) === true))
+      socket.destroy();
   });
   // An app may refuse a body before it is sent; the service always continues.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    if (taken(request, response)) return;
+    if (handled(request, response)) return;
     response.writeContinue();
     server.emit('request', request, response);
   });

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
-import { abortedWhenGone } from './answers/caller-gone.ts';
+import { abortWhenGone } from './answers/caller-gone.ts';
 import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
 import { logOf } from './answers/request-log.ts';
 import type { EntryPoint } from './entry-point.ts';
@@ -73,7 +73,7 @@ export function callOf(
       body,
     },
     get signal() {
-      signal ??= abortedWhenGone(reply);
+      signal ??= abortWhenGone(reply);
       return signal;
     },
   };

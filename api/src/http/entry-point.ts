@@ -7,7 +7,7 @@ export interface EntryPoint {
   /** Registers paths and hooks. */
   register?(app: FastifyInstance): void;
   /** Takes a request before any hook or route; returns false to leave it to the others. */
-  takes?(request: IncomingMessage, response: ServerResponse): boolean;
+  handles?(request: IncomingMessage, response: ServerResponse): boolean;
   /** The same for a WebSocket upgrade; `head` holds the bytes that followed the request. */
-  takesUpgrade?(request: IncomingMessage, socket: Socket, head: Buffer): boolean;
+  handlesUpgrade?(request: IncomingMessage, socket: Socket, head: Buffer): boolean;
 }

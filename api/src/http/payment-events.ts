@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { requirePayments } from '../services/billing/billing.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { EntryPoint } from './entry-point.ts';
-import { takePaymentEvent } from '../services/billing/paid-subscriptions.ts';
+import { claimPaymentEvent } from '../services/billing/paid-subscriptions.ts';
 
 const PATH = '/billing/stripe';
 /** Far above the size of Stripe's subscription and checkout events. */
@@ -24,7 +24,7 @@ export function paymentEvents(context: ServiceContext): EntryPoint {
         const provider = requirePayments(context);
         const signature = request.headers['stripe-signature'];
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-        await takePaymentEvent(
+        await claimPaymentEvent(
           context,
           provider,
           provider.readEvent(body, typeof signature === 'string' ? signature : undefined),

@@ -2,7 +2,7 @@
 // JSON error; then the request leaves HTTP.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
-import type { BoundWebSocket, Speech } from '../call/bind.ts';
+import type { BoundWebSocket, DialectName } from '../call/bind.ts';
 import { connectRoute, type OpenedConnection } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
 import { logRequest } from './answers/request-log.ts';
@@ -14,7 +14,7 @@ import { websocketAuthorization } from './connections/websocket-bearer.ts';
 import { join, type Dialect } from './connections/websocket-join.ts';
 import { WebSockets } from './connections/websockets.ts';
 
-const DIALECTS: { readonly [name in Speech]: () => Dialect } = {
+const DIALECTS: { readonly [name in DialectName]: () => Dialect } = {
   tunnel: () => TUNNEL_DIALECT,
   terminal: terminalDialect,
   command: commandDialect,
@@ -41,7 +41,7 @@ export function sandboxConnections(control: CallControl, options: SandboxConnect
         );
       }
     },
-    takesUpgrade: (request, socket, head) => sockets.takesUpgrade(request, socket, head),
+    handlesUpgrade: (request, socket, head) => sockets.handlesUpgrade(request, socket, head),
   };
 }
 

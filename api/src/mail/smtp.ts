@@ -11,7 +11,7 @@ const CLOSE_MS = 1_000;
 const MAX_ERROR_CHARACTERS = 300;
 
 /** Commands before the message. Replies to them cannot quote the message. */
-const BEFORE_THE_MESSAGE = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
+const BEFORE_DATA = /^(EHLO|HELO|STARTTLS|AUTH\b.*|MAIL FROM|RCPT TO)$/;
 
 /** Reason of a failed delivery, without message, recipient or text quoted from the message. */
 class MailError extends Error {
@@ -56,11 +56,11 @@ function readServer(text: string): { name: string; requireTls: boolean } {
     throw new Error('invalid environment: BERTH_SMTP_URL: must be a URL smtp://user:password@host:port, or smtps://');
 
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  const saysItself = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');
+  const setsTls = url.searchParams.has('requireTLS') || url.searchParams.has('ignoreTLS');
   return {
     name: url.host,
     // Prevents a STARTTLS downgrade, which would send the password in clear text.
-    requireTls: url.protocol === 'smtp:' && url.username !== '' && !isLocal && !saysItself,
+    requireTls: url.protocol === 'smtp:' && url.username !== '' && !isLocal && !setsTls,
   };
 }
 
@@ -75,7 +75,7 @@ interface SmtpFailure extends Error {
 
 function reasonOf(failure: SmtpFailure, { to }: MailMessage): string {
   const { message, response, responseCode, command } = failure;
-  const quotes = typeof response === 'string' && response !== '' && !BEFORE_THE_MESSAGE.test(command ?? '');
+  const quotes = typeof response === 'string' && response !== '' && !BEFORE_DATA.test(command ?? '');
   const own = quotes
     ? `${message.replaceAll(`: ${response}`, '')}${responseCode === undefined ? '' : ` (${responseCode})`}`
     : message;

@@ -6,8 +6,8 @@ import { shown, type Page } from './site.ts';
 
 export const billingReturnPage: Page = {
   path: RETURN_PATH,
-  get: async (_site, visit) =>
-    visit.query('state') === 'bought'
+  get: async (_site, request) =>
+    request.query('state') === 'bought'
       ? shown(
           'Back from the payment page',
           html`<p>The plan applies as soon as the payment provider confirms the payment, usually within a minute.</p>

@@ -8,7 +8,16 @@ import { unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './form.ts';
 import { sentence, statusOf } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
-import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+import {
+  pathWith,
+  redirect,
+  shown,
+  type Page,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+  type SignedInVisitor,
+} from './site.ts';
 
 const schema = z.object({ user_code: unseen, decision: z.enum(['approve', 'deny', '']).catch('') });
 const CODE_CHARACTERS = 20;
@@ -19,15 +28,15 @@ const UNKNOWN =
 
 export const devicePage: Page = {
   path: '/device',
-  get: async (site, visit) => {
-    const code = visit.query('user_code').slice(0, CODE_CHARACTERS);
-    if (visit.visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
-    return code === '' ? codeForm(EMPTY_FORM, {}) : await showDevice(site, visit, visit.visitor, code);
+  get: async (site, request) => {
+    const code = request.query('user_code').slice(0, CODE_CHARACTERS);
+    if (request.visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
+    return code === '' ? codeForm(EMPTY_FORM, {}) : await showDevice(site, request, request.visitor, code);
   },
-  post: async (site, visit) => {
-    const { user_code: typed = '', decision = '' } = readForm(schema, visit.form).read ?? {};
+  post: async (site, request) => {
+    const { user_code: typed = '', decision = '' } = readForm(schema, request.form).read ?? {};
     const code = typed.trim().slice(0, CODE_CHARACTERS);
-    const { visitor } = visit;
+    const { visitor } = request;
     if (visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
     if (code === '') {
       return codeForm(withError({}, 'user_code', 'Enter the code that the device shows'), {
@@ -37,7 +46,7 @@ export const devicePage: Page = {
     }
     if (decision === '') return redirect(pathWith('/device', { user_code: code }));
     try {
-      await throttle(site, visit, visitor);
+      await throttle(site, request, visitor);
       await site.signIn.decideDevice(code, visitor.user.id, decision);
     } catch (error) {
       return refused(error, code);
@@ -46,10 +55,15 @@ export const devicePage: Page = {
   },
 };
 
-async function showDevice(site: Site, visit: Visit, visitor: Visitor, code: string): Promise<ShownPage> {
+async function showDevice(
+  site: Site,
+  request: SiteRequest,
+  visitor: SignedInVisitor,
+  code: string,
+): Promise<ShownPage> {
   let device: PendingDevice | null;
   try {
-    await throttle(site, visit, visitor);
+    await throttle(site, request, visitor);
     device = await site.signIn.findDevice(code);
   } catch (error) {
     return refused(error, code);
@@ -61,7 +75,7 @@ async function showDevice(site: Site, visit: Visit, visitor: Visitor, code: stri
 }
 
 /** Codes are short enough to be guessed with enough attempts. */
-async function throttle({ signIn }: Site, { caller }: Visit, { user }: Visitor): Promise<void> {
+async function throttle({ signIn }: Site, { caller }: SiteRequest, { user }: SignedInVisitor): Promise<void> {
   await signIn.throttle('device-code', [userKey(user.id), addressKey(caller.address)]);
 }
 
@@ -84,7 +98,7 @@ function codeForm(state: FormState, more: Parameters<typeof shown>[2]): ShownPag
   return shown('Sign in a device', html`${errorSummary(state)} ${form('/device', fields)}`, more);
 }
 
-function decisionForm({ userCode, clientId }: PendingDevice, { user }: Visitor): ShownPage {
+function decisionForm({ userCode, clientId }: PendingDevice, { user }: SignedInVisitor): ShownPage {
   const client = clientId.length > CLIENT_CHARACTERS ? `${clientId.slice(0, CLIENT_CHARACTERS)}…` : clientId;
   const fields = html`${hidden('user_code', userCode)}
     <div class="buttons">

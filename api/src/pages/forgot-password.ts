@@ -27,7 +27,7 @@ export const forgotPasswordPage: Page = {
       if (!(error instanceof SignInError)) throw error;
       return forgotForm(refusedForm({ email }, error), statusOf(error));
     }
-    site.later('a mail with a link to a new password', () => requestPasswordReset(site.context, email));
+    site.runInBackground('a mail with a link to a new password', () => requestPasswordReset(site.context, email));
     return shown(
       'Check your mail',
       html`<p>

@@ -22,43 +22,61 @@ import {
 import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';
 import { refusedForm, sentence, statusOf } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
-import { pathWith, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+import {
+  pathWith,
+  shown,
+  type Page,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+  type SignedInVisitor,
+} from './site.ts';
 
 const tokenSchema = z.object({ token: unseen });
 const accountSchema = z.object({ token: unseen, name: personName, ...newPasswordShape }).refine(isRepeated, REPEATED);
 
 export const invitationPage: Page = {
   path: '/invitation',
-  get: async (site, visit) => {
-    const token = visit.query('token');
+  get: async (site, request) => {
+    const token = request.query('token');
     const invitation = await findInvitationByToken(site.context.db, token);
     if (invitation?.status !== 'pending') return gone(invitation);
-    if (visit.visitor !== null) return visitorPage(invitation, token, visit.visitor);
+    if (request.visitor !== null) return visitorPage(invitation, token, request.visitor);
     return (await hasAccount(site.context, invitation.email))
       ? signInFirst(invitation, token)
       : accountForm(invitation, token, EMPTY_FORM, {});
   },
-  post: async (site, visit) => {
-    const token = readForm(tokenSchema, visit.form).read?.token ?? '';
+  post: async (site, request) => {
+    const token = readForm(tokenSchema, request.form).read?.token ?? '';
     const invitation = await findInvitationByToken(site.context.db, token);
     if (invitation?.status !== 'pending') return gone(invitation);
-    return visit.visitor === null
-      ? await signUp(site, visit, invitation, token)
-      : await accept(site, visit, { invitation, token, userId: visit.visitor.user.id, loginId: visit.visitor.loginId });
+    return request.visitor === null
+      ? await signUp(site, request, invitation, token)
+      : await accept(site, request, {
+          invitation,
+          token,
+          userId: request.visitor.user.id,
+          loginId: request.visitor.loginId,
+        });
   },
 };
 
-async function signUp(site: Site, visit: Visit, invitation: ReceivedInvitationRow, token: string): Promise<ShownPage> {
-  const { read, wrong } = readForm(accountSchema, visit.form);
+async function signUp(
+  site: Site,
+  request: SiteRequest,
+  invitation: ReceivedInvitationRow,
+  token: string,
+): Promise<ShownPage> {
+  const { read, wrong } = readForm(accountSchema, request.form);
   if (wrong !== undefined) return accountForm(invitation, token, wrong, { status: 400, failed: true });
   const { name, password } = read;
   const { context, signIn } = site;
   try {
-    await signIn.throttle('sign-up', [addressKey(visit.caller.address)]);
+    await signIn.throttle('sign-up', [addressKey(request.caller.address)]);
     const { userId } = await signUpByInvitation(signIn, invitation, { name, password });
-    const login = await signIn.createLogin(userId, visit.caller);
+    const login = await signIn.createLogin(userId, request.caller);
     const cookie = loginCookie(context.settings.publicUrl, login);
-    return { ...(await accept(site, visit, { invitation, token, userId, loginId: login.loginId })), cookie };
+    return { ...(await accept(site, request, { invitation, token, userId, loginId: login.loginId })), cookie };
   } catch (error) {
     if (!(error instanceof SignInError)) throw error;
     if (error.refusal === 'email_taken') return signInFirst(invitation, token);
@@ -75,7 +93,7 @@ interface Accepting {
 
 async function accept(
   { context }: Site,
-  { requestId }: Visit,
+  { requestId }: SiteRequest,
   { invitation, token, userId, loginId }: Accepting,
 ): Promise<ShownPage> {
   try {
@@ -112,7 +130,7 @@ function notAccepted(error: CodedError): ShownPage {
   );
 }
 
-function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }: Visitor): ShownPage {
+function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }: SignedInVisitor): ShownPage {
   if (user.email.toLowerCase() !== invitation.email) {
     return invitationShown(
       invitation,

@@ -1,9 +1,9 @@
 // Frame of every page: head, service name, content, signed-in person.
 import { html, type Html } from '../rules/html.ts';
-import type { ShownPage, Visitor } from './site.ts';
+import type { ShownPage, SignedInVisitor } from './site.ts';
 import { STYLE_PATH } from './style.ts';
 
-export function document({ title, content, failed }: ShownPage, visitor: Visitor | null): string {
+export function document({ title, content, failed }: ShownPage, visitor: SignedInVisitor | null): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -25,7 +25,7 @@ export function document({ title, content, failed }: ShownPage, visitor: Visitor
     </html>`.toString();
 }
 
-function signedInAs({ user }: Visitor): Html {
+function signedInAs({ user }: SignedInVisitor): Html {
   return html`<footer>
     <p>Signed in as <strong>${user.email}</strong></p>
     <p><a href="/sign-out">Sign out</a></p>

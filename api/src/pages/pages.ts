@@ -23,7 +23,15 @@ import { sentence, statusOf } from './refusals.ts';
 import { resetPasswordPage } from './reset-password.ts';
 import { signInPage } from './sign-in.ts';
 import { signOutPage } from './sign-out.ts';
-import { shown, type Page, type PageAnswer, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+import {
+  shown,
+  type Page,
+  type PageAnswer,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+  type SignedInVisitor,
+} from './site.ts';
 import { STYLE } from './style.ts';
 import { verifyEmailPage } from './verify-email.ts';
 import { welcomePage } from './welcome.ts';
@@ -53,16 +61,16 @@ export function pages(options: PagesOptions): EntryPoint {
 }
 
 async function plugin(app: FastifyInstance, { context, signIn }: PagesOptions): Promise<void> {
-  const underWay = new Set<Promise<void>>();
-  app.addHook('onClose', async () => void (await Promise.all(underWay)));
+  const inFlight = new Set<Promise<void>>();
+  app.addHook('onClose', async () => void (await Promise.all(inFlight)));
   const site: Site = {
     context,
     signIn,
-    later: (what, work) => {
+    runInBackground: (what, work) => {
       const going = work()
         .catch((error: unknown) => context.log.warn({ err: error }, `${what} could not be sent`))
-        .finally(() => underWay.delete(going));
-      underWay.add(going);
+        .finally(() => inFlight.delete(going));
+      inFlight.add(going);
     },
   };
   app.removeAllContentTypeParsers();
@@ -84,18 +92,18 @@ async function plugin(app: FastifyInstance, { context, signIn }: PagesOptions): 
 
 function register(app: FastifyInstance, site: Site, page: Page): void {
   app.get(page.path, async (request, reply) => {
-    const visit = await visitOf(site, request);
-    return await send(reply, await page.get(site, visit), visit.visitor);
+    const siteRequest = await siteRequestOf(site, request);
+    return await send(reply, await page.get(site, siteRequest), siteRequest.visitor);
   });
   const { post } = page;
   if (post === undefined) return;
   app.post(page.path, { bodyLimit: FORM_BYTES }, async (request, reply) => {
-    const visit = await visitOf(site, request);
-    return await send(reply, await post(site, visit), visit.visitor);
+    const siteRequest = await siteRequestOf(site, request);
+    return await send(reply, await post(site, siteRequest), siteRequest.visitor);
   });
 }
 
-async function visitOf(site: Site, request: FastifyRequest): Promise<Visit> {
+async function siteRequestOf(site: Site, request: FastifyRequest): Promise<SiteRequest> {
   const query = request.query as Record<string, unknown>;
   return {
     query: (name) => (typeof query[name] === 'string' ? query[name] : ''),
@@ -106,14 +114,14 @@ async function visitOf(site: Site, request: FastifyRequest): Promise<Visit> {
   };
 }
 
-async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Promise<Visitor | null> {
+async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Promise<SignedInVisitor | null> {
   const credential = readLoginCookie(context.settings.publicUrl, request.headers.cookie);
   const login = credential === null ? null : await signIn.findLogin(credential);
   const user = login === null ? null : await findAccount(context, login.userId);
   return login === null || user === null ? null : { loginId: login.loginId, user };
 }
 
-async function send(reply: FastifyReply, answer: PageAnswer, visitor: Visitor | null): Promise<FastifyReply> {
+async function send(reply: FastifyReply, answer: PageAnswer, visitor: SignedInVisitor | null): Promise<FastifyReply> {
   if (answer.cookie !== undefined) void reply.header('set-cookie', answer.cookie);
   if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
   if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));

@@ -5,24 +5,32 @@ import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 import { grantPreview, readTeamLink } from '../services/previews/sign-in.ts';
 import { goneLink } from './refusals.ts';
 import { signInPath } from './sign-in.ts';
-import { leave, pathWith, redirect, shown, type Page, type ShownPage, type Visitor } from './site.ts';
+import {
+  redirectElsewhere,
+  pathWith,
+  redirect,
+  shown,
+  type Page,
+  type ShownPage,
+  type SignedInVisitor,
+} from './site.ts';
 
 export const previewPage: Page = {
   path: PREVIEW_PAGE,
-  get: async ({ context }, visit) => {
+  get: async ({ context }, request) => {
     const [link, sandbox, port, path] = [
-      visit.query('link'),
-      visit.query('sandbox'),
-      visit.query('port'),
-      visit.query('path'),
+      request.query('link'),
+      request.query('sandbox'),
+      request.query('port'),
+      request.query('path'),
     ];
     const team = readTeamLink(context, { link, sandbox, port });
     if (team === null) return UNKNOWN;
-    if (visit.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));
-    const { loginId, user } = visit.visitor;
+    if (request.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));
+    const { loginId, user } = request.visitor;
     const way = await grantPreview(context, { loginId, userId: user.id }, team, path);
-    if (way === 'not_allowed') return notAllowed(visit.visitor);
-    return way === 'sandbox_gone' ? GONE : leave(way.location);
+    if (way === 'not_allowed') return notAllowed(request.visitor);
+    return way === 'sandbox_gone' ? GONE : redirectElsewhere(way.location);
   },
 };
 
@@ -32,7 +40,7 @@ const GONE = shown('This sandbox was destroyed', html`<p>The sandbox and its pre
   status: 404,
 });
 
-function notAllowed({ user }: Visitor): ShownPage {
+function notAllowed({ user }: SignedInVisitor): ShownPage {
   return shown(
     'You have no access to this preview',
     html`<p>Only members of its org can open it; <strong>${user.email}</strong> is not a member.</p>

@@ -13,7 +13,7 @@ const schema = z.object({ token: unseen, ...newPasswordShape }).refine(isRepeate
 
 export const resetPasswordPage: Page = {
   path: '/reset-password',
-  get: async (site, visit) => await resetForm(site, visit.query('token'), EMPTY_FORM, {}),
+  get: async (site, request) => await resetForm(site, request.query('token'), EMPTY_FORM, {}),
   post: async (site, { form: sent, visitor }) => {
     const { read, wrong } = readForm(schema, sent);
     if (wrong !== undefined)

@@ -12,7 +12,16 @@ import { currentPassword, knownEmail, unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './form.ts';
 import { previewSources, providerSources } from './protection.ts';
 import { refusedForm, statusOf } from './refusals.ts';
-import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type Visit, type Visitor } from './site.ts';
+import {
+  pathWith,
+  redirect,
+  shown,
+  type Page,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+  type SignedInVisitor,
+} from './site.ts';
 
 const schema = z.object({ email: knownEmail, password: currentPassword, return_to: unseen });
 
@@ -35,33 +44,33 @@ const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, stri
 
 export const signInPage: Page = {
   path: '/sign-in',
-  get: async (site, visit) => {
-    const returnTo = localPath(visit.query('return_to'));
-    if (visit.visitor !== null) return returnTo === null ? signedIn(visit.visitor) : redirect(returnTo);
-    const failure = PROVIDER_ERRORS.get(visit.query('error'));
+  get: async (site, request) => {
+    const returnTo = localPath(request.query('return_to'));
+    if (request.visitor !== null) return returnTo === null ? signedIn(request.visitor) : redirect(returnTo);
+    const failure = PROVIDER_ERRORS.get(request.query('error'));
     const state = failure === undefined ? EMPTY_FORM : withError({}, null, failure);
-    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES.get(visit.query('notice')));
+    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES.get(request.query('notice')));
   },
-  post: async (site, visit) => {
-    const { read, wrong } = readForm(schema, visit.form);
+  post: async (site, request) => {
+    const { read, wrong } = readForm(schema, request.form);
     if (wrong !== undefined)
       return signInForm(site, wrong, localPath(wrong.values['return_to']), { status: 400, failed: true });
     const returnTo = localPath(read.return_to);
     try {
-      const login = await site.signIn.withPassword({ email: read.email, password: read.password }, visit.caller);
-      if (visit.visitor !== null) await site.signIn.endLogin(visit.visitor.loginId);
+      const login = await site.signIn.withPassword({ email: read.email, password: read.password }, request.caller);
+      if (request.visitor !== null) await site.signIn.endLogin(request.visitor.loginId);
       return redirect(returnTo ?? '/sign-in', loginCookie(site.context.settings.publicUrl, login));
     } catch (error) {
       if (!(error instanceof SignInError)) throw error;
       if (error.refusal === 'email_not_verified')
-        site.later('a mail that verifies an address', () => verifyAddress(site, visit, read.email));
+        site.runInBackground('a mail that verifies an address', () => verifyAddress(site, request, read.email));
       return signInForm(site, refusedForm({ email: read.email }, error), returnTo, statusOf(error));
     }
   },
 };
 
 /** For a person who proved to know the password of an account with an unverified address. */
-async function verifyAddress({ context, signIn }: Site, { caller }: Visit, email: string): Promise<void> {
+async function verifyAddress({ context, signIn }: Site, { caller }: SiteRequest, email: string): Promise<void> {
   await signIn.throttle('verify-email', [accountKey(email), addressKey(caller.address)]);
   await sendVerificationTo(context, email);
 }
@@ -104,7 +113,7 @@ function providerForm(name: string, returnTo: string): Html {
     ${form('/auth/oidc', html`${hidden('return_to', returnTo)}<button type="submit" class="second">Continue with ${name}</button>`)}`;
 }
 
-function signedIn({ user }: Visitor): ShownPage {
+function signedIn({ user }: SignedInVisitor): ShownPage {
   const unverified = html`<p class="warning">
     Your email address is not verified yet. <a href="/verify-email">Verify it</a> to accept invitations.
   </p>`;

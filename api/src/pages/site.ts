@@ -12,21 +12,21 @@ export interface Site {
    * Runs work after the response, so that the response time does not disclose its result. Failures
    * are logged; shutdown waits for it.
    */
-  later(what: string, work: () => Promise<void>): void;
+  runInBackground(what: string, work: () => Promise<void>): void;
 }
 
 /** The person signed in in the browser. */
-export interface Visitor {
+export interface SignedInVisitor {
   loginId: string;
   user: UserRow;
 }
 
-export interface Visit {
+export interface SiteRequest {
   /** A query parameter; empty if absent. */
   query(name: string): string;
   /** The submitted form, unparsed. */
   form: unknown;
-  visitor: Visitor | null;
+  visitor: SignedInVisitor | null;
   caller: Caller;
   requestId: string;
 }
@@ -50,16 +50,16 @@ export interface ShownPage {
 
 interface Redirect {
   kind: 'redirect';
-  /** A path of this service, or the address passed to {@link leave}. */
+  /** A path of this service, or the address passed to {@link redirectElsewhere}. */
   to: string;
   cookie?: string;
 }
 
 export interface Page {
   path: string;
-  get: (site: Site, visit: Visit) => Promise<PageAnswer>;
+  get: (site: Site, request: SiteRequest) => Promise<PageAnswer>;
   /** Absent on pages without a form. */
-  post?: (site: Site, visit: Visit) => Promise<PageAnswer>;
+  post?: (site: Site, request: SiteRequest) => Promise<PageAnswer>;
 }
 
 export function shown(
@@ -76,7 +76,7 @@ export function redirect(to: string, cookie?: string): Redirect {
 }
 
 /** Redirects to an address elsewhere, which the service itself made. */
-export function leave(address: string): Redirect {
+export function redirectElsewhere(address: string): Redirect {
   return { kind: 'redirect', to: address };
 }
 

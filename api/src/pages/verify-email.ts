@@ -11,16 +11,16 @@ import { errorSummary, form, hidden, readForm, withError } from './form.ts';
 import { goneLink, sentence, statusOf } from './refusals.ts';
 import { linkGone } from './reset-password.ts';
 import { signInPath } from './sign-in.ts';
-import { redirect, shown, type Page, type PageAnswer, type ShownPage, type Site, type Visit } from './site.ts';
+import { redirect, shown, type Page, type PageAnswer, type ShownPage, type Site, type SiteRequest } from './site.ts';
 
 const schema = z.object({ token: unseen });
 const TITLE = 'Verify your email address';
 
 export const verifyEmailPage: Page = {
   path: '/verify-email',
-  get: async (site, visit) => {
-    const token = visit.query('token');
-    if (token === '') return askForMail(visit);
+  get: async (site, request) => {
+    const token = request.query('token');
+    if (token === '') return requestMailPage(request);
     const user = await findLinkedAccount(site.context, 'verify_email', token).catch(linkGone);
     if (user === null) return goneLink(SEND_AGAIN);
     return shown(
@@ -29,30 +29,30 @@ export const verifyEmailPage: Page = {
         ${form('/verify-email', html`${hidden('token', token)}<button type="submit">Yes, verify it</button>`)}`,
     );
   },
-  post: async (site, visit) => {
-    const token = readForm(schema, visit.form).read?.token ?? '';
-    if (token === '') return await sendAgain(site, visit);
+  post: async (site, request) => {
+    const token = readForm(schema, request.form).read?.token ?? '';
+    if (token === '') return await sendAgain(site, request);
     const verified = await verifyEmail(site.context, token).catch(linkGone);
     if (verified === null) return goneLink(SEND_AGAIN);
     return shown(
       'Your email address is verified',
       html`<p><strong>${verified.email}</strong> is verified.</p>
-        <p><a href="/sign-in">${visit.visitor === null ? 'Sign in' : 'Continue'}</a></p>`,
+        <p><a href="/sign-in">${request.visitor === null ? 'Sign in' : 'Continue'}</a></p>`,
     );
   },
 };
 
 const SEND_AGAIN = html`<p><a href="/verify-email">Request a new link</a></p>`;
 
-function askForMail({ visitor }: Visit): PageAnswer {
+function requestMailPage({ visitor }: SiteRequest): PageAnswer {
   if (visitor === null) return redirect(signInPath('/verify-email'));
   if (visitor.user.emailVerified) return alreadyVerified(visitor.user.email);
   return mailForm(visitor.user.email, {});
 }
 
-async function sendAgain(site: Site, visit: Visit): Promise<PageAnswer> {
-  const { visitor, caller } = visit;
-  if (visitor === null || visitor.user.emailVerified) return askForMail(visit);
+async function sendAgain(site: Site, request: SiteRequest): Promise<PageAnswer> {
+  const { visitor, caller } = request;
+  if (visitor === null || visitor.user.emailVerified) return requestMailPage(request);
   const { user } = visitor;
   try {
     await site.signIn.throttle('verify-email', [accountKey(user.email), addressKey(caller.address)]);

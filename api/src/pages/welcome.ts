@@ -26,7 +26,7 @@ const schema = z
 
 export const welcomePage: Page = {
   path: '/welcome',
-  get: async (site, visit) => await welcomeForm(site, visit.query('token'), EMPTY_FORM, {}),
+  get: async (site, request) => await welcomeForm(site, request.query('token'), EMPTY_FORM, {}),
   post: async (site, { form: sent, caller, visitor }) => {
     const { read, wrong } = readForm(schema, sent);
     if (wrong !== undefined)

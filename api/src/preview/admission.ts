@@ -2,7 +2,7 @@
 // recorded as in use. Wakes it where its project allows that.
 import { SANDBOX_ACTION_RULES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { CodedError } from '../rules/coded-error.ts';
-import { noteActivity, NOTED_WITHIN_MS } from '../services/sandboxes/activity-signal.ts';
+import { recordActivity, RECORDED_WITHIN_MS } from '../services/sandboxes/activity-signal.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import {
   openPreview,
@@ -10,11 +10,11 @@ import {
   type PreviewAccess,
   type PreviewEnd,
   type PreviewRefusal,
-  type PreviewVisit,
+  type PreviewCredentials,
 } from '../services/previews/access.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 import { ensureAwake } from '../services/sandboxes/use.ts';
-import { waitWhileUnderWay } from '../services/sandboxes/wait.ts';
+import { waitWhileInTransition } from '../services/sandboxes/wait.ts';
 import { reread } from '../services/sandboxes/wake-on-use.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { ConnectionPools } from './connection-pools.ts';
@@ -41,7 +41,7 @@ export interface Admitted {
 export type Admission = { admitted: Admitted } | { refusal: Refusal } | { signInAt: string };
 
 /** Ends a proxied request or WebSocket early; `code` is logged. */
-export interface Cut {
+export interface Abort {
   code: string;
   refusal: Refusal;
 }
@@ -60,7 +60,7 @@ const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
  */
 export async function admit(
   runtime: PreviewRuntime,
-  visit: PreviewVisit,
+  visit: PreviewCredentials,
   target: string,
   signal: () => AbortSignal,
 ): Promise<Admission> {
@@ -72,7 +72,8 @@ export async function admit(
   }
   const { access } = opened;
   const pool = poolOf(pools, access.sandbox);
-  if (pool !== undefined && performance.now() - pool.notedAtMs < NOTED_WITHIN_MS) return { admitted: { access, pool } };
+  if (pool !== undefined && performance.now() - pool.notedAtMs < RECORDED_WITHIN_MS)
+    return { admitted: { access, pool } };
   // The row was cached for up to a second; the sandbox may have been woken since.
   const sandbox = isAwake(access.sandbox.status) ? access.sandbox : await reread(context, access.sandbox);
   return await admitAwake(runtime, access, sandbox, signal);
@@ -105,7 +106,7 @@ function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | unde
 }
 
 /** Cuts the open connections of a lease that has ended. */
-export function cutAtEnd(end: PreviewEnd): Cut {
+export function cutAtEnd(end: PreviewEnd): Abort {
   if (typeof end !== 'string') return { code: 'signed_out', refusal: NO_LINK };
   return { code: end, refusal: end === 'sandbox_not_awake' || end === 'unchecked' ? UNREACHABLE : REFUSALS[end] };
 }
@@ -131,7 +132,7 @@ async function admitAwake(
     const refusal = refusalOf(awake.status, access);
     if (refusal !== undefined) return { refusal };
     // Woken by another caller meanwhile.
-    await noteActivity(context, awake, 'preview');
+    await recordActivity(context, awake, 'preview');
   }
   const pool = poolOf(pools, awake);
   if (pool === undefined) return { refusal: UNREACHABLE };
@@ -149,7 +150,7 @@ async function untilStarted(
   const watch = context.changes.watch(sandbox.id);
   const waiting = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
-    await waitWhileUnderWay(context, watch, await reread(context, sandbox), waiting);
+    await waitWhileInTransition(context, watch, await reread(context, sandbox), waiting);
     signal.throwIfAborted();
     return await reread(context, sandbox);
   } finally {

@@ -1,9 +1,9 @@
 // Proxies one request and its response, with back-pressure in both directions. Enforces idle
 // timeouts, keeps the sandbox in use meanwhile, and refuses a request that gets no response.
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
-import { holdActivity } from '../services/sandboxes/activity-signal.ts';
-import { holdPreview, type PreviewLease } from '../services/previews/access.ts';
-import { cutAtEnd, type Admitted, type Cut } from './admission.ts';
+import { trackActivity } from '../services/sandboxes/activity-signal.ts';
+import { leasePreview, type PreviewLease } from '../services/previews/access.ts';
+import { cutAtEnd, type Admitted, type Abort } from './admission.ts';
 import { pipeBody, pipeResponse } from './body.ts';
 import { failureOf, NoResponse } from './failure.ts';
 import { BROKEN_RESPONSE, TOO_SLOW, UNREACHABLE, UPLOAD_STALLED } from './refusals.ts';
@@ -51,9 +51,9 @@ export class Exchange {
     const { context, bounds } = this.#runtime;
     const { request, response, hasBody } = this.#request;
     const { access } = this.#admitted;
-    this.#lease = holdPreview(this.#runtime.accessCache, access);
-    void this.#lease.over.then((end) => this.#cut(cutAtEnd(end)));
-    this.#activity = holdActivity(context, access.sandbox.id, 'preview');
+    this.#lease = leasePreview(this.#runtime.accessCache, access);
+    void this.#lease.over.then((end) => this.#abort(cutAtEnd(end)));
+    this.#activity = trackActivity(context, access.sandbox.id, 'preview');
     response.once('close', () => this.#close());
     if (hasBody) {
       this.#timeout(bounds.uploadSilenceMs, () => this.#onUploadStalled());
@@ -67,7 +67,7 @@ export class Exchange {
 
   /** Ends the exchange in any state. */
   cut(): void {
-    this.#cut({ code: 'shutting_down', refusal: UNREACHABLE });
+    this.#abort({ code: 'shutting_down', refusal: UNREACHABLE });
   }
 
   #send(): void {
@@ -132,11 +132,11 @@ export class Exchange {
       return;
     }
     this.#timeout(this.isStream ? bounds.streamSilenceMs : bounds.silenceMs, () =>
-      this.#cut({ code: 'silent', refusal: TOO_SLOW }),
+      this.#abort({ code: 'silent', refusal: TOO_SLOW }),
     );
     appResponse.on('data', () => this.#timer?.refresh());
     appResponse.once('close', () => {
-      if (!appResponse.complete) this.#cut({ code: BROKEN_RESPONSE.code, refusal: BROKEN_RESPONSE });
+      if (!appResponse.complete) this.#abort({ code: BROKEN_RESPONSE.code, refusal: BROKEN_RESPONSE });
     });
     response.once('finish', () => {
       if (!request.complete) this.#drainRequest();
@@ -194,13 +194,13 @@ export class Exchange {
 
   #awaitResponse(): void {
     if (this.#appResponse === undefined && !this.#failed)
-      this.#timeout(this.#runtime.bounds.answerMs, () => this.#cut({ code: TOO_SLOW.code, refusal: TOO_SLOW }));
+      this.#timeout(this.#runtime.bounds.answerMs, () => this.#abort({ code: TOO_SLOW.code, refusal: TOO_SLOW }));
   }
 
   #onUploadStalled(): void {
     // The stall is the app's when it does not read.
     const refusal = this.#appRequest?.writableNeedDrain === true ? TOO_SLOW : UPLOAD_STALLED;
-    this.#cut({ code: refusal.code, refusal });
+    this.#abort({ code: refusal.code, refusal });
   }
 
   #timeout(ms: number, onTimeout: () => void): void {
@@ -208,7 +208,7 @@ export class Exchange {
     this.#timer = setTimeout(onTimeout, ms);
   }
 
-  #cut({ code, refusal }: Cut): void {
+  #abort({ code, refusal }: Abort): void {
     const request = this.#request;
     if (request.closed || request.response.writableFinished) return;
     this.#failed = true;

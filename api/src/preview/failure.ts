@@ -3,7 +3,7 @@ import { HostError } from '../hosts/error.ts';
 import { TooManyConnections } from './connection-pool.ts';
 import {
   BROKEN_RESPONSE,
-  nothingListens,
+  portRefused,
   PORT_FORBIDDEN,
   TOO_MANY_CONNECTIONS,
   UNREACHABLE,
@@ -21,7 +21,7 @@ export function failureOf(error: Error, port: number): Refusal | 'not_running' {
   if (!(error instanceof HostError)) return BROKEN_RESPONSE;
   switch (error.code) {
     case 'port_refused':
-      return nothingListens(port);
+      return portRefused(port);
     case 'port_forbidden':
       return PORT_FORBIDDEN;
     case 'too_many_streams':

@@ -61,7 +61,7 @@ export class PreviewGate implements EntryPoint {
   }
 
   /** Returns false, with the request untouched, when it is for the service. */
-  takes(request: IncomingMessage, response: ServerResponse): boolean {
+  handles(request: IncomingMessage, response: ServerResponse): boolean {
     const site = this.#sites.resolve(request);
     if (site === 'service') return false;
     const place = this.#placeOf(site);
@@ -70,8 +70,8 @@ export class PreviewGate implements EntryPoint {
     return true;
   }
 
-  /** Like {@link takes}, for a WebSocket handshake. */
-  takesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
+  /** Like {@link handles}, for a WebSocket handshake. */
+  handlesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
     const site = this.#sites.resolve(request);
     if (site === 'service') return false;
     const place = this.#placeOf(site);

@@ -17,7 +17,7 @@ export function statusOf({ code }: Refusal): number {
   return ERRORS[code].status;
 }
 
-const ASK_AGAIN = html`<p>Ask the sender of the link for a new one.</p>`;
+const REQUEST_NEW_LINK = html`<p>Ask the sender of the link for a new one.</p>`;
 
 export const NO_LINK: Refusal = {
   code: 'preview_link_required',
@@ -32,7 +32,7 @@ export const INVALID_LINK: Refusal = {
   title: 'This link does not work',
   message: 'the link is incomplete, or belongs to another preview',
   content: html`<p>The link is incomplete, or belongs to another preview.</p>
-    ${ASK_AGAIN}`,
+    ${REQUEST_NEW_LINK}`,
 };
 
 export const EXPIRED: Refusal = {
@@ -40,7 +40,7 @@ export const EXPIRED: Refusal = {
   title: 'This link has expired',
   message: 'the link has expired; ask for a new one',
   content: html`<p>Preview links are valid for a limited time.</p>
-    ${ASK_AGAIN}`,
+    ${REQUEST_NEW_LINK}`,
 };
 
 export const REVOKED: Refusal = {
@@ -48,7 +48,7 @@ export const REVOKED: Refusal = {
   title: 'This link was revoked',
   message: 'the link was revoked; ask for a new one',
   content: html`<p>A member of the team revoked this link.</p>
-    ${ASK_AGAIN}`,
+    ${REQUEST_NEW_LINK}`,
 };
 
 export const NOT_FOUND: Refusal = {
@@ -140,7 +140,7 @@ export const UNREACHABLE: Refusal = {
   retryAfterSeconds: 3,
 };
 
-export function nothingListens(port: number): Refusal {
+export function portRefused(port: number): Refusal {
   return {
     code: 'port_refused',
     title: `Nothing listens on port ${port}`,

@@ -2,11 +2,11 @@
 import http, { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { endBehindAnswer } from '../http/answers/last-answer.ts';
-import { holdActivity } from '../services/sandboxes/activity-signal.ts';
-import { holdPreview, type PreviewLease } from '../services/previews/access.ts';
+import { drainAfterResponse } from '../http/answers/drain.ts';
+import { trackActivity } from '../services/sandboxes/activity-signal.ts';
+import { leasePreview, type PreviewLease } from '../services/previews/access.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
-import { cutAtEnd, type Admitted, type Cut } from './admission.ts';
+import { cutAtEnd, type Admitted, type Abort } from './admission.ts';
 import { pipeResponse } from './body.ts';
 import { failureOf, NoResponse } from './failure.ts';
 import { responseHeaders } from './headers.ts';
@@ -52,16 +52,16 @@ export class WebSocketProxy {
       return;
     }
     response.once('close', () => this.#close());
-    this.#lease = holdPreview(this.#runtime.accessCache, admitted.access);
-    void this.#lease.over.then((end) => this.#cut(cutAtEnd(end)));
-    this.#activity = holdActivity(context, admitted.access.sandbox.id, 'preview');
-    this.#timer = setTimeout(() => this.#cut({ code: TOO_SLOW.code, refusal: TOO_SLOW }), bounds.answerMs);
+    this.#lease = leasePreview(this.#runtime.accessCache, admitted.access);
+    void this.#lease.over.then((end) => this.#abort(cutAtEnd(end)));
+    this.#activity = trackActivity(context, admitted.access.sandbox.id, 'preview');
+    this.#timer = setTimeout(() => this.#abort({ code: TOO_SLOW.code, refusal: TOO_SLOW }), bounds.answerMs);
     this.#send(admitted);
   }
 
   /** Ends the WebSocket in any state. */
   cut(): void {
-    this.#cut({ code: 'shutting_down', refusal: UNREACHABLE });
+    this.#abort({ code: 'shutting_down', refusal: UNREACHABLE });
   }
 
   #send({ pool, access: { setCookie } }: Admitted): void {
@@ -165,7 +165,7 @@ export class WebSocketProxy {
     this.request.refuse(failure === 'not_running' ? UNREACHABLE : failure);
   }
 
-  #cut({ code, refusal }: Cut): void {
+  #abort({ code, refusal }: Abort): void {
     if (this.#appSocket !== undefined) {
       this.#destroy(code);
       return;
@@ -197,7 +197,7 @@ export function responseOver(socket: Socket, request: IncomingMessage, { context
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
-  response.once('finish', () => endBehindAnswer(socket));
+  response.once('finish', () => drainAfterResponse(socket));
   return response;
 }
 

@@ -59,7 +59,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
     rateLimit: { enabled: false },
     emailAndPassword: { enabled: false },
     session: { expiresIn: LOGIN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
-    user: { validateUserInfo: ({ user, source }) => judgeProviderUser(settings, user, source) },
+    user: { validateUserInfo: ({ user, source }) => checkProviderUser(settings, user, source) },
     account: {
       // Sealed in the browser: anonymous clicks create no rows.
       storeStateStrategy: 'cookie',
@@ -140,20 +140,20 @@ const loginPlugin = {
 } satisfies BetterAuthPlugin;
 
 /** Local facts about a provider's person, passed through the library as part of the profile. */
-interface AskedBeforehand {
+interface PrefetchedFacts {
   /** The person's address in lower case, if an invitation permits an account. */
   invitedAddress: string | null;
 }
 
 /**
- * Queries the facts for {@link judgeProviderUser}. The library calls that function inside a
+ * Queries the facts for {@link checkProviderUser}. The library calls that function inside a
  * transaction. A query there would need a second connection of the same pool, and enough concurrent
  * callers would deadlock.
  */
-export async function askBeforehand(
+export async function prefetchFacts(
   { db, settings }: Pick<LibraryParts, 'db' | 'settings'>,
   { email, emailVerified }: { email: string | undefined; emailVerified: boolean },
-): Promise<AskedBeforehand> {
+): Promise<PrefetchedFacts> {
   if (settings.signUp === 'open' || !emailVerified || email === undefined) return { invitedAddress: null };
   const address = email.toLowerCase();
   return { invitedAddress: (await hasPendingInvitation(db, address)) ? address : null };
@@ -163,7 +163,7 @@ export async function askBeforehand(
  * Decides whether a provider's person may get a new account. The library decides about linking and
  * sign-in by its configuration. Queries nothing: the facts are in the profile.
  */
-function judgeProviderUser(
+function checkProviderUser(
   settings: LibraryParts['settings'],
   user: { email?: string | undefined; emailVerified?: boolean | undefined },
   {
@@ -176,7 +176,7 @@ function judgeProviderUser(
 ): { error: ProviderRefusal } | undefined {
   if (action !== 'create-user') return undefined;
   if (user.emailVerified !== true || user.email === undefined) return { error: 'email_not_verified' };
-  const { invitedAddress }: Partial<Record<keyof AskedBeforehand, unknown>> = oauth?.profile ?? {};
+  const { invitedAddress }: Partial<Record<keyof PrefetchedFacts, unknown>> = oauth?.profile ?? {};
   if (settings.signUp === 'open' || invitedAddress === user.email.toLowerCase()) return undefined;
   return { error: 'sign_up_closed' };
 }

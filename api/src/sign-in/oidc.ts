@@ -4,7 +4,7 @@
 import type { OidcConfig } from '../config/config.ts';
 import { OidcRefusal } from '../services/people/client-sign-in-port.ts';
 import type { Caller } from '../services/people/sign-in-port.ts';
-import { askBeforehand, callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
+import { prefetchFacts, callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { localPath } from './local-path.ts';
 import { readCookie } from './login-cookie.ts';
 import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
@@ -79,7 +79,7 @@ export class OidcSignIn {
     const headers = callerHeaders(caller);
     const state = readCookie(stateCookieName(this.#parts.settings.publicUrl), cookieHeader);
     if (state !== null) headers.set('cookie', this.#stateCookie() + encodeURIComponent(state));
-    const answer = await this.#inTime(
+    const answer = await this.#withDeadline(
       this.#deadlines.endMs,
       library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true }),
     );
@@ -101,17 +101,17 @@ export class OidcSignIn {
     this.#opening ??= this.#openNow().finally(() => {
       this.#opening = null;
     });
-    return await this.#inTime(this.#deadlines.openMs, this.#opening);
+    return await this.#withDeadline(this.#deadlines.openMs, this.#opening);
   }
 
   /**
    * Runs a call that involves the provider. Throws `provider_unavailable` if it fails or times out.
    */
-  async #inTime<T>(deadlineMs: number, asking: Promise<T>): Promise<T> {
+  async #withDeadline<T>(deadlineMs: number, pending: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => late.reject(new Error(`no valid response within ${deadlineMs} ms`)), deadlineMs);
     try {
-      return await Promise.race([asking, late.promise]);
+      return await Promise.race([pending, late.promise]);
     } catch (error) {
       this.#parts.log.warn(
         { err: error, issuer: this.#config.issuer },
@@ -147,7 +147,7 @@ export class OidcSignIn {
       getUserInfo: async (tokens) => {
         try {
           const person = await readPerson(this.#config, document, tokens);
-          return { ...person, ...(await askBeforehand(this.#parts, person)) };
+          return { ...person, ...(await prefetchFacts(this.#parts, person)) };
         } catch (error) {
           this.#parts.log.warn({ err: error, issuer }, 'could not identify the user of an OIDC sign-in');
           return null;

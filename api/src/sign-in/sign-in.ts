@@ -35,7 +35,7 @@ import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from '.
 import { callerHeaders, DEVICE_CLIENTS, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { OidcSignIn } from './oidc.ts';
 import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.ts';
-import { countTries } from './tries.ts';
+import { countAttempts } from './tries.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 /**
@@ -160,7 +160,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   async throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void> {
-    await countTries(this.#parts.db, this.#throttleKey, kind, keys);
+    await countAttempts(this.#parts.db, this.#throttleKey, kind, keys);
   }
 
   async findDevice(userCode: string): Promise<PendingDevice | null> {
@@ -278,8 +278,8 @@ class LibrarySignIn implements ClientSignIn {
 
   async #readLogin(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
     if (!CREDENTIAL_FORM.test(credential)) return null;
-    const asking = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
-    const found = await this.#library.auth.api.getSession(asking).catch((error: unknown) => {
+    const pending = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
+    const found = await this.#library.auth.api.getSession(pending).catch((error: unknown) => {
       // Signed out while being extended.
       if (isAPIError(error) && error.statusCode === 401) return null;
       throw error;

@@ -3,14 +3,14 @@ import { createHmac } from 'node:crypto';
 import { bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
 import type { Database } from '../store/database/schema.ts';
-import { takeTry } from '../store/access/throttle.ts';
+import { takeAttempt } from '../store/access/throttle.ts';
 
 /**
  * Counts an attempt of a kind for each key. Throws `too_many_attempts`.
  * @param hashKey HMAC key for the stored keys: there are few enough addresses to try them all on a
  * plain hash
  */
-export async function countTries(
+export async function countAttempts(
   db: Database,
   hashKey: Buffer,
   kind: ThrottleKind,
@@ -22,7 +22,7 @@ export async function countTries(
     const bucket = bucketOf(kind, key);
     if (bucket === undefined)
       throw new Error(`attempts of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
-    const empty = await takeTry(db, createHmac('sha256', hashKey).update(`${kind} ${key}`).digest(), bucket);
+    const empty = await takeAttempt(db, createHmac('sha256', hashKey).update(`${kind} ${key}`).digest(), bucket);
     if (empty === null) continue;
     const retryAfterSeconds = Math.max(
       1,

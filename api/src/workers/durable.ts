@@ -16,14 +16,19 @@ import { destroy } from './sandboxes/destroy.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './sandboxes/expiry.ts';
 import { HostHealth } from './hosts/health.ts';
 import { IDLE_EVERY_MS, IdleWatch } from './sandboxes/idle.ts';
-import { invitationMail, MAIL_PATIENCE, type MailPatience, type MailStepContext } from './orgs/invitation-mail.ts';
+import {
+  invitationMail,
+  MAIL_RETRY_POLICY,
+  type MailRetryPolicy,
+  type MailStepContext,
+} from './orgs/invitation-mail.ts';
 import { provision } from './sandboxes/provision.ts';
 import { DurableQueue } from './queue/queue.ts';
 import { StepRunner, type StepPrograms } from './queue/runner.ts';
 import { Takeover } from './queue/takeover.ts';
 import { resize } from './sandboxes/resize.ts';
 import { ReplicaSession } from './steps/replica-session.ts';
-import { CAP_WARNING_RETENTION_EVERY_MS, forgetCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
+import { CAP_WARNING_RETENTION_EVERY_MS, purgeCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
 import { runEvery } from './steps/schedule.ts';
 import { sleep } from './sandboxes/sleep.ts';
 import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage/rollup.ts';
@@ -36,7 +41,7 @@ import { wake } from './sandboxes/wake.ts';
 const QUEUE_POLL_MS = 1_000;
 const TAKEOVER_EVERY_MS = 500;
 const HOST_HEALTH_EVERY_MS = 1_000;
-const HOST_PATIENCE_MS = 120_000;
+const HOST_TIMEOUT_MS = 120_000;
 const HOST_SILENCE_MS = 60_000;
 
 export interface DurableOptions {
@@ -60,11 +65,11 @@ export interface DurableOptions {
   /** Silence after which Postgres considers this replica dead. */
   leaseMs?: number;
   /** Time from its request that a sandbox waits for an unresponsive host. Default: two minutes. */
-  hostPatienceMs?: number;
+  hostTimeoutMs?: number;
   /** Host silence after which its awake sandboxes fail as `host_lost`. Default: one minute. */
   hostSilenceMs?: number;
   /** Retry policy of mails. Default: for a day, with pauses of up to half an hour. */
-  mailPatience?: MailPatience;
+  mailRetryPolicy?: MailRetryPolicy;
 }
 
 type WorkContext = MailStepContext & CloneStepContext;
@@ -94,13 +99,13 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     log,
     lifecycle: queue,
     stopping: stopping.signal,
-    hostPatienceMs: options.hostPatienceMs ?? HOST_PATIENCE_MS,
+    hostTimeoutMs: options.hostTimeoutMs ?? HOST_TIMEOUT_MS,
     hostSilenceMs: options.hostSilenceMs ?? HOST_SILENCE_MS,
     mailer: options.mailer,
     publicUrl: options.publicUrl,
     secretKey: options.secretKey,
     git: options.git,
-    mailPatience: options.mailPatience ?? MAIL_PATIENCE,
+    mailRetryPolicy: options.mailRetryPolicy ?? MAIL_RETRY_POLICY,
   };
   const runner = new StepRunner({ db, log, executorId, stopping, programs: programsOf(context) });
   const session = new ReplicaSession({
@@ -141,7 +146,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       {
         name: 'cap warning retention',
         everyMs: CAP_WARNING_RETENTION_EVERY_MS,
-        run: () => forgetCapWarnings(context, session),
+        run: () => purgeCapWarnings(context, session),
       },
       stopping.signal,
       log,
@@ -162,7 +167,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
           name: 'host health',
           everyMs: HOST_HEALTH_EVERY_MS,
           run: async () => {
-            if (await session.leads('host-health')) await host.tick();
+            if (await session.isLeader('host-health')) await host.tick();
             else host.rest();
           },
         },

@@ -23,9 +23,9 @@ const MOST_SAMPLES = 50_000;
 /** Runs a pass over all tables. */
 export async function removeOldRows(
   context: Pick<StepContext, 'db' | 'stopping'>,
-  session: Pick<ReplicaSession, 'leads'>,
+  session: Pick<ReplicaSession, 'isLeader'>,
 ): Promise<void> {
-  if (!(await session.leads('retention'))) return;
+  if (!(await session.isLeader('retention'))) return;
   for (const table of EXPIRING_TABLES) await inBatches(context, () => deleteExpired(context.db, table, BATCH));
   await inBatches(context, () => deleteOldIdempotencyKeys(context.db, BATCH));
   await inBatches(context, () => deleteOldPreviewLinks(context.db, BATCH));
@@ -34,11 +34,11 @@ export async function removeOldRows(
 }
 
 /** Deletes cap warnings of past billing periods. */
-export async function forgetCapWarnings(
+export async function purgeCapWarnings(
   context: Pick<StepContext, 'db' | 'stopping'>,
-  session: Pick<ReplicaSession, 'leads'>,
+  session: Pick<ReplicaSession, 'isLeader'>,
 ): Promise<void> {
-  if (!(await session.leads('cap-warning-retention'))) return;
+  if (!(await session.isLeader('cap-warning-retention'))) return;
   await inBatches(context, () => deleteCapWarnings(context.db, WARNINGS_KEPT_DAYS, BATCH));
 }
 

@@ -56,7 +56,7 @@ async function buy(changes: Partial<StandInSubscription> = {}): Promise<{ org: T
 }
 
 /** Org whose purchase event was delivered. */
-async function buyAndTell(): Promise<{ org: TestOrg; bought: StandInSubscription }> {
+async function buyAndNotify(): Promise<{ org: TestOrg; bought: StandInSubscription }> {
   const made = await buy();
   await deliver(stripe.event('checkout.session.completed', stripe.sessionOf(made.bought.id)));
   return made;
@@ -121,7 +121,7 @@ for (const type of ['checkout.session.completed', 'customer.subscription.created
 test('an event with a missing, wrong, foreign or old signature is 400 signature_invalid', async () => {
   const { org, bought } = await buy();
   const good = updated(bought);
-  const asked = stripe.asked.length;
+  const asked = stripe.requests.length;
   for (const bad of [
     { body: good.body },
     { body: good.body, signature: '' },
@@ -134,7 +134,7 @@ test('an event with a missing, wrong, foreign or old signature is 400 signature_
     const { status, answer } = await send(bad);
     assert.deepEqual([status, answer.error?.code], [400, 'signature_invalid']);
   }
-  assert.equal(stripe.asked.length, asked, 'nothing was asked for an event that is not believed');
+  assert.equal(stripe.requests.length, asked, 'nothing was asked for an event that is not believed');
   assert.deepEqual(await standing(org), NOT_BOUGHT);
   await deliver(good);
   assert.deepEqual(await standing(org), PRO_ACTIVE);
@@ -157,9 +157,9 @@ test('a repeated or concurrent event is processed once', async () => {
   const before = await countEvents();
   await Promise.all(Array.from({ length: 8 }, () => deliver(event)));
   assert.equal(await countEvents(), before + 1);
-  const asked = stripe.asked.length;
+  const asked = stripe.requests.length;
   await deliver(event);
-  assert.equal(stripe.asked.length, asked, 'the provider was asked again');
+  assert.equal(stripe.requests.length, asked, 'the provider was asked again');
   assert.equal((await changesIn(org.orgId)).length, 2);
 });
 
@@ -179,9 +179,9 @@ test("events in the wrong order end in the provider's current state", async () =
 });
 
 test('a provider response that is overtaken by a newer one is ignored', async () => {
-  const { org, bought } = await buyAndTell();
-  let goOn = (): void => undefined;
-  const held = new Promise<void>((resolve) => (goOn = resolve));
+  const { org, bought } = await buyAndNotify();
+  let releaseHeld = (): void => undefined;
+  const held = new Promise<void>((resolve) => (releaseHeld = resolve));
   let holding = (): void => undefined;
   const isHeld = new Promise<void>((resolve) => (holding = resolve));
   const old = { status: 200, body: structuredClone({ ...bought, status: 'past_due' }) };
@@ -196,7 +196,7 @@ test('a provider response that is overtaken by a newer one is ignored', async ()
   await isHeld;
   bought.cancel_at = bought.created + 1_000_000;
   await deliver(updated(bought));
-  goOn();
+  releaseHeld();
   await slow;
   assert.deepEqual(await standing(org), PRO_ACTIVE);
   const row = await api.db
@@ -208,7 +208,7 @@ test('a provider response that is overtaken by a newer one is ignored', async ()
 });
 
 test('past_due keeps the plan, unpaid or paused cancels it, and active restores it', async () => {
-  const { org, bought } = await buyAndTell();
+  const { org, bought } = await buyAndNotify();
   const create = async (): Promise<number> =>
     (
       await api.call('POST', `/v1/orgs/${org.orgId}/sandboxes`, {
@@ -248,7 +248,7 @@ test('an unknown status is not guessed: the event is left for redelivery', async
 });
 
 test('a price without a plan is logged; the event works once the catalogue has it', async () => {
-  const { org, bought } = await buyAndTell();
+  const { org, bought } = await buyAndNotify();
   bought.items.data[0] = { id: 'si_1', price: { id: 'price_of_tomorrow' }, quantity: 1 };
   const event = updated(bought);
   assert.equal((await send(event)).status, 500);
@@ -293,7 +293,7 @@ test('a failure in the last step rolls an event back, and redelivery works', asy
 });
 
 test('events of other kinds or foreign subscriptions are accepted and change nothing', async () => {
-  const asked = stripe.asked.length;
+  const asked = stripe.requests.length;
   await deliver(stripe.event('invoice.paid', { id: 'in_1', object: 'invoice' }));
   await deliver(
     stripe.event('checkout.session.completed', {
@@ -307,11 +307,11 @@ test('events of other kinds or foreign subscriptions are accepted and change not
   await deliver(
     updated(stripe.subscribe({ price: 'price_pro', metadata: { berth_org_id: 'org_of_another_installation' } })),
   );
-  assert.equal(stripe.asked.length, asked);
+  assert.equal(stripe.requests.length, asked);
 });
 
 test('the newer of two paid subscriptions is followed, and the other is logged', async () => {
-  const { org, bought } = await buyAndTell();
+  const { org, bought } = await buyAndNotify();
   const second = stripe.subscribe({
     price: 'price_team',
     metadata: { berth_org_id: org.orgId },
@@ -328,7 +328,7 @@ test('the newer of two paid subscriptions is followed, and the other is logged',
 });
 
 test('a repeated end event keeps the plan that an operator assigned', async () => {
-  const { org, bought } = await buyAndTell();
+  const { org, bought } = await buyAndNotify();
   bought.status = 'canceled';
   await deliver(updated(bought));
   await changePlan(api.db, api.context.plans, { orgId: org.orgId, plan: 'self-hosted' });
@@ -337,7 +337,7 @@ test('a repeated end event keeps the plan that an operator assigned', async () =
 });
 
 test('only an event with a change, of the anchor too, adds a feed row', async () => {
-  const { org, bought } = await buyAndTell();
+  const { org, bought } = await buyAndNotify();
   const before = await changesIn(org.orgId);
   await deliver(updated(bought));
   assert.deepEqual(await changesIn(org.orgId), before);
@@ -354,6 +354,6 @@ test('processed events are kept longer than redelivery lasts, then deleted', asy
     );
   await sql`insert into payment_event (id, kind, received_at) values
     ('old_59', 'x', now() - interval '59 days'), ('old_61', 'x', now() - interval '61 days')`.execute(api.db);
-  await buyAndTell();
+  await buyAndNotify();
   assert.deepEqual(await kept(), ['old_59']);
 });

@@ -9,7 +9,7 @@ import { splice } from '@berth/protocol/splice.ts';
 import type { Browser } from 'playwright-core';
 import { previewOrigin } from '../../src/rules/previews/host.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
-import { mintLink } from '../services/previews/visits.ts';
+import { mintLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { openBrowser, Person } from './browser.ts';
 import { PASSWORD, startSite, type TestSite } from './site.ts';

@@ -6,7 +6,7 @@ import type { Role } from '@berth/contract/route/permissions.ts';
 import { role as roleName } from '@berth/contract/route/permissions.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { signInUrl } from '../../src/services/previews/access.ts';
-import { cookieOf, mintLink, tokenIn, visit, type MintedLink } from '../services/previews/visits.ts';
+import { cookieOf, mintLink, tokenIn, requestAccess, type MintedLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { PASSWORD, startSite, type PageResponse, type TestSite, type TestVisitor } from './site.ts';
 
@@ -22,7 +22,7 @@ async function link(changes: { expiresInSeconds?: number } = {}): Promise<Minted
 
 /** Path of the service's page to which the link's preview redirects a browser without a cookie. */
 async function pageOf(team: MintedLink, path = '/'): Promise<string> {
-  const { refusal } = await visit(site.api.previewAccess, team);
+  const { refusal } = await requestAccess(site.api.previewAccess, team);
   assert.ok(typeof refusal === 'object', JSON.stringify(refusal));
   const url = new URL(signInUrl(refusal, path));
   assert.equal(url.origin, SETTINGS.publicUrl);
@@ -55,7 +55,7 @@ for (const role of roleName.options) {
     const token = tokenIn(site.api, url.href);
     assert.equal(url.href, `${originOf(team)}/a/b?x=1&y=%2F&token=${token}`);
     assert.match(token, /^bpt_grant\./);
-    const { access } = await visit(site.api.previewAccess, team, { token });
+    const { access } = await requestAccess(site.api.previewAccess, team, { token });
     assert.equal(access?.link.kind === 'team' && access.link.userId, userId);
     cookieOf(site.api, { access: access! });
   });

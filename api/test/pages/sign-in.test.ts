@@ -66,16 +66,16 @@ test('too many attempts at one account are 429 with Retry-After, even with the r
 
 test('sign-in returns to the requested path, if it belongs to the service', async () => {
   const { email } = await site.account();
-  const goOn = async (returnTo: string): Promise<string | null> => {
+  const continueTo = async (returnTo: string): Promise<string | null> => {
     const { status, headers } = await site
       .visitor()
       .post('/sign-in', { email, password: PASSWORD, return_to: returnTo });
     assert.equal(status, 303);
     return headers.get('location');
   };
-  assert.equal(await goOn('/device?user_code=ABCD-EFGH'), '/device?user_code=ABCD-EFGH');
+  assert.equal(await continueTo('/device?user_code=ABCD-EFGH'), '/device?user_code=ABCD-EFGH');
   for (const elsewhere of ['https://evil.test/', '//evil.test', '/\\evil.test', 'javascript:alert(1)', '/\t/evil.test'])
-    assert.equal(await goOn(elsewhere), '/sign-in', elsewhere);
+    assert.equal(await continueTo(elsewhere), '/sign-in', elsewhere);
 
   const visitor = site.visitor();
   const form = await visitor.get('/sign-in?return_to=/device%3Fuser_code%3DA%22B');

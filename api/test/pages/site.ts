@@ -130,7 +130,7 @@ export class TestVisitor {
     const headers = new Headers(request.headers);
     if (this.#cookies.size > 0) headers.set('cookie', this.cookieHeader);
     const response = await fetch(this.#url + path, { ...request, headers, redirect: 'manual' });
-    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    for (const line of response.headers.getSetCookie()) this.#storeCookie(line);
     const text = await response.text();
     const summary = /<div\s+class="summary"[\s\S]*?<\/div>/.exec(text)?.[0] ?? '';
     return {
@@ -142,7 +142,7 @@ export class TestVisitor {
     };
   }
 
-  #keep(setCookie: string): void {
+  #storeCookie(setCookie: string): void {
     const [pair = '', ...attributes] = setCookie.split(';').map((part) => part.trim());
     const equals = pair.indexOf('=');
     const name = pair.slice(0, equals);

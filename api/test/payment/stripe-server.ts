@@ -33,7 +33,7 @@ interface Session {
   given: Record<string, string>;
 }
 
-interface Asked {
+interface ReceivedRequest {
   method: string;
   path: string;
   form: Record<string, string>;
@@ -50,10 +50,12 @@ export class StripeServer {
   readonly secretKey = word('sk_test').replace('sk_test_', 'sk_test_5');
   readonly webhookSecret = word('whsec');
   /** Requests received, without those refused for their API key. */
-  readonly asked: Asked[] = [];
+  readonly requests: ReceivedRequest[] = [];
   readonly subscriptions = new Map<string, StandInSubscription>();
   /** Handles every request while set; undefined falls back to the default. */
-  instead: ((asked: Asked) => Promise<Answer | 'hang up' | undefined> | Answer | 'hang up' | undefined) | undefined;
+  instead:
+    | ((received: ReceivedRequest) => Promise<Answer | 'hang up' | undefined> | Answer | 'hang up' | undefined)
+    | undefined;
   readonly #sessions = new Map<string, Session>();
   readonly #customers = new Map<string, Record<string, string>>();
   readonly #once = new Map<string, Answer>();
@@ -79,7 +81,7 @@ export class StripeServer {
 
   /** Counts matching requests. */
   count(method: string, path: RegExp): number {
-    return this.asked.filter((one) => one.method === method && path.test(one.path)).length;
+    return this.requests.filter((one) => one.method === method && path.test(one.path)).length;
   }
 
   /** Completes the checkout page; returns the new subscription. */
@@ -148,9 +150,13 @@ export class StripeServer {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()));
-    const asked = { method: request.method ?? '', path: request.url ?? '', form };
+    const received = { method: request.method ?? '', path: request.url ?? '', form };
     const key = request.headers['idempotency-key'];
-    const answer = await this.#choose(request.headers.authorization, asked, typeof key === 'string' ? key : undefined);
+    const answer = await this.#choose(
+      request.headers.authorization,
+      received,
+      typeof key === 'string' ? key : undefined,
+    );
     if (answer === 'hang up') {
       request.socket.destroy();
       return;
@@ -159,7 +165,11 @@ export class StripeServer {
     response.end(JSON.stringify(answer.body));
   }
 
-  async #choose(authorization: string | undefined, asked: Asked, key: string | undefined): Promise<Answer | 'hang up'> {
+  async #choose(
+    authorization: string | undefined,
+    received: ReceivedRequest,
+    key: string | undefined,
+  ): Promise<Answer | 'hang up'> {
     if (authorization !== `Bearer ${this.secretKey}`) {
       return {
         status: 401,
@@ -167,17 +177,17 @@ export class StripeServer {
       };
     }
 
-    this.asked.push(asked);
-    const instead = await this.instead?.(asked);
+    this.requests.push(received);
+    const instead = await this.instead?.(received);
     if (instead !== undefined) return instead;
     const known = key === undefined ? undefined : this.#once.get(key);
     if (known !== undefined) return known;
-    const answer = this.#do(asked);
+    const answer = this.#do(received);
     if (key !== undefined) this.#once.set(key, answer);
     return answer;
   }
 
-  #do({ method, path, form }: Asked): Answer {
+  #do({ method, path, form }: ReceivedRequest): Answer {
     const [, , kind = '', ...rest] = path.split('/');
     switch (`${method} ${kind}`) {
       case 'POST customers': {

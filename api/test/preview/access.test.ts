@@ -14,7 +14,7 @@ import { lockSandbox } from '../../src/store/sandboxes/sandboxes.ts';
 import { ExecRefusal } from '../world/exec-front.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { untilTrue } from '../world/until-true.ts';
-import { startPreview, type Answer, type Asking, type PreviewWorld } from './world.ts';
+import { startPreview, type Answer, type RequestOptions, type PreviewWorld } from './world.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;
 const LONG_AGO = new Date(Date.now() - 3_600_000);
@@ -44,23 +44,23 @@ beforeEach(() => {
 async function refusal(
   code: ErrorCode,
   path: string,
-  asking: Asking = {},
+  options: RequestOptions = {},
 ): Promise<{ title: string; text: string; json: Answer }> {
   const { status } = ERRORS[code];
-  const page = await world.ask(path, { ...asking, headers: { accept: 'text/html,*/*;q=0.8', ...asking.headers } });
+  const page = await world.ask(path, { ...options, headers: { accept: 'text/html,*/*;q=0.8', ...options.headers } });
   assert.equal(page.status, status, page.text);
   assert.equal(page.headers['content-type'], 'text/html; charset=utf-8');
   assert.equal(page.headers['cache-control'], 'no-store');
   assert.match(String(page.headers['content-security-policy']), /^default-src 'none'; style-src 'sha256-[^']+'; /);
   assert.match(String(page.headers['x-request-id']), /^req_[0-9a-f]{32}$/);
   assert.doesNotMatch(page.text, /<script|https?:|\son\w+=/);
-  const json = await world.ask(path, asking);
+  const json = await world.ask(path, options);
   assert.equal(json.status, status);
   assert.equal(json.headers['cache-control'], 'no-store');
   assert.equal(json.headers['set-cookie'], undefined);
   assert.equal(errorEnvelope.parse(JSON.parse(json.text)).error.code, code);
   assert.equal(json.headers['retry-after'], page.headers['retry-after']);
-  const head = await world.ask(path, { ...asking, method: 'HEAD' });
+  const head = await world.ask(path, { ...options, method: 'HEAD' });
   assert.deepEqual(
     [head.status, head.text, head.headers['content-length']],
     [status, '', json.headers['content-length']],

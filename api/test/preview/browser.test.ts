@@ -29,7 +29,7 @@ const PAGES: readonly refusals.Refusal[] = [
   refusals.FAILED,
   refusals.NOT_WOKEN,
   refusals.UNREACHABLE,
-  refusals.nothingListens(3000),
+  refusals.portRefused(3000),
   refusals.PORT_FORBIDDEN,
   refusals.TOO_MANY_CONNECTIONS,
   refusals.BROKEN_RESPONSE,

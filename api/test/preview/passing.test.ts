@@ -290,16 +290,16 @@ test('100 Continue comes from the app, or its refusal instead', async () => {
   });
   await world.serve(3001, server);
   const { host, token } = await world.link(3001);
-  const asking = { method: 'POST', host, headers: { expect: '100-continue', 'content-length': 5 } };
+  const options = { method: 'POST', host, headers: { expect: '100-continue', 'content-length': 5 } };
 
-  const wanted = await world.begin(`/yes?token=${token}`, asking);
+  const wanted = await world.begin(`/yes?token=${token}`, options);
   wanted.request.flushHeaders();
   await once(wanted.request, 'continue');
   wanted.request.end('12345');
   assert.equal((await readAll(await wanted.answer)).text, '12345');
 
   assert.deepEqual(asked, ['/yes']);
-  const unwanted = await world.begin(`/no?token=${token}`, asking);
+  const unwanted = await world.begin(`/no?token=${token}`, options);
   unwanted.request.on('continue', () => assert.fail('it was told to go on'));
   unwanted.request.flushHeaders();
   const { statusCode } = await unwanted.answer;

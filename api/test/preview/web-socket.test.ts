@@ -86,7 +86,7 @@ test('a close code of the app arrives; an abrupt end is reported as abnormal', a
   const closed = await world.webSocket('/close');
   const [code, reason] = (await once(closed, 'close')) as [number, Buffer];
   assert.deepEqual([code, reason.toString()], [4321, 'enough']);
-  const cut = await world.askWebSocket('/cut');
+  const cut = await world.openWebSocket('/cut');
   const [cutCode] = (await once(cut, 'close')) as [number];
   assert.equal(cutCode, 1006);
 });

@@ -19,7 +19,7 @@ export interface Answer {
   text: string;
 }
 
-export interface Asking {
+export interface RequestOptions {
   method?: string;
   headers?: http.OutgoingHttpHeaders;
   body?: string | Buffer;
@@ -77,25 +77,25 @@ export class PreviewWorld {
   }
 
   /** Requests with the access cookie unless `headers` has one. */
-  async visit(path: string, asking: Asking = {}): Promise<Answer> {
-    const { headers } = asking;
+  async visit(path: string, options: RequestOptions = {}): Promise<Answer> {
+    const { headers } = options;
     return await this.ask(path, {
-      ...asking,
+      ...options,
       headers: { cookie: headers?.['cookie'] ?? (await this.cookie()), ...headers },
     });
   }
 
   /** Requests without the access cookie. */
-  async ask(path: string, asking: Asking = {}): Promise<Answer> {
-    const { request, answer } = await this.begin(path, asking);
-    request.end(asking.body);
+  async ask(path: string, options: RequestOptions = {}): Promise<Answer> {
+    const { request, answer } = await this.begin(path, options);
+    request.end(options.body);
     return await readAll(await answer);
   }
 
   /** Begins a request; the caller writes and ends the body. */
   begin(
     path: string,
-    { method = 'GET', headers = {}, host = this.host, agent }: Asking = {},
+    { method = 'GET', headers = {}, host = this.host, agent }: RequestOptions = {},
   ): Promise<{ request: http.ClientRequest; answer: Promise<IncomingMessage> }> {
     const request = http.request({
       host: '127.0.0.1',
@@ -131,12 +131,16 @@ export class PreviewWorld {
     path: string,
     { protocols = [], headers = {} }: { protocols?: string[]; headers?: Record<string, string> } = {},
   ): Promise<WebSocket> {
-    const socket = await this.askWebSocket(path, protocols, headers);
+    const socket = await this.openWebSocket(path, protocols, headers);
     await once(socket, 'open');
     return socket;
   }
 
-  async askWebSocket(path: string, protocols: string[] = [], headers: Record<string, string> = {}): Promise<WebSocket> {
+  async openWebSocket(
+    path: string,
+    protocols: string[] = [],
+    headers: Record<string, string> = {},
+  ): Promise<WebSocket> {
     const cookie = headers['cookie'] ?? (await this.cookie());
     return new WebSocket(`ws://127.0.0.1:${this.port}${path}`, protocols, {
       headers: { ...headers, cookie, host: this.host },

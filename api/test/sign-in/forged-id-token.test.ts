@@ -20,7 +20,7 @@ const EMAIL = 'victim@example.test';
 const keys = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 const otherKeys = generateKeyPairSync('rsa', { modulusLength: 2_048 });
 
-interface Lie {
+interface Forgery {
   claims?: Record<string, unknown>;
   /** Omitted claims. */
   without?: string[];
@@ -35,7 +35,7 @@ let server: Server;
 let issuer: string;
 let signIn: ClientSignIn;
 let userId: string;
-let lie: Lie = {};
+let forgery: Forgery = {};
 let nonce = '';
 let document: Record<string, unknown> = {};
 /** Delays every response. */
@@ -70,7 +70,7 @@ after(async () => {
   await api.close();
 });
 beforeEach(() => {
-  lie = {};
+  forgery = {};
 });
 
 const configured = () => ({ issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, name: 'Liar' });
@@ -86,17 +86,17 @@ function answerOf(url: string): object | undefined {
       return {
         access_token: 'an access token',
         token_type: 'Bearer',
-        ...(lie.token === null ? {} : { id_token: lie.token ?? idToken() }),
+        ...(forgery.token === null ? {} : { id_token: forgery.token ?? idToken() }),
       };
     case '/userinfo':
-      return { sub: 'somebody', email: EMAIL, email_verified: true, ...lie.userinfo };
+      return { sub: 'somebody', email: EMAIL, email_verified: true, ...forgery.userinfo };
     default:
       return undefined;
   }
 }
 
 function idToken(): string {
-  const { claims = {}, without = [], algorithm = 'RS256', key = keys.privateKey } = lie;
+  const { claims = {}, without = [], algorithm = 'RS256', key = keys.privateKey } = forgery;
   const now = Math.floor(Date.now() / 1_000);
   const told: Record<string, unknown> = {
     iss: issuer,
@@ -137,17 +137,17 @@ async function signInThere(): Promise<string> {
 
 test('a valid address from the id token or the userinfo endpoint signs in', async () => {
   assert.equal(await signInThere(), userId);
-  lie = { without: ['email', 'email_verified'] };
+  forgery = { without: ['email', 'email_verified'] };
   assert.equal(await signInThere(), userId);
-  lie = { claims: { aud: [CLIENT_ID, 'another'], azp: CLIENT_ID, email_verified: 'true' } };
+  forgery = { claims: { aud: [CLIENT_ID, 'another'], azp: CLIENT_ID, email_verified: 'true' } };
   assert.equal(await signInThere(), userId);
 });
 
 test("a provider's claims about an invitation grant nothing", async () => {
   const email = 'uninvited@example.test';
-  lie = { claims: { sub: 'nobody', email, invitedAddress: email } };
+  forgery = { claims: { sub: 'nobody', email, invitedAddress: email } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
-  lie = {
+  forgery = {
     claims: { sub: 'nobody' },
     without: ['email', 'email_verified'],
     userinfo: { sub: 'nobody', email, invitedAddress: email },
@@ -157,7 +157,7 @@ test("a provider's claims about an invitation grant nothing", async () => {
 });
 
 const second = 1_000;
-const LIES: Record<string, () => Lie> = {
+const FORGERIES: Record<string, () => Forgery> = {
   'signed with another key': () => ({ key: otherKeys.privateKey }),
   'signed with the client secret': () => ({ algorithm: 'HS256' }),
   'not signed at all': () => ({ algorithm: 'none' }),
@@ -173,20 +173,20 @@ const LIES: Record<string, () => Lie> = {
   'that is no token': () => ({ token: 'opaque' }),
   'that is not there': () => ({ token: null }),
 };
-for (const [what, told] of Object.entries(LIES)) {
+for (const [what, told] of Object.entries(FORGERIES)) {
   test(`an id token ${what} signs nobody in`, async () => {
-    lie = told();
+    forgery = told();
     await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'provider_refused');
   });
 }
 
 test('userinfo of another subject signs nobody in', async () => {
-  lie = { without: ['email', 'email_verified'], userinfo: { sub: 'somebody else' } };
+  forgery = { without: ['email', 'email_verified'], userinfo: { sub: 'somebody else' } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'provider_refused');
 });
 
 test("the id token's address is not verified by userinfo about another address", async () => {
-  lie = { claims: { sub: 'unverified', email_verified: false } };
+  forgery = { claims: { sub: 'unverified', email_verified: false } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'email_not_verified');
 });
 

@@ -9,7 +9,7 @@ import { newId } from '../../src/store/database/ids.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { makePerson, newCaller, PASSWORD } from './client.ts';
-import { configOf, startProvider, walkThrough, type TestProvider } from './provider.ts';
+import { configOf, startProvider, signInAtProvider, type TestProvider } from './provider.ts';
 
 const { publicUrl } = SETTINGS;
 let provider: TestProvider;
@@ -51,7 +51,7 @@ const begin = async (returnTo?: string, at = api): Promise<Step> =>
     method: 'POST',
     body: new URLSearchParams(returnTo === undefined ? {} : { return_to: returnTo }),
   });
-const comeBack = async (way: URL, cookies: string[], at = api): Promise<Step> =>
+const finishSignIn = async (way: URL, cookies: string[], at = api): Promise<Step> =>
   await step(at.url + way.pathname + way.search, {
     headers: { cookie: cookies.join('; '), 'user-agent': 'a browser' },
   });
@@ -60,7 +60,7 @@ const comeBack = async (way: URL, cookies: string[], at = api): Promise<Step> =>
 async function signIn(who: TestProvider['who'], returnTo?: string): Promise<Step> {
   provider.who = who;
   const begun = await begin(returnTo);
-  return await comeBack(await walkThrough(begun.location, publicUrl), begun.cookies);
+  return await finishSignIn(await signInAtProvider(begun.location, publicUrl), begun.cookies);
 }
 
 const newPerson = () => ({
@@ -227,7 +227,7 @@ test('each of several concurrent first sign-ins needs one connection at a time',
       if (n < 3) await invite(who.email);
       provider.who = who;
       const { location, setCookies } = await library.beginOidc('/');
-      const { searchParams } = await walkThrough(location, publicUrl);
+      const { searchParams } = await signInAtProvider(location, publicUrl);
       ways.push({
         who,
         query: Object.fromEntries(searchParams),
@@ -298,28 +298,28 @@ test('a callback with a wrong state, without its cookie or repeated signs nobody
   provider.who = who;
   const begun = await begin();
   const other = await begin();
-  const way = await walkThrough(begun.location, publicUrl);
+  const way = await signInAtProvider(begun.location, publicUrl);
   const altered = new URL(way);
   altered.searchParams.set('state', 'x'.repeat(32));
   const withoutState = new URL(way);
   withoutState.searchParams.delete('state');
-  assertOut(await comeBack(way, other.cookies), 'provider_refused');
-  assertOut(await comeBack(way, []), 'provider_refused');
-  assertOut(await comeBack(way, ['berth_oidc=x']), 'provider_refused');
-  assertOut(await comeBack(altered, begun.cookies), 'provider_refused');
-  assertOut(await comeBack(withoutState, begun.cookies), 'provider_refused');
-  assertOut(await comeBack(new URL('/auth/oidc/callback', publicUrl), []), 'provider_refused');
-  await assertIn(await comeBack(way, begun.cookies), userId, '/sign-in');
-  assertOut(await comeBack(way, begun.cookies), 'provider_refused');
+  assertOut(await finishSignIn(way, other.cookies), 'provider_refused');
+  assertOut(await finishSignIn(way, []), 'provider_refused');
+  assertOut(await finishSignIn(way, ['berth_oidc=x']), 'provider_refused');
+  assertOut(await finishSignIn(altered, begun.cookies), 'provider_refused');
+  assertOut(await finishSignIn(withoutState, begun.cookies), 'provider_refused');
+  assertOut(await finishSignIn(new URL('/auth/oidc/callback', publicUrl), []), 'provider_refused');
+  await assertIn(await finishSignIn(way, begun.cookies), userId, '/sign-in');
+  assertOut(await finishSignIn(way, begun.cookies), 'provider_refused');
 });
 
 test('a refusal by the provider and an unknown code sign nobody in', async () => {
   assertOut(await signIn(null), 'provider_refused');
   provider.who = newPerson();
   const begun = await begin();
-  const way = await walkThrough(begun.location, publicUrl);
+  const way = await signInAtProvider(begun.location, publicUrl);
   way.searchParams.set('code', 'x'.repeat(43));
-  assertOut(await comeBack(way, begun.cookies), 'provider_refused');
+  assertOut(await finishSignIn(way, begun.cookies), 'provider_refused');
 });
 
 test('a provider outage disables its button only, until it is back', async () => {
@@ -337,7 +337,7 @@ test('a provider outage disables its button only, until it is back', async () =>
     up = await startProvider({ publicUrl, port, claimsInIdToken: true });
     up.who = newPerson();
     const begun = await begin('/device', late);
-    const answer = await comeBack(await walkThrough(begun.location, publicUrl), begun.cookies, late);
+    const answer = await finishSignIn(await signInAtProvider(begun.location, publicUrl), begun.cookies, late);
     assert.equal(answer.location, '/device');
     assert.match(answer.cookies[1] ?? '', /^berth_login=./);
   } finally {
@@ -366,15 +366,15 @@ test("over https the flow's cookie is host-bound and Secure", async () => {
 
 test('too many callbacks lead to the sign-in page without a call to the provider', async () => {
   const begun = await begin();
-  const way = await walkThrough(begun.location, publicUrl);
-  const answer = await comeBack(new URL(`${publicUrl}/auth/oidc/callback`), []);
+  const way = await signInAtProvider(begun.location, publicUrl);
+  const answer = await finishSignIn(new URL(`${publicUrl}/auth/oidc/callback`), []);
   assertOut(answer, 'provider_refused');
   await sql`update throttle set tokens = 0, refilled_at = clock_timestamp() + interval '1 day'`.execute(api.db);
   try {
-    assertOut(await comeBack(way, begun.cookies), 'too_many_attempts');
+    assertOut(await finishSignIn(way, begun.cookies), 'too_many_attempts');
   } finally {
     await sql`delete from throttle`.execute(api.db);
   }
   // The code was not used up.
-  assert.equal((await comeBack(way, begun.cookies)).status, 303);
+  assert.equal((await finishSignIn(way, begun.cookies)).status, 303);
 });

@@ -95,7 +95,7 @@ export async function startProvider({
 }
 
 /** Walks a browser through the provider from its redirect; resolves with the callback URL. */
-export async function walkThrough(location: string, publicUrl: string): Promise<URL> {
+export async function signInAtProvider(location: string, publicUrl: string): Promise<URL> {
   const jar = new Map<string, string>();
   let url = new URL(location);
   for (let step = 0; step < 10 && url.origin !== publicUrl; step += 1) {

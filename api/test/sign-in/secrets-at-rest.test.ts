@@ -9,7 +9,7 @@ import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { DEVICE_GRANT, makePerson, newCaller, PASSWORD } from './client.ts';
-import { startProvider, walkThrough, type TestProvider } from './provider.ts';
+import { startProvider, signInAtProvider, type TestProvider } from './provider.ts';
 
 let provider: TestProvider;
 let api: TestApi;
@@ -69,7 +69,7 @@ test('no password, credential, token, device code or provider secret is in datab
   ).json();
   provider.who = { sub: 'somebody', email: person.email, email_verified: true };
   const { location, setCookies } = await signIn.beginOidc('/');
-  const way = await walkThrough(location, SETTINGS.publicUrl);
+  const way = await signInAtProvider(location, SETTINGS.publicUrl);
   const back = await app.inject({
     url: way.pathname + way.search,
     headers: { cookie: setCookies[0]?.split(';', 1)[0] ?? '' },

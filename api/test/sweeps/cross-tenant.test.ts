@@ -12,9 +12,9 @@ import { signInAs, startApi, type TestApi } from '../world/api.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from '../world/people-rows.ts';
 import { filledPath, prepareRequest } from './route-requests.ts';
 import { StatementRecorder } from '../world/statements.ts';
-import { idsOfNothing, makeTenant, type Tenant, type Thing } from './tenants.ts';
+import { unknownIds, makeTenant, type Tenant, type Resource } from './tenants.ts';
 
-interface Asker {
+interface Requester {
   what: string;
   kind: AuthKind;
   token: string;
@@ -27,8 +27,8 @@ let api: TestApi;
 let own: Tenant;
 let foreign: Tenant;
 /** Other orgs, filled differently from the foreign one. */
-let foreignOrgs: Thing[];
-let askers: Asker[];
+let foreignOrgs: Resource[];
+let requesters: Requester[];
 before(async () => {
   api = await startApi({ durable: false });
   own = await makeTenant(api, api.orgId);
@@ -43,7 +43,7 @@ before(async () => {
     { what: 'an org with little in it', id: (await api.makeOrg()).orgId },
     bare,
   ];
-  askers = await makeAskers();
+  requesters = await makeRequesters();
   // Otherwise the first use of each is recorded during a measured call.
   for (const table of ['api_key', 'agent_token'] as const) {
     await api.db
@@ -54,7 +54,7 @@ before(async () => {
 });
 after(() => api.close());
 
-async function makeAskers(): Promise<Asker[]> {
+async function makeRequesters(): Promise<Requester[]> {
   const { db } = api;
   const { owner } = own;
   const viewer = await makePerson(db, { [own.orgId]: 'viewer' });
@@ -93,13 +93,16 @@ interface Group {
   cases: { what: string; params: Readonly<Record<string, string>> }[];
 }
 
-const casesOf = (name: string, things: readonly Thing[], more: Readonly<Record<string, string>> = {}): Group['cases'] =>
-  things.map(({ what, id }) => ({ what, params: { ...more, [name]: id } }));
+const casesOf = (
+  name: string,
+  things: readonly Resource[],
+  more: Readonly<Record<string, string>> = {},
+): Group['cases'] => things.map(({ what, id }) => ({ what, params: { ...more, [name]: id } }));
 
 /** Path parameters with foreign and unused ids, grouped by the required response. */
 function groupsOf(route: Route): Group[] {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(
-    ([, name]) => name as keyof Tenant['things'] | 'orgId' | 'token',
+    ([, name]) => name as keyof Tenant['resources'] | 'orgId' | 'token',
   );
   const [first, second] = names;
   if (first === undefined || first === 'token') return [];
@@ -109,9 +112,9 @@ function groupsOf(route: Route): Group[] {
         what: "another's",
         inOwnOrg: false,
         code: 'agent_token_access_denied',
-        cases: casesOf(first, foreign.things.tokenId),
+        cases: casesOf(first, foreign.resources.tokenId),
       },
-      { what: 'nothing', inOwnOrg: false, code: 'agent_token_not_found', cases: casesOf(first, idsOfNothing(first)) },
+      { what: 'nothing', inOwnOrg: false, code: 'agent_token_not_found', cases: casesOf(first, unknownIds(first)) },
     ];
   }
   if (first !== 'orgId') {
@@ -123,28 +126,28 @@ function groupsOf(route: Route): Group[] {
         what: 'foreign',
         inOwnOrg: false,
         code: 'org_access_denied',
-        cases: casesOf(first, foreign.things[first], below),
+        cases: casesOf(first, foreign.resources[first], below),
       },
       {
         what: 'nothing',
         inOwnOrg: false,
         code: NAMED_IN_PATHS[first],
-        cases: casesOf(first, idsOfNothing(first), below),
+        cases: casesOf(first, unknownIds(first), below),
       },
     ];
   }
   if (second === undefined) {
     return [
       { what: 'foreign org', inOwnOrg: false, code: 'org_access_denied', cases: casesOf('orgId', foreignOrgs) },
-      { what: 'no org', inOwnOrg: false, code: 'org_not_found', cases: casesOf('orgId', idsOfNothing('orgId')) },
+      { what: 'no org', inOwnOrg: false, code: 'org_not_found', cases: casesOf('orgId', unknownIds('orgId')) },
     ];
   }
   assert.ok(second !== 'orgId' && second !== 'token' && names.length === 2);
-  const nothing = idsOfNothing(second);
-  const anything = [...foreign.things[second], ...own.things[second], ...nothing];
-  const elsewhere = (org: Thing): Group['cases'] =>
+  const nothing = unknownIds(second);
+  const anything = [...foreign.resources[second], ...own.resources[second], ...nothing];
+  const elsewhere = (org: Resource): Group['cases'] =>
     casesOf(second, anything, { orgId: org.id }).map(({ what, params }) => ({ what: `${org.what}, ${what}`, params }));
-  const here = (things: readonly Thing[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId });
+  const here = (things: readonly Resource[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId });
   return [
     // Users belong to no org: a non-member is treated like an unknown user.
     ...(second === 'userId'
@@ -153,7 +156,7 @@ function groupsOf(route: Route): Group[] {
             what: 'no member',
             inOwnOrg: true,
             code: 'member_not_found' as const,
-            cases: here([...foreign.things.userId, ...nothing]),
+            cases: here([...foreign.resources.userId, ...nothing]),
           },
         ]
       : [
@@ -161,7 +164,7 @@ function groupsOf(route: Route): Group[] {
             what: 'own org, foreign thing',
             inOwnOrg: true,
             code: 'org_access_denied' as const,
-            cases: here(foreign.things[second]),
+            cases: here(foreign.resources[second]),
           },
           { what: 'own org, nothing', inOwnOrg: true, code: notFoundCode(second), cases: here(nothing) },
         ]),
@@ -175,7 +178,7 @@ function groupsOf(route: Route): Group[] {
       what: 'no org, anything',
       inOwnOrg: false,
       code: 'org_not_found',
-      cases: idsOfNothing('orgId').flatMap(elsewhere),
+      cases: unknownIds('orgId').flatMap(elsewhere),
     },
   ];
 }
@@ -197,13 +200,19 @@ const DIFFERS_BY_NATURE = /^(date|x-request-id|x-ratelimit-.*|ratelimit.*)$/;
 /**
  * Sends the request; returns the response without the caller's ids, and the SQL that ran for it.
  */
-async function look(asker: Asker, method: string, path: string, ids: readonly string[], body?: unknown): Promise<Seen> {
+async function look(
+  requester: Requester,
+  method: string,
+  path: string,
+  ids: readonly string[],
+  body?: unknown,
+): Promise<Seen> {
   const withoutIds = (text: string): string => ids.reduce((left, id) => left.replaceAll(id, '{id}'), text);
   const { result, statements } = await recorder.during(async () => {
     const response = await fetch(api.url + path, {
       method,
       headers: {
-        authorization: `Bearer ${asker.token}`,
+        authorization: `Bearer ${requester.token}`,
         prefer: 'respond-async',
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
@@ -237,15 +246,15 @@ for (const route of ROUTES.filter(({ path }) => path.includes('{') && !path.incl
   test(`${route.name}: resources of another org are refused alike, with the same statements`, async () => {
     const { body } = await prepareRequest(route, { api, org: { ...api, projectId: own.projectId }, caller: own.owner });
     const rowsBefore = await rowsOfForeign();
-    for (const asker of askers) {
+    for (const requester of requesters) {
       for (const { what, inOwnOrg, code, cases } of groupsOf(route)) {
         let expected = code;
-        if (!route.auth.includes(asker.kind)) expected = 'auth_kind_not_allowed';
-        else if (inOwnOrg && !asker.may(route.permission)) expected = 'permission_denied';
+        if (!route.auth.includes(requester.kind)) expected = 'auth_kind_not_allowed';
+        else if (inOwnOrg && !requester.may(route.permission)) expected = 'permission_denied';
         let first: Seen | undefined;
         for (const { what: which, params } of cases) {
-          const title = `${asker.what}: ${what}: ${which}`;
-          const seen = await look(asker, route.method, filledPath(route, params), Object.values(params), body);
+          const title = `${requester.what}: ${what}: ${which}`;
+          const seen = await look(requester, route.method, filledPath(route, params), Object.values(params), body);
           const { error } = errorEnvelope.parse(JSON.parse(seen.text));
           assert.deepEqual([seen.status, error.code], [ERRORS[expected].status, expected], `${title}: ${seen.text}`);
           assert.ok(seen.statements.length > 0, 'nothing was recorded');
@@ -268,7 +277,7 @@ test('every route with ids in its path is called with foreign ids', () => {
 
 test('a member of both orgs gets the same refusal for a path that mixes them', async () => {
   const both = await makePerson(api.db, { [own.orgId]: 'owner', [foreign.orgId]: 'owner' });
-  const asker: Asker = {
+  const requester: Requester = {
     what: 'both',
     kind: 'session',
     token: (await signInAs(api.db, both.userId)).token,
@@ -280,7 +289,7 @@ test('a member of both orgs gets the same refusal for a path that mixes them', a
       let first: Seen | undefined;
       for (const { what, params } of cases) {
         const seen = await look(
-          asker,
+          requester,
           route.method,
           filledPath(route, params),
           Object.values(params),
@@ -297,41 +306,41 @@ test('a member of both orgs gets the same refusal for a path that mixes them', a
 
 test("a create in another org's project responds as for a missing project", async () => {
   const path = `/v1/orgs/${own.orgId}/sandboxes`;
-  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('sandbox.create'))) {
+  for (const requester of requesters.filter(({ kind, may }) => kind !== 'agent_token' && may('sandbox.create'))) {
     for (const more of [{}, { mode: 'ephemeral', ttlSeconds: 60 }, { machineSize: 'xlarge' }]) {
       let first: Seen | undefined;
-      for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
-        const seen = await look(asker, 'POST', path, [id], { agent: 'agent_one', projectId: id, ...more });
+      for (const { what, id } of [...unknownIds('projectId'), ...foreign.resources.projectId]) {
+        const seen = await look(requester, 'POST', path, [id], { agent: 'agent_one', projectId: id, ...more });
         assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [400, 'unknown_project'], what);
         first ??= seen;
-        assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+        assert.deepEqual(seen, first, `${requester.what}: ${what}`);
       }
     }
   }
 });
 
 test("filtering the feed by another org's project or sandbox is as empty as by a missing one", async () => {
-  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('activity.read'))) {
+  for (const requester of requesters.filter(({ kind, may }) => kind !== 'agent_token' && may('activity.read'))) {
     for (const name of ['projectId', 'sandboxId'] as const) {
       let first: Seen | undefined;
-      for (const { what, id } of [...idsOfNothing(name), ...foreign.things[name]]) {
-        const seen = await look(asker, 'GET', `/v1/orgs/${own.orgId}/activity?${name}=${id}`, [id]);
+      for (const { what, id } of [...unknownIds(name), ...foreign.resources[name]]) {
+        const seen = await look(requester, 'GET', `/v1/orgs/${own.orgId}/activity?${name}=${id}`, [id]);
         assert.deepEqual(JSON.parse(seen.text), { activity: [], nextCursor: null, hasMore: false }, what);
         first ??= seen;
-        assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+        assert.deepEqual(seen, first, `${requester.what}: ${what}`);
       }
     }
   }
 });
 
 test("filtering usage by another org's project or end user responds as for missing ones", async () => {
-  for (const asker of askers.filter(({ kind, may }) => kind !== 'agent_token' && may('billing.read'))) {
+  for (const requester of requesters.filter(({ kind, may }) => kind !== 'agent_token' && may('billing.read'))) {
     let first: Seen | undefined;
-    for (const { what, id } of [...idsOfNothing('projectId'), ...foreign.things.projectId]) {
-      const seen = await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage?projectId=${id}`, [id]);
+    for (const { what, id } of [...unknownIds('projectId'), ...foreign.resources.projectId]) {
+      const seen = await look(requester, 'GET', `/v1/orgs/${own.orgId}/usage?projectId=${id}`, [id]);
       assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [400, 'unknown_project'], what);
       first ??= seen;
-      assert.deepEqual(seen, first, `${asker.what}: ${what}`);
+      assert.deepEqual(seen, first, `${requester.what}: ${what}`);
     }
   }
   const endUserId = 'whose sandbox runs elsewhere';
@@ -340,15 +349,15 @@ test("filtering usage by another org's project or end user responds as for missi
     values (${newId('usageInterval')}, ${newId('sandbox')}, ${foreign.orgId}, 'prj_x', ${endUserId}, 1, 1, 10, tstzrange(now() - interval '1 day', null))`.execute(
     api.db,
   );
-  const asker = askers[0] as Asker;
+  const requester = requesters[0] as Requester;
   const ofEndUser = await look(
-    asker,
+    requester,
     'GET',
     `/v1/orgs/${own.orgId}/usage?endUserId=${encodeURIComponent(endUserId)}`,
     [],
   );
   assert.equal(JSON.parse(ofEndUser.text).usedMachineHours, 0);
-  assert.ok(!(await look(asker, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
+  assert.ok(!(await look(requester, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
 });
 
 const LISTS = ROUTES.filter(
@@ -360,12 +369,12 @@ test("no list contains another org's items, even with a cursor from that org", a
   const ids = [
     foreign.orgId,
     foreign.owner.email,
-    ...Object.values(foreign.things).flatMap((things) => things.map(({ id }) => id)),
+    ...Object.values(foreign.resources).flatMap((things) => things.map(({ id }) => id)),
   ];
   const { token: foreignToken } = await signInAs(api.db, foreign.owner.userId);
   // Both feeds need an entry.
   for (const { orgId, token } of [
-    { orgId: own.orgId, token: askers[0]?.token },
+    { orgId: own.orgId, token: requesters[0]?.token },
     { orgId: foreign.orgId, token: foreignToken },
   ]) {
     for (const name of ['one', 'two'])
@@ -383,7 +392,7 @@ test("no list contains another org's items, even with a cursor from that org", a
       `?after=${place.body.nextCursor}`,
       `?limit=1&after=${place.body.nextCursor}`,
     ]) {
-      const seen = await look(askers[0] as Asker, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
+      const seen = await look(requesters[0] as Requester, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
       assert.equal(seen.status, 200, seen.text);
       assert.deepEqual(
         ids.filter((id) => seen.text.includes(id)),

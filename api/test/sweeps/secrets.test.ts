@@ -13,7 +13,7 @@ import { newId } from '../../src/store/database/ids.ts';
 import { startApi, tokenIn, type Answer, type TestApi } from '../world/api.ts';
 import { mailedToken, TestVisitor } from '../pages/site.ts';
 import { SecretsScan } from '../world/secrets-scan.ts';
-import { cookieOf, mintLink, tokenIn as tokenOfPreview, visit } from '../services/previews/visits.ts';
+import { cookieOf, mintLink, tokenIn as tokenOfPreview, requestAccess } from '../services/previews/links.ts';
 import { DEVICE_GRANT, post } from '../sign-in/client.ts';
 import { untilTrue } from '../world/until-true.ts';
 
@@ -206,20 +206,20 @@ test('preview links: made, opened, listed, revoked, with their table away', asyn
   assert.equal(way.status, 303);
   const granted = { ...team, token: tokenOfPreview(api, way.headers.get('location') ?? '') };
   const cookies = [
-    cookieOf(api, await visit(api.previewAccess, open)),
-    cookieOf(api, await visit(api.previewAccess, granted)),
+    cookieOf(api, await requestAccess(api.previewAccess, open)),
+    cookieOf(api, await requestAccess(api.previewAccess, granted)),
   ];
   for (const cookie of cookies)
-    assert.ok((await visit(api.previewAccess, open, { token: null, cookie })).access !== undefined);
+    assert.ok((await requestAccess(api.previewAccess, open, { token: null, cookie })).access !== undefined);
   for (const token of [spoilt(open.token), spoilt(team.token)])
-    assert.equal((await visit(api.previewAccess, open, { token })).refusal, 'invalid_link');
+    assert.equal((await requestAccess(api.previewAccess, open, { token })).refusal, 'invalid_link');
   assert.equal((await visitor.get(page.replace(team.token, spoilt(team.token)))).status, 410);
   const path = `/v1/sandboxes/${id}/previews`;
   assert.equal((await api.call('GET', path)).status, 200);
   await whileBroken('preview_link', async () => {
     const other = { ...open, port: 1 };
     assert.equal((await api.call('POST', path, { body: { port: 80, audience: 'public' } })).status, 500);
-    assert.equal((await visit(api.previewAccess, other)).refusal, 'invalid_link');
+    assert.equal((await requestAccess(api.previewAccess, other)).refusal, 'invalid_link');
   });
   await whileBroken('membership', async () => {
     assert.equal((await visitor.get(page)).status, 500);

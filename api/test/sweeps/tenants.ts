@@ -13,7 +13,7 @@ import {
   type Person,
 } from '../world/people-rows.ts';
 
-export interface Thing {
+export interface Resource {
   what: string;
   id: string;
 }
@@ -24,8 +24,8 @@ export interface Tenant {
   projectId: string;
   owner: Person;
   /** Resources by the name of their path parameter. */
-  things: {
-    readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Thing[];
+  resources: {
+    readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Resource[];
   };
 }
 
@@ -42,7 +42,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     return id;
   };
   const projectId = await project(false);
-  const things: { [name in keyof Tenant['things']]: Thing[] } = {
+  const resources: { [name in keyof Tenant['resources']]: Resource[] } = {
     sandboxId: [],
     projectId: [
       { what: 'a project', id: projectId },
@@ -65,7 +65,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
       created_by: owner.userId,
       ...changes,
     });
-    things.sandboxId.push({ what, id });
+    resources.sandboxId.push({ what, id });
   };
   for (const status of sandboxStatus.options) await sandbox(`a sandbox that is ${status}`, status);
   await sandbox('a sandbox that failed with its disk', 'failed', { wakes_from: 'disk' });
@@ -76,24 +76,24 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
   });
   await sandbox('a sandbox without a host', 'provisioning', { host_id: null });
   for (const ending of ENDINGS) {
-    things.keyId.push({
+    resources.keyId.push({
       what: `a key that is ${ending}`,
       id: (await makeKeyRow(db, { orgId, createdBy: owner.userId, ending })).id,
     });
     const { id } = await makeAgentTokenRow(db, { userId: owner.userId, ending });
-    things.tokenId.push({ what: `a personal token that is ${ending}`, id });
+    resources.tokenId.push({ what: `a personal token that is ${ending}`, id });
   }
   for (const ending of ['pending', 'pending', 'accepted', 'revoked', 'expired'] as const) {
     const { id } = await makeInvitationRow(db, { orgId, email: `${newId('user')}@example.test`, ending });
-    things.invitationId.push({ what: `an invitation that is ${ending}`, id });
+    resources.invitationId.push({ what: `an invitation that is ${ending}`, id });
   }
   for (const role of ['admin', 'viewer'] as const)
-    things.userId.push({ what: `its ${role}`, id: (await makePerson(db, { [orgId]: role })).userId });
-  return { orgId, projectId, owner, things };
+    resources.userId.push({ what: `its ${role}`, id: (await makePerson(db, { [orgId]: role })).userId });
+  return { orgId, projectId, owner, resources };
 }
 
 /** Two unused ids of the parameter's kind. */
-export function idsOfNothing(name: keyof Tenant['things'] | 'orgId'): Thing[] {
+export function unknownIds(name: keyof Tenant['resources'] | 'orgId'): Resource[] {
   const kinds = {
     orgId: 'org',
     sandboxId: 'sandbox',

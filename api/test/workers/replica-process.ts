@@ -23,7 +23,7 @@ const options = JSON.parse(process.argv[2] ?? '') as ReplicaOptions;
 const crashAt = process.env['BERTH_CRASH_AT'];
 if (crashAt !== undefined) armCrashPoint(crashAt);
 const log = pino({ level: options.logLevel }, pino.destination(2));
-const { leaseMs, queuePollMs, hostPatienceMs, hostSilenceMs, mailPatience } = options;
+const { leaseMs, queuePollMs, hostTimeoutMs, hostSilenceMs, mailRetryPolicy } = options;
 const core = await openCore(
   {
     databaseUrl: options.databaseUrl,
@@ -44,9 +44,9 @@ const core = await openCore(
     durable: {
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(queuePollMs === undefined ? {} : { queuePollMs }),
-      ...(hostPatienceMs === undefined ? {} : { hostPatienceMs }),
+      ...(hostTimeoutMs === undefined ? {} : { hostTimeoutMs }),
       ...(hostSilenceMs === undefined ? {} : { hostSilenceMs }),
-      ...(mailPatience === undefined ? {} : { mailPatience }),
+      ...(mailRetryPolicy === undefined ? {} : { mailRetryPolicy }),
     },
   },
 );

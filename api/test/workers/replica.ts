@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Plan } from '@berth/contract/billing/plans.ts';
 import type { MailConfig } from '../../src/config/config.ts';
-import type { MailPatience } from '../../src/workers/orgs/invitation-mail.ts';
+import type { MailRetryPolicy } from '../../src/workers/orgs/invitation-mail.ts';
 
 export interface ReplicaOptions {
   databaseUrl: string;
@@ -19,9 +19,9 @@ export interface ReplicaOptions {
   startAtOnce: boolean;
   queuePollMs?: number;
   leaseMs?: number;
-  hostPatienceMs?: number;
+  hostTimeoutMs?: number;
   hostSilenceMs?: number;
-  mailPatience?: MailPatience;
+  mailRetryPolicy?: MailRetryPolicy;
   /** Timeout of clones. */
   cloneTimeoutSeconds?: number;
   /** Plans in addition to the self-hosted one. */

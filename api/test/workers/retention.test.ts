@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => api.close());
 
-const session = (leads: boolean) => ({ leads: () => Promise.resolve(leads) });
+const session = (leads: boolean) => ({ isLeader: () => Promise.resolve(leads) });
 const count = async (table: string): Promise<number> => {
   const { rows } = await sql<{ count: number }>`select count(*)::int as count from ${sql.table(table)}`.execute(api.db);
   return rows[0]?.count ?? -1;

@@ -25,7 +25,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 
 export async function openWorld(): Promise<World> {
   const postgres = await startOwnPostgres();
@@ -70,7 +70,7 @@ export async function openWorld(): Promise<World> {
         const row = await db.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).executeTakeFirstOrThrow();
         if (done(row)) return row;
         if (Date.now() > deadline) throw new Error(`still ${row.status} (epoch ${row.epoch}) after ${deadlineMs} ms`);
-        await delay(LOOK_EVERY_MS);
+        await delay(POLL_INTERVAL_MS);
       }
     },
     atRest: async () => {
@@ -79,7 +79,7 @@ export async function openWorld(): Promise<World> {
         const rows = await db.selectFrom('durable_step').select('id').execute();
         if (rows.length === 0) return;
         if (Date.now() > deadline) throw new Error(`steps that do not end: ${rows.map(({ id }) => id).join(', ')}`);
-        await delay(LOOK_EVERY_MS);
+        await delay(POLL_INTERVAL_MS);
       }
     },
     close: async () => {

@@ -26,7 +26,7 @@ import { bootstrap } from '../../src/services/people/bootstrap.ts';
 import type { PaymentProvider } from '../../src/services/context/payment-port.ts';
 import { newToken, tokenKind, tokenSha256 } from '../../src/services/access/bearer-token.ts';
 import type { LifecycleQueue, LifecycleStep, LifecycleStepKind } from '../../src/services/context/lifecycle-port.ts';
-import { noteInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
+import { recordInvitationSent, prepareInvitationMail } from '../../src/services/orgs/invitation-mail.ts';
 import type { MailMessage, Mailer } from '../../src/services/context/mail-port.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
@@ -44,7 +44,7 @@ import type { Answer, CallOptions } from './answer.ts';
 import { callDirectly } from './direct-call.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
-import { askForWebSocket } from './websocket-client.ts';
+import { requestWebSocket } from './websocket-client.ts';
 import { PAYMENTS_STAND_IN, SOLD_PLAN } from './payments-stand-in.ts';
 import { HostStandIn } from './host-stand-in.ts';
 
@@ -233,7 +233,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
         const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));
         if (prepared === null) continue;
         await mailer.send(prepared.message);
-        await db.transaction().execute((trx) => noteInvitationSent(trx, id, prepared.tokenSha256));
+        await db.transaction().execute((trx) => recordInvitationSent(trx, id, prepared.tokenSha256));
       }
     },
     makeSession: (session) => makeSession(db, own.orgId, session),
@@ -319,7 +319,7 @@ export function tokenIn(message: Pick<MailMessage, 'text'> | undefined): string 
 /** Requests a WebSocket and disconnects once it is open. */
 async function callWebSocket(url: string, route: Route, path: string, options: CallOptions): Promise<Answer> {
   const authorization = typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {};
-  const answer = await askForWebSocket(url + path, { ...authorization, ...options.headers });
+  const answer = await requestWebSocket(url + path, { ...authorization, ...options.headers });
   const headers = new Headers(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
   if ('socket' in answer) answer.socket.terminate();
   const body: unknown = 'socket' in answer ? undefined : JSON.parse(answer.text);

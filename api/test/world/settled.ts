@@ -13,12 +13,12 @@ import { untilTrue } from './until-true.ts';
 const CLOCK_MS = 50;
 const WAIT_IS_OVER_MS = TRANSITION_WAIT_MS - CLOCK_MS;
 
-const isUnderWay = (row: Pick<SandboxRow, 'status' | 'resizing'>): boolean =>
+const isInTransition = (row: Pick<SandboxRow, 'status' | 'resizing'>): boolean =>
   !SANDBOX_STATES[row.status].settled || row.resizing;
 
 /** The row returned after `tookMs`, or the settled row if it was in transition. */
 export async function settledRow(db: Database, answered: SandboxRow, tookMs: number): Promise<SandboxRow> {
-  if (!isUnderWay(answered)) return answered;
+  if (!isInTransition(answered)) return answered;
   assert.ok(tookMs >= WAIT_IS_OVER_MS, `answered ${answered.status} after ${tookMs} ms`);
   return await untilSettled(db, answered.id);
 }
@@ -42,7 +42,7 @@ async function untilSettled(db: Database, sandboxId: string): Promise<SandboxRow
   let row: SandboxRow | undefined;
   await untilTrue(`${sandboxId} settles`, async () => {
     row = await findSandbox(db, sandboxId);
-    return row !== undefined && !isUnderWay(row);
+    return row !== undefined && !isInTransition(row);
   });
   assert.ok(row !== undefined);
   return row;

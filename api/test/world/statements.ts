@@ -6,12 +6,12 @@ type Query = (this: Client, ...given: unknown[]) => unknown;
 
 /** Records statements of every connection of this process, in the order sent. */
 export class StatementRecorder {
-  #noted: string[] | null = null;
+  #recorded: string[] | null = null;
 
   constructor() {
     const prototype = Client.prototype as unknown as { query: Query };
     const { query } = prototype;
-    const note = (statement: unknown): void => void this.#noted?.push(textOf(statement));
+    const note = (statement: unknown): void => void this.#recorded?.push(textOf(statement));
     prototype.query = function noting(...given) {
       note(given[0]);
       return query.apply(this, given);
@@ -21,11 +21,11 @@ export class StatementRecorder {
   /** Runs the work alone; returns its SQL statements. */
   async during<T>(work: () => Promise<T>): Promise<{ result: T; statements: string[] }> {
     const noted: string[] = [];
-    this.#noted = noted;
+    this.#recorded = noted;
     try {
       return { result: await work(), statements: noted };
     } finally {
-      this.#noted = null;
+      this.#recorded = null;
     }
   }
 }

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DEADLINE_MS = 30_000;
-const LOOK_EVERY_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 /** Resolves once `done` is true; fails with `what` at the deadline. */
 export async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + DEADLINE_MS;
   while (!(await done())) {
     assert.ok(Date.now() < deadline, `in vain: ${what}`);
-    await delay(LOOK_EVERY_MS);
+    await delay(POLL_INTERVAL_MS);
   }
 }

@@ -15,7 +15,7 @@ interface Opened {
 }
 
 /** `headers` are sent unchanged; `protocols` are the offered subprotocols. */
-export async function askForWebSocket(
+export async function requestWebSocket(
   url: string,
   headers: Readonly<Record<string, string>>,
   protocols: readonly string[] = [],
@@ -44,7 +44,7 @@ async function readText(response: IncomingMessage): Promise<string> {
 }
 
 /** Messages received over a WebSocket, and its close. */
-export class Heard {
+export class RecordingWebSocket {
   readonly socket: WebSocket;
   /** Parsed text frames. */
   readonly texts: unknown[] = [];

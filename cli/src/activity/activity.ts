@@ -7,7 +7,7 @@ import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Column } from '../output/table.ts';
 import { instant } from '../output/time.ts';
-import { again } from '../interaction/pace.ts';
+import { repeat } from '../interaction/repeat.ts';
 import type { Input } from '../program/command-spec.ts';
 
 interface ActivityInput {
@@ -26,7 +26,7 @@ const SHOWN = 20;
 const FOLLOW_PAGE = 100;
 const INTERVAL_SECONDS = 2;
 /** Consecutive failed polls before --follow gives up; the service may be restarting. */
-const FAILED_LOOKS = 30;
+const MAX_FAILED_POLLS = 30;
 
 export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
   const { connect, out, signal, stdout } = context;
@@ -87,7 +87,7 @@ async function followFeed(
     titles &&= entries.length === 0;
   };
   let look = async (): Promise<ActivityEntry[]> => await follower.start(count);
-  return await again({ intervalSeconds, signal }, async () => {
+  return await repeat({ intervalSeconds, signal }, async () => {
     try {
       show(await look());
       look = async () => await follower.next();
@@ -95,7 +95,7 @@ async function followFeed(
       failed = 0;
     } catch (error) {
       failed += 1;
-      if (!(error instanceof BerthError) || !error.retryable || failed > FAILED_LOOKS) throw error;
+      if (!(error instanceof BerthError) || !error.retryable || failed > MAX_FAILED_POLLS) throw error;
       if (failed === 1) out.note(`berth: ${plainText(error.message)}; retrying`);
     }
   });

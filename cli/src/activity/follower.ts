@@ -24,19 +24,19 @@ export class ActivityFollower {
 
   /** Returns the latest entries, oldest first, and starts to follow. */
   async start(count: number): Promise<ActivityEntry[]> {
-    const found = await this.#look(count);
+    const found = await this.#fetchNew(count);
     return found.slice(0, count).toReversed();
   }
 
   /** Returns entries since the last successful poll, oldest first. */
   async next(): Promise<ActivityEntry[]> {
-    return (await this.#look(0)).toReversed();
+    return (await this.#fetchNew(0)).toReversed();
   }
 
   /**
    * Reads back to the overlap, and further until `atLeast` unseen entries are found. Newest first.
    */
-  async #look(atLeast: number): Promise<ActivityEntry[]> {
+  async #fetchNew(atLeast: number): Promise<ActivityEntry[]> {
     const isFirst = this.#newestMs === -Infinity;
     const fresh: ActivityEntry[] = [];
     let oldestMs = this.#newestMs - this.#overlapMs;
@@ -52,11 +52,11 @@ export class ActivityFollower {
       if (isFar || !hasMore || nextCursor === null) break;
       after = nextCursor;
     }
-    this.#note(fresh);
+    this.#record(fresh);
     return fresh;
   }
 
-  #note(fresh: readonly ActivityEntry[]): void {
+  #record(fresh: readonly ActivityEntry[]): void {
     for (const { id, at } of fresh) {
       this.#seen.set(id, Date.parse(at));
       this.#newestMs = Math.max(this.#newestMs, Date.parse(at));

@@ -77,7 +77,7 @@ export async function attachCommand(
 }
 
 /** Signals that ask a program to terminate; the second kills the command. */
-const ASKS_TO_END = new Set<string>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
+const TERMINATION_SIGNALS = new Set<string>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
 
 function passSignals(
   context: CliContext,
@@ -90,7 +90,7 @@ function passSignals(
       leave(name as keyof typeof EXIT_BY_SIGNAL);
       return;
     }
-    asked ||= ASKS_TO_END.has(name);
+    asked ||= TERMINATION_SIGNALS.has(name);
     // takeSignals passes only names of Signal here.
     send(name as Signal);
   });

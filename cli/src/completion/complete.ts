@@ -3,7 +3,7 @@
 // `:nospace` appends no space. Never fails and writes nothing to stderr.
 import { buildProgram, type ProgramOptions } from '../program/program.ts';
 import { plainText } from '../output/plain-text.ts';
-import { wantedAt, type Suggestion, type Wanted } from './wanted.ts';
+import { completionRequestAt, type Suggestion, type CompletionRequest } from './completion-request.ts';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -11,7 +11,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export async function complete([shell = '', ...given]: readonly string[], options: ProgramOptions): Promise<void> {
   const words = shell === 'bash' ? unsplit(given) : given;
   const program = buildProgram(options, () => Promise.resolve());
-  const wanted = wantedAt(program, words);
+  const wanted = completionRequestAt(program, words);
   const { values, last } = await suggestionsFor(wanted, words, options);
   // Only fish replaces the whole word; other shells keep the text before the value.
   const before = shell === 'fish' ? wanted.before : '';
@@ -22,7 +22,7 @@ export async function complete([shell = '', ...given]: readonly string[], option
 }
 
 async function suggestionsFor(
-  { words, lookUp, typed }: Wanted,
+  { words, lookUp, typed }: CompletionRequest,
   given: readonly string[],
   { environment }: ProgramOptions,
 ): Promise<{ values: Suggestion[]; last: string }> {
@@ -31,7 +31,7 @@ async function suggestionsFor(
   // A local path that starts with `sbx` has to be typed with `./`.
   if (lookUp === 'place' && !typed.startsWith('sbx')) return { values: [], last: ':file' };
   try {
-    const { lookUp: find } = await import('./looked-up.ts');
+    const { lookUp: find } = await import('./look-up.ts');
     const values = await find(lookUp === 'place' ? 'sandbox' : lookUp, { environment, flags: flagsIn(given) });
     if (lookUp !== 'place') return { values, last: ':' };
     return { values: values.map(({ value, about }) => ({ value: `${value}:`, about })), last: ':nospace' };

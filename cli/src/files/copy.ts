@@ -12,7 +12,7 @@ import { ArchiveBroken, ArchiveReader } from './archive.ts';
 import { endpoints, nameOf, type PathThere } from './endpoint.ts';
 import { packingScript, unpackingScript } from './guest-scripts.ts';
 import { pack } from './pack.ts';
-import { linesOf, reasonOf, textOf } from './told-failure.ts';
+import { linesOf, reasonOf, textOf } from './remote-failure.ts';
 import { Refused, unpack, type Unpacked } from './unpack.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { bytes as bytesText } from '../output/amount.ts';
@@ -66,11 +66,11 @@ class Copying {
     if (kind === 'file' && !found.isFile())
       throw new CliFailure(`${plainText(source)} is not a file, folder or symlink`);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
-    await this.#shown(`copying to ${id}`, async (passed) => {
+    await this.#withProgress(`copying to ${id}`, async (passed) => {
       const remote = await startCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
       await remote.stdout.cancel();
-      const said = textOf(remote.stderr);
-      said.catch(() => undefined);
+      const errorText = textOf(remote.stderr);
+      errorText.catch(() => undefined);
       let sent = 0;
       const packed = pack(source, {
         root: 'r',
@@ -92,7 +92,7 @@ class Copying {
         }
       }
       const { exitCode } = await remote.exited;
-      if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await said)}`);
+      if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await errorText)}`);
     });
   }
 
@@ -100,12 +100,12 @@ class Copying {
     const { connect, signal } = this.#context;
     const id = sandboxId(sandbox);
     const place = await placeHere(to, nameOf(path));
-    await this.#shown(`copying from ${id}`, async (passed) => {
+    await this.#withProgress(`copying from ${id}`, async (passed) => {
       const command = packingScript(path, { follow });
       const remote = await startCommand(await connect(), { sandboxId: id, command }, signal);
       await remote.stdin.close();
-      const said = textOf(remote.stderr);
-      said.catch(() => undefined);
+      const errorText = textOf(remote.stderr);
+      errorText.catch(() => undefined);
       const reader = new ArchiveReader(Readable.fromWeb(remote.stdout) as AsyncIterable<Buffer>);
       const options = {
         skipped: (file: Buffer, why: string) => this.#skipped(file.toString(), why),
@@ -114,12 +114,12 @@ class Copying {
       };
       try {
         const came = await unpack(reader, place.beside, options, async (unpacked) => {
-          await this.#ended(remote, `${id}:${plainText(path)}`, said);
+          await this.#ended(remote, `${id}:${plainText(path)}`, errorText);
           await unpacked.place(place.target(unpacked));
         });
-        if (!came) await this.#ended(remote, `${id}:${plainText(path)}`, said);
+        if (!came) await this.#ended(remote, `${id}:${plainText(path)}`, errorText);
       } catch (error) {
-        throw await this.#told(error, remote, { what: `${id}:${plainText(path)}`, to, said });
+        throw await this.#explainFailure(error, remote, { what: `${id}:${plainText(path)}`, to, errorText });
       } finally {
         remote.close();
       }
@@ -127,17 +127,17 @@ class Copying {
   }
 
   /** Data arrived: entries that tar skipped are reported, not fatal. */
-  async #ended(remote: SandboxCommand, what: string, said: Promise<string>): Promise<void> {
+  async #ended(remote: SandboxCommand, what: string, errorText: Promise<string>): Promise<void> {
     const { exitCode } = await remote.exited;
     if (exitCode === 0) return;
-    for (const line of linesOf(await said)) this.#skipped(what, line);
-    if (this.#left === 0) throw new CliFailure(`${what}: ${reasonOf(await said)}`);
+    for (const line of linesOf(await errorText)) this.#skipped(what, line);
+    if (this.#left === 0) throw new CliFailure(`${what}: ${reasonOf(await errorText)}`);
   }
 
-  async #told(
+  async #explainFailure(
     error: unknown,
     remote: SandboxCommand,
-    { what, to, said }: { what: string; to: string; said: Promise<string> },
+    { what, to, errorText }: { what: string; to: string; errorText: Promise<string> },
   ): Promise<unknown> {
     if (error instanceof CliFailure || error instanceof BerthError || this.#context.signal.aborted) return error;
     if (error instanceof Refused) return new CliFailure(`${what}: ${plainText(error.message)}`);
@@ -145,7 +145,9 @@ class Copying {
       // Either the command failed and wrote a reason, or the connection broke.
       const silent = delay(EXIT_WITHIN_MS, { exitCode: 0 }, { ref: false });
       const { exitCode } = await Promise.race([remote.exited, silent]);
-      return new CliFailure(`${what}: ${exitCode === 0 ? `invalid archive: ${error.message}` : reasonOf(await said)}`);
+      return new CliFailure(
+        `${what}: ${exitCode === 0 ? `invalid archive: ${error.message}` : reasonOf(await errorText)}`,
+      );
     }
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) return error;
@@ -159,7 +161,7 @@ class Copying {
   }
 
   /** Shows progress if stderr is a terminal. */
-  async #shown(title: string, work: (passed: (bytes: number) => void) => Promise<void>): Promise<void> {
+  async #withProgress(title: string, work: (passed: (bytes: number) => void) => Promise<void>): Promise<void> {
     const { out, stderr } = this.#context;
     if (stderr.isTTY) await out.step(title, async (report) => await work((bytes) => report(bytesText(bytes))));
     else await work(() => undefined);

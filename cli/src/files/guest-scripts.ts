@@ -1,5 +1,5 @@
 // Shell scripts for the sandbox side of a copy: resolve the path, then run tar. stderr is shown to
-// the user, shortened by told-failure.ts.
+// the user, shortened by remote-failure.ts.
 import { quoted } from '../commands/command-text.ts';
 
 /**

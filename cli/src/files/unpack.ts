@@ -136,7 +136,7 @@ class Unpacking {
       throw new Refused(`invalid archive: ${path.toString()} has no parent folder`);
 
     try {
-      await this.#make(path, entry);
+      await this.#create(path, entry);
     } catch (error) {
       // Case-insensitive file systems and those with a restricted character set.
       const { code = '' } = error as NodeJS.ErrnoException;
@@ -152,7 +152,7 @@ class Unpacking {
     return new Unpacked(this.#kind, this.#stage.toString(), this.#folders, this.#options);
   }
 
-  async #make(path: Buffer, { kind, mode, mtime, size, target }: ArchiveEntry): Promise<void> {
+  async #create(path: Buffer, { kind, mode, mtime, size, target }: ArchiveEntry): Promise<void> {
     if (path.length === 0) {
       if (kind === 'link') throw new Refused('the source is a symlink; use -L to copy its target');
       if (kind === 'other') throw new Refused('not a file or folder');
@@ -164,7 +164,7 @@ class Unpacking {
       this.#folders.push({ path, mode, mtime });
     } else if (kind === 'file') {
       await this.#writeFile(this.#at(path), size, mode, mtime);
-    } else if (kind === 'link' && leadsOut(path, target)) {
+    } else if (kind === 'link' && escapesRoot(path, target)) {
       this.#options.skipped(path, `symlink points outside the copied folder: ${target.toString()}`);
     } else if (kind === 'link') {
       this.#links.push({ path, target });
@@ -219,7 +219,7 @@ class Unpacking {
  * Reports whether a symlink can point outside the tree. `..` is allowed only at the start, as often
  * as there are folders above. After a name, which can be a symlink, the result of `..` is unknown.
  */
-function leadsOut(path: Buffer, target: Buffer): boolean {
+function escapesRoot(path: Buffer, target: Buffer): boolean {
   if (target.length === 0 || target[0] === SLASH[0]) return true;
   const parts = split(target).filter((part) => part.length > 0 && !part.equals(Buffer.from('.')));
   const names = parts.findIndex((part) => !part.equals(Buffer.from('..')));

@@ -2,7 +2,7 @@
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 
-type Asking = Pick<CliContext, 'stdin' | 'stderr' | 'signal'>;
+type PromptStreams = Pick<CliContext, 'stdin' | 'stderr' | 'signal'>;
 
 const ENTER = /[\r\n]/;
 const INTERRUPT = '\u0003';
@@ -11,13 +11,13 @@ const ERASE = /[\u007F\b]/;
 const LONGEST = 65_536;
 
 /** Reports whether stdin and stderr are terminals. */
-export function mayAsk({ stdin, stderr }: Pick<Asking, 'stdin' | 'stderr'>): boolean {
+export function canPrompt({ stdin, stderr }: Pick<PromptStreams, 'stdin' | 'stderr'>): boolean {
   return stdin.isTTY && stderr.isTTY;
 }
 
 /** Resolves with the trimmed input. @param hidden do not echo the input */
-export async function ask(
-  { stdin, stderr, signal }: Asking,
+export async function prompt(
+  { stdin, stderr, signal }: PromptStreams,
   question: string,
   { hidden = false } = {},
 ): Promise<string> {
@@ -31,13 +31,13 @@ export async function ask(
       if (ENTER.test(key)) answered.resolve(line);
       else if (key === INTERRUPT)
         answered.reject(new CliFailure('stopped by SIGINT', { exitCode: EXIT_BY_SIGNAL.SIGINT }));
-      else if (key === END) answered.reject(noAnswer());
+      else if (key === END) answered.reject(promptAborted());
       else if (ERASE.test(key)) line = line.slice(0, -1);
       else if (line.length < LONGEST) line += key;
       else answered.reject(new UsageError('the answer is too long'));
     }
   };
-  const end = (): void => answered.reject(noAnswer());
+  const end = (): void => answered.reject(promptAborted());
   const stop = (): void => answered.reject(signal.reason as Error);
   // An earlier prompt may have paused stdin.
   stdin.on('data', read).once('end', end).resume();
@@ -56,9 +56,9 @@ export async function ask(
 }
 
 /** Repeats the question until the answer is yes or no; empty means no. */
-async function confirm(asking: Asking, question: string): Promise<boolean> {
+async function confirm(streams: PromptStreams, question: string): Promise<boolean> {
   for (;;) {
-    const answer = (await ask(asking, `${question} [y/N] `)).toLowerCase();
+    const answer = (await prompt(streams, `${question} [y/N] `)).toLowerCase();
     if (['y', 'yes'].includes(answer)) return true;
     if (['', 'n', 'no'].includes(answer)) return false;
   }
@@ -69,12 +69,12 @@ async function confirm(asking: Asking, question: string): Promise<boolean> {
  * for `wide` damage. Throws if not confirmed.
  */
 export async function confirmLoss(
-  context: Asking,
+  context: PromptStreams,
   question: string,
   { yes, wide = false }: { yes?: boolean | undefined; wide?: boolean },
 ): Promise<void> {
   if (yes === true) return;
-  if (mayAsk(context)) {
+  if (canPrompt(context)) {
     if (await confirm(context, question)) return;
     throw new CliFailure('nothing was done');
   }
@@ -85,6 +85,6 @@ export async function confirmLoss(
   }
 }
 
-function noAnswer(): CliFailure {
+function promptAborted(): CliFailure {
   return new CliFailure('no answer given');
 }

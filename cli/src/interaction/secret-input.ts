@@ -3,7 +3,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
-import { ask, mayAsk } from './prompt.ts';
+import { prompt, canPrompt } from './prompt.ts';
 
 const MOST_BYTES = 65_536;
 
@@ -12,7 +12,7 @@ export async function readSecret(
   context: Pick<CliContext, 'stdin' | 'stderr' | 'signal'>,
   what: string,
 ): Promise<string> {
-  if (mayAsk(context)) return await ask(context, `${what} (not shown): `, { hidden: true });
+  if (canPrompt(context)) return await prompt(context, `${what} (not shown): `, { hidden: true });
   const chunks: Buffer[] = [];
   let bytes = 0;
   const { stdin, signal } = context;

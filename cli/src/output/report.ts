@@ -16,21 +16,21 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 const SIGNAL_CODES: ReadonlySet<number> = new Set(Object.values(EXIT_BY_SIGNAL));
 
-export interface Told {
+export interface FailureReport {
   exitCode: number;
   lines: string[];
 }
 
 /** Context of a failure. */
-export interface FailedIn {
+export interface FailureContext {
   /** Failed item of a command with several: the id of a sandbox. */
   about?: string | undefined;
   /** Exit code instead of those in EXIT, except for usage errors and signals. */
   failureExit?: number | undefined;
 }
 
-export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Told {
-  const { exitCode, lines } = tellOne(error);
+export function reportOf(error: unknown, { about, failureExit }: FailureContext = {}): FailureReport {
+  const { exitCode, lines } = describeError(error);
   // The reader of the output exited, such as `head`: nothing to report.
   if (exitCode === EXIT_BY_SIGNAL.SIGPIPE) return { exitCode, lines: [] };
   const own =
@@ -43,19 +43,19 @@ export function tell(error: unknown, { about, failureExit }: FailedIn = {}): Tol
   };
 }
 
-function tellOne(error: unknown): Told {
+function describeError(error: unknown): FailureReport {
   if (error instanceof OperatorFailure) {
     const exitCode = error instanceof CliFailure ? error.exitCode : EXIT.failed;
     return { exitCode, lines: [error.message, ...(error.remedy === undefined ? [] : [`  ${error.remedy}`])] };
   }
-  if (error instanceof BerthError) return tellRefusal(error);
+  if (error instanceof BerthError) return describeRefusal(error);
   return {
     exitCode: EXIT.failed,
     lines: [`this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
   };
 }
 
-function tellRefusal(error: BerthError): Told {
+function describeRefusal(error: BerthError): FailureReport {
   // The code would repeat the message.
   const code = error.code === 'stream_closed' ? '' : ` (${plainText(error.code)})`;
   const lines = [`${plainText(error.message)}${code}`];

@@ -35,10 +35,10 @@ export function tableLines<Row>(
   rows: readonly Row[],
   { width = Infinity, paint = (_style, text) => text }: TableOptions = {},
 ): string[] {
-  const columns = thoseWithRoom(all, rows, width);
+  const columns = columnsThatFit(all, rows, width);
   const titles = columns.map(({ title }) => title.toUpperCase());
   const cells = rows.map((row) => columns.map(({ value }) => cellOf(value(row))));
-  const widths = fit(
+  const widths = fitWidths(
     columns.map((column) => cellsOf(column, rows)),
     columns.map(leastOf),
     width,
@@ -71,7 +71,7 @@ function leastOf({ whole, least = NARROWEST }: Column<never>): number {
   return whole === true ? Infinity : least;
 }
 
-function thoseWithRoom<Row>(all: readonly Column<Row>[], rows: readonly Row[], width: number): readonly Column<Row>[] {
+function columnsThatFit<Row>(all: readonly Column<Row>[], rows: readonly Row[], width: number): readonly Column<Row>[] {
   const needed = new Map(all.map((column) => [column, Math.min(cellsOf(column, rows), leastOf(column))]));
   let columns = all;
   for (const column of all.filter(({ optional }) => optional === true).toReversed()) {
@@ -90,7 +90,7 @@ function cellOf(value: string | number | null | undefined): string {
 }
 
 /** Shrinks the widest column above its `least` until all fit; then the widest of all. */
-function fit(wanted: readonly number[], leasts: readonly number[], width: number): number[] {
+function fitWidths(wanted: readonly number[], leasts: readonly number[], width: number): number[] {
   const widths = [...wanted];
   for (const least of [(at: number): number => leasts[at] ?? NARROWEST, (): number => NARROWEST]) {
     while (lineCells(widths) > width) {

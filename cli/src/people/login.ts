@@ -5,11 +5,11 @@ import { checkToken, readProfile, serviceUrl } from '../service/connection.ts';
 import { awaitApproval } from '../service/device-flow.ts';
 import { OAuthRefusal, requestDevice, type DeviceRequest } from '../service/oauth.ts';
 import { profileIn, type Profile, type Profiles } from '../service/profile-file.ts';
-import { isReadableOnTheWay, serviceAddress } from '../service/address.ts';
+import { isPlaintextRemote, serviceAddress } from '../service/address.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { ask, mayAsk } from '../interaction/prompt.ts';
+import { prompt, canPrompt } from '../interaction/prompt.ts';
 import { checkResourceId } from '../service/resource-id.ts';
 import { readSecret } from '../interaction/secret-input.ts';
 import type { Input } from '../program/command-spec.ts';
@@ -28,7 +28,7 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   // Fails before the user approves a sign-in that could not be stored.
   await file.change((current) => current, signal);
   const isKnown = before !== undefined && serviceAddress(before.url) === url;
-  if (isReadableOnTheWay(url) && !isKnown) {
+  if (isPlaintextRemote(url) && !isKnown) {
     out.note(
       `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: others on the network can read the token and act as you`,
     );
@@ -109,7 +109,7 @@ async function signInByDevice(
   out.note(`  ${bold(device.verificationUriComplete)}`);
   if (device.verificationUri !== device.verificationUriComplete)
     out.note(`On another device, open ${plainText(device.verificationUri)} and enter the code.`);
-  const opener = browser && mayAsk(context) ? browserOpener(environment) : null;
+  const opener = browser && canPrompt(context) ? browserOpener(environment) : null;
   const ready = opener === null ? undefined : offerBrowser(context, opener, device);
   try {
     return await out.step('waiting for approval', async () => await awaitApproval(place, device));
@@ -149,13 +149,13 @@ async function chooseOrg(
   }
   const known = orgs.find(({ id }) => id === before);
   if (known !== undefined || orgs.length < 2) return known ?? orgs[0];
-  if (!mayAsk(context)) return undefined;
+  if (!canPrompt(context)) return undefined;
   const { out } = context;
   orgs.forEach(({ id, name, role }, at) =>
     out.note(`${String(at + 1).padStart(4)}  ${plainText(name)}  ${out.style('dim', `${id}, ${role}`, 'stderr')}`),
   );
   for (;;) {
-    const answer = await ask(context, `Default org? [1-${orgs.length}] `);
+    const answer = await prompt(context, `Default org? [1-${orgs.length}] `);
     const chosen = /^\d+$/.test(answer)
       ? orgs[Number(answer) - 1]
       : orgs.find(({ id, name }) => id === answer || name === answer);

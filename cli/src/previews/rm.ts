@@ -1,5 +1,5 @@
 import type { CliContext } from '../program/context.ts';
-import { doEach } from '../program/each.ts';
+import { runEach } from '../program/each.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { isResourceId, sandboxId } from '../service/resource-id.ts';
@@ -10,8 +10,8 @@ export async function removePreviews(context: CliContext, { args: [typed, ...lin
   const id = sandboxId(typed);
   const ids = links.map(linkId);
   const { berth } = await connect();
-  return await doEach(context, ids, {
-    doing: 'revoking',
+  return await runEach(context, ids, {
+    progressText: 'revoking',
     work: async (previewId) => await berth.raw.revokePreview({ path: { sandboxId: id, previewId }, signal }),
     show: (answer) => (out.json ? out.object(answer) : out.line(`${answer.preview.id} revoked`)),
   });

@@ -2,11 +2,11 @@
 // codes.
 import type { CliContext } from './context.ts';
 import { EXIT } from '../output/failure.ts';
-import { tell } from '../output/report.ts';
+import { reportOf } from '../output/report.ts';
 
 interface Work<Result> {
   /** Title of the progress. */
-  doing: string;
+  progressText: string;
   work: (id: string) => Promise<Result>;
   /** Prints one result; called in the order of the arguments. */
   show: (result: Result) => void;
@@ -16,19 +16,19 @@ interface Work<Result> {
 const AT_ONCE = 8;
 
 /** Resolves with the exit code. A single id rethrows its failure. A signal skips the rest. */
-export async function doEach<Result>(
+export async function runEach<Result>(
   { out, signal }: CliContext,
   ids: readonly string[],
-  { doing, work, show }: Work<Result>,
+  { progressText, work, show }: Work<Result>,
 ): Promise<number> {
   const all = [...new Set(ids)];
   const [only] = all;
   if (only !== undefined && all.length === 1) {
-    show(await out.step(doing, async () => await work(only)));
+    show(await out.step(progressText, async () => await work(only)));
     return EXIT.ok;
   }
   const results = new Map<string, { done: Result } | { failed: unknown }>();
-  await out.step(`${doing}, ${all.length} of them`, async (report) => {
+  await out.step(`${progressText}, ${all.length} of them`, async (report) => {
     const waiting = [...all];
     const worker = async (): Promise<void> => {
       for (let id = waiting.shift(); id !== undefined && !signal.aborted; id = waiting.shift()) {
@@ -51,7 +51,7 @@ export async function doEach<Result>(
       continue;
     }
     if (signal.aborted && result.failed === signal.reason) continue;
-    const { exitCode, lines } = tell(result.failed, { about: id });
+    const { exitCode, lines } = reportOf(result.failed, { about: id });
     codes.add(exitCode);
     lines.forEach((line) => out.note(line));
   }

@@ -186,8 +186,8 @@ async function runAction(
 }
 
 async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
-  const { tell } = await import('../output/report.ts');
-  const { exitCode, lines } = tell(error, { failureExit });
+  const { reportOf } = await import('../output/report.ts');
+  const { exitCode, lines } = reportOf(error, { failureExit });
   if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
 }

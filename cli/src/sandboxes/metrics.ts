@@ -7,7 +7,7 @@ import { bar, bytes, mebibytes, percent } from '../output/amount.ts';
 import { fieldLines, type Field } from '../output/fields.ts';
 import { Screen } from '../output/screen.ts';
 import { duration, instant } from '../output/time.ts';
-import { again } from '../interaction/pace.ts';
+import { repeat } from '../interaction/repeat.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import { sizeText } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
@@ -53,16 +53,16 @@ async function watch(
 ): Promise<number> {
   const { connect, out, signal, stdout, environment } = context;
   const { berth } = await connect();
-  const look = async () => await berth.raw.getLiveMetrics({ path: { sandboxId: id }, signal });
-  const pace = { intervalSeconds: interval, signal, count };
-  if (out.json) return await again(pace, async () => out.object(await look()));
+  const fetchMetrics = async () => await berth.raw.getLiveMetrics({ path: { sandboxId: id }, signal });
+  const pollOptions = { intervalSeconds: interval, signal, count };
+  if (out.json) return await repeat(pollOptions, async () => out.object(await fetchMetrics()));
   if (!stdout.isTTY || environment['TERM'] === 'dumb')
-    return await again(pace, async () => out.line(metricsLine((await look()).metrics)));
+    return await repeat(pollOptions, async () => out.line(metricsLine((await fetchMetrics()).metrics)));
   let last: LiveMetrics | undefined;
   try {
     return await Screen.during(stdout, async (screen) => {
-      return await again(pace, async () => {
-        last = (await look()).metrics;
+      return await repeat(pollOptions, async () => {
+        last = (await fetchMetrics()).metrics;
         screen.show([`${id}, every ${interval} s; Ctrl-C stops`, '', ...fieldLines(metricsFields(last, true))]);
       });
     });

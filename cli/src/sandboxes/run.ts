@@ -53,7 +53,7 @@ class RunSignals {
   readonly #stopping = new AbortController();
   readonly #leaving = new AbortController();
   readonly release: () => void;
-  #takingBack = false;
+  #cleaningUp = false;
 
   constructor({ takeSignals }: CliContext) {
     this.release = takeSignals((name) => {
@@ -62,7 +62,7 @@ class RunSignals {
       const reason = new CliFailure(`stopped by ${name}`, {
         exitCode: EXIT_BY_SIGNAL[name as keyof typeof EXIT_BY_SIGNAL],
       });
-      if (this.#takingBack || this.stop.aborted) this.#leaving.abort(reason);
+      if (this.#cleaningUp || this.stop.aborted) this.#leaving.abort(reason);
       else this.#stopping.abort(reason);
     });
   }
@@ -75,8 +75,8 @@ class RunSignals {
     return this.#leaving.signal;
   }
 
-  takingBack(): void {
-    this.#takingBack = true;
+  cleaningUp(): void {
+    this.#cleaningUp = true;
   }
 }
 
@@ -116,7 +116,7 @@ async function prepare({ out, stderr }: CliContext, sandbox: Sandbox, signal: Ab
 
 /** Never fails, to keep the exit code of the command. Reports a sandbox that may remain. */
 async function destroy({ connect, out }: CliContext, { id }: Sandbox, signals: RunSignals): Promise<void> {
-  signals.takingBack();
+  signals.cleaningUp();
   const { leave } = signals;
   try {
     const { berth } = await connect();

@@ -6,7 +6,7 @@ export function serviceAddress(url: string): string {
 }
 
 /** Reports whether others can read the traffic: plain http to another host. */
-export function isReadableOnTheWay(url: string): boolean {
+export function isPlaintextRemote(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'http:' && !/^(?:127(?:\.\d+){3}|\[::1\]|(?:.+\.)?localhost)$/.test(hostname);
 }

@@ -13,7 +13,7 @@ import { CliFailure } from '../output/failure.ts';
 /** Longer than any holder needs: it is stopped, or its machine is down. */
 const LONGEST_HELD_MS = 30_000;
 const LONGEST_WAIT_MS = 40_000;
-const LOOK_EVERY_MS = 25;
+const POLL_INTERVAL_MS = 25;
 const OWNER_ONLY = 0o700;
 const THIS_MACHINE = hostname().replaceAll(/[^A-Za-z0-9.-]/g, '_');
 
@@ -35,7 +35,7 @@ export async function takeLock(path: string, signal?: AbortSignal): Promise<File
         remedy: 'try again, or remove the folder if no other berth is running',
       });
     }
-    await delay(LOOK_EVERY_MS * (0.5 + Math.random()), undefined, { signal });
+    await delay(POLL_INTERVAL_MS * (0.5 + Math.random()), undefined, { signal });
   }
   const entry = join(path, own);
   return {

@@ -8,7 +8,7 @@ import { signalGroup } from './running.ts';
 const GRACE_MS = 2_000;
 /** Timeout for a killed process to exit (uninterruptible system call). */
 const GONE_DEADLINE_MS = 5_000;
-const LOOK_EVERY_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
 interface Ending {
   killAtMs: number;
@@ -36,7 +36,7 @@ export class PosixSessions {
         signalGroup(group, 'SIGCONT');
       }
     }
-    this.#timer ??= setInterval(() => this.#poll(), LOOK_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#poll(), POLL_INTERVAL_MS);
     return (this.#ending.get(leader) as Ending).gone.promise;
   }
 

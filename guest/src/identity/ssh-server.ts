@@ -11,7 +11,7 @@ const CONTROL = `${SERVICE}/supervise/control`;
 const PORT = 22;
 /** State LISTEN in /proc/net/tcp. */
 const LISTENING = '0A';
-const LOOK_EVERY_MS = 20;
+const POLL_INTERVAL_MS = 20;
 /** Start takes a second under emulation. */
 const START_DEADLINE_MS = 15_000;
 
@@ -38,7 +38,7 @@ async function untilListening(signal: AbortSignal): Promise<void> {
       console.error(`the ssh server does not listen after ${START_DEADLINE_MS / 1_000} s`);
       return;
     }
-    await delay(LOOK_EVERY_MS);
+    await delay(POLL_INTERVAL_MS);
   }
 }
 

@@ -21,7 +21,7 @@ export async function secured(t: TestContext, env: Record<string, string> = {}):
 }
 
 /** The stream, or the response sent instead. */
-export async function askForStream(
+export async function requestStream(
   daemon: TestDaemon,
   query: string,
   { secret = SECRET, protocol = 'berth-terminal' } = {},
@@ -46,13 +46,13 @@ export async function askForStream(
 }
 
 export async function refusalOf(daemon: TestDaemon, query: string, options?: { secret?: string; protocol?: string }) {
-  const answer = await askForStream(daemon, query, options);
+  const answer = await requestStream(daemon, query, options);
   assert.ok('status' in answer, `${query} was not refused`);
   return answer;
 }
 
 export async function openStream(daemon: TestDaemon, query: Record<string, string>): Promise<Socket> {
-  const answer = await askForStream(daemon, `?${new URLSearchParams(query).toString()}`);
+  const answer = await requestStream(daemon, `?${new URLSearchParams(query).toString()}`);
   assert.ok('destroySoon' in answer, JSON.stringify(answer));
   return answer;
 }

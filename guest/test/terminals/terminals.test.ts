@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { runs, until, type TestDaemon } from '../daemon.ts';
-import { askForStream, openStream, refusalOf, secured } from './connection.ts';
+import { requestStream, openStream, refusalOf, secured } from './connection.ts';
 
 class Screen {
   readonly socket: Socket;
@@ -255,7 +255,7 @@ test('terminals are limited, and new ones open once some close', async (t) => {
   await open(daemon);
   assert.equal((await refusalOf(daemon, '?cols=80&rows=24')).status, 429);
   first.socket.destroy();
-  await until('there is room again', async () => !('status' in (await askForStream(daemon, '?cols=80&rows=24'))));
+  await until('there is room again', async () => !('status' in (await requestStream(daemon, '?cols=80&rows=24'))));
 });
 
 /** A command in a terminal. */

@@ -35,7 +35,7 @@ export class Supervisor {
   readonly #pauses: SupervisorPauses;
   readonly #stopping = new AbortController();
   readonly #running = new Map<string, RunningService>();
-  readonly #keepers: Promise<void>[] = [];
+  readonly #supervisions: Promise<void>[] = [];
   /** First starts in progress: a stop must see what they started. */
   readonly #starting = new Set<Promise<unknown>>();
 
@@ -54,7 +54,7 @@ export class Supervisor {
         const starting = this.#startOnce(service, false);
         this.#starting.add(starting);
         const running = await starting.finally(() => this.#starting.delete(starting));
-        this.#keepers.push(this.#keep(service, running));
+        this.#supervisions.push(this.#supervise(service, running));
       }
     } catch (error) {
       await this.stop();
@@ -75,7 +75,7 @@ export class Supervisor {
           this.#options.onEvent({ kind: 'stopped', service: service.name, tookMs: performance.now() - startedAt });
       }
     }
-    await Promise.all(this.#keepers);
+    await Promise.all(this.#supervisions);
   }
 
   async #startOnce(service: Service, restart: boolean): Promise<RunningService> {
@@ -98,7 +98,7 @@ export class Supervisor {
   }
 
   /** Watches one service until the supervisor stops. Never rejects. */
-  async #keep(service: Service, first: RunningService): Promise<void> {
+  async #supervise(service: Service, first: RunningService): Promise<void> {
     const { firstMs, mostMs, settledMs } = this.#pauses;
     let running: RunningService | null = first;
     let startedAt = performance.now();

@@ -36,7 +36,7 @@ export async function up(context: VerbContext): Promise<number> {
     }
     throw error;
   }
-  greet(context, installation);
+  printWelcome(context, installation);
   if (!signal.aborted)
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
@@ -71,7 +71,7 @@ function describe(event: SupervisorEvent, context: VerbContext): void {
   }
 }
 
-function greet(
+function printWelcome(
   { print, config }: VerbContext,
   { url, publicUrl, previewUrl, first, paths }: RunningInstallation,
 ): void {

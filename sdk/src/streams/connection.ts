@@ -16,7 +16,7 @@ interface Receiver {
 
 const FRAME_BYTES = 262_144;
 
-const WHY_CLOSED: Readonly<Record<string, string>> = {
+const CLOSE_REASONS: Readonly<Record<string, string>> = {
   sandbox_state_conflict: 'the sandbox is no longer awake',
   sandbox_not_found: 'the sandbox no longer exists',
   unauthenticated: 'the API key was revoked or has expired',
@@ -34,27 +34,27 @@ const WITHOUT_REASON: Readonly<Record<number, string>> = {
 
 /** Error of a stream that was closed early. */
 export function closedError(what: string, code: number, reason: string): BerthError {
-  const words = WHY_CLOSED[reason] ?? (reason === '' ? (WITHOUT_REASON[code] ?? `code ${code}`) : reason);
-  return new BerthError(`${what} was closed: ${words}`, { code: reason in WHY_CLOSED ? reason : 'stream_closed' });
+  const words = CLOSE_REASONS[reason] ?? (reason === '' ? (WITHOUT_REASON[code] ?? `code ${code}`) : reason);
+  return new BerthError(`${what} was closed: ${words}`, { code: reason in CLOSE_REASONS ? reason : 'stream_closed' });
 }
 
 /** A failed handshake: the server's response, or the implementation's message. */
-export type NotOpened = { response: UpgradeResponse } | { message: string };
+export type OpenFailure = { response: UpgradeResponse } | { message: string };
 
 export class Connection {
   /** Name for messages. */
   readonly what: string;
   /** Null once open. */
-  readonly opened: Promise<NotOpened | null>;
+  readonly opened: Promise<OpenFailure | null>;
   readonly #socket: Socket;
-  readonly #settle: (outcome: NotOpened | null) => void;
+  readonly #settle: (outcome: OpenFailure | null) => void;
   #receiver: Receiver | undefined;
   readonly #listeners: (() => void)[] = [];
   #ended = false;
 
   constructor(what: string, webSocket: object) {
     this.what = what;
-    let settle!: (outcome: NotOpened | null) => void;
+    let settle!: (outcome: OpenFailure | null) => void;
     this.opened = new Promise((resolve) => {
       settle = resolve;
     });

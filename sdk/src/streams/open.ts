@@ -3,7 +3,7 @@ import { BerthError } from '../transport/errors.ts';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '../generated/contract-tables.ts';
 import { Deadline } from '../transport/time.ts';
 import { refused, type CallOptions, type Credential } from '../transport/transport.ts';
-import { Connection, type NotOpened } from './connection.ts';
+import { Connection, type OpenFailure } from './connection.ts';
 import { isNodeWebSocket, type UpgradeResponse, type WebSocketConstructor } from './web-socket.ts';
 
 /** Service of the streams. */
@@ -43,7 +43,7 @@ export async function openConnection<T>(
   const deadline = new Deadline(timeoutMs, what, [signal]);
   const stop = (): void => connection.fail(deadline.signal.reason);
   deadline.signal.addEventListener('abort', stop, { once: true });
-  let outcome: NotOpened | null;
+  let outcome: OpenFailure | null;
   try {
     if (deadline.signal.aborted) stop();
     outcome = await connection.opened;

@@ -10,7 +10,7 @@ export type CommandHandler = (
   about: { sandbox: Sandbox; timeoutSeconds: number },
 ) => CommandOutcome | Promise<CommandOutcome>;
 
-export interface Answering {
+export interface RequestContext {
   state: TestState;
   caller: Caller | null;
   exec: CommandHandler;
@@ -24,14 +24,14 @@ export interface Answering {
   headers: Headers;
 }
 
-type Answer = (call: TestCall, about: Answering) => unknown;
+type Answer = (call: TestCall, about: RequestContext) => unknown;
 
 /** Handlers by route name. */
 export type Answers = { readonly [name in TestRouteName]?: Answer };
 
 /** Adds an entry of the caller to the feed. */
 export function note(
-  { state, caller, requestId }: Pick<Answering, 'state' | 'caller' | 'requestId'>,
+  { state, caller, requestId }: Pick<RequestContext, 'state' | 'caller' | 'requestId'>,
   kind: string,
   subject: ActivityEntry['subject'],
   sandbox?: Sandbox,

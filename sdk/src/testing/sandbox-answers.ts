@@ -1,7 +1,7 @@
 // Sandbox handlers of the test server, following the contract.
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import type { Permission, Preview, Sandbox } from '../generated/raw/index.ts';
-import { note, type Answering, type Answers } from './answering.ts';
+import { note, type RequestContext, type Answers } from './answering.ts';
 import { execResultOf, liveMetrics } from './figures.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
@@ -133,13 +133,13 @@ export const SANDBOX_ANSWERS: Answers = {
   },
 };
 
-function requirePermission({ caller }: Answering, permission: Permission | null): void {
+function requirePermission({ caller }: RequestContext, permission: Permission | null): void {
   const scopes = caller?.scopes ?? null;
   if (permission !== null && scopes !== null && !scopes.includes(permission))
     throw new Refusal('permission_denied', `the permission ${permission} is needed`);
 }
 
-function createSandbox({ body, headers }: TestCall, about: Answering): Sandbox {
+function createSandbox({ body, headers }: TestCall, about: RequestContext): Sandbox {
   const { state, nowMs, transitionMs, concurrentSandboxes } = about;
   const key = headers.get('idempotency-key');
   const asked = JSON.stringify(body);
@@ -162,16 +162,16 @@ function createSandbox({ body, headers }: TestCall, about: Answering): Sandbox {
   if (key !== null) state.creates.set(key, { asked, sandboxId: sandbox.record.id });
   note(about, 'sandbox_created', { kind: 'sandbox', id: sandbox.record.id }, sandbox.record);
   sandbox.provision(nowMs, transitionMs);
-  return answeredNow(sandbox, headers, about);
+  return respondWith(sandbox, headers, about);
 }
 
-function sleep(call: TestCall, about: Answering): unknown {
+function sleep(call: TestCall, about: RequestContext): unknown {
   return transition('sleep', 'sandbox_sleep_requested', call, about, (one) =>
     one.sleep(about.nowMs, about.transitionMs),
   );
 }
 
-function wake(call: TestCall, about: Answering): unknown {
+function wake(call: TestCall, about: RequestContext): unknown {
   return transition('wake', 'sandbox_wake_requested', call, about, (one) => {
     requireRoom(about.state, about.nowMs, about.concurrentSandboxes);
     one.wake(about.nowMs, about.transitionMs);
@@ -182,7 +182,7 @@ function transition(
   action: SandboxAction,
   kind: string,
   { params, headers }: TestCall,
-  about: Answering,
+  about: RequestContext,
   begin: (one: TestSandbox) => void,
 ): unknown {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
@@ -190,20 +190,20 @@ function transition(
     begin(one);
     note(about, kind, { kind: 'sandbox', id: one.record.id }, one.record);
   }
-  return { sandbox: answeredNow(one, headers, about) };
+  return { sandbox: respondWith(one, headers, about) };
 }
 
 /**
  * Record for the response. Completes instant transitions first, unless the caller does not wait.
  */
-function answeredNow(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: Answering): Sandbox {
+function respondWith(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: RequestContext): Sandbox {
   if (headers.get('prefer') !== 'respond-async') one.catchUp(nowMs);
   else answer.set('preference-applied', 'respond-async');
   return structuredClone(one.record);
 }
 
 /** Returns the sandbox if the action is allowed; wakes it if its project has `wakeOnUse`. */
-function awake(action: SandboxAction, params: TestCall['params'], about: Answering): TestSandbox {
+function awake(action: SandboxAction, params: TestCall['params'], about: RequestContext): TestSandbox {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
   if (
     one.status === 'stopped' &&

@@ -14,7 +14,7 @@ import { Refusal } from './refusal.ts';
 export type SandboxAction = keyof typeof SANDBOX_ACTION_RULES;
 type SandboxBody = CreateSandboxData['body'];
 
-interface Going {
+interface Transition {
   to: SandboxStatus;
   atMs: number;
   arrive: (sandbox: Sandbox) => void;
@@ -24,7 +24,7 @@ export class TestSandbox {
   readonly record: Sandbox;
   readonly files = new TestFiles();
   readonly previews: Preview[] = [];
-  #going: Going | null = null;
+  #going: Transition | null = null;
   #awakeMs = 0;
   #awakeSinceMs: number | null = null;
   readonly #onChange: (sandbox: Sandbox) => void;
@@ -68,13 +68,13 @@ export class TestSandbox {
       this.destroy(nowMs, takesMs);
       return;
     }
-    this.#go('sleeping', 'stopped', nowMs, takesMs, (record) => {
+    this.#begin('sleeping', 'stopped', nowMs, takesMs, (record) => {
       record.wakesFrom = 'snapshot';
     });
   }
 
   wake(nowMs: number, takesMs: number): void {
-    this.#go('waking', 'ready', nowMs, takesMs, (record) => {
+    this.#begin('waking', 'ready', nowMs, takesMs, (record) => {
       record.lastWake = { at: new Date(nowMs).toISOString(), from: record.wakesFrom ?? 'snapshot', reason: null };
       record.wakesFrom = null;
       const { pendingAllocation: pending } = record;
@@ -83,14 +83,14 @@ export class TestSandbox {
   }
 
   destroy(nowMs: number, takesMs: number): void {
-    this.#go('destroying', 'deleted', nowMs, takesMs, (record) => {
+    this.#begin('destroying', 'deleted', nowMs, takesMs, (record) => {
       record.deletedAt = new Date(nowMs + takesMs).toISOString();
       record.wakesFrom = null;
     });
   }
 
   provision(nowMs: number, takesMs: number): void {
-    this.#go('provisioning', 'ready', nowMs, takesMs, () => undefined);
+    this.#begin('provisioning', 'ready', nowMs, takesMs, () => undefined);
   }
 
   /** Loses the VM and keeps the disk. */
@@ -107,7 +107,13 @@ export class TestSandbox {
     delete this.record.pendingAllocation;
   }
 
-  #go(via: SandboxStatus, to: SandboxStatus, nowMs: number, takesMs: number, arrive: (sandbox: Sandbox) => void): void {
+  #begin(
+    via: SandboxStatus,
+    to: SandboxStatus,
+    nowMs: number,
+    takesMs: number,
+    arrive: (sandbox: Sandbox) => void,
+  ): void {
     this.#going = { to, atMs: nowMs + takesMs, arrive };
     this.record.statusReason = null;
     this.#enter(via, nowMs);

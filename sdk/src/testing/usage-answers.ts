@@ -1,6 +1,6 @@
 // Usage handlers of the test server: awake time in the current month, on a plan without limits.
 import type { EndUserUsage, OrgUsage, Project, UsageGuardrails } from '../generated/raw/index.ts';
-import type { Answering, Answers } from './answering.ts';
+import type { RequestContext, Answers } from './answering.ts';
 import { Refusal } from './refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 import type { TestState } from './state.ts';
@@ -37,7 +37,7 @@ export const USAGE_ANSWERS: Answers = {
   },
 };
 
-function orgUsage(query: Readonly<Record<string, unknown>>, { state, nowMs }: Answering): OrgUsage {
+function orgUsage(query: Readonly<Record<string, unknown>>, { state, nowMs }: RequestContext): OrgUsage {
   const { projectId, endUserId } = query as { projectId?: string; endUserId?: string };
   const project = projectId === undefined ? null : projectOf(state, projectId);
   const counted = sandboxesOf(state, nowMs).filter(

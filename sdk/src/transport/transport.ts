@@ -35,7 +35,7 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8_000;
 /** Longer Retry-After values are not waited for. */
 const LONGEST_RETRY_AFTER_S = 60;
-const WHEN_LOST = 'The request may have been carried out: check the current state before you retry.';
+const LOST_RESPONSE_REMEDY = 'The request may have been carried out: check the current state before you retry.';
 
 export class Transport {
   readonly #options: TransportOptions;
@@ -58,7 +58,7 @@ export class Transport {
     const deadline = new Deadline(notes.timeoutMs ?? this.#options.timeoutMs, what, [notes.signal, request.signal]);
     try {
       for (let tried = 0; ; tried += 1) {
-        const answer = await this.#try(sent, deadline.signal);
+        const answer = await this.#attempt(sent, deadline.signal);
         if (!(answer instanceof BerthError)) return answer;
         const wait =
           repeatable && tried < this.#options.maxRetries && answer.retryable ? waitBefore(answer, tried) : null;
@@ -71,7 +71,7 @@ export class Transport {
   }
 
   /** Sends once. Returns a failure that may be retried. */
-  async #try({ request, what, notes, reads, body }: Sent, signal: AbortSignal): Promise<Response | BerthError> {
+  async #attempt({ request, what, notes, reads, body }: Sent, signal: AbortSignal): Promise<Response | BerthError> {
     const { credential } = this.#options;
     const headers = new Headers(request.headers);
     headers.set('authorization', `Bearer ${typeof credential === 'string' ? credential : await credential()}`);
@@ -117,7 +117,7 @@ function lost(
   what: string,
   cause: unknown,
   reads: boolean,
-  { whenLost = WHEN_LOST, repeatable = false }: CallNotes,
+  { whenLost = LOST_RESPONSE_REMEDY, repeatable = false }: CallNotes,
 ): BerthError {
   const why = cause instanceof Error ? reasonOf(cause) : String(cause);
   const code = cause instanceof BerthError ? cause.code : 'connection_failed';

@@ -37,7 +37,7 @@ export class KeepAlive {
     if (this.#spaces === undefined) return false;
     const { raw } = this.#reply;
     if (status === this.#status) raw.end(JSON.stringify(body));
-    else await breakOff(raw, JSON.stringify(body));
+    else await truncate(raw, JSON.stringify(body));
     return true;
   }
 
@@ -59,7 +59,7 @@ export class KeepAlive {
   }
 }
 
-function breakOff(response: ServerResponse, text: string): Promise<void> {
+function truncate(response: ServerResponse, text: string): Promise<void> {
   return new Promise((resolve) => {
     response.once('close', resolve);
     response.write(text, () => response.destroy());

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 
 /** Status in the log, a common convention, when the caller disconnected before the response. */
-const CALLER_LEFT = 499;
+const CLIENT_CLOSED_REQUEST = 499;
 
 interface Outcome {
   /** Status of the response, or 499 when the caller disconnected before it began. */
@@ -16,7 +16,7 @@ interface Outcome {
 /** Outcome of a finished response. */
 export function outcomeOf(response: ServerResponse): Outcome {
   if (response.writableFinished) return { status: response.statusCode };
-  return { status: response.headersSent ? response.statusCode : CALLER_LEFT, brokenOff: true };
+  return { status: response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST, brokenOff: true };
 }
 
 /** The log of a request. Fastify makes its children from the pino logger it was given. */

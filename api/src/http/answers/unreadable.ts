@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { statusOf } from '@berth/contract/route/route.ts';
 import { envelope } from '../../call/failure.ts';
-import { endBehindAnswer } from './last-answer.ts';
+import { drainAfterResponse } from './drain.ts';
 import { newRequestId } from './request-id.ts';
 
 const REASONS = {
@@ -14,13 +14,13 @@ const REASONS = {
 } as const;
 
 /** Responds on the socket itself, with the given headers and an `x-request-id`. */
-export function answerUnreadable(
+export function respondUnreadable(
   error: NodeJS.ErrnoException,
   socket: Socket,
   headers: Readonly<Record<string, string>>,
   log: Logger,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnsweringAnother(socket)) {
+  if (error.code === 'ECONNRESET' || !socket.writable || hasResponseInFlight(socket)) {
     socket.destroy();
     return;
   }
@@ -45,14 +45,14 @@ export function answerUnreadable(
   // Never log the input: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
-  endBehindAnswer(socket);
+  drainAfterResponse(socket);
 }
 
 /**
  * True if the response in flight belongs to an earlier request, or has begun: a response written
  * now would be taken for it or a part of it. Node keeps it on the socket.
  */
-function isAnsweringAnother(socket: Socket): boolean {
+function hasResponseInFlight(socket: Socket): boolean {
   const answer = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage;
   return answer !== undefined && answer !== null && (answer.headersSent || answer.req.complete);
 }

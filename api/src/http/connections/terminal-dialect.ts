@@ -5,7 +5,7 @@ import { COMMAND_OUTPUT, commandOrder, terminalExit, terminalOrder } from '@bert
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { bytesFrames, controlFrame, FrameFault, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import type { z } from 'zod';
-import { NotUnderstood, type Dialect, type Outbound } from './websocket-join.ts';
+import { InvalidFrame, type Dialect, type Outbound } from './websocket-join.ts';
 
 const NOT_ITS_PROTOCOL = 'the terminal of the sandbox violated its protocol';
 
@@ -44,26 +44,26 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
   let exited = false;
   const reader = new FrameReader((kind, content) => {
     // A terminal sends nothing after its end.
-    if (exited) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+    if (exited) throw new InvalidFrame(NOT_ITS_PROTOCOL);
     if (kind === TERMINAL_FRAME.bytes) {
       if (content.length === 0) return;
-      if (!isOutput(content)) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+      if (!isOutput(content)) throw new InvalidFrame(NOT_ITS_PROTOCOL);
       heard.push(content);
       return;
     }
     const exit = terminalExit.safeParse(parseJson(content.toString('utf8')));
-    if (!exit.success) throw new NotUnderstood(NOT_ITS_PROTOCOL);
+    if (!exit.success) throw new InvalidFrame(NOT_ITS_PROTOCOL);
     exited = true;
     heard.push({ json: exit.data });
   });
   return {
     binary: (frame) => {
-      if (inputEnded) throw new NotUnderstood('no data may follow the end');
+      if (inputEnded) throw new InvalidFrame('no data may follow the end');
       return frame.length === 0 ? null : bytesFrames(frame);
     },
     text: (value) => {
       const order = orders.safeParse(value);
-      if (!order.success) throw new NotUnderstood(notUnderstood);
+      if (!order.success) throw new InvalidFrame(notUnderstood);
       inputEnded ||= 'end' in order.data;
       return controlFrame(order.data);
     },
@@ -72,12 +72,12 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
       try {
         reader.push(chunk);
       } catch (error) {
-        throw error instanceof FrameFault ? new NotUnderstood(NOT_ITS_PROTOCOL) : error;
+        throw error instanceof FrameFault ? new InvalidFrame(NOT_ITS_PROTOCOL) : error;
       }
       return heard;
     },
     ended: () => {
-      if (!exited) throw new NotUnderstood('the connection to the terminal was lost');
+      if (!exited) throw new InvalidFrame('the connection to the terminal was lost');
       return { send: [], endOurs: true };
     },
     alive: bytesFrames(new Uint8Array(0)),

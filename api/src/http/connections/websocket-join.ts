@@ -24,7 +24,7 @@ type Inbound = Uint8Array | 'end' | null;
 export type Outbound = Uint8Array | { json: unknown };
 
 /**
- * Frame protocol of a kind of WebSocket. Each method throws {@link NotUnderstood} for invalid
+ * Frame protocol of a kind of WebSocket. Each method throws {@link InvalidFrame} for invalid
  * input.
  */
 export interface Dialect {
@@ -48,8 +48,8 @@ interface JoinOptions {
 }
 
 /** An invalid frame of the client or of a misbehaving guest. */
-export class NotUnderstood extends Error {
-  override readonly name = 'NotUnderstood';
+export class InvalidFrame extends Error {
+  override readonly name = 'InvalidFrame';
 }
 
 /**
@@ -91,7 +91,7 @@ class Join {
     this.#log = log;
     const { promise, resolve } = Promise.withResolvers<number>();
     this.closed = promise;
-    this.#ping = setInterval(() => this.#askWhetherThere(), pingEveryMs);
+    this.#ping = setInterval(() => this.#checkAlive(), pingEveryMs);
     this.#probe = setInterval(() => {
       // An unsolicited pong needs no response.
       if (websocket.isPaused && websocket.bufferedAmount === 0) websocket.pong();
@@ -113,12 +113,10 @@ class Join {
     const { stream } = this.#connection;
     stream.on('error', (error) => this.#log.debug({ err: error }, 'connection to a sandbox failed'));
     stream.on('data', (chunk: Buffer) => {
-      this.#understand(WEBSOCKET_CLOSE.broken, () =>
-        this.#dialect.received(chunk).forEach((frame) => this.#send(frame)),
-      );
+      this.#decode(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
     });
     stream.once('end', () => {
-      this.#understand(WEBSOCKET_CLOSE.broken, () => {
+      this.#decode(WEBSOCKET_CLOSE.broken, () => {
         const { send, endOurs } = this.#dialect.ended();
         send.forEach((frame) => this.#send(frame));
         if (!endOurs) return;
@@ -136,7 +134,7 @@ class Join {
 
   #onFrame(data: Buffer, isBinary: boolean): void {
     this.#alive = true;
-    this.#understand(WEBSOCKET_CLOSE.notUnderstood, () => {
+    this.#decode(WEBSOCKET_CLOSE.notUnderstood, () => {
       if (isBinary) {
         this.#write(this.#dialect.binary(data));
         return;
@@ -160,7 +158,7 @@ class Join {
   #write(inbound: Inbound): void {
     const { stream } = this.#connection;
     if (inbound === null || this.#closing || this.#through) return;
-    if (stream.writableEnded) throw new NotUnderstood('no data may follow the end');
+    if (stream.writableEnded) throw new InvalidFrame('no data may follow the end');
     if (inbound === 'end') {
       stream.end();
       return;
@@ -180,7 +178,7 @@ class Join {
     if (this.#websocket.bufferedAmount > UNSENT_BYTES) this.#connection.stream.pause();
   }
 
-  #askWhetherThere(): void {
+  #checkAlive(): void {
     // A paused client cannot respond: its pong would be queued behind unread frames.
     if (!this.#alive && !this.#websocket.isPaused) {
       this.#websocket.terminate();
@@ -197,17 +195,17 @@ class Join {
     if (alive !== null && stream.writable && !stream.writableNeedDrain) stream.write(alive);
   }
 
-  #understand(code: number, work: () => void): void {
+  #decode(code: number, work: () => void): void {
     try {
       work();
     } catch (error) {
-      if (!(error instanceof NotUnderstood)) throw error;
+      if (!(error instanceof InvalidFrame)) throw error;
       this.#close(code, error.message);
     }
   }
 
   async #closeBroken(): Promise<void> {
-    const why = this.#closing ? null : await this.#connection.whyBroken();
+    const why = this.#closing ? null : await this.#connection.refusalAfterBreak();
     if (why === null) this.#close(WEBSOCKET_CLOSE.broken, 'the connection to the sandbox was lost');
     else this.#closeFor(why);
   }

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { CodedError } from '../../rules/coded-error.ts';
 import { CallerGone } from '../../call/failure.ts';
-import { endBehindAnswer } from '../answers/last-answer.ts';
+import { drainAfterResponse } from '../answers/drain.ts';
 import { requireSubprotocol } from './websocket-bearer.ts';
 
 const VERSION = '13';
@@ -27,7 +27,7 @@ interface Upgrade {
  * Tells Node which upgrades to hand over with their connection. Others are ignored, as RFC 9110
  * allows.
  */
-export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+export function isWebSocketRequest({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.trim().toLowerCase() === 'websocket';
 }
 
@@ -49,12 +49,12 @@ export class WebSockets {
     this.#app = app;
     app.addHook('preClose', (done) => {
       this.#closing = true;
-      this.#open.forEach(goAway);
+      this.#open.forEach(closeGoingAway);
       done();
     });
   }
 
-  takesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
+  handlesUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
     const app = this.#app;
     if (app === undefined) return false;
     socket.on('error', (error) => app.log.debug({ err: error }, 'connection lost during an upgrade'));
@@ -62,7 +62,7 @@ export class WebSockets {
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    response.once('finish', () => endBehindAnswer(socket));
+    response.once('finish', () => drainAfterResponse(socket));
     app.routing(request, response);
     return true;
   }
@@ -106,12 +106,12 @@ export class WebSockets {
     const websocket: WebSocket = opened;
     this.#open.add(websocket);
     websocket.once('close', () => this.#open.delete(websocket));
-    if (this.#closing) goAway(websocket);
+    if (this.#closing) closeGoingAway(websocket);
     return websocket;
   }
 }
 
-function goAway(websocket: WebSocket): void {
+function closeGoingAway(websocket: WebSocket): void {
   websocket.close(WEBSOCKET_CLOSE.goingAway, 'shutting_down');
   const timer = setTimeout(() => websocket.terminate(), GOING_AWAY_MS);
   websocket.once('close', () => clearTimeout(timer));

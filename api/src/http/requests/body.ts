@@ -25,7 +25,7 @@ export function jsonParser(app: FastifyInstance): ParseJson {
     return await new Promise((resolve, reject) => {
       void parseSafely(request, text, (error, value: unknown) => {
         if (error === null) resolve(value);
-        else reject(whyRefused(text, error));
+        else reject(refusalOf(text, error));
       });
     });
   };
@@ -78,7 +78,7 @@ function readAll(request: IncomingMessage, limitBytes: number): Promise<Buffer> 
  * Explains why a body is refused: not JSON, by the engine's message without its excerpt, which may
  * hold secrets; or an unsafe field name.
  */
-function whyRefused(text: string, cause: Error): CodedError {
+function refusalOf(text: string, cause: Error): CodedError {
   try {
     JSON.parse(text);
   } catch (error) {

@@ -17,11 +17,11 @@ export const connectionRoutes = [
   bindWebSocket(
     terminalInSandbox,
     (query) => (query.tty === 'true' ? 'terminal' : 'command'),
-    (context, connecting, query) => connect(context, connecting, toTerminal(askedBy(query))),
+    (context, connecting, query) => connect(context, connecting, toTerminal(terminalRequestOf(query))),
   ),
 ];
 
-function askedBy({ command, tty, cols, rows }: TerminalQuery): TerminalAsked {
+function terminalRequestOf({ command, tty, cols, rows }: TerminalQuery): TerminalAsked {
   if (tty === 'true') return { tty: true, cols, rows, command: command ?? null };
   if (command === undefined) throw new Error('validation accepted a query without terminal and command');
   return { tty: false, command };

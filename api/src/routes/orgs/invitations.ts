@@ -37,7 +37,7 @@ export const invitationRoutes = [
   }),
 ];
 
-function viewInvitation(row: invitations.JudgedInvitationRow): Invitation {
+function viewInvitation(row: invitations.InvitationWithStatus): Invitation {
   return {
     id: row.id,
     orgId: row.org_id,

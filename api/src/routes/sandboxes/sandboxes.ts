@@ -10,9 +10,9 @@ export const sandboxRoutes = [
     const { rows, fields } = await sandboxes.listSandboxes(context, params.orgId, query);
     return { sandboxes: rows.map(viewSandbox), ...fields };
   }),
-  bind(createSandbox, async (context, { actor, params, body, noteReplay, ...answer }) => {
+  bind(createSandbox, async (context, { actor, params, body, markReplayed, ...answer }) => {
     const { sandbox, replayed } = await creates.createSandbox(context, actor, params.orgId, body, answer);
-    if (replayed) noteReplay();
+    if (replayed) markReplayed();
     return { sandbox: viewSandbox(sandbox) };
   }),
   bind(getSandbox, (_context, { sandbox }) => Promise.resolve({ sandbox: viewSandbox(sandbox) })),

@@ -33,7 +33,7 @@ export function takeToken(bucket: Bucket | undefined, perMinute: number, nowMs: 
 }
 
 /** Refunds a token that was taken for a request that does not count. */
-export function giveTokenBack(bucket: Bucket | undefined, perMinute: number, nowMs: number): Bucket {
+export function refundToken(bucket: Bucket | undefined, perMinute: number, nowMs: number): Bucket {
   return { parts: Math.min(perMinute * PARTS, refilled(bucket, perMinute, nowMs) + PARTS), atMs: Math.floor(nowMs) };
 }
 

@@ -24,7 +24,7 @@ export type CloneFailure = keyof typeof SENTENCES;
 const WORDS_CHARACTERS = 400;
 /** Shorter secrets may occur in any text by chance: git's output is then hidden completely. */
 const SECRET_CHARACTERS = 4;
-const TAKEN_OUT = '[redacted]';
+const REDACTED = '[redacted]';
 
 /**
  * The failure reason shown on a sandbox. `words` is git's output; no form of any of `secrets`
@@ -45,7 +45,7 @@ export function cleanWords(words: string, secrets: readonly string[]): string {
     withoutAll(words, known).replace(ESCAPES, '').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' '),
     known,
   );
-  const bare = cleared.replace(USER_IN_URL, `$1${TAKEN_OUT}@`).trim();
+  const bare = cleared.replace(USER_IN_URL, `$1${REDACTED}@`).trim();
   return bare.length <= WORDS_CHARACTERS ? bare : `${bare.slice(0, WORDS_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
@@ -61,5 +61,5 @@ const USER_IN_URL = /(\w:\/\/)[^\s/@]+@/g;
 function withoutAll(text: string, secrets: readonly string[]): string {
   // Longest first: a shorter secret may be part of a longer one.
   const sorted = [...new Set(secrets)].sort((one, other) => other.length - one.length);
-  return sorted.reduce((left, secret) => left.split(secret).join(TAKEN_OUT), text);
+  return sorted.reduce((left, secret) => left.split(secret).join(REDACTED), text);
 }

@@ -18,7 +18,7 @@ export interface Repository {
   branch: string | null;
 }
 
-interface Asked {
+interface RequestedClone {
   repository?: string | null | undefined;
   branch?: string | null | undefined;
 }
@@ -29,15 +29,15 @@ interface Asked {
  * `invalid_request` for a branch without a repository.
  */
 export function chooseRepository(
-  asked: Asked,
+  requested: RequestedClone,
   defaults: { repository: string | null; branch: string | null },
 ): Repository | null {
-  const own = asked.repository !== undefined;
-  const repository = own ? asked.repository : defaults.repository;
+  const own = requested.repository !== undefined;
+  const repository = own ? requested.repository : defaults.repository;
   if (repository !== null && repository !== undefined)
-    return { repository, branch: asked.branch === undefined ? (own ? null : defaults.branch) : asked.branch };
+    return { repository, branch: requested.branch === undefined ? (own ? null : defaults.branch) : requested.branch };
 
-  if (asked.branch !== null && asked.branch !== undefined) {
+  if (requested.branch !== null && requested.branch !== undefined) {
     throw new CodedError(
       'invalid_request',
       "body.branch requires a repository: set body.repository, or the project's defaultRepository",

@@ -18,7 +18,7 @@ import type { VmDeathCode, VmStatus, VmView } from '@berth/protocol/host.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { SANDBOX_STATES, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sameSize } from '../sandboxes/allocation-target.ts';
-import { deathOf, DISK_LOST, LOST_FROM_SIGHT, MACHINE_LOST, type Reason } from '../sandboxes/machine-death.ts';
+import { deathOf, DISK_LOST, UNREACHABLE_REASONS, VM_LOST, type Reason } from '../sandboxes/machine-death.ts';
 
 /** The source of a possible wake. */
 type Remains = 'snapshot' | 'disk' | null;
@@ -36,7 +36,7 @@ export interface SandboxFacts {
 }
 
 /** A host's report of a VM. */
-export interface MachineFacts {
+export interface VmFacts {
   epoch: number;
   status: VmStatus;
   keeps?: VmView['keeps'];
@@ -71,10 +71,10 @@ const NOTHING: Decision = { do: 'nothing' };
  */
 export function reconcile(
   sandbox: SandboxFacts | undefined,
-  machine: MachineFacts | undefined,
+  vm: VmFacts | undefined,
   at: { hostId: string; missedBefore: boolean },
 ): Decision {
-  if (machine === undefined || machine.status === 'destroyed')
+  if (vm === undefined || vm.status === 'destroyed')
     return sandbox === undefined || sandbox.hostId !== at.hostId ? NOTHING : missing(sandbox, at.missedBefore);
 
   if (sandbox === undefined) {
@@ -85,10 +85,10 @@ export function reconcile(
     };
   }
 
-  if (machine.epoch > sandbox.epoch) {
+  if (vm.epoch > sandbox.epoch) {
     return {
       do: 'report',
-      message: `its host has epoch ${machine.epoch}, the database only ${sandbox.epoch}: an older backup of the database was restored`,
+      message: `its host has epoch ${vm.epoch}, the database only ${sandbox.epoch}: an older backup of the database was restored`,
     };
   }
   if (sandbox.hostId !== at.hostId && SANDBOX_STATES[sandbox.status].holdsDisk) {
@@ -99,9 +99,9 @@ export function reconcile(
   }
   const { awake, settled } = SANDBOX_STATES[sandbox.status];
   if (!settled) return NOTHING;
-  if (awake) return againstAwake(sandbox, machine);
-  if (sandbox.status === 'stopped') return againstStopped(sandbox, machine);
-  if (sandbox.status === 'failed') return againstFailed(sandbox, machine);
+  if (awake) return againstAwake(sandbox, vm);
+  if (sandbox.status === 'stopped') return againstStopped(sandbox, vm);
+  if (sandbox.status === 'failed') return againstFailed(sandbox, vm);
   return { do: 'destroy', epoch: sandbox.epoch };
 }
 
@@ -112,33 +112,33 @@ function missing(sandbox: SandboxFacts, missedBefore: boolean): Decision {
   if (!expected) return NOTHING;
   if (!missedBefore) return { do: 'look-again' };
   if (sandbox.status === 'failed') return { do: 'note', wakesFrom: null, reason: DISK_LOST };
-  return failed(awake ? MACHINE_LOST : DISK_LOST, null);
+  return failed(awake ? VM_LOST : DISK_LOST, null);
 }
 
-function againstAwake(sandbox: SandboxFacts, machine: MachineFacts): Decision {
-  switch (machine.status) {
+function againstAwake(sandbox: SandboxFacts, vm: VmFacts): Decision {
+  switch (vm.status) {
     case 'running':
-      return machine.size === null || sandbox.resizing || sameSize(machine.size, sandbox.allocation)
+      return vm.size === null || sandbox.resizing || sameSize(vm.size, sandbox.allocation)
         ? NOTHING
-        : { do: 'adopt-size', size: machine.size };
+        : { do: 'adopt-size', size: vm.size };
     case 'asleep':
-      return { do: 'change', to: 'stopped', reason: null, wakesFrom: remains(sandbox, machine), size: null };
+      return { do: 'change', to: 'stopped', reason: null, wakesFrom: remains(sandbox, vm), size: null };
     case 'dead':
-      return failed(deathOf(machine), remains(sandbox, machine));
+      return failed(deathOf(vm), remains(sandbox, vm));
     default:
       return NOTHING;
   }
 }
 
-function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision {
-  switch (machine.status) {
+function againstStopped(sandbox: SandboxFacts, vm: VmFacts): Decision {
+  switch (vm.status) {
     case 'running':
       // A wake completed after it was abandoned. Its caller received that the sandbox sleeps, so
       // put it back to sleep.
       return { do: 'put-to-sleep', epoch: sandbox.epoch };
     case 'asleep':
     case 'dead': {
-      const left = remains(sandbox, machine);
+      const left = remains(sandbox, vm);
       if (left === null) return failed(DISK_LOST, null);
       return left === sandbox.wakesFrom ? NOTHING : { do: 'note', wakesFrom: left, reason: null };
     }
@@ -147,23 +147,23 @@ function againstStopped(sandbox: SandboxFacts, machine: MachineFacts): Decision 
   }
 }
 
-function againstFailed(sandbox: SandboxFacts, machine: MachineFacts): Decision {
-  const turnedUp = sandbox.reasonCode !== null && LOST_FROM_SIGHT.has(sandbox.reasonCode);
+function againstFailed(sandbox: SandboxFacts, vm: VmFacts): Decision {
+  const turnedUp = sandbox.reasonCode !== null && UNREACHABLE_REASONS.has(sandbox.reasonCode);
   // The host may have failed to read the record for a while: an unlisted VM may still exist.
-  const diskTurnedUp = sandbox.reasonCode === DISK_LOST.code && machine.keeps !== 'nothing';
+  const diskTurnedUp = sandbox.reasonCode === DISK_LOST.code && vm.keeps !== 'nothing';
   if (sandbox.wakesFrom === null && !turnedUp && !diskTurnedUp) return { do: 'destroy', epoch: sandbox.epoch };
-  const left = remains(sandbox, machine);
-  switch (machine.status) {
+  const left = remains(sandbox, vm);
+  switch (vm.status) {
     case 'running':
       return turnedUp
-        ? { do: 'change', to: 'ready', reason: null, wakesFrom: null, size: machine.size }
+        ? { do: 'change', to: 'ready', reason: null, wakesFrom: null, size: vm.size }
         : { do: 'put-to-sleep', epoch: sandbox.epoch };
     case 'asleep':
       return left === null
         ? { do: 'destroy', epoch: sandbox.epoch }
         : { do: 'change', to: 'stopped', reason: null, wakesFrom: left, size: null };
     case 'dead':
-      if (turnedUp || diskTurnedUp) return { do: 'note', wakesFrom: left, reason: deathOf(machine) };
+      if (turnedUp || diskTurnedUp) return { do: 'note', wakesFrom: left, reason: deathOf(vm) };
       return left === sandbox.wakesFrom ? NOTHING : { do: 'note', wakesFrom: left, reason: null };
     default:
       return NOTHING;
@@ -177,7 +177,7 @@ function failed(reason: Reason, wakesFrom: Remains): Decision {
 /**
  * The source of a wake of the VM. Ephemeral sandboxes are never woken, so nothing remains of them.
  */
-function remains(sandbox: SandboxFacts, machine: MachineFacts): Remains {
-  if (sandbox.mode === 'ephemeral' || machine.keeps === 'nothing') return null;
-  return machine.keeps ?? (machine.status === 'asleep' ? 'snapshot' : null);
+function remains(sandbox: SandboxFacts, vm: VmFacts): Remains {
+  if (sandbox.mode === 'ephemeral' || vm.keeps === 'nothing') return null;
+  return vm.keeps ?? (vm.status === 'asleep' ? 'snapshot' : null);
 }

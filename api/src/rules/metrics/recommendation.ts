@@ -61,7 +61,7 @@ export const LONGEST_WINDOW_MS = LONG.lengthMs;
  */
 const COVERED_SHARE = 0.5;
 
-interface Judgement {
+interface Assessment {
   amount: number;
   reason: string;
 }
@@ -69,7 +69,7 @@ interface Judgement {
 /** Recommends an allocation. Deterministic and monotonic: more usage never yields less. */
 export function recommendAllocation(input: RecommendationInput): Recommendation {
   const { current, largest } = input;
-  const vcpu = judge(input, {
+  const vcpu = assess(input, {
     what: 'CPU',
     unit: 'vCPU',
     current: current.vcpu,
@@ -83,7 +83,7 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     quiet: (used) => quantile(used, 0.9),
     shrinks: true,
   });
-  const memoryGb = judge(input, {
+  const memoryGb = assess(input, {
     what: 'memory',
     unit: 'GB',
     current: current.memoryGb,
@@ -96,7 +96,7 @@ export function recommendAllocation(input: RecommendationInput): Recommendation 
     quiet: (used) => quantile(used, 1),
     shrinks: true,
   });
-  const diskGb = judge(input, {
+  const diskGb = assess(input, {
     what: 'disk',
     unit: 'GB',
     current: current.diskGb,
@@ -130,14 +130,14 @@ interface Resource {
   shrinks: boolean;
 }
 
-function judge(input: RecommendationInput, resource: Resource): Judgement {
+function assess(input: RecommendationInput, resource: Resource): Assessment {
   const { what, unit, current } = resource;
-  const stays = (because: string): Judgement => ({
+  const stays = (because: string): Assessment => ({
     amount: current,
     reason: `${what} stays at ${current} ${unit}: ${because}.`,
   });
 
-  const lately = looksIn(SHORT, input, resource);
+  const lately = usageIn(SHORT, input, resource);
   if (lately.used.length >= resource.looksToGrow) {
     const demand = resource.busy(lately.used);
     if (demand > NEARLY_FULL * current) {
@@ -159,7 +159,7 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
 
   let highest = 0;
   for (const window of WINDOWS) {
-    const looks = looksIn(window, input, resource);
+    const looks = usageIn(window, input, resource);
     if (looks.used.length < window.minSamples) {
       return stays(
         `${looks.used.length} of the ${window.minSamples} samples required over ${window.name} are available`,
@@ -179,7 +179,7 @@ function judge(input: RecommendationInput, resource: Resource): Judgement {
 }
 
 /** Usage of the resource in the window's samples, ascending, and the age of the oldest sample. */
-function looksIn(
+function usageIn(
   window: Window,
   { now, samples }: RecommendationInput,
   resource: Resource,

@@ -24,16 +24,16 @@ export function isDeathCode(code: string): code is VmDeathCode {
 }
 
 /** The reason of a dead VM as far as its host knows; `reason` is the host's text. */
-export function deathOf(machine: { deathCode?: VmDeathCode | undefined; reason?: string | undefined }): Reason {
-  const code = machine.deathCode ?? 'process_ended';
-  return { code, message: machine.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${machine.reason}` };
+export function deathOf(vm: { deathCode?: VmDeathCode | undefined; reason?: string | undefined }): Reason {
+  const code = vm.deathCode ?? 'process_ended';
+  return { code, message: vm.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${vm.reason}` };
 }
 
 /** The host does not respond, so the VM's fate is unknown. */
 export const HOST_LOST: Reason = { code: 'host_lost', message: 'its host does not respond' };
 
 /** The host responds but does not know the VM. */
-export const MACHINE_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its VM' };
+export const VM_LOST: Reason = { code: 'machine_lost', message: 'its host no longer has its VM' };
 
 /** The host responds but has lost the disk of a VM that did not run. */
 export const DISK_LOST: Reason = {
@@ -42,4 +42,4 @@ export const DISK_LOST: Reason = {
 };
 
 /** Codes after which the VM may reappear unharmed. */
-export const LOST_FROM_SIGHT: ReadonlySet<string> = new Set([HOST_LOST.code, MACHINE_LOST.code]);
+export const UNREACHABLE_REASONS: ReadonlySet<string> = new Set([HOST_LOST.code, VM_LOST.code]);

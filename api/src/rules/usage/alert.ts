@@ -1,6 +1,6 @@
 // Usage relative to a cap: percentage, status and message. Pure; usage/caps.ts selects the cap.
 import type { UsageAlert, UsageAlertStatus } from '@berth/contract/usage/usage.ts';
-import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapStanding } from './caps.ts';
+import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapUsage } from './caps.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -8,9 +8,9 @@ const HOUR_MS = 3_600_000;
  * `stops`: work stops at the cap, running sandboxes after a grace period; null: work continues and
  * is metered.
  */
-export function usageAlertOf(standing: CapStanding, stops: { graceSeconds: number } | null): UsageAlert {
-  const status = statusOf(standing);
-  return { percentUsed: percentOf(standing), status, message: messageOf(standing, status, stops) };
+export function usageAlertOf(capUsage: CapUsage, stops: { graceSeconds: number } | null): UsageAlert {
+  const status = statusOf(capUsage);
+  return { percentUsed: percentOf(capUsage), status, message: messageOf(capUsage, status, stops) };
 }
 
 /** The alert without a cap. A project without its own cap is still subject to its org's. */
@@ -22,22 +22,22 @@ export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAle
   };
 }
 
-function statusOf({ usedMs, cap }: CapStanding): UsageAlertStatus {
+function statusOf({ usedMs, cap }: CapUsage): UsageAlertStatus {
   if (usedMs > capMs(cap)) return 'exceeded';
   if (isAtCap(usedMs, cap)) return 'reached';
   return warningsDue(usedMs, cap).includes(80) ? 'warning' : 'normal';
 }
 
 /** Rounded down, so that 100 means the cap is reached. A cap of 0 is always reached. */
-function percentOf({ usedMs, cap }: CapStanding): number {
+function percentOf({ usedMs, cap }: CapUsage): number {
   return capMs(cap) === 0 ? 100 : Math.floor((usedMs * 10_000) / capMs(cap)) / 100;
 }
 
-function messageOf(standing: CapStanding, status: UsageAlertStatus, stops: { graceSeconds: number } | null): string {
+function messageOf(capUsage: CapUsage, status: UsageAlertStatus, stops: { graceSeconds: number } | null): string {
   if (status === 'normal')
-    return `${hoursText(standing.usedMs)} of ${hoursText(capMs(standing.cap))} machine hours are used in this billing period.`;
+    return `${hoursText(capUsage.usedMs)} of ${hoursText(capMs(capUsage.cap))} machine hours are used in this billing period.`;
 
-  return describeWarning(standing, status === 'warning' ? 80 : 100, stops);
+  return describeWarning(capUsage, status === 'warning' ? 80 : 100, stops);
 }
 
 /** Machine hours with two decimals. */

@@ -60,7 +60,7 @@ export function warningsDue(usedMs: number, hours: number): WarningPercent[] {
 export type CapScope = { kind: 'org'; orgId: string } | { kind: 'project'; orgId: string; projectId: string };
 
 /** Usage of a scope relative to its cap. */
-export interface CapStanding {
+export interface CapUsage {
   scope: CapScope;
   /** In machine hours. */
   cap: number;
@@ -69,13 +69,13 @@ export interface CapStanding {
 }
 
 /** Throws `machine_hour_limit`, naming cap, scope and remedy, if the scope is at its cap. */
-export function requireBelowCap(standing: CapStanding): void {
-  if (isAtCap(standing.usedMs, standing.cap)) throw new CodedError('machine_hour_limit', describeCapReached(standing));
+export function requireBelowCap(capUsage: CapUsage): void {
+  if (isAtCap(capUsage.usedMs, capUsage.cap)) throw new CodedError('machine_hour_limit', describeCapReached(capUsage));
 }
 
 /** Message about a reached cap, with the way to raise it. */
-export function describeCapReached(standing: CapStanding): string {
-  const { scope, cap, period } = standing;
+export function describeCapReached(capUsage: CapUsage): string {
+  const { scope, cap, period } = capUsage;
   return (
     `the cap of ${nameOf(scope)} is ${inWords(cap)} in this billing period and is used up; the period ends at ${period.endsAt.toISOString()}. ` +
     remedyOf(scope)
@@ -84,11 +84,11 @@ export function describeCapReached(standing: CapStanding): string {
 
 /** Message about a reached warning percentage. `stops` null: work continues beyond the cap. */
 export function describeWarning(
-  standing: CapStanding,
+  capUsage: CapUsage,
   percent: WarningPercent,
   stops: { graceSeconds: number } | null,
 ): string {
-  const { scope, cap, usedMs } = standing;
+  const { scope, cap, usedMs } = capUsage;
   const used = `${percent} % of the cap of ${nameOf(scope)} reached: ${hoursText(usedMs / HOUR_MS)} of ${inWords(cap)} are used in this billing period.`;
   if (stops === null)
     return `${used} Overage is enabled: sandboxes continue beyond the cap, and the excess is metered.`;

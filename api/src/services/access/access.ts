@@ -54,7 +54,7 @@ export async function authorize(
 /**
  * Throws unless the actor has the permission in the org; for permissions beyond the route's own.
  */
-export async function requireAlso(
+export async function requireOrgPermission(
   context: AccessContext,
   actor: Actor,
   orgId: string,
@@ -64,9 +64,9 @@ export async function requireAlso(
 }
 
 /** True if the actor has the permission in the org. */
-export async function mayAlso(...asked: Parameters<typeof requireAlso>): Promise<boolean> {
+export async function hasOrgPermission(...asked: Parameters<typeof requireOrgPermission>): Promise<boolean> {
   try {
-    await requireAlso(...asked);
+    await requireOrgPermission(...asked);
     return true;
   } catch (error) {
     if (error instanceof CodedError) return false;

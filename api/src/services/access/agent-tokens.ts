@@ -52,7 +52,7 @@ export async function createAgentToken(
       expiresInDays: body.expiresInDays ?? AGENT_TOKEN_DAYS.default,
     });
     const { name, access, can_approve: canApprove, can_wake: canWake } = made;
-    await tellOrgs(trx, actor, 'agent_token_created', made, {
+    await recordInOrgs(trx, actor, 'agent_token_created', made, {
       name,
       access,
       canApprove,
@@ -78,13 +78,13 @@ export async function revokeAgentToken(context: ServiceContext, actor: Actor, to
     const revoked = await writeRevocation(trx, tokenId);
     // A concurrent call may have revoked it since the read.
     if (revoked === undefined) return (await findAgentToken(trx, tokenId)) ?? found;
-    await tellOrgs(trx, actor, 'agent_token_revoked', revoked, { name: revoked.name });
+    await recordInOrgs(trx, actor, 'agent_token_revoked', revoked, { name: revoked.name });
     return revoked;
   });
 }
 
 /** Adds a row to the feed of each org in which the token was valid; there may be none. */
-async function tellOrgs(
+async function recordInOrgs(
   trx: Database,
   actor: Actor,
   kind: 'agent_token_created' | 'agent_token_revoked',

@@ -88,7 +88,7 @@ function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, req
   if (key.revoked_at !== null) throw unauthenticated(`this API key was revoked at ${key.revoked_at.toISOString()}`);
   if (key.expired) throw unauthenticated(`this API key expired at ${key.expires_at?.toISOString()}`);
   if (key.created_by === null) throw unauthenticated("this API key's creator no longer has an account");
-  if (!key.used_lately) noteUse(context, key.id, touchApiKey(context.db, key.id));
+  if (!key.used_lately) recordUse(context, key.id, touchApiKey(context.db, key.id));
   return {
     kind: 'api_key',
     id: key.id,
@@ -116,7 +116,7 @@ function agentTokenHolder(
   if (token.revoked_at !== null)
     throw unauthenticated(`this personal agent token was revoked at ${token.revoked_at.toISOString()}`);
   if (token.expired) throw unauthenticated(`this personal agent token expired at ${token.expires_at.toISOString()}`);
-  if (!token.used_lately) noteUse(context, token.id, touchAgentToken(context.db, token.id));
+  if (!token.used_lately) recordUse(context, token.id, touchAgentToken(context.db, token.id));
   const permissions = agentTokenPermissions({
     access: token.access,
     canApprove: token.can_approve,
@@ -126,7 +126,7 @@ function agentTokenHolder(
 }
 
 /** Does not delay the response. If it fails, `last_used_at` lags by one request. */
-function noteUse(context: AccessContext, credentialId: string, noted: Promise<void>): void {
+function recordUse(context: AccessContext, credentialId: string, noted: Promise<void>): void {
   noted.catch((error: unknown) =>
     context.log.warn({ err: error, credentialId }, 'could not record the use of a credential'),
   );

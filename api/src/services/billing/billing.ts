@@ -10,7 +10,7 @@ import { insertActivity } from '../../store/activity/activity.ts';
 import { readClock } from '../../store/database/clock.ts';
 import { findOrg } from '../../store/people/identity.ts';
 import type { SubscriptionRow } from '../../store/database/schema.ts';
-import { findSubscription, keepCustomer, replaceCheckout } from '../../store/billing/subscriptions.ts';
+import { findSubscription, saveCustomer, replaceCheckout } from '../../store/billing/subscriptions.ts';
 import { periodOfSubscription } from './period.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { followPaidSubscription } from './paid-subscriptions.ts';
@@ -117,7 +117,7 @@ async function requireRow({ db }: ServiceContext, orgId: string): Promise<Subscr
 async function makeCustomer({ db }: ServiceContext, provider: PaymentProvider, orgId: string): Promise<string> {
   const org = await findOrg(db, orgId);
   if (org === undefined) throw new Error(`the org ${orgId} no longer exists`);
-  return await keepCustomer(db, orgId, await provider.createCustomer({ orgId, name: org.name }));
+  return await saveCustomer(db, orgId, await provider.createCustomer({ orgId, name: org.name }));
 }
 
 function planForSale(plans: Plans, planId: string): { plan: Plan; priceId: string } {

@@ -7,7 +7,7 @@
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { changeOf, type PaidSubscription } from '../../rules/billing/subscription-change.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { hasPaymentEvent, notePaymentEvent } from '../../store/billing/payment-events.ts';
+import { hasPaymentEvent, recordPaymentEvent } from '../../store/billing/payment-events.ts';
 import type { DatabaseTransaction, SubscriptionRow } from '../../store/database/schema.ts';
 import {
   findOrgOfPaid,
@@ -20,14 +20,14 @@ import type { ServiceContext } from '../context/context.ts';
 import type { PaymentEvent, PaymentProvider } from '../context/payment-port.ts';
 
 type PaidContext = Pick<ServiceContext, 'db' | 'plans' | 'log'>;
-type ToFollow = { orgId: string; id: string; event: { id: string; kind: string } | null };
+type SubscriptionSource = { orgId: string; id: string; event: { id: string; kind: string } | null };
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;
 /** Events of one purchase arrive together, at most a handful. */
 const MOST_TRIES = 8;
 
 /** Processes an event once. Throws if the provider should redeliver it. */
-export async function takePaymentEvent(
+export async function claimPaymentEvent(
   context: PaidContext,
   provider: PaymentProvider,
   event: PaymentEvent,
@@ -49,7 +49,7 @@ export async function takePaymentEvent(
 export async function followPaidSubscription(
   context: PaidContext,
   provider: PaymentProvider,
-  toFollow: ToFollow,
+  toFollow: SubscriptionSource,
 ): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const before = await findSubscription(context.db, toFollow.orgId);
@@ -59,7 +59,7 @@ export async function followPaidSubscription(
     }
     const paid = await provider.findSubscription(toFollow.id);
     if (
-      await context.db.transaction().execute((trx) => takeOver(context, trx, toFollow, before.provider_revision, paid))
+      await context.db.transaction().execute((trx) => adoptPaid(context, trx, toFollow, before.provider_revision, paid))
     )
       return;
   }
@@ -69,17 +69,17 @@ export async function followPaidSubscription(
 }
 
 /** Returns false if the fetched state is stale. */
-async function takeOver(
+async function adoptPaid(
   { plans, log }: PaidContext,
   trx: DatabaseTransaction,
-  { orgId, id, event }: ToFollow,
+  { orgId, id, event }: SubscriptionSource,
   revision: number,
   paid: PaidSubscription,
 ): Promise<boolean> {
   const row = await lockSubscription(trx, orgId);
   if (row === undefined) throw new Error(`the subscription of the org ${orgId} no longer exists`);
   if (row.provider_revision !== revision) return false;
-  if (event !== null && !(await notePaymentEvent(trx, event))) return true;
+  if (event !== null && !(await recordPaymentEvent(trx, event))) return true;
   const recorded = {
     plan: row.plan,
     status: row.status,
@@ -113,12 +113,12 @@ async function takeOver(
     customerId: paid.customerId,
     subscriptionId: paid.id,
   });
-  await tellOfChange(trx, row);
+  await recordChange(trx, row);
   return true;
 }
 
 /** Adds activity rows for the differences; none without a difference. */
-async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): Promise<void> {
+async function recordChange(trx: DatabaseTransaction, before: SubscriptionRow): Promise<void> {
   const orgId = before.org_id;
   const after = await findSubscription(trx, orgId);
   if (after === undefined)
@@ -127,12 +127,12 @@ async function tellOfChange(trx: DatabaseTransaction, before: SubscriptionRow): 
     const from = { plan: before.plan, status: before.status };
     await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'plan_changed', details: { from, to: after.plan } });
   }
-  const [from, to] = [tellStanding(before), tellStanding(after)];
+  const [from, to] = [billingFields(before), billingFields(after)];
   if (JSON.stringify(from) === JSON.stringify(to)) return;
   await insertActivity(trx, { orgId, actor: SYSTEM, kind: 'subscription_changed', details: { from, to } });
 }
 
-function tellStanding(row: SubscriptionRow): Record<string, string | null> {
+function billingFields(row: SubscriptionRow): Record<string, string | null> {
   return {
     status: row.status,
     provider: row.provider_subscription_id === null ? null : 'stripe',

@@ -15,7 +15,7 @@ import type { DatabaseTransaction, SandboxRow } from '../../store/database/schem
 import type { ServiceContext } from '../context/context.ts';
 import type { LifecycleQueue, LifecycleStep } from '../context/lifecycle-port.ts';
 import { openRepoCredentials } from '../orgs/projects.ts';
-import { CannotOpen } from '../context/sealed.ts';
+import { UnsealError } from '../context/sealed.ts';
 import { transitionSandbox, type Transition, type TransitionResult } from '../sandboxes/transition.ts';
 import type { GitSettings } from '../context/settings.ts';
 
@@ -46,13 +46,13 @@ export async function beginClone(
   sandbox: SandboxRow,
 ): Promise<SandboxRow> {
   const begun = await writeCloneEpoch(trx, sandbox.id, sandbox.epoch);
-  await note(trx, begun, 'sandbox_clone_started', { repository: begun.repository, branch: begun.branch });
+  await recordActivity(trx, begun, 'sandbox_clone_started', { repository: begun.repository, branch: begun.branch });
   await lifecycle.enqueue(trx, 'clone', { sandboxId: begun.id, epoch: begun.epoch });
   return begun;
 }
 
 /** True if the row still needs the step. A resize raises the epoch without voiding the clone. */
-export function cloneStands(sandbox: SandboxRow, step: LifecycleStep): boolean {
+export function isCloneCurrent(sandbox: SandboxRow, step: LifecycleStep): boolean {
   return (
     sandbox.clone_status === 'pending' && sandbox.clone_epoch === step.epoch && SANDBOX_STATES[sandbox.status].awake
   );
@@ -85,7 +85,7 @@ export async function prepareClone(
     const credentials = { username: stored.username ?? ANY_USERNAME, token: stored.token };
     return { url, branch, credentials, secrets: formsOf(credentials, stored.username) };
   } catch (error) {
-    if (error instanceof CannotOpen) return { refused: cloneFailure('credentials_unusable') };
+    if (error instanceof UnsealError) return { refused: cloneFailure('credentials_unusable') };
     throw error;
   }
 }
@@ -116,10 +116,10 @@ export async function settleClone(
   failure: Reason | null,
 ): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, step.sandboxId);
-  if (before === undefined || !cloneStands(before, step)) return 'void';
+  if (before === undefined || !isCloneCurrent(before, step)) return 'void';
   const after = await writeCloneEnd(trx, before.id, failure);
   const kind = failure === null ? 'sandbox_clone_finished' : 'sandbox_clone_failed';
-  await note(trx, after, kind, {
+  await recordActivity(trx, after, kind, {
     repository: after.repository,
     branch: after.branch,
     ...(failure === null ? {} : { reason: failure }),
@@ -132,7 +132,7 @@ export async function settleClone(
   return 'changed';
 }
 
-async function note(
+async function recordActivity(
   trx: DatabaseTransaction,
   sandbox: SandboxRow,
   kind: 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed',

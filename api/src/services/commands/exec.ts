@@ -4,7 +4,7 @@ import type { ExecResult } from '@berth/contract/commands/exec.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
-import { holdActivity } from '../sandboxes/activity-signal.ts';
+import { trackActivity } from '../sandboxes/activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 import { ensureAwake } from '../sandboxes/use.ts';
@@ -38,7 +38,7 @@ export async function execInSandbox(
   // The activity row is written while the command runs; if that fails, the command is killed.
   const unrecorded = new AbortController();
   noted.catch((error: unknown) => unrecorded.abort(error));
-  const use = holdActivity(context, inUse.id, 'exec');
+  const use = trackActivity(context, inUse.id, 'exec');
   try {
     const result = await context.hosts
       .at(inUse.host_url)

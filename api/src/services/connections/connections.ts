@@ -11,7 +11,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { authorize } from '../access/access.ts';
-import { holdActivity } from '../sandboxes/activity-signal.ts';
+import { trackActivity } from '../sandboxes/activity-signal.ts';
 import { authenticate, readToken, type BearerToken } from '../access/authentication.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
@@ -149,7 +149,7 @@ export class SandboxConnection {
     this.#bearer = connecting.bearer;
     this.stream = stream;
     this.over = this.#ended.promise;
-    this.#use = holdActivity(context, connecting.sandbox.id, 'connect');
+    this.#use = trackActivity(context, connecting.sandbox.id, 'connect');
     void this.#watch();
   }
 
@@ -172,7 +172,7 @@ export class SandboxConnection {
   }
 
   /** The error if the stream broke because access was lost; null otherwise. */
-  async whyBroken(): Promise<CodedError | null> {
+  async refusalAfterBreak(): Promise<CodedError | null> {
     const refusal = await this.#check();
     return refusal?.code === 'internal' ? null : refusal;
   }

@@ -14,8 +14,8 @@ const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + NONCE_BYTES;
 
 /** A sealed value does not open. The cause is withheld from whoever altered the value. */
-export class CannotOpen extends Error {
-  override readonly name = 'CannotOpen';
+export class UnsealError extends Error {
+  override readonly name = 'UnsealError';
 
   constructor(owner: string, options?: ErrorOptions) {
     super(
@@ -35,9 +35,9 @@ export function sealText(key: Buffer, owner: string, text: string): Buffer {
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Opens text sealed for the owner with the key. Throws {@link CannotOpen}. */
+/** Opens text sealed for the owner with the key. Throws {@link UnsealError}. */
 export function openText(key: Buffer, owner: string, sealed: Buffer): string {
-  if (sealed[0] !== VERSION || sealed.length < HEAD_BYTES + TAG_BYTES) throw new CannotOpen(owner);
+  if (sealed[0] !== VERSION || sealed.length < HEAD_BYTES + TAG_BYTES) throw new UnsealError(owner);
   const textEnd = sealed.length - TAG_BYTES;
   const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(1, HEAD_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(owner));
@@ -46,6 +46,6 @@ export function openText(key: Buffer, owner: string, sealed: Buffer): string {
   try {
     return Buffer.concat([text, decipher.final()]).toString();
   } catch (error) {
-    throw new CannotOpen(owner, { cause: error });
+    throw new UnsealError(owner, { cause: error });
   }
 }

@@ -22,7 +22,7 @@ const MEANINGS: { readonly [code in HostFailureCode]?: Unanswered } = {
   invalid_answer: 'host_unavailable',
   unauthorized: 'host_unavailable',
 };
-const WHO: { readonly [meaning in Unanswered]: string } = {
+const PARTY_NAMES: { readonly [meaning in Unanswered]: string } = {
   sandbox_unreachable: "the sandbox's VM",
   host_unavailable: "the sandbox's host",
 };
@@ -49,7 +49,7 @@ export async function explainHostFailure(
       ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error })
       : refusal;
   }
-  return new CodedError(meaning, `${WHO[meaning]} did not respond${consequence}`, {
+  return new CodedError(meaning, `${PARTY_NAMES[meaning]} did not respond${consequence}`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause: error,
   });

@@ -82,7 +82,7 @@ export async function roomOnOwnHost(
 }
 
 /** Error for missing capacity. */
-export function noRoom(room: Exclude<RoomOnHost, { kind: 'there' }>): CodedError {
+export function capacityError(room: Exclude<RoomOnHost, { kind: 'there' }>): CodedError {
   if (room.kind === 'away') {
     return new CodedError(
       'host_unavailable',

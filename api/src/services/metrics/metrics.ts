@@ -48,7 +48,7 @@ export async function liveMetrics(
   sandbox: LocatedSandboxRow,
   signal: AbortSignal,
 ): Promise<LiveMetrics> {
-  const figures = await look(context, sandbox, 'metrics_live', signal);
+  const figures = await readFigures(context, sandbox, 'metrics_live', signal);
   const before = await findSampleBefore(context.db, sandbox.id, COUNTED_FROM);
   const share = before === undefined ? null : cpuShareSince(before, figures, allocationOf(sandbox));
   const { guest, host } = figures;
@@ -67,12 +67,12 @@ export async function sampleMetrics(
   sandbox: LocatedSandboxRow,
   signal: AbortSignal,
 ): Promise<MetricsSample> {
-  const figures = await look(context, sandbox, 'metrics_sample', signal);
+  const figures = await readFigures(context, sandbox, 'metrics_sample', signal);
   return await context.db.transaction().execute(async (trx) => {
     const locked = await lockSandbox(trx, sandbox.id);
     if (locked === undefined) throw new Error(`the row of ${sandbox.id} is gone`);
     requireLegal('metrics_sample', locked.status);
-    const sample = await noteSample(trx, sandbox, figures);
+    const sample = await recordSample(trx, sandbox, figures);
     const current = allocationOf(locked);
     const recommended = recommendAllocation({
       now: sample.at.getTime(),
@@ -102,7 +102,7 @@ export async function sampleMetrics(
   });
 }
 
-async function look(
+async function readFigures(
   context: ServiceContext,
   sandbox: LocatedSandboxRow,
   action: 'metrics_live' | 'metrics_sample',
@@ -129,7 +129,7 @@ function cpuShareSince(before: MetricsSampleRow, { guest }: VmFigures, { vcpu }:
   return cpuShareBetween(earlier, { uptimeSeconds: guest.uptimeSeconds, busySeconds: guest.cpu.busySeconds }, vcpu);
 }
 
-async function noteSample(
+async function recordSample(
   trx: DatabaseTransaction,
   sandbox: SandboxRow,
   figures: VmFigures,

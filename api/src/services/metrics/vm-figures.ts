@@ -21,7 +21,7 @@ export interface VmFigures {
 }
 
 /** Reading of a VM's CPU counters. */
-interface CpuLook {
+interface CpuSample {
   uptimeSeconds: number;
   busySeconds: number;
 }
@@ -70,7 +70,7 @@ export function boundFigures({ guest, host }: VmMetrics, most: Allocation): VmFi
 const SHORTEST_SPAN_SECONDS = 1;
 
 /** Mean vCPU use between two readings, 0 to 1; null if they are not continuous, as after a boot. */
-export function cpuShareBetween(earlier: CpuLook, later: CpuLook, vcpu: number): number | null {
+export function cpuShareBetween(earlier: CpuSample, later: CpuSample, vcpu: number): number | null {
   const spanSeconds = later.uptimeSeconds - earlier.uptimeSeconds;
   const busySeconds = later.busySeconds - earlier.busySeconds;
   if (spanSeconds < SHORTEST_SPAN_SECONDS || busySeconds < 0) return null;

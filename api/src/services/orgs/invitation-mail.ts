@@ -5,7 +5,7 @@ import { html } from '../../rules/html.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { markSent, writeInvitationToken, type InvitationForMail } from '../../store/orgs/invitations.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
-import { tellOf } from './invitations.ts';
+import { activityFieldsOf } from './invitations.ts';
 import type { MailMessage } from '../context/mail-port.ts';
 import { linkTokenSha256, newLinkToken } from '../access/one-time-links.ts';
 
@@ -32,7 +32,7 @@ export async function prepareInvitationMail(
 }
 
 /** Records the message with this token as sent; false if already recorded or replaced. */
-export async function noteInvitationSent(
+export async function recordInvitationSent(
   trx: DatabaseTransaction,
   invitationId: string,
   tokenSha256: Buffer,
@@ -40,7 +40,7 @@ export async function noteInvitationSent(
   const sent = await markSent(trx, invitationId, tokenSha256);
   if (sent === undefined) return false;
   const actor = { kind: 'system', id: null, userId: null } as const;
-  await insertActivity(trx, { orgId: sent.org_id, actor, kind: 'invitation_sent', ...tellOf(sent) });
+  await insertActivity(trx, { orgId: sent.org_id, actor, kind: 'invitation_sent', ...activityFieldsOf(sent) });
   return true;
 }
 

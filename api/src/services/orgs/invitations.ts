@@ -23,27 +23,27 @@ import {
   revokeEarlier,
   revokeSentBy,
   type InvitationStatus,
-  type JudgedInvitationRow,
+  type InvitationWithStatus,
 } from '../../store/orgs/invitations.ts';
 import { findMember, isMemberAddress, lockMemberships, type MemberRow } from '../../store/orgs/memberships.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
-import { requireAlso } from '../access/access.ts';
+import { requireOrgPermission } from '../access/access.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { linkTokenSha256 } from '../access/one-time-links.ts';
 
-export type { JudgedInvitationRow };
+export type { InvitationWithStatus };
 
 /** Role of an invitation that names none. */
 const DEFAULT_ROLE: Role = 'member';
 
 /** An invitation with its org's name, as shown to the holder of its token. */
-export type ReceivedInvitationRow = JudgedInvitationRow & { orgName: string };
+export type ReceivedInvitationRow = InvitationWithStatus & { orgName: string };
 
 export async function listInvitations(
   context: ServiceContext,
   orgId: string,
   query: PageQuery,
-): Promise<{ rows: JudgedInvitationRow[]; fields: PageFields }> {
+): Promise<{ rows: InvitationWithStatus[]; fields: PageFields }> {
   return await readInPages('invitations', query, (page) => listPendingInvitations(context.db, orgId, page));
 }
 
@@ -53,11 +53,11 @@ export async function createInvitation(
   actor: Actor,
   orgId: string,
   { email, role = DEFAULT_ROLE }: { email: string; role?: Role | undefined },
-): Promise<JudgedInvitationRow> {
+): Promise<InvitationWithStatus> {
   const id = newId('invitation');
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
-    await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
+    await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
     if (await isMemberAddress(trx, orgId, email))
       throw new CodedError('already_member', 'a member of the org has this address');
     // The limit spans all orgs: concurrent invitations into several orgs must see each other.
@@ -89,7 +89,7 @@ export async function revokeInvitation(
   actor: Actor,
   orgId: string,
   invitationId: string,
-): Promise<JudgedInvitationRow> {
+): Promise<InvitationWithStatus> {
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     const invitation = await findInvitation(trx, orgId, invitationId);
@@ -98,7 +98,7 @@ export async function revokeInvitation(
     requirePending(invitation);
     const revoked = await markRevoked(trx, invitationId);
     if (revoked === undefined) throw new Error(`the invitation ${invitationId} is pending and cannot be revoked`);
-    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', ...tellOf(invitation) });
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_revoked', ...activityFieldsOf(invitation) });
     return revoked;
   });
 }
@@ -114,7 +114,7 @@ export async function revokeOfFormerRole(
   { orgId, userId, role }: { orgId: string; userId: string; role: Role | null },
 ): Promise<void> {
   for (const invitation of await revokeSentBy(trx, { orgId, invitedBy: userId, keptRoles: rolesInvitedBy(role) })) {
-    const { subject, details } = tellOf(invitation);
+    const { subject, details } = activityFieldsOf(invitation);
     await insertActivity(trx, {
       orgId,
       actor,
@@ -171,7 +171,7 @@ export async function acceptInvitationAs(
       throw new CodedError('already_member', 'you are already a member of the org');
     await insertMembership(trx, { orgId, userId, role: invitation.role });
     await markAccepted(trx, invitation.id, userId);
-    await insertActivity(trx, { orgId, actor, kind: 'invitation_accepted', ...tellOf(invitation) });
+    await insertActivity(trx, { orgId, actor, kind: 'invitation_accepted', ...activityFieldsOf(invitation) });
     const member = await findMember(trx, orgId, userId);
     if (member === undefined)
       throw new Error(`the membership of ${userId} in ${orgId} is missing in the transaction that created it`);
@@ -180,7 +180,11 @@ export async function acceptInvitationAs(
 }
 
 /** Throws unless the invited address is the user's and verified. */
-async function requireInvited(trx: DatabaseTransaction, userId: string, { email }: JudgedInvitationRow): Promise<void> {
+async function requireInvited(
+  trx: DatabaseTransaction,
+  userId: string,
+  { email }: InvitationWithStatus,
+): Promise<void> {
   const user = await findUser(trx, userId);
   if (user?.email.toLowerCase() !== email)
     throw new CodedError('invitation_for_another', "this invitation is for another email address than your account's");
@@ -189,14 +193,14 @@ async function requireInvited(trx: DatabaseTransaction, userId: string, { email 
     throw new CodedError('email_not_verified', 'verify your email address first, then accept the invitation');
 }
 
-const WHAT_BECAME: { readonly [status in Exclude<InvitationStatus, 'pending'>]: string } = {
+const OUTCOMES: { readonly [status in Exclude<InvitationStatus, 'pending'>]: string } = {
   accepted: 'was already accepted',
   revoked: 'was revoked',
   expired: 'has expired',
 };
 
-function requirePending({ status }: JudgedInvitationRow): void {
-  if (status !== 'pending') throw new CodedError('invitation_not_pending', `the invitation ${WHAT_BECAME[status]}`);
+function requirePending({ status }: InvitationWithStatus): void {
+  if (status !== 'pending') throw new CodedError('invitation_not_pending', `the invitation ${OUTCOMES[status]}`);
 }
 
 async function requireFewSent(trx: DatabaseTransaction, actor: Actor, email: string): Promise<void> {
@@ -215,7 +219,7 @@ async function requireFewSent(trx: DatabaseTransaction, actor: Actor, email: str
 }
 
 /** Activity fields of every change of an invitation. */
-export function tellOf({ id, email, role }: Pick<JudgedInvitationRow, 'id' | 'email' | 'role'>): {
+export function activityFieldsOf({ id, email, role }: Pick<InvitationWithStatus, 'id' | 'email' | 'role'>): {
   subject: { kind: 'invitation'; id: string };
   details: { email: string; role: string };
 } {

@@ -19,7 +19,7 @@ import {
   type MemberRow,
 } from '../../store/orgs/memberships.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
-import { requireAlso } from '../access/access.ts';
+import { requireOrgPermission } from '../access/access.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { revokeOfFormerRole } from './invitations.ts';
 
@@ -47,7 +47,7 @@ export async function updateMember(
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
     const change = { from: roleName.parse(member.role), to: role };
-    await requireAlso({ ...context, db: trx }, actor, orgId, permissionToChange(change));
+    await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange(change));
     requireOwnerLeft(change, await countOwners(trx, orgId));
     if (change.from === change.to) return member;
     await updateRole(trx, { orgId, userId, role });
@@ -75,7 +75,7 @@ export async function removeMember(
 ): Promise<MemberRow> {
   return await context.db.transaction().execute(async (trx) => {
     const member = await lockMember(trx, orgId, userId);
-    await requireAlso(
+    await requireOrgPermission(
       { ...context, db: trx },
       actor,
       orgId,

@@ -133,7 +133,7 @@ function requireDefaultAllowed({ settings }: ServiceContext, { defaultRepository
 }
 
 /**
- * Credentials for a clone in the project; null if it has none. Throws {@link CannotOpen} if the
+ * Credentials for a clone in the project; null if it has none. Throws {@link UnsealError} if the
  * stored value does not open.
  */
 export async function openRepoCredentials(

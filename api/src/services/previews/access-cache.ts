@@ -7,7 +7,7 @@ import type { ServiceContext } from '../context/context.ts';
 import { OpenList } from './open-list.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { readCookie, type PreviewCookie } from './token.ts';
-import { judge, type Holder, type PreviewRefusal, type Verdict } from './verdict.ts';
+import { decideAccess, type Holder, type PreviewRefusal, type AccessDecision } from './decision.ts';
 
 /** Half of the promised revocation delay: maximum age of a decision when used. */
 const CACHED_MS = PREVIEW_REVOKED_WITHIN_MS / 2;
@@ -33,7 +33,7 @@ export class PreviewAccessCache {
   readonly context: PreviewContext;
   /** Signing key of preview tokens and cookies. */
   readonly key: Buffer;
-  readonly #verdicts = new Map<string, { atMs: number; verdict: Promise<Verdict> }>();
+  readonly #decisions = new Map<string, { atMs: number; decision: Promise<AccessDecision> }>();
   readonly #cookies = new Map<string, PreviewCookie>();
   readonly #watches = new Map<string, Watch>();
 
@@ -59,39 +59,39 @@ export class PreviewAccessCache {
   }
 
   /** Access decision, at most a second old. */
-  async verdict(holder: Holder): Promise<Verdict> {
-    const known = this.#verdicts.get(nameOf(holder));
-    if (known !== undefined && performance.now() - known.atMs < CACHED_MS) return await known.verdict;
-    return await this.freshVerdict(holder);
+  async decision(holder: Holder): Promise<AccessDecision> {
+    const known = this.#decisions.get(nameOf(holder));
+    if (known !== undefined && performance.now() - known.atMs < CACHED_MS) return await known.decision;
+    return await this.freshDecision(holder);
   }
 
   /** New access decision. Its age counts from the start of the query. */
-  async freshVerdict(holder: Holder): Promise<Verdict> {
+  async freshDecision(holder: Holder): Promise<AccessDecision> {
     const name = nameOf(holder);
-    const verdict = judge(this.context, this.key, holder);
-    const entry = { atMs: performance.now(), verdict };
+    const decision = decideAccess(this.context, this.key, holder);
+    const entry = { atMs: performance.now(), decision };
     // Keeps insertion order: newest last.
-    this.#verdicts.delete(name);
-    this.#verdicts.set(name, entry);
-    const [oldest] = this.#verdicts.keys();
-    if (this.#verdicts.size > MAX_ENTRIES && oldest !== undefined) this.#verdicts.delete(oldest);
+    this.#decisions.delete(name);
+    this.#decisions.set(name, entry);
+    const [oldest] = this.#decisions.keys();
+    if (this.#decisions.size > MAX_ENTRIES && oldest !== undefined) this.#decisions.delete(oldest);
     try {
-      return await verdict;
+      return await decision;
     } catch (error) {
-      if (this.#verdicts.get(name) === entry) this.#verdicts.delete(name);
+      if (this.#decisions.get(name) === entry) this.#decisions.delete(name);
       throw error;
     }
   }
 
   /** Leases the access that a decision granted, which may be as old as cached ones are. */
-  hold(holder: Holder): PreviewLease {
+  lease(holder: Holder): PreviewLease {
     const name = nameOf(holder);
     let watch = this.#watches.get(name);
     if (watch === undefined) {
       watch = new Watch(this, holder);
       const made = watch;
       this.#watches.set(name, made);
-      const askedAtMs = this.#verdicts.get(name)?.atMs ?? performance.now() - CACHED_MS;
+      const askedAtMs = this.#decisions.get(name)?.atMs ?? performance.now() - CACHED_MS;
       void made.run(askedAtMs, () => this.#watches.delete(name));
     }
     return watch.join();
@@ -146,9 +146,9 @@ class Watch {
 
   async #check(checkedAtMs: number): Promise<PreviewEnd | 'good' | 'unknown'> {
     try {
-      const verdict = await this.#cache.freshVerdict(this.#holder);
-      if (verdict.refusal !== undefined) return verdict.refusal;
-      return SANDBOX_STATES[verdict.sandbox.status].awake ? 'good' : 'sandbox_not_awake';
+      const decision = await this.#cache.freshDecision(this.#holder);
+      if (decision.refusal !== undefined) return decision.refusal;
+      return SANDBOX_STATES[decision.sandbox.status].awake ? 'good' : 'sandbox_not_awake';
     } catch (error) {
       const uncheckedMs = performance.now() - checkedAtMs;
       this.#cache.context.log.warn(

@@ -7,13 +7,13 @@ import { withPreviewPath } from '../../rules/previews/path.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { PreviewAccessCache, PreviewContext, PreviewLease } from './access-cache.ts';
 import { cookieValue, readToken } from './token.ts';
-import { askForSignIn, type Holder, type PreviewRefusal } from './verdict.ts';
+import { signInRefusal, type Holder, type PreviewRefusal } from './decision.ts';
 
 export type { PreviewEnd, PreviewLease } from './access-cache.ts';
-export type { PreviewRefusal } from './verdict.ts';
+export type { PreviewRefusal } from './decision.ts';
 
 /** Credentials in a request to a preview host (extracted by rules/previews/credentials.ts). */
-export interface PreviewVisit {
+export interface PreviewCredentials {
   sandboxId: string;
   port: number;
   token: string | null;
@@ -36,16 +36,19 @@ export interface PreviewAccess {
 /** Makes an access decision. Needs no query if cached within the last second. */
 export async function openPreview(
   cache: PreviewAccessCache,
-  visit: PreviewVisit,
+  credentials: PreviewCredentials,
 ): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
-  const presented = presentedBy(cache, visit);
+  const presented = presentedBy(cache, credentials);
   if ('refusal' in presented) return presented;
   const { holder, byUrl } = presented;
-  const verdict = await cache.verdict(holder);
-  if (verdict.refusal !== undefined)
-    return { refusal: typeof verdict.refusal === 'object' ? (presented.orSignIn ?? verdict.refusal) : verdict.refusal };
+  const decision = await cache.decision(holder);
+  if (decision.refusal !== undefined) {
+    return {
+      refusal: typeof decision.refusal === 'object' ? (presented.orSignIn ?? decision.refusal) : decision.refusal,
+    };
+  }
 
-  const { sandbox, expiresAt } = verdict;
+  const { sandbox, expiresAt } = decision;
   const link = linkOf(holder);
   const setCookie = byUrl ? setCookieOf(cache, link, holder, expiresAt) : null;
   return {
@@ -65,12 +68,12 @@ export async function openPreview(
  * Leases the access until it is withdrawn or the sandbox falls asleep. The caller closes the lease
  * with its connection. Leases of one visitor share one watcher.
  */
-export function holdPreview(
+export function leasePreview(
   cache: PreviewAccessCache,
   { link, sandbox, port, expiresAt }: PreviewAccess,
 ): PreviewLease {
   const place = { sandboxId: sandbox.id, port };
-  return cache.hold(
+  return cache.lease(
     link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() },
   );
 }
@@ -89,20 +92,23 @@ interface Presented {
   orSignIn?: PreviewRefusal;
 }
 
-function presentedBy(cache: PreviewAccessCache, visit: PreviewVisit): Presented | { refusal: PreviewRefusal } {
-  const place = { sandboxId: visit.sandboxId, port: visit.port };
+function presentedBy(
+  cache: PreviewAccessCache,
+  credentials: PreviewCredentials,
+): Presented | { refusal: PreviewRefusal } {
+  const place = { sandboxId: credentials.sandboxId, port: credentials.port };
   const { key } = cache;
   const nowMs = Date.now();
   const byCookie = (): Holder | null => {
-    const cookie = visit.cookie === null ? null : cache.readCookie(visit.cookie, place);
+    const cookie = credentials.cookie === null ? null : cache.readCookie(credentials.cookie, place);
     return cookie === null || cookie.expiresAtMs <= nowMs ? null : { ...place, ...cookie };
   };
-  if (visit.token === null) {
+  if (credentials.token === null) {
     const holder = byCookie();
     return holder === null ? { refusal: 'no_link' } : { holder, byUrl: false };
   }
 
-  const token = readToken(key, visit.token, place);
+  const token = readToken(key, credentials.token, place);
   if (token === null) return { refusal: 'invalid_link' };
   if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
   const { expiresAtMs } = token;
@@ -116,7 +122,7 @@ function presentedBy(cache: PreviewAccessCache, visit: PreviewVisit): Presented 
 
   // A valid cookie with at least this link's expiry avoids the redirect through the service: a
   // reloaded page has its expired grant in the URL.
-  const orSignIn = askForSignIn(cache.context, key, expiresAtMs, place);
+  const orSignIn = signInRefusal(cache.context, key, expiresAtMs, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;
   return isAsGood ? { holder, byUrl: false, orSignIn } : { refusal: orSignIn };

@@ -18,7 +18,7 @@ export class OpenList<Item> {
     const entry: Entry<Item> = { item, newer: null, older: this.#newest };
     if (entry.older !== null) entry.older.newer = entry;
     this.#newest = entry;
-    return { close: () => this.#takeOut(entry) };
+    return { close: () => this.#remove(entry) };
   }
 
   /** Current items, newest first. */
@@ -28,7 +28,7 @@ export class OpenList<Item> {
     return items;
   }
 
-  #takeOut(entry: Entry<Item>): void {
+  #remove(entry: Entry<Item>): void {
     if (entry.item === null) return;
     if (entry.newer === null) this.#newest = entry.older;
     else entry.newer.older = entry.older;

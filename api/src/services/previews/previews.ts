@@ -20,7 +20,7 @@ import {
   type PreviewLinkRow,
 } from '../../store/previews/links.ts';
 import { lockSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
-import { mayAlso, requireAlso } from '../access/access.ts';
+import { hasOrgPermission, requireOrgPermission } from '../access/access.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { publicToken, teamToken } from './token.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
@@ -53,7 +53,7 @@ export async function createPreview(
   sandbox: LocatedSandboxRow,
   body: CreatePreviewBody,
 ): Promise<{ team: TeamLink } | { public: PublicLink }> {
-  if (body.audience === 'public') await requireAlso(context, actor, sandbox.org_id, 'sandbox.preview.share');
+  if (body.audience === 'public') await requireOrgPermission(context, actor, sandbox.org_id, 'sandbox.preview.share');
   if (body.port === GUEST_PORT)
     throw new CodedError('port_forbidden', `body.port: ${GUEST_PORT} is reserved for Berth's guest daemon`);
 
@@ -69,13 +69,13 @@ async function createTeamLink(
   { port, expiresInSeconds, ...told }: CreatePreviewBody,
 ): Promise<TeamLink> {
   requireLegal('preview_link', sandbox.status);
-  const { label, endUserId } = nullWhereAbsent(told);
+  const { label, endUserId } = withNulls(told);
   const createdAt = new Date();
   const expiresAt = new Date(createdAt.getTime() + expiresInSeconds * 1_000);
   const place = { sandboxId: sandbox.id, port };
   const url = urlOf(context, place, teamToken(keyOf(context), expiresAt.getTime(), place));
   await insertActivity(context.db, {
-    ...whereOf(sandbox),
+    ...locationOf(sandbox),
     actor,
     kind: 'preview_link_created',
     details: { audience: 'team', port, expiresAt, label, endUserId },
@@ -89,7 +89,7 @@ async function createPublicLink(
   { id: sandboxId }: LocatedSandboxRow,
   { port, expiresInSeconds, ...told }: CreatePreviewBody,
 ): Promise<PublicLink> {
-  const { label, endUserId } = nullWhereAbsent(told);
+  const { label, endUserId } = withNulls(told);
   return await context.db.transaction().execute(async (trx) => {
     // Held until commit: concurrent creates count each other's links, and none succeeds while the
     // sandbox is being destroyed.
@@ -112,7 +112,7 @@ async function createPublicLink(
       expiresInSeconds,
     });
     await insertActivity(trx, {
-      ...whereOf(sandbox),
+      ...locationOf(sandbox),
       actor,
       kind: 'preview_link_created',
       subject: { kind: 'preview_link', id: row.id },
@@ -129,7 +129,7 @@ export async function listPreviews(
   sandbox: LocatedSandboxRow,
   query: PageQuery,
 ): Promise<{ links: PublicLink[]; fields: PageFields }> {
-  const mayShare = await mayAlso(context, actor, sandbox.org_id, 'sandbox.preview.share');
+  const mayShare = await hasOrgPermission(context, actor, sandbox.org_id, 'sandbox.preview.share');
   const dead = SANDBOX_ACTION_RULES.preview_link[sandbox.status] !== 'do';
   const { rows, fields } = await readInPages('previews', query, (page) =>
     dead ? Promise.resolve({ rows: [], next: null }) : listOutstandingLinks(context.db, sandbox.id, page),
@@ -152,7 +152,7 @@ export async function revokePreview(
     // A concurrent call may have revoked it since the read.
     if (revoked === undefined) return { row: (await findPreviewLink(trx, sandbox.id, previewId)) ?? found, url: null };
     await insertActivity(trx, {
-      ...whereOf(sandbox),
+      ...locationOf(sandbox),
       actor,
       kind: 'preview_link_revoked',
       subject: { kind: 'preview_link', id: previewId },
@@ -162,14 +162,14 @@ export async function revokePreview(
   });
 }
 
-function nullWhereAbsent({ label, endUserId }: Pick<CreatePreviewBody, 'label' | 'endUserId'>): {
+function withNulls({ label, endUserId }: Pick<CreatePreviewBody, 'label' | 'endUserId'>): {
   label: string | null;
   endUserId: string | null;
 } {
   return { label: label ?? null, endUserId: endUserId ?? null };
 }
 
-function whereOf(sandbox: Pick<LocatedSandboxRow, 'id' | 'org_id' | 'project_id'>): {
+function locationOf(sandbox: Pick<LocatedSandboxRow, 'id' | 'org_id' | 'project_id'>): {
   orgId: string;
   projectId: string;
   sandboxId: string;

@@ -4,10 +4,10 @@
 import { withToken } from '../../rules/previews/credentials.ts';
 import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/previews/host.ts';
 import { previewPath } from '../../rules/previews/path.ts';
-import { findTeamVisit } from '../../store/previews/links.ts';
+import { findTeamAccess } from '../../store/previews/links.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { grantToken, readToken, type Person } from './token.ts';
-import { isGone, mayPreview } from './verdict.ts';
+import { isGone, canPreview } from './decision.ts';
 
 /** Long enough for a redirect. */
 const GRANTED_MS = 60_000;
@@ -38,8 +38,8 @@ export async function grantPreview(
   link: TeamLink,
   path: string,
 ): Promise<{ location: string } | 'not_allowed' | 'sandbox_gone'> {
-  const visit = await findTeamVisit(context.db, { ...person, sandboxId: link.sandboxId });
-  if (visit === undefined || !visit.signedIn || !mayPreview(visit.role)) return 'not_allowed';
+  const visit = await findTeamAccess(context.db, { ...person, sandboxId: link.sandboxId });
+  if (visit === undefined || !visit.signedIn || !canPreview(visit.role)) return 'not_allowed';
   if (isGone(visit.sandbox)) return 'sandbox_gone';
   const grant = grantToken(
     keyOf(context),

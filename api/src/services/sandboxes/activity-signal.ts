@@ -7,9 +7,9 @@ import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 
 /** Newer recorded signs of use suppress a write. Far below the shortest idle time, a minute. */
-export const NOTED_WITHIN_MS = 5_000;
+export const RECORDED_WITHIN_MS = 5_000;
 /** Interval at which continuing use is recorded. */
-const HELD_EVERY_MS = 20_000;
+const TRACK_EVERY_MS = 20_000;
 
 type SignalContext = Pick<ServiceContext, 'db' | 'log'>;
 
@@ -17,7 +17,7 @@ type SignalContext = Pick<ServiceContext, 'db' | 'log'>;
  * Records a sign of use; call it before the use. Resolves with whether the sandbox was awake.
  * `true`: no auto-sleep within the next minute. `false`: it fell asleep since its row was read.
  */
-export async function noteActivity(
+export async function recordActivity(
   context: SignalContext,
   sandbox: Pick<SandboxRow, 'id' | 'last_active_at'>,
   signal: UseSignal,
@@ -25,8 +25,8 @@ export async function noteActivity(
   // The row was just read, so most calls need no write. A replica clock off by most of a minute
   // could make this wrong; the worst result is a 409 for a call that meets a sandbox falling
   // asleep.
-  if (Math.abs(Date.now() - sandbox.last_active_at.getTime()) < NOTED_WITHIN_MS) return true;
-  const awake = await touchAwake(context.db, sandbox.id, NOTED_WITHIN_MS);
+  if (Math.abs(Date.now() - sandbox.last_active_at.getTime()) < RECORDED_WITHIN_MS) return true;
+  const awake = await touchAwake(context.db, sandbox.id, RECORDED_WITHIN_MS);
   context.log.debug({ sandboxId: sandbox.id, signal, awake }, 'sandbox in use');
   return awake;
 }
@@ -35,21 +35,21 @@ export async function noteActivity(
  * Records continuing use repeatedly until `end` is called, and at its end. If the process dies, its
  * use ends with it.
  */
-export function holdActivity(context: SignalContext, sandboxId: string, signal: UseSignal): { end(): void } {
-  const note = (): void => {
-    touchAwake(context.db, sandboxId, NOTED_WITHIN_MS).catch((error: unknown) =>
+export function trackActivity(context: SignalContext, sandboxId: string, signal: UseSignal): { end(): void } {
+  const record = (): void => {
+    touchAwake(context.db, sandboxId, RECORDED_WITHIN_MS).catch((error: unknown) =>
       // The next write makes up for it, unless the database is unavailable for most of an idle
       // time.
       context.log.warn({ err: error, sandboxId, signal }, 'could not record the use of a sandbox'),
     );
   };
   const beganAt = performance.now();
-  const timer = setInterval(note, HELD_EVERY_MS);
+  const timer = setInterval(record, TRACK_EVERY_MS);
   timer.unref();
   return {
     end: () => {
       clearInterval(timer);
-      if (performance.now() - beganAt > NOTED_WITHIN_MS) note();
+      if (performance.now() - beganAt > RECORDED_WITHIN_MS) record();
     },
   };
 }

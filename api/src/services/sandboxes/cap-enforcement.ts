@@ -8,22 +8,22 @@ import {
   inOrderOfSleep,
   isAtCap,
   warningsDue,
-  type CapStanding,
+  type CapUsage,
   type WarningPercent,
 } from '../../rules/usage/caps.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import type { Database } from '../../store/database/schema.ts';
 import {
-  forgetCapReached,
+  clearCapReached,
   listAwakeIn,
-  noteCapReached,
-  noteCapWarning,
+  recordCapReached,
+  recordCapWarning,
   scopeId,
   type CapReached,
 } from '../../store/usage/caps.ts';
 import type { IntentContext } from './intent.ts';
 import { requestSleep } from './sleep.ts';
-import { isStillAtCap, type EnforcedStanding } from '../usage/caps.ts';
+import { isStillAtCap, type EnforcedCapUsage } from '../usage/caps.ts';
 
 const HOUR_MS = 3_600_000;
 /** Concurrent transactions; the pool also serves requests. */
@@ -33,23 +33,23 @@ const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
 /** Warns once about each reached share of the cap. Resolves with the new warnings' shares. */
 export async function warnOfCap(
   db: Database,
-  standing: EnforcedStanding,
+  capUsage: EnforcedCapUsage,
   graceSeconds: number,
 ): Promise<WarningPercent[]> {
-  const due = warningsDue(standing.usedMs, standing.cap);
+  const due = warningsDue(capUsage.usedMs, capUsage.cap);
   const given: WarningPercent[] = [];
   for (const percent of due) {
     const isNew = await db.transaction().execute(async (trx) => {
-      if (!(await noteCapWarning(trx, standing, percent))) return false;
+      if (!(await recordCapWarning(trx, capUsage, percent))) return false;
       await insertActivity(trx, {
-        orgId: standing.scope.orgId,
-        projectId: standing.scope.kind === 'project' ? standing.scope.projectId : undefined,
+        orgId: capUsage.scope.orgId,
+        projectId: capUsage.scope.kind === 'project' ? capUsage.scope.projectId : undefined,
         actor: SYSTEM,
         kind: 'usage_cap_warning',
         details: {
           percent,
-          ...detailsOf(standing),
-          reason: describeWarning(standing, percent, standing.enforced ? { graceSeconds } : null),
+          ...detailsOf(capUsage),
+          reason: describeWarning(capUsage, percent, capUsage.enforced ? { graceSeconds } : null),
         },
       });
       return true;
@@ -63,19 +63,19 @@ export async function warnOfCap(
  * Records since when the scope has been at an enforced cap; `known` is the current record. Resolves
  * with that instant, or null if work does not stop.
  */
-export async function noteStanding(
+export async function recordCapUsage(
   db: Database,
-  standing: EnforcedStanding,
+  capUsage: EnforcedCapUsage,
   known: CapReached | undefined,
   at: Date,
 ): Promise<Date | null> {
-  if (!standing.enforced || !isAtCap(standing.usedMs, standing.cap)) {
-    if (known !== undefined) await forgetCapReached(db, scopeId(standing.scope));
+  if (!capUsage.enforced || !isAtCap(capUsage.usedMs, capUsage.cap)) {
+    if (known !== undefined) await clearCapReached(db, scopeId(capUsage.scope));
     return null;
   }
   const isSame =
-    known?.capHours === standing.cap && known.periodStartsAt.getTime() === standing.period.startsAt.getTime();
-  return isSame ? known.since : await noteCapReached(db, standing, at);
+    known?.capHours === capUsage.cap && known.periodStartsAt.getTime() === capUsage.period.startsAt.getTime();
+  return isSame ? known.since : await recordCapReached(db, capUsage, at);
 }
 
 interface EnforcementContext extends IntentContext {
@@ -92,17 +92,17 @@ interface EnforcementContext extends IntentContext {
  */
 export async function sleepBeyondCap(
   context: EnforcementContext,
-  standing: EnforcedStanding,
+  capUsage: EnforcedCapUsage,
   at: Date,
   slept: (sandboxId: string) => void,
 ): Promise<void> {
-  for (const turn of inOrderOfSleep(await listAwakeIn(context.db, standing.scope), at)) {
+  for (const turn of inOrderOfSleep(await listAwakeIn(context.db, capUsage.scope), at)) {
     const failures: unknown[] = [];
     const waiting = turn.map(({ id }) => id);
     const sleepNext = async (): Promise<void> => {
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
         try {
-          if (await sleepOne(context, standing, id)) slept(id);
+          if (await sleepOne(context, capUsage, id)) slept(id);
         } catch (error) {
           failures.push(error);
         }
@@ -115,14 +115,14 @@ export async function sleepBeyondCap(
   }
 }
 
-async function sleepOne(context: EnforcementContext, standing: EnforcedStanding, sandboxId: string): Promise<boolean> {
+async function sleepOne(context: EnforcementContext, capUsage: EnforcedCapUsage, sandboxId: string): Promise<boolean> {
   let isAsked = false;
   await requestSleep(context, SYSTEM, sandboxId, {
     wanted: async (_, trx) => {
-      isAsked = await isStillAtCap(trx, context.plans, standing, await context.readNow(trx));
+      isAsked = await isStillAtCap(trx, context.plans, capUsage, await context.readNow(trx));
       return isAsked;
     },
-    details: { ...detailsOf(standing), reason: { code: 'machine_hour_limit', message: describeCapReached(standing) } },
+    details: { ...detailsOf(capUsage), reason: { code: 'machine_hour_limit', message: describeCapReached(capUsage) } },
   });
   return isAsked;
 }
@@ -134,7 +134,7 @@ function detailsOf({
   usedMs,
   period,
   enforced,
-}: CapStanding & { enforced: boolean }): Record<string, unknown> {
+}: CapUsage & { enforced: boolean }): Record<string, unknown> {
   return {
     capScope: scope.kind,
     capScopeId: scopeId(scope),

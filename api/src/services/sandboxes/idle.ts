@@ -3,7 +3,7 @@
 import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { idleness, type Idleness } from '../../rules/sandboxes/idleness.ts';
 import type { SleeperRow } from '../../store/sandboxes/activity-signals.ts';
-import { noteActivity } from './activity-signal.ts';
+import { recordActivity } from './activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
 import type { IntentContext } from './intent.ts';
 import { requestSleep } from './sleep.ts';
@@ -29,7 +29,7 @@ export async function judgeIdleness(
     cpuShare,
   });
   if (verdict === 'in_use')
-    await noteActivity(context, { id: sleeper.id, last_active_at: sleeper.lastActiveAt }, 'cpu');
+    await recordActivity(context, { id: sleeper.id, last_active_at: sleeper.lastActiveAt }, 'cpu');
   if (verdict !== 'idle') return verdict;
   const unused = { epoch: sleeper.epoch, lastActiveAt: sleeper.lastActiveAt.getTime() };
   const after = await requestSleep(context, { kind: 'system', id: null, userId: null }, sleeper.id, {

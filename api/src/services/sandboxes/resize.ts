@@ -18,7 +18,7 @@ import { allocationOf, lockSandbox, pendingOf, writeSandboxSize } from '../../st
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import { splitUsageInterval } from '../../store/usage/usage.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { noRoom, roomOnOwnHost } from '../hosts/placement.ts';
+import { capacityError, roomOnOwnHost } from '../hosts/placement.ts';
 import { requireWithinPlan } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { commitIntent, type Intent } from './intent.ts';
@@ -91,7 +91,7 @@ async function resizeStopped(
   const { diskGib } = growth(present, target);
   if (diskGib !== undefined) {
     const room = await roomOnOwnHost(trx, before, { diskGib }, { evenAway: true });
-    if (room.kind !== 'there') throw noRoom(room);
+    if (room.kind !== 'there') throw capacityError(room);
   }
   const sandbox = await writeSandboxSize(trx, before.id, {
     epoch: before.epoch,
@@ -124,7 +124,7 @@ async function resizeAwake(
   if (room?.kind !== 'there') {
     const sandbox = await writeSandboxSize(trx, before.id, { epoch, pending: target, resizing: false });
     await noteRequest(trx, actor, before, target, { applied: 'next_wake' });
-    if (room !== undefined) await noteDeferred(trx, sandbox, noRoom(room).code, noRoom(room).message);
+    if (room !== undefined) await recordDeferred(trx, sandbox, capacityError(room).code, capacityError(room).message);
     return { sandbox, enqueued: false };
   }
   const sandbox = await writeSandboxSize(trx, before.id, { epoch: before.epoch + 1, pending: target, resizing: true });
@@ -171,8 +171,8 @@ export async function settleResize(trx: DatabaseTransaction, outcome: SizeOutcom
     pending,
     resizing: false,
   });
-  await noteNewSize(trx, before, sandbox);
-  if (outcome.deferred !== null) await noteDeferred(trx, sandbox, outcome.deferred.code, outcome.deferred.message);
+  await recordNewSize(trx, before, sandbox);
+  if (outcome.deferred !== null) await recordDeferred(trx, sandbox, outcome.deferred.code, outcome.deferred.message);
   return 'changed';
 }
 
@@ -196,12 +196,12 @@ export async function adoptSize(
     pending: pendingBeside(before, found.allocation),
     resizing: false,
   });
-  await noteNewSize(trx, before, sandbox);
+  await recordNewSize(trx, before, sandbox);
   return 'changed';
 }
 
 /** Writes the new usage interval and the activity row of an allocation changed while awake. */
-async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: SandboxRow): Promise<void> {
+async function recordNewSize(trx: DatabaseTransaction, before: SandboxRow, after: SandboxRow): Promise<void> {
   if (sameSize(allocationOf(before), allocationOf(after))) return;
   await splitUsageInterval(trx, after);
   await note(trx, SYSTEM, after, 'sandbox_resized', {
@@ -214,7 +214,7 @@ async function noteNewSize(trx: DatabaseTransaction, before: SandboxRow, after: 
 /**
  * Writes the activity row of a target that was deferred to the next wake contrary to the request.
  */
-export async function noteDeferred(
+export async function recordDeferred(
   trx: DatabaseTransaction,
   sandbox: SandboxRow,
   code: string,

@@ -4,7 +4,7 @@ import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
-import { noteActivity } from './activity-signal.ts';
+import { recordActivity } from './activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { awakeForUse, reread } from './wake-on-use.ts';
 
@@ -27,7 +27,7 @@ export async function ensureAwake(
   const awake = await awakeForUse(context, actor, sandbox, action, signal);
   // Recorded before the use: either the idle check sees this signal, or this call sees that the
   // sandbox fell asleep.
-  if (await noteActivity(context, awake, signalOfUse)) return located(awake);
+  if (await recordActivity(context, awake, signalOfUse)) return located(awake);
   return located(await awakeForUse(context, actor, await reread(context, awake), action, signal));
 }
 

@@ -26,7 +26,7 @@ export async function waitUntilSettled(
   answer: TransitionAnswer,
 ): Promise<SandboxRow> {
   if (answer.respondAsync) return sandbox;
-  return await waitWhileUnderWay(
+  return await waitWhileInTransition(
     context,
     watch,
     sandbox,
@@ -38,20 +38,20 @@ export async function waitUntilSettled(
  * The same with the caller's deadline: the sandbox once no transition is in progress, or its state
  * when the signal aborts.
  */
-export async function waitWhileUnderWay(
+export async function waitWhileInTransition(
   context: ServiceContext,
   watch: SandboxWatch,
   sandbox: SandboxRow,
   signal: AbortSignal,
 ): Promise<SandboxRow> {
   let latest = sandbox;
-  while (isUnderWay(latest) && !signal.aborted) {
+  while (isInTransition(latest) && !signal.aborted) {
     await watch.next(signal);
     latest = (await findSandbox(context.db, sandbox.id)) ?? latest;
   }
   return latest;
 }
 
-function isUnderWay(sandbox: SandboxRow): boolean {
+function isInTransition(sandbox: SandboxRow): boolean {
   return !SANDBOX_STATES[sandbox.status].settled || sandbox.resizing;
 }

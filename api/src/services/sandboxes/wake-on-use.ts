@@ -10,7 +10,7 @@ import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandb
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import { waitWhileUnderWay } from './wait.ts';
+import { waitWhileInTransition } from './wait.ts';
 import { requestWake } from './wake.ts';
 
 /** Asleep, falling asleep or waking. */
@@ -36,7 +36,7 @@ export async function awakeForUse(
   const waiting = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
   try {
     for (let asked = false; ;) {
-      const now = await waitWhileUnderWay(context, watch, await reread(context, sandbox), waiting);
+      const now = await waitWhileInTransition(context, watch, await reread(context, sandbox), waiting);
       signal.throwIfAborted();
       if (isLegal(action, now)) return await reread(context, now);
       if (asked && now.status === 'stopped') throw notWoken(now);

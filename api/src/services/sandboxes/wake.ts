@@ -9,7 +9,7 @@ import type { ActivityActor } from '../../store/activity/activity.ts';
 import { allocationOf, pendingOf } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { noRoom, roomOnOwnHost, type RoomOnHost } from '../hosts/placement.ts';
+import { capacityError, roomOnOwnHost, type RoomOnHost } from '../hosts/placement.ts';
 import { requireConcurrentRoom } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { commitIntent, type Intent } from './intent.ts';
@@ -75,7 +75,7 @@ async function intendWake(
     pending = null;
     room = await roomToWake(trx, before, pending);
   }
-  if (room.kind !== 'there') throw noRoom(room);
+  if (room.kind !== 'there') throw capacityError(room);
   const { outcome, sandbox } = await transitionSandbox(trx, {
     sandboxId: before.id,
     epoch: before.epoch,

@@ -11,7 +11,7 @@ import {
   isAtCap,
   requireBelowCap,
   type CapScope,
-  type CapStanding,
+  type CapUsage,
   type OrgGuardrails,
 } from '../../rules/usage/caps.ts';
 import { readClock } from '../../store/database/clock.ts';
@@ -37,7 +37,7 @@ interface Cap {
 }
 
 /** A scope's use compared with its cap. `enforced`: work stops at the cap. */
-export type EnforcedStanding = CapStanding & Pick<Cap, 'enforced'>;
+export type EnforcedCapUsage = CapUsage & Pick<Cap, 'enforced'>;
 
 /**
  * Throws `machine_hour_limit` if the org or the project is at its cap, or `no_active_plan`. With an
@@ -52,22 +52,22 @@ export async function requireMachineHours(
   // Without an enforced cap nothing is locked or summed.
   const seen = await capsOf(trx, inForce(plans, await findSubscription(trx, orgId)), [projectId]);
   if (!seen.some(({ enforced }) => enforced)) return;
-  const held = inForce(plans, await lockSubscription(trx, orgId));
+  const current = inForce(plans, await lockSubscription(trx, orgId));
   const at = await readClock(trx);
-  const enforced = (await capsOf(trx, held, [projectId])).filter((cap) => cap.enforced);
-  for (const standing of await standingsOf(trx, enforced, held.subscription, at)) requireBelowCap(standing);
+  const enforced = (await capsOf(trx, current, [projectId])).filter((cap) => cap.enforced);
+  for (const capUsage of await capUsagesOf(trx, enforced, current.subscription, at)) requireBelowCap(capUsage);
 }
 
 /** Standings of the org and of the given projects with a cap; none without an active plan. */
-export async function standingsAt(
+export async function capUsagesAt(
   db: Database,
   plans: Plans,
   { orgId, projectIds }: { orgId: string; projectIds: readonly string[] },
   at: Date,
-): Promise<EnforcedStanding[]> {
+): Promise<EnforcedCapUsage[]> {
   const current = inForceOrNull(plans, await findSubscription(db, orgId));
   if (current === null) return [];
-  return await standingsOf(db, await capsOf(db, current, projectIds), current.subscription, at);
+  return await capUsagesOf(db, await capsOf(db, current, projectIds), current.subscription, at);
 }
 
 /**
@@ -77,7 +77,7 @@ export async function standingsAt(
 export async function isStillAtCap(
   trx: DatabaseTransaction,
   plans: Plans,
-  found: CapStanding,
+  found: CapUsage,
   at: Date,
 ): Promise<boolean> {
   const { scope } = found;
@@ -112,12 +112,12 @@ async function capsOf(db: Database, current: PlanInForce, projectIds: readonly s
 }
 
 /** Standings in the order of the caps, from one statement. */
-async function standingsOf(
+async function capUsagesOf(
   db: Database,
   caps: readonly Cap[],
   subscription: SubscriptionRow,
   at: Date,
-): Promise<EnforcedStanding[]> {
+): Promise<EnforcedCapUsage[]> {
   const [first, ...others] = caps;
   if (first === undefined) return [];
   const period = periodOfSubscription(subscription, at);

@@ -6,7 +6,7 @@ import { estimatedCostUsd, machineHours, toMillionths } from '../../rules/usage/
 import { uncappedAlert, usageAlertOf } from '../../rules/usage/alert.ts';
 import { capMs, effectiveCap, effectiveProjectCap, type CapScope } from '../../rules/usage/caps.ts';
 import { readClock } from '../../store/database/clock.ts';
-import { findProjectEvenDeleted } from '../../store/orgs/projects.ts';
+import { findProjectOrDeleted } from '../../store/orgs/projects.ts';
 import { usageByEndUser, usedParts } from '../../store/usage/sums.ts';
 import { requirePeriod, type CurrentPeriod } from '../billing/period.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -38,7 +38,7 @@ export async function orgUsage(
   const { plan, subscription } = period;
   const includedMs = plan.includedMachineHours === null ? null : capMs(plan.includedMachineHours);
   const overageHours = machineHours(includedMs === null ? 0 : Math.max(0, orgMs - includedMs));
-  const standing = { scope, usedMs: scopeMs, period };
+  const capUsage = { scope, usedMs: scopeMs, period };
   return {
     includedMachineHours: plan.includedMachineHours,
     sandboxMachineHourLimit: cap,
@@ -46,7 +46,7 @@ export async function orgUsage(
     sandboxOverageEnabled: subscription.overage_enabled,
     usedMachineHours: machineHours(askedMs),
     remainingMachineHours: cap === null ? null : machineHours(Math.max(0, capMs(cap) - scopeMs)),
-    usageAlert: cap === null ? uncappedAlert(scopeMs, scope.kind) : usageAlertOf({ ...standing, cap }, stops),
+    usageAlert: cap === null ? uncappedAlert(scopeMs, scope.kind) : usageAlertOf({ ...capUsage, cap }, stops),
     periodStartsAt: period.startsAt.toISOString(),
     periodEndsAt: period.endsAt.toISOString(),
     overageMachineHours: overageHours,
@@ -81,7 +81,7 @@ async function capOf(
       stops: overageEnabled ? null : grace,
     };
   }
-  const project = await findProjectEvenDeleted(db, orgId, projectId);
+  const project = await findProjectOrDeleted(db, orgId, projectId);
   if (project === undefined) throw new CodedError('unknown_project', 'query.projectId is not a project of this org');
   const limit = project.sandbox_machine_hour_limit;
   return {

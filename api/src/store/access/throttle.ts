@@ -19,7 +19,11 @@ interface EmptyBucket {
  * the database clock, so concurrent callers on all replicas never get more tries than the bucket
  * has.
  */
-export async function takeTry(db: Database, keySha256: Buffer, bucket: ThrottleBucket): Promise<EmptyBucket | null> {
+export async function takeAttempt(
+  db: Database,
+  keySha256: Buffer,
+  bucket: ThrottleBucket,
+): Promise<EmptyBucket | null> {
   // The clock is read before the row lock is granted, so it may precede a time that another caller
   // has written. greatest() keeps time from running backwards.
   const taken = await sql`

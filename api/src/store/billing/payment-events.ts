@@ -15,7 +15,7 @@ export async function hasPaymentEvent(db: Database, id: string): Promise<boolean
  * Records the event in the transaction that applies it. Returns false if it is already recorded;
  * waits for a concurrent insert of the same event.
  */
-export async function notePaymentEvent(
+export async function recordPaymentEvent(
   trx: DatabaseTransaction,
   event: { id: string; kind: string },
 ): Promise<boolean> {

@@ -87,7 +87,7 @@ export async function findOrgOfPaid(db: Database, subscriptionId: string): Promi
 /**
  * Stores the org's customer at the payment provider unless one exists. Returns the stored customer.
  */
-export async function keepCustomer(db: Database, orgId: string, customerId: string): Promise<string> {
+export async function saveCustomer(db: Database, orgId: string, customerId: string): Promise<string> {
   const row = await db
     .updateTable('subscription')
     .set({ provider_customer_id: sql<string>`coalesce(provider_customer_id, ${customerId})` })

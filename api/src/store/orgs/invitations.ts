@@ -7,7 +7,7 @@ import { selectSlice } from '../database/pages.ts';
 import type { Database, DatabaseTransaction, InvitationRow, Tables } from '../database/schema.ts';
 
 export type InvitationStatus = Invitation['status'];
-export type JudgedInvitationRow = InvitationRow & { status: InvitationStatus };
+export type InvitationWithStatus = InvitationRow & { status: InvitationStatus };
 
 const NOW = sql<Date>`now()`;
 const STATUS = sql<InvitationStatus>`
@@ -25,7 +25,7 @@ interface NewInvitation {
 export async function insertInvitation(
   trx: DatabaseTransaction,
   invitation: NewInvitation,
-): Promise<JudgedInvitationRow> {
+): Promise<InvitationWithStatus> {
   return await trx
     .insertInto('invitation')
     .values({
@@ -46,8 +46,8 @@ export async function listPendingInvitations(
   db: Database,
   orgId: string,
   page: PageRequest | null,
-): Promise<Slice<JudgedInvitationRow>> {
-  const pending = selectJudged(db)
+): Promise<Slice<InvitationWithStatus>> {
+  const pending = selectWithStatus(db)
     .where('org_id', '=', orgId)
     .where('accepted_at', 'is', null)
     .where('revoked_at', 'is', null)
@@ -59,15 +59,15 @@ export async function findInvitation(
   db: Database,
   orgId: string,
   invitationId: string,
-): Promise<JudgedInvitationRow | undefined> {
-  return await selectJudged(db).where('org_id', '=', orgId).where('id', '=', invitationId).executeTakeFirst();
+): Promise<InvitationWithStatus | undefined> {
+  return await selectWithStatus(db).where('org_id', '=', orgId).where('id', '=', invitationId).executeTakeFirst();
 }
 
 export async function findInvitationByHash(
   db: Database,
   tokenSha256: Buffer,
-): Promise<JudgedInvitationRow | undefined> {
-  return await selectJudged(db).where('token_sha256', '=', tokenSha256).executeTakeFirst();
+): Promise<InvitationWithStatus | undefined> {
+  return await selectWithStatus(db).where('token_sha256', '=', tokenSha256).executeTakeFirst();
 }
 
 /**
@@ -77,7 +77,7 @@ export async function findInvitationByHash(
 export async function markRevoked(
   trx: DatabaseTransaction,
   invitationId: string,
-): Promise<JudgedInvitationRow | undefined> {
+): Promise<InvitationWithStatus | undefined> {
   return await trx
     .updateTable('invitation')
     .set({ revoked_at: NOW })
@@ -216,6 +216,6 @@ export async function markSent(
     .executeTakeFirst();
 }
 
-function selectJudged(db: Database): SelectQueryBuilder<Tables, 'invitation', JudgedInvitationRow> {
+function selectWithStatus(db: Database): SelectQueryBuilder<Tables, 'invitation', InvitationWithStatus> {
   return db.selectFrom('invitation').selectAll('invitation').select(STATUS.as('status'));
 }

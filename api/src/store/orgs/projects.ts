@@ -35,7 +35,7 @@ const HAS_REPO_CREDENTIALS = sql<boolean>`repo_credentials_sealed is not null`.a
  * Statement time, not transaction start: the transaction may have waited for the row since. Keeps
  * changes of a row in order.
  */
-const NOW_IN_ORDER = sql<Date>`statement_timestamp()`;
+const STATEMENT_TIME = sql<Date>`statement_timestamp()`;
 
 export async function insertProject(db: Database, project: NewProject): Promise<ProjectRecord> {
   return await db
@@ -51,7 +51,7 @@ export async function findProject(db: Database, orgId: string, projectId: string
 }
 
 /** Permanent facts of a project, deleted or not. Projects of other orgs are not found. */
-export async function findProjectEvenDeleted(
+export async function findProjectOrDeleted(
   db: Database,
   orgId: string,
   projectId: string,
@@ -128,7 +128,7 @@ export async function updateProject(
  * it. The caller holds the row lock.
  */
 export async function markProjectDeleted(trx: DatabaseTransaction, projectId: string): Promise<ProjectRecord> {
-  return await write(trx, projectId, { repo_credentials_sealed: null, deleted_at: NOW_IN_ORDER });
+  return await write(trx, projectId, { repo_credentials_sealed: null, deleted_at: STATEMENT_TIME });
 }
 
 /** The sealed credentials; null if there are none or the project is deleted. */
@@ -154,11 +154,11 @@ function selectOne(db: Database, orgId: string, projectId: string) {
 async function write(
   trx: DatabaseTransaction,
   projectId: string,
-  columns: ProjectChange & { deleted_at?: typeof NOW_IN_ORDER },
+  columns: ProjectChange & { deleted_at?: typeof STATEMENT_TIME },
 ): Promise<ProjectRecord> {
   return await trx
     .updateTable('project')
-    .set({ ...columns, updated_at: NOW_IN_ORDER })
+    .set({ ...columns, updated_at: STATEMENT_TIME })
     .where('id', '=', projectId)
     .returning([...SHOWN, HAS_REPO_CREDENTIALS])
     .executeTakeFirstOrThrow();

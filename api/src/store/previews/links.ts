@@ -109,7 +109,7 @@ export async function touchPreviewLink(db: Database, linkId: string): Promise<vo
 }
 
 /** A public link with its sandbox. The database clock decides expiry. */
-interface PublicVisitRow {
+interface PublicAccessRow {
   sandbox: LocatedSandboxRow;
   port: number;
   expiresAt: Date;
@@ -118,7 +118,7 @@ interface PublicVisitRow {
   usedLately: boolean;
 }
 
-export async function findPublicVisit(db: Database, linkId: string): Promise<PublicVisitRow | undefined> {
+export async function findPublicAccess(db: Database, linkId: string): Promise<PublicAccessRow | undefined> {
   const row = await db
     .selectFrom('preview_link')
     .innerJoin('sandbox', 'sandbox.id', 'preview_link.sandbox_id')
@@ -147,7 +147,7 @@ export async function findPublicVisit(db: Database, linkId: string): Promise<Pub
 }
 
 /** A sandbox with the role in its org of the signed-in person. */
-interface TeamVisitRow {
+interface TeamAccessRow {
   sandbox: LocatedSandboxRow;
   /** The sign-in session is the person's, and has neither ended nor expired. */
   signedIn: boolean;
@@ -155,10 +155,10 @@ interface TeamVisitRow {
   role: string | null;
 }
 
-export async function findTeamVisit(
+export async function findTeamAccess(
   db: Database,
   visit: { sandboxId: string; loginId: string; userId: string },
-): Promise<TeamVisitRow | undefined> {
+): Promise<TeamAccessRow | undefined> {
   const row = await db
     .selectFrom('sandbox')
     .leftJoin('host', 'host.id', 'sandbox.host_id')

@@ -10,12 +10,12 @@ const RECONNECT_MS = 500;
 /**
  * Longest sleep of a waiter before it reads the row again: a notice can be lost with a connection.
  */
-const LOOK_AGAIN_MS = 1_000;
+const RECHECK_MS = 1_000;
 
 export interface SandboxWatch {
   /**
    * Resolves at the next change since the last call (at once if there was one), after
-   * LOOK_AGAIN_MS, or when the signal aborts. The value is true if there may have been a change.
+   * RECHECK_MS, or when the signal aborts. The value is true if there may have been a change.
    */
   next(signal: AbortSignal): Promise<boolean>;
   close(): void;
@@ -67,7 +67,7 @@ export class SandboxChanges {
       next: async (signal) => {
         if (!changed && !signal.aborted) {
           await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, LOOK_AGAIN_MS);
+            const timer = setTimeout(resolve, RECHECK_MS);
             const done = (): void => {
               clearTimeout(timer);
               signal.removeEventListener('abort', done);

@@ -2,7 +2,7 @@
 // of the cap watch. SQL only; rules/usage/caps.ts decides which cap applies.
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
-import type { CapScope, CapStanding, WarningPercent } from '../../rules/usage/caps.ts';
+import type { CapScope, CapUsage, WarningPercent } from '../../rules/usage/caps.ts';
 import type { Database, DatabaseTransaction, SandboxRow, SubscriptionRow } from '../database/schema.ts';
 
 /** The caller holds the row lock. */
@@ -85,7 +85,7 @@ export async function listCapsReached(db: Database): Promise<Map<string, CapReac
 }
 
 /** Records the scope as at its cap at `at`. Resolves with the first observation at this cap. */
-export async function noteCapReached(db: Database, { scope, cap, period }: CapStanding, at: Date): Promise<Date> {
+export async function recordCapReached(db: Database, { scope, cap, period }: CapUsage, at: Date): Promise<Date> {
   const { rows } = await sql<{ since: Date }>`
     insert into usage_cap_reached as noted (scope_id, org_id, project_id, period_starts_at, cap_hours, since)
     values (${scopeId(scope)}, ${scope.orgId}, ${scope.kind === 'project' ? scope.projectId : null}, ${period.startsAt}, ${cap}, ${at})
@@ -100,14 +100,14 @@ export async function noteCapReached(db: Database, { scope, cap, period }: CapSt
 }
 
 /** Clears the record: the scope is below its cap or has no enforced cap. */
-export async function forgetCapReached(db: Database, scope: string): Promise<void> {
+export async function clearCapReached(db: Database, scope: string): Promise<void> {
   await db.deleteFrom('usage_cap_reached').where('scope_id', '=', scope).execute();
 }
 
 /** Records a warning; false if the same warning, with the same enforcement, was already sent. */
-export async function noteCapWarning(
+export async function recordCapWarning(
   db: Database,
-  { scope, cap, period, enforced }: CapStanding & { enforced: boolean },
+  { scope, cap, period, enforced }: CapUsage & { enforced: boolean },
   percent: WarningPercent,
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows: noted } = await db

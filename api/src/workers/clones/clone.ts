@@ -4,9 +4,9 @@
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import { cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
-import { holdActivity } from '../../services/sandboxes/activity-signal.ts';
+import { trackActivity } from '../../services/sandboxes/activity-signal.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
-import { cloneStands, prepareClone, settleClone } from '../../services/clones/clone.ts';
+import { isCloneCurrent, prepareClone, settleClone } from '../../services/clones/clone.ts';
 import type { SecretKey } from '../../services/context/secret-key.ts';
 import type { GitSettings } from '../../services/context/settings.ts';
 import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -40,7 +40,7 @@ export async function clone(context: CloneStepContext, step: LifecycleStep): Pro
 }
 
 async function cloneRepository(context: CloneStepContext, step: LifecycleStep): Promise<Outcome> {
-  const { db, git, log, stopping, hostPatienceMs } = context;
+  const { db, git, log, stopping, hostTimeoutMs } = context;
   const startedMs = performance.now();
   let silentSinceMs: number | null = null;
   for (let attempt = 0; ; attempt += 1) {
@@ -48,12 +48,12 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
     let askedMs = performance.now();
     try {
       const sandbox = await findSandbox(db, step.sandboxId);
-      if (sandbox === undefined || !cloneStands(sandbox, step)) return { kind: 'void' };
+      if (sandbox === undefined || !isCloneCurrent(sandbox, step)) return { kind: 'void' };
       const leftSeconds = Math.ceil(git.cloneTimeoutSeconds - (performance.now() - startedMs) / 1_000);
       if (leftSeconds < 1) return failed('timed_out');
       crashPoint('clone:looked-up');
       askedMs = performance.now();
-      const outcome = await ask(context, sandbox, leftSeconds);
+      const outcome = await callGuest(context, sandbox, leftSeconds);
       crashPoint('clone:answered');
       return outcome;
     } catch (error) {
@@ -70,9 +70,9 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
       if (code !== null) {
         const nowMs = performance.now();
         silentSinceMs = silentSinceMs === null || nowMs - askedMs > REACHED_MS ? nowMs : silentSinceMs;
-        if (!mayPass(error as HostError) || nowMs - silentSinceMs >= hostPatienceMs) {
+        if (!isRetryable(error as HostError) || nowMs - silentSinceMs >= hostTimeoutMs) {
           return failed(
-            TOLD_BY_ROW.has(code) || code === 'guest_unreachable' ? 'sandbox_unreachable' : 'host_unavailable',
+            RECORDED_IN_ROW.has(code) || code === 'guest_unreachable' ? 'sandbox_unreachable' : 'host_unavailable',
           );
         }
       }
@@ -81,13 +81,17 @@ async function cloneRepository(context: CloneStepContext, step: LifecycleStep): 
   }
 }
 
-async function ask(context: CloneStepContext, sandbox: LocatedSandboxRow, timeoutSeconds: number): Promise<Outcome> {
+async function callGuest(
+  context: CloneStepContext,
+  sandbox: LocatedSandboxRow,
+  timeoutSeconds: number,
+): Promise<Outcome> {
   if (sandbox.host_url === null) return failed('host_unavailable');
   const prepared = await prepareClone(context, sandbox);
   if ('refused' in prepared) return { kind: 'failed', reason: prepared.refused };
   const { secrets, ...what } = prepared;
   // A clone counts as use of the sandbox, even at a low CPU load.
-  const use = holdActivity(context, sandbox.id, 'clone');
+  const use = trackActivity(context, sandbox.id, 'clone');
   try {
     const request = { ...what, epoch: sandbox.epoch, timeoutSeconds, maxMib: context.git.cloneMaxMib };
     const result = await context.hosts.at(sandbox.host_url).clone(sandbox.id, request, { signal: context.stopping });
@@ -102,13 +106,13 @@ function failed(code: CloneFailure, words?: string, secrets?: readonly string[])
 }
 
 /** After these the sandbox's row soon shows the reason, or a retry succeeds. */
-const TOLD_BY_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
+const RECORDED_IN_ROW: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
   'stale_epoch',
   'superseded',
   'vm_not_running',
   'vm_not_found',
 ]);
 
-function mayPass(error: HostError): boolean {
-  return error.transient || TOLD_BY_ROW.has(error.code);
+function isRetryable(error: HostError): boolean {
+  return error.transient || RECORDED_IN_ROW.has(error.code);
 }

@@ -36,7 +36,7 @@ export class HostHealth {
   async tick(): Promise<void> {
     const { stopping, log } = this.#context;
     try {
-      await this.#look();
+      await this.#poll();
     } catch (error) {
       if (stopping.aborted) return;
       if (!(error instanceof HostError)) throw error;
@@ -64,7 +64,7 @@ export class HostHealth {
     await this.#reconciler.idle();
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { db, log, stopping } = this.#context;
     const info = await this.#client.info({ signal: stopping });
     // The host responded, even if the rest of the poll fails.
@@ -73,7 +73,7 @@ export class HostHealth {
     const report = { ...info, id: hostId, url: this.#client.url };
     const seenAt = await findHostSeen(db, hostId);
     if (seenAt === undefined) await upsertHost(db, report);
-    await this.#reconciler.look(hostId, seenAt ?? null);
+    await this.#reconciler.run(hostId, seenAt ?? null);
     await upsertHost(db, report);
     if (this.#reachable !== true) log.info({ hostId, host: this.#client.url }, 'host responds');
     this.#reachable = true;

@@ -10,7 +10,7 @@
 // row in 3 is unclaimed: read rows after the list.
 import type { VmView } from '@berth/protocol/host.ts';
 import type { HostClient } from '../../hosts/client.ts';
-import { reconcile, type Decision, type MachineFacts } from '../../rules/hosts/reconciliation.ts';
+import { reconcile, type Decision, type VmFacts } from '../../rules/hosts/reconciliation.ts';
 import { adoptSize } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, writeRemains } from '../../services/sandboxes/transition.ts';
@@ -28,7 +28,7 @@ export class Reconciler {
    * In-flight cleanup calls for unclaimed VMs, keyed by VM id. Reconciliation does not wait for
    * them: a call takes seconds.
    */
-  readonly #errands = new Map<string, Promise<void>>();
+  readonly #cleanups = new Map<string, Promise<void>>();
   /** Differences without a safe repair; logged when they first appear. */
   #reported = new Set<string>();
 
@@ -38,7 +38,7 @@ export class Reconciler {
   }
 
   /** Differences left unrepaired, a line each. */
-  get unmended(): readonly string[] {
+  get unrepaired(): readonly string[] {
     return [...this.#reported];
   }
 
@@ -46,24 +46,24 @@ export class Reconciler {
    * Reconciles once. `seenAt`: time of the previous successful poll. Rejects when the host or the
    * database is unreachable.
    */
-  async look(hostId: string, seenAt: Date | null): Promise<void> {
+  async run(hostId: string, seenAt: Date | null): Promise<void> {
     const rows = await listOnHost(this.#context.db, hostId);
     const listed = await this.#client.listVms({ signal: this.#context.stopping });
-    const machines = new Map(listed.map((vm) => [vm.id, vm]));
+    const vms = new Map(listed.map((vm) => [vm.id, vm]));
     const missed = new Map<string, Date | null>();
     const claimed = new Set<string>();
     for (const row of rows) {
-      const vm = machines.get(row.id);
+      const vm = vms.get(row.id);
       const key = `${row.id}:${row.epoch}`;
       const missedBefore = this.#missed.get(key);
       const decision = reconcile(row, factsOf(vm), { hostId, missedBefore: missedBefore !== undefined });
       if (decision.do === 'destroy' || decision.do === 'report') continue;
       claimed.add(row.id);
       if (decision.do === 'look-again') missed.set(key, seenAt);
-      else await this.#mend(row, decision, lastAlive(vm) ?? missedBefore ?? seenAt);
+      else await this.#repair(row, decision, lastAlive(vm) ?? missedBefore ?? seenAt);
     }
     this.#missed = missed;
-    await this.#judgeUnclaimed(
+    await this.#reconcileUnclaimed(
       hostId,
       listed.filter((vm) => !claimed.has(vm.id)),
     );
@@ -76,10 +76,10 @@ export class Reconciler {
 
   /** Resolves when no cleanup call is in flight. */
   async idle(): Promise<void> {
-    await Promise.all(this.#errands.values());
+    await Promise.all(this.#cleanups.values());
   }
 
-  async #mend(row: SandboxFence, decision: Decision, lastAliveAt: Date | null): Promise<void> {
+  async #repair(row: SandboxFence, decision: Decision, lastAliveAt: Date | null): Promise<void> {
     try {
       switch (decision.do) {
         case 'change':
@@ -143,13 +143,13 @@ export class Reconciler {
     );
   }
 
-  async #judgeUnclaimed(hostId: string, doubtful: VmView[]): Promise<void> {
+  async #reconcileUnclaimed(hostId: string, unclaimed: VmView[]): Promise<void> {
     const fences = await findFences(
       this.#context.db,
-      doubtful.map((vm) => vm.id),
+      unclaimed.map((vm) => vm.id),
     );
     const reported = new Set<string>();
-    for (const vm of doubtful) {
+    for (const vm of unclaimed) {
       const decision = reconcile(fences.get(vm.id), factsOf(vm), { hostId, missedBefore: false });
       if (decision.do === 'destroy') this.#destroy(vm, decision.epoch);
       if (decision.do !== 'report') continue;
@@ -162,7 +162,7 @@ export class Reconciler {
   }
 
   #destroy(vm: VmView, epoch: number): void {
-    this.#errand(vm.id, 'destroy an unclaimed VM', async (signal) => {
+    this.#startCleanup(vm.id, 'destroy an unclaimed VM', async (signal) => {
       await this.#client.destroyVm(vm.id, epoch, { signal });
       crashPoint('reap:gone');
       this.#context.log.warn({ vmId: vm.id, epoch, status: vm.status }, 'destroyed an unclaimed VM');
@@ -170,26 +170,26 @@ export class Reconciler {
   }
 
   #putToSleep(vmId: string, epoch: number): void {
-    this.#errand(vmId, 'put the VM of a stopped sandbox to sleep', async (signal) => {
+    this.#startCleanup(vmId, 'put the VM of a stopped sandbox to sleep', async (signal) => {
       await this.#client.sleepVm(vmId, { epoch }, { signal });
       this.#context.log.warn({ vmId, epoch }, 'put the VM of a stopped sandbox to sleep');
     });
   }
 
-  #errand(vmId: string, what: string, run: (signal: AbortSignal) => Promise<void>): void {
-    if (this.#errands.has(vmId)) return;
+  #startCleanup(vmId: string, what: string, run: (signal: AbortSignal) => Promise<void>): void {
+    if (this.#cleanups.has(vmId)) return;
     const { log, stopping } = this.#context;
     const running = run(stopping)
       // A newer intent arrived, or the host became unreachable: the next pass handles the rest.
       .catch((error: unknown) => {
         if (!stopping.aborted) log.warn({ err: error, vmId }, `could not ${what}`);
       })
-      .finally(() => this.#errands.delete(vmId));
-    this.#errands.set(vmId, running);
+      .finally(() => this.#cleanups.delete(vmId));
+    this.#cleanups.set(vmId, running);
   }
 }
 
-function factsOf(vm: VmView | undefined): MachineFacts | undefined {
+function factsOf(vm: VmView | undefined): VmFacts | undefined {
   return vm && { ...vm, size: sizeOf(vm) };
 }
 

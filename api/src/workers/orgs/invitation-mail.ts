@@ -2,7 +2,7 @@
 // sent. At least once: after a kill before the record it mails again, and only the newer link
 // works. Can be repeated from the start at any point.
 import { setTimeout as delay } from 'node:timers/promises';
-import { noteInvitationSent, prepareInvitationMail } from '../../services/orgs/invitation-mail.ts';
+import { recordInvitationSent, prepareInvitationMail } from '../../services/orgs/invitation-mail.ts';
 import type { Mailer } from '../../services/context/mail-port.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { untilCommitted, worthLogging, type StepContext } from '../steps/step-context.ts';
@@ -14,7 +14,7 @@ export interface InvitationMailStep {
   askedAtMs: number;
 }
 
-export interface MailPatience {
+export interface MailRetryPolicy {
   /** Pause after the first failure; doubles with each failure. */
   firstPauseMs: number;
   longestPauseMs: number;
@@ -22,7 +22,7 @@ export interface MailPatience {
   giveUpAfterMs: number;
 }
 
-export const MAIL_PATIENCE: MailPatience = {
+export const MAIL_RETRY_POLICY: MailRetryPolicy = {
   firstPauseMs: 2_000,
   longestPauseMs: 30 * 60_000,
   giveUpAfterMs: 24 * 3_600_000,
@@ -32,7 +32,7 @@ export interface MailStepContext extends StepContext {
   mailer: Mailer;
   /** Origin of the link. */
   publicUrl: string;
-  mailPatience: MailPatience;
+  mailRetryPolicy: MailRetryPolicy;
 }
 
 /**
@@ -51,7 +51,7 @@ async function mailUntilSent(
   context: MailStepContext,
   { invitationId, askedAtMs }: InvitationMailStep,
 ): Promise<Outcome> {
-  const { db, log, mailer, mailPatience, publicUrl, stopping } = context;
+  const { db, log, mailer, mailRetryPolicy, publicUrl, stopping } = context;
   for (let attempt = 0; ; attempt += 1) {
     stopping.throwIfAborted();
     try {
@@ -65,24 +65,24 @@ async function mailUntilSent(
       await mailer.send(prepared.message, stopping);
       crashPoint('invitation-mail:sent');
       // Only the database can fail from here on: do not send another mail.
-      return await noteSent(context, invitationId, prepared.tokenSha256);
+      return await recordSent(context, invitationId, prepared.tokenSha256);
     } catch (error) {
       stopping.throwIfAborted();
-      if (Date.now() >= askedAtMs + mailPatience.giveUpAfterMs) {
+      if (Date.now() >= askedAtMs + mailRetryPolicy.giveUpAfterMs) {
         log.error({ err: error, invitationId, attempt }, 'invitation mail could not be sent: giving up; invite again');
         return 'given up';
       }
       if (worthLogging(attempt))
         log.warn({ err: error, invitationId, attempt }, 'invitation mail could not be sent: retrying');
     }
-    await pauseAfter(attempt, mailPatience, stopping);
+    await pauseAfter(attempt, mailRetryPolicy, stopping);
   }
 }
 
-async function noteSent(context: MailStepContext, invitationId: string, tokenSha256: Buffer): Promise<Outcome> {
+async function recordSent(context: MailStepContext, invitationId: string, tokenSha256: Buffer): Promise<Outcome> {
   const noted = await untilCommitted(context, 'recording a sent invitation mail', () =>
     context.db.transaction().execute(async (trx) => {
-      const first = await noteInvitationSent(trx, invitationId, tokenSha256);
+      const first = await recordInvitationSent(trx, invitationId, tokenSha256);
       crashPoint('invitation-mail:noted-written');
       return first;
     }),
@@ -97,7 +97,7 @@ async function noteSent(context: MailStepContext, invitationId: string, tokenSha
  */
 async function pauseAfter(
   attempt: number,
-  { firstPauseMs, longestPauseMs }: MailPatience,
+  { firstPauseMs, longestPauseMs }: MailRetryPolicy,
   stopping: AbortSignal,
 ): Promise<void> {
   const waitMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt, 30)) * (0.75 + Math.random() * 0.5);

@@ -40,7 +40,7 @@ export class StepRunner {
   readonly #perOrg: number;
   readonly #running = new Map<string, RunningStep>();
   #claiming: Promise<void> | undefined;
-  #again = false;
+  #rerun = false;
   #closed = false;
 
   constructor(options: RunnerOptions) {
@@ -50,14 +50,14 @@ export class StepRunner {
 
   /** Claims and starts waiting steps. Never throws. Claims never overlap, and no call is missed. */
   wake(): void {
-    this.#again = true;
+    this.#rerun = true;
     if (this.#claiming !== undefined || this.#closed) return;
     this.#claiming = this.#claimAll()
       // The next poll retries.
       .catch((error: unknown) => this.#options.log.warn({ err: error }, 'cannot claim durable steps yet'))
       .finally(() => {
         this.#claiming = undefined;
-        if (this.#again) this.wake();
+        if (this.#rerun) this.wake();
       });
   }
 
@@ -82,8 +82,8 @@ export class StepRunner {
 
   async #claimAll(): Promise<void> {
     const { db, executorId, programs } = this.#options;
-    while (this.#again && !this.#closed) {
-      this.#again = false;
+    while (this.#rerun && !this.#closed) {
+      this.#rerun = false;
       const claimed = await claimSteps(db, {
         executorId,
         kinds: Object.keys(programs),
@@ -93,7 +93,7 @@ export class StepRunner {
         limit: CLAIM_BATCH,
       });
       for (const step of claimed) this.#start(step);
-      if (claimed.length === CLAIM_BATCH) this.#again = true;
+      if (claimed.length === CLAIM_BATCH) this.#rerun = true;
     }
   }
 

@@ -34,19 +34,19 @@ export class Takeover {
     await this.#takeOverDead();
     if (performance.now() < this.#nextUnattendedAt) return;
     this.#nextUnattendedAt = performance.now() + UNATTENDED_EVERY_MS;
-    if (await this.#options.session.leads('unattended')) await this.#attend();
+    if (await this.#options.session.isLeader('unattended')) await this.#recoverUnattended();
   }
 
   async #takeOverDead(): Promise<void> {
     const { context, session, runner, executorId } = this.#options;
     for (const other of await listOtherExecutors(context.db, executorId)) {
-      if (!(await session.ifDead(other, () => releaseSteps(context.db, other)))) continue;
+      if (!(await session.runIfDead(other, () => releaseSteps(context.db, other)))) continue;
       context.log.info({ executorId: other }, 'took over the steps of an exited process');
       runner.wake();
     }
   }
 
-  async #attend(): Promise<void> {
+  async #recoverUnattended(): Promise<void> {
     const { context, runner } = this.#options;
     for (const sandbox of await listUnattended(context.db, QUIET_MS, EPOCH_STEP_KINDS)) {
       const kind = stepKindOf(sandbox);
@@ -58,12 +58,12 @@ export class Takeover {
     }
     for (const id of await listUnattendedClones(context.db, QUIET_MS, 'clone')) {
       context.log.warn({ sandboxId: id }, 'a sandbox with a pending clone had no step; enqueueing one');
-      await this.#attendClone(id);
+      await this.#recoverClone(id);
       runner.wake();
     }
   }
 
-  async #attendClone(sandboxId: string): Promise<void> {
+  async #recoverClone(sandboxId: string): Promise<void> {
     const { db, lifecycle } = this.#options.context;
     await db.transaction().execute(async (trx) => {
       const sandbox = await lockSandbox(trx, sandboxId);

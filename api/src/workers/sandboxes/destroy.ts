@@ -11,12 +11,12 @@ import { crashPoint } from '../steps/crash-point.ts';
 import { pause, settleStep, SYSTEM, worthLogging, type StepContext } from '../steps/step-context.ts';
 
 export async function destroy(context: StepContext, step: LifecycleStep): Promise<void> {
-  const removed = await removeMachine(context, step);
+  const removed = await destroyVm(context, step);
   if (removed === 'void') return;
   await settleStep(context, 'destroy', (trx) => transitionSandbox(trx, { ...step, to: 'deleted', actor: SYSTEM }));
 }
 
-async function removeMachine(context: StepContext, step: LifecycleStep): Promise<'gone' | 'void'> {
+async function destroyVm(context: StepContext, step: LifecycleStep): Promise<'gone' | 'void'> {
   const { db, hosts, log, stopping } = context;
   for (let attempt = 0; ; attempt += 1) {
     stopping.throwIfAborted();

@@ -20,7 +20,7 @@ const AT_ONCE = 4;
 interface ExpiryOptions {
   context: StepContext;
   lifecycle: IntentContext['lifecycle'];
-  session: Pick<ReplicaSession, 'leads'>;
+  session: Pick<ReplicaSession, 'isLeader'>;
 }
 
 export class Expiry {
@@ -33,7 +33,7 @@ export class Expiry {
   /** Destroys all due sandboxes. Without any, a pass is a single indexed query. */
   async tick(): Promise<void> {
     const { context, session } = this.#options;
-    const overdueMs = (await session.leads('expiry')) ? 0 : STAND_IN_AFTER_MS;
+    const overdueMs = (await session.isLeader('expiry')) ? 0 : STAND_IN_AFTER_MS;
     while (!context.stopping.aborted) {
       const due = await listExpired(context.db, overdueMs, BATCH);
       const ended = await this.#endAll(due);

@@ -20,12 +20,12 @@ const AT_ONCE = 4;
 interface IdleWatchOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
   lifecycle: IntentContext['lifecycle'];
-  session: Pick<ReplicaSession, 'leads'>;
+  session: Pick<ReplicaSession, 'isLeader'>;
   /** Replaces the span of a CPU average. */
   cpuSpanMs?: number;
 }
 
-interface CpuLook {
+interface CpuSample {
   atMs: number;
   cpuMs: number;
   /** Share of a host CPU over the span that ends with this measurement; null for the first. */
@@ -35,7 +35,7 @@ interface CpuLook {
 export class IdleWatch {
   readonly #options: IdleWatchOptions;
   readonly #cpuSpanMs: number;
-  #looks = new Map<string, CpuLook>();
+  #samples = new Map<string, CpuSample>();
   readonly #silentHosts = new Set<string>();
 
   constructor(options: IdleWatchOptions) {
@@ -45,22 +45,22 @@ export class IdleWatch {
 
   async tick(): Promise<void> {
     const { context, session } = this.#options;
-    if (!(await session.leads('idle'))) {
-      this.#looks.clear();
+    if (!(await session.isLeader('idle'))) {
+      this.#samples.clear();
       return;
     }
     const sleepers = await listPossibleSleepers(context.db);
     const byHost = Map.groupBy(sleepers, ({ hostUrl }) => hostUrl);
-    const looks = (await Promise.all([...byHost].map(([url, onHost]) => this.#lookAt(url, onHost)))).flat();
-    this.#looks = new Map(looks);
-    await this.#judgeAll(sleepers);
+    const samples = (await Promise.all([...byHost].map(([url, onHost]) => this.#sample(url, onHost)))).flat();
+    this.#samples = new Map(samples);
+    await this.#putIdleToSleep(sleepers);
   }
 
   /**
    * Measurements of the VMs of a host. An unreachable host keeps its previous ones, with an unknown
    * current share.
    */
-  async #lookAt(url: string, sleepers: SleeperRow[]): Promise<[string, CpuLook][]> {
+  async #sample(url: string, sleepers: SleeperRow[]): Promise<[string, CpuSample][]> {
     const { hosts, log, stopping } = this.#options.context;
     try {
       const vms = await hosts.at(url).listVms({ signal: stopping });
@@ -69,7 +69,7 @@ export class IdleWatch {
       this.#silentHosts.delete(url);
       return sleepers.flatMap(({ id }) => {
         const used = cpuMs.get(id);
-        return used === undefined ? [] : [[id, this.#next(this.#looks.get(id), { atMs, cpuMs: used })]];
+        return used === undefined ? [] : [[id, this.#next(this.#samples.get(id), { atMs, cpuMs: used })]];
       });
     } catch (error) {
       if (!stopping.aborted && !this.#silentHosts.has(url))
@@ -79,32 +79,32 @@ export class IdleWatch {
     }
   }
 
-  #next(before: CpuLook | undefined, { atMs, cpuMs }: { atMs: number; cpuMs: number }): CpuLook {
+  #next(before: CpuSample | undefined, { atMs, cpuMs }: { atMs: number; cpuMs: number }): CpuSample {
     // A new process has used less: the VM was asleep in between.
     if (before === undefined || cpuMs < before.cpuMs) return { atMs, cpuMs, share: null };
     const spanMs = atMs - before.atMs;
     return spanMs < this.#cpuSpanMs ? before : { atMs, cpuMs, share: (cpuMs - before.cpuMs) / spanMs };
   }
 
-  async #judgeAll(sleepers: SleeperRow[]): Promise<void> {
+  async #putIdleToSleep(sleepers: SleeperRow[]): Promise<void> {
     const { stopping } = this.#options.context;
     const waiting = [...sleepers];
     const judgeNext = async (): Promise<void> => {
       for (let next = waiting.shift(); next !== undefined && !stopping.aborted; next = waiting.shift())
-        await this.#judge(next);
+        await this.#putToSleepIfIdle(next);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, judgeNext));
   }
 
-  async #judge(sleeper: SleeperRow): Promise<void> {
+  async #putToSleepIfIdle(sleeper: SleeperRow): Promise<void> {
     const { context, lifecycle } = this.#options;
     try {
-      const verdict = await judgeIdleness(
+      const outcome = await judgeIdleness(
         { db: context.db, log: context.log, lifecycle },
         sleeper,
-        this.#looks.get(sleeper.id)?.share ?? null,
+        this.#samples.get(sleeper.id)?.share ?? null,
       );
-      if (verdict === 'idle') {
+      if (outcome === 'idle') {
         context.log.info(
           { sandboxId: sleeper.id, idleSince: sleeper.lastActiveAt },
           'putting an idle sandbox to sleep',

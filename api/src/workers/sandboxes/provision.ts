@@ -4,7 +4,7 @@
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
-import { askHost } from '../hosts/verdict.ts';
+import { callHost } from '../hosts/host-call.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { vmSpecOf } from '../hosts/vm-spec.ts';
 
@@ -13,23 +13,23 @@ import { vmSpecOf } from '../hosts/vm-spec.ts';
  * nothing if its epoch is no longer in force.
  */
 export async function provision(context: StepContext, step: LifecycleStep): Promise<void> {
-  const verdict = await askHost(context, step, {
+  const outcome = await callHost(context, step, {
     kind: 'provision',
     what: 'creating a VM',
-    askedAt: (sandbox) => sandbox.status_changed_at,
-    ask: (host, sandbox, signal) =>
+    requestedAt: (sandbox) => sandbox.status_changed_at,
+    send: (host, sandbox, signal) =>
       host.createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal }),
   });
-  if (verdict.kind === 'void') return;
+  if (outcome.kind === 'void') return;
   const { sandbox } = await settleStep(context, 'provision', (trx) =>
-    verdict.kind === 'answered'
+    outcome.kind === 'answered'
       ? settleAwake(trx, context.lifecycle, { ...step, actor: SYSTEM })
       : // A failure takes a new epoch: a VM made later under the old one is destroyed.
         transitionSandbox(trx, {
           ...step,
           to: 'failed',
           newEpoch: true,
-          reason: { code: verdict.code, message: verdict.message },
+          reason: { code: outcome.code, message: outcome.message },
           actor: SYSTEM,
         }),
   );

@@ -6,40 +6,40 @@ import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { roomFor } from '../../rules/hosts/placement.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { liveTargetOf, settleResize } from '../../services/sandboxes/resize.ts';
-import { askHost, lookAtVm } from '../hosts/verdict.ts';
+import { callHost, findVmOnHost } from '../hosts/host-call.ts';
 import { settleStep, type StepContext } from '../steps/step-context.ts';
 import { sizeOf } from '../hosts/vm-spec.ts';
 
 /** `verified` null: the size is known only from the allocation. */
-type Grown = { kind: 'void' } | { kind: 'grown'; verified: Allocation | null; deferred: Reason | null };
+type ResizeOutcome = { kind: 'void' } | { kind: 'grown'; verified: Allocation | null; deferred: Reason | null };
 
 /**
  * Grows an awake sandbox towards its pending allocation, or leaves the change to the next wake,
  * with the reason.
  */
 export async function resize(context: StepContext, step: LifecycleStep): Promise<void> {
-  const grown = await growMachine(context, step);
+  const grown = await resizeVm(context, step);
   if (grown.kind === 'void') return;
   const { verified, deferred } = grown;
   await settleStep(context, 'resize', (trx) => settleResize(trx, { ...step, verified, deferred }));
 }
 
-async function growMachine(context: StepContext, step: LifecycleStep): Promise<Grown> {
-  const verdict = await askHost(context, step, {
+async function resizeVm(context: StepContext, step: LifecycleStep): Promise<ResizeOutcome> {
+  const outcome = await callHost(context, step, {
     kind: 'resize',
     what: 'resizing a VM',
-    askedAt: (sandbox) => sandbox.updated_at,
-    ask: async (host, sandbox, signal) => {
+    requestedAt: (sandbox) => sandbox.updated_at,
+    send: async (host, sandbox, signal) => {
       const target = liveTargetOf(sandbox);
       if (target === null) throw new Error(`sandbox ${sandbox.id} is being resized to nothing`);
       const vm = await host.resizeVm(sandbox.id, { epoch: step.epoch, size: roomFor(target) }, { signal });
       return sizeOf(vm) ?? target;
     },
   });
-  if (verdict.kind === 'void') return verdict;
-  if (verdict.kind === 'answered') return { kind: 'grown', verified: verdict.answer, deferred: null };
-  const vm = await lookAtVm(context, verdict.host, step.sandboxId);
+  if (outcome.kind === 'void') return outcome;
+  if (outcome.kind === 'answered') return { kind: 'grown', verified: outcome.answer, deferred: null };
+  const vm = await findVmOnHost(context, outcome.host, step.sandboxId);
   // The resize may have worked in part, or only the response was lost.
   const verified = vm?.status === 'running' ? sizeOf(vm) : null;
-  return { kind: 'grown', verified, deferred: { code: verdict.code, message: verdict.message } };
+  return { kind: 'grown', verified, deferred: { code: outcome.code, message: outcome.message } };
 }

@@ -3,12 +3,12 @@
 // call and commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView } from '@berth/protocol/host.ts';
-import { HOST_LOST, deathOf, MACHINE_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
+import { HOST_LOST, deathOf, VM_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type Transition } from '../../services/sandboxes/transition.ts';
 import type { WakeSource } from '../../store/sandboxes/sandboxes.ts';
-import { askHost, lookAtVm } from '../hosts/verdict.ts';
+import { callHost, findVmOnHost } from '../hosts/host-call.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf } from '../hosts/vm-spec.ts';
 
@@ -27,7 +27,7 @@ type Captured =
  * its epoch is no longer in force.
  */
 export async function sleep(context: StepContext, step: LifecycleStep): Promise<void> {
-  const captured = await captureMachine(context, step);
+  const captured = await sleepVm(context, step);
   if (captured.kind === 'void') return;
   const { sandbox } = await settleStep(context, 'sleep', (trx) =>
     captured.kind === 'runs-on'
@@ -37,16 +37,16 @@ export async function sleep(context: StepContext, step: LifecycleStep): Promise<
   if (sandbox?.status === 'running') context.lifecycle.started();
 }
 
-async function captureMachine(context: StepContext, step: LifecycleStep): Promise<Captured> {
-  const verdict = await askHost(context, step, {
+async function sleepVm(context: StepContext, step: LifecycleStep): Promise<Captured> {
+  const outcome = await callHost(context, step, {
     kind: 'sleep',
     what: 'putting a VM to sleep',
-    askedAt: (sandbox) => sandbox.status_changed_at,
-    ask: (host, sandbox, signal) => host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal }),
+    requestedAt: (sandbox) => sandbox.status_changed_at,
+    send: (host, sandbox, signal) => host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal }),
   });
-  if (verdict.kind === 'void') return verdict;
-  if (verdict.kind === 'answered') return judge(verdict.answer, '');
-  return judge(await lookAtVm(context, verdict.host, step.sandboxId), verdict.message);
+  if (outcome.kind === 'void') return outcome;
+  if (outcome.kind === 'answered') return judge(outcome.answer, '');
+  return judge(await findVmOnHost(context, outcome.host, step.sandboxId), outcome.message);
 }
 
 /** Outcome for a VM's state; `message` is why the VM is not simply asleep. */
@@ -61,7 +61,7 @@ function judge(vm: VmView | null | undefined, message: string): Captured {
     default:
       // workers/hosts/health.ts resolves the state of an unresponsive or still busy host.
       return vm === null
-        ? { kind: 'gone', reason: MACHINE_LOST, wakesFrom: null }
+        ? { kind: 'gone', reason: VM_LOST, wakesFrom: null }
         : { kind: 'gone', reason: HOST_LOST, wakesFrom: 'disk' };
   }
 }

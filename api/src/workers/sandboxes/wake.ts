@@ -5,12 +5,12 @@ import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
 import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
-import { noteDeferred } from '../../services/sandboxes/resize.ts';
+import { recordDeferred } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type TransitionResult } from '../../services/sandboxes/transition.ts';
 import { allocationOf, lockSandbox, pendingOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
-import { askHost, lookAtVm } from '../hosts/verdict.ts';
+import { callHost, findVmOnHost } from '../hosts/host-call.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf, vmSpecOf } from '../hosts/vm-spec.ts';
 
@@ -25,7 +25,7 @@ type Woken =
  * epoch is no longer in force.
  */
 export async function wake(context: StepContext, step: LifecycleStep): Promise<void> {
-  const woken = await wakeMachine(context, step);
+  const woken = await wakeVm(context, step);
   if (woken.kind === 'void') return;
   const { sandbox } = await settleStep(context, 'wake', (trx) =>
     woken.kind === 'awake' ? settleWoken(context, trx, step, woken) : settleNotWoken(trx, step, woken),
@@ -33,24 +33,24 @@ export async function wake(context: StepContext, step: LifecycleStep): Promise<v
   if (sandbox?.status === 'running') context.lifecycle.started();
 }
 
-async function wakeMachine(context: StepContext, step: LifecycleStep): Promise<Woken> {
-  const verdict = await askHost(context, step, {
+async function wakeVm(context: StepContext, step: LifecycleStep): Promise<Woken> {
+  const outcome = await callHost(context, step, {
     kind: 'wake',
     what: 'waking a VM',
-    askedAt: (sandbox) => sandbox.status_changed_at,
-    ask: (host, sandbox, signal) => {
+    requestedAt: (sandbox) => sandbox.status_changed_at,
+    send: (host, sandbox, signal) => {
       const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
       return host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
     },
   });
-  if (verdict.kind === 'void') return verdict;
-  if (verdict.kind === 'answered') return awake(verdict.answer);
-  if (verdict.code === 'nothing_to_wake')
+  if (outcome.kind === 'void') return outcome;
+  if (outcome.kind === 'answered') return awake(outcome.answer);
+  if (outcome.code === 'nothing_to_wake')
     return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
-  const vm = await lookAtVm(context, verdict.host, step.sandboxId);
+  const vm = await findVmOnHost(context, outcome.host, step.sandboxId);
   // Only the response was lost.
   if (vm?.status === 'running' && vm.epoch === step.epoch) return awake(vm);
-  return notWoken(vm, { code: 'wake_failed', message: verdict.message }, verdict.sandbox.wakes_from);
+  return notWoken(vm, { code: 'wake_failed', message: outcome.message }, outcome.sandbox.wakes_from);
 }
 
 function awake(vm: VmView): Woken {
@@ -80,7 +80,7 @@ async function settleWoken(
     details: { woke, allocation: allocated },
   });
   if (result.outcome === 'changed' && pendingOf(result.sandbox) !== null)
-    await noteDeferred(trx, result.sandbox, 'not_reached', 'the VM did not reach this size at the wake');
+    await recordDeferred(trx, result.sandbox, 'not_reached', 'the VM did not reach this size at the wake');
 
   return result;
 }

@@ -25,7 +25,7 @@ interface ReplicaSessionOptions {
 
 export class ReplicaSession {
   readonly #options: ReplicaSessionOptions;
-  readonly #held = new Set<string>();
+  readonly #leases = new Set<string>();
   /** The session, once it holds its lock. */
   #client: pg.Client | undefined;
   /** A connection that is about to become the session. */
@@ -63,7 +63,7 @@ export class ReplicaSession {
     let broken: Error | undefined;
     const onBroken = (error: Error): void => {
       broken ??= error;
-      this.#lost(client, error);
+      this.#onConnectionLost(client, error);
     };
     client.on('error', onBroken);
     client.on('end', () => onBroken(new Error('the Postgres session was closed')));
@@ -76,7 +76,7 @@ export class ReplicaSession {
       if (broken !== undefined) throw broken;
       if (this.#closed) throw new Error('this process has closed its Postgres session');
       this.#client = client;
-      this.#heartbeat = setInterval(() => this.#beat(client), leaseMs / 3);
+      this.#heartbeat = setInterval(() => this.#sendHeartbeat(client), leaseMs / 3);
     } catch (error) {
       await client
         .end()
@@ -90,12 +90,12 @@ export class ReplicaSession {
   }
 
   /** True if this replica leads `task`. The first caller leads until its session ends. */
-  async leads(task: string): Promise<boolean> {
+  async isLeader(task: string): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
-    if (this.#held.has(task)) return true;
-    if (!(await this.#inTurn(() => tryLock(client, `berth:task:${task}`)))) return false;
-    if (this.#client === client) this.#held.add(task);
+    if (this.#leases.has(task)) return true;
+    if (!(await this.#serialize(() => tryLock(client, `berth:task:${task}`)))) return false;
+    if (this.#client === client) this.#leases.add(task);
     return this.#client === client;
   }
 
@@ -103,14 +103,14 @@ export class ReplicaSession {
    * Runs `takeOver` while it is certain that no live process runs as this executor. Returns false
    * when the executor is alive or its state is unknown.
    */
-  async ifDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
+  async runIfDead(executorId: string, takeOver: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined || Date.now() < this.#quietUntil) return false;
-    if (!(await this.#inTurn(() => tryLock(client, executorLock(executorId))))) return false;
+    if (!(await this.#serialize(() => tryLock(client, executorLock(executorId))))) return false;
     try {
       await takeOver();
     } finally {
-      await this.#inTurn(() =>
+      await this.#serialize(() =>
         client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [executorLock(executorId)]),
       );
     }
@@ -127,7 +127,7 @@ export class ReplicaSession {
     await Promise.all([client?.end(), opening?.end()]);
   }
 
-  async #inTurn<T>(query: () => Promise<T>): Promise<T> {
+  async #serialize<T>(query: () => Promise<T>): Promise<T> {
     const asked = this.#lastQuery.then(query);
     // The caller handles the failure; the next query in line is not affected.
     this.#lastQuery = asked.then(
@@ -137,22 +137,22 @@ export class ReplicaSession {
     return await asked;
   }
 
-  #beat(client: pg.Client): void {
-    this.#inTurn(() => client.query('select')).catch((error: unknown) =>
+  #sendHeartbeat(client: pg.Client): void {
+    this.#serialize(() => client.query('select')).catch((error: unknown) =>
       this.#options.log.debug({ err: error }, 'the Postgres session did not respond'),
     );
   }
 
-  #lost(client: pg.Client, error: Error): void {
+  #onConnectionLost(client: pg.Client, error: Error): void {
     if (this.#closed || this.#client !== client) return;
     this.#options.log.warn({ err: error }, 'lost the Postgres session; reconnecting');
     this.#client = undefined;
     clearInterval(this.#heartbeat);
-    this.#held.clear();
-    this.#mend();
+    this.#leases.clear();
+    this.#scheduleReconnect();
   }
 
-  #mend(): void {
+  #scheduleReconnect(): void {
     this.#quietUntil = Date.now() + QUIET_AFTER_BREAK_MS;
     this.#reconnect = setTimeout(() => {
       this.open().then(
@@ -160,7 +160,7 @@ export class ReplicaSession {
         (error: unknown) => {
           if (this.#closed) return;
           this.#options.log.debug({ err: error }, 'Postgres session not restored yet; retrying');
-          this.#mend();
+          this.#scheduleReconnect();
         },
       );
     }, RECONNECT_MS);

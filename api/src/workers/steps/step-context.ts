@@ -18,7 +18,7 @@ export interface StepContext {
   /** Enqueues the clone after a VM started. */
   lifecycle: Pick<LifecycleQueue, 'enqueue' | 'started'>;
   /** Time from its request that a sandbox waits for an unresponsive host. */
-  hostPatienceMs: number;
+  hostTimeoutMs: number;
   /** Host silence after which the sandboxes awake on it count as lost. */
   hostSilenceMs: number;
   /** Aborts when this process stops its durable work. */

@@ -2,12 +2,12 @@
 // grace period. All state is in the database, so a change of the leader neither loses nor repeats
 // an action.
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
-import { noteStanding, sleepBeyondCap, warnOfCap } from '../../services/sandboxes/cap-enforcement.ts';
+import { recordCapUsage, sleepBeyondCap, warnOfCap } from '../../services/sandboxes/cap-enforcement.ts';
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
-import { standingsAt, type EnforcedStanding } from '../../services/usage/caps.ts';
+import { capUsagesAt, type EnforcedCapUsage } from '../../services/usage/caps.ts';
 import { readClock } from '../../store/database/clock.ts';
 import type { Database } from '../../store/database/schema.ts';
-import { forgetCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../../store/usage/caps.ts';
+import { clearCapReached, listCapsReached, listCapped, scopeId, type CapReached } from '../../store/usage/caps.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
@@ -24,7 +24,7 @@ interface CapWatchOptions {
   context: Pick<StepContext, 'db' | 'log' | 'stopping'>;
   plans: Plans;
   lifecycle: IntentContext['lifecycle'];
-  session: Pick<ReplicaSession, 'leads'>;
+  session: Pick<ReplicaSession, 'isLeader'>;
   /** Time between reaching a cap and putting sandboxes to sleep. */
   graceSeconds: number;
   /** Replaces the database's clock. */
@@ -49,7 +49,7 @@ export class CapWatch {
 
   async tick(): Promise<void> {
     const { context, session, plans } = this.#options;
-    if (!(await session.leads('usage-caps'))) {
+    if (!(await session.isLeader('usage-caps'))) {
       this.#before.clear();
       this.#isFirst = true;
       return;
@@ -68,21 +68,21 @@ export class CapWatch {
     const waiting = [...looked];
     const lookNext = async (): Promise<void> => {
       for (let next = waiting.shift(); next !== undefined && !context.stopping.aborted; next = waiting.shift())
-        await this.#lookAt(next[0], [...next[1]], reached);
+        await this.#checkOrg(next[0], [...next[1]], reached);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lookNext));
   }
 
   /** A failure in one org must not affect the caps of others. */
-  async #lookAt(orgId: string, projectIds: string[], reached: ReadonlyMap<string, CapReached>): Promise<void> {
+  async #checkOrg(orgId: string, projectIds: string[], reached: ReadonlyMap<string, CapReached>): Promise<void> {
     const { context, plans } = this.#options;
     try {
       const at = await this.#readNow(context.db);
-      const standings = await standingsAt(context.db, plans, { orgId, projectIds }, at);
+      const standings = await capUsagesAt(context.db, plans, { orgId, projectIds }, at);
       const capped = new Set(standings.map(({ scope }) => scopeId(scope)));
       for (const [scope, known] of reached)
-        if (known.orgId === orgId && !capped.has(scope)) await forgetCapReached(context.db, scope);
-      for (const standing of standings) await this.#judge(standing, reached.get(scopeId(standing.scope)), at);
+        if (known.orgId === orgId && !capped.has(scope)) await clearCapReached(context.db, scope);
+      for (const capUsage of standings) await this.#checkCap(capUsage, reached.get(scopeId(capUsage.scope)), at);
     } catch (error) {
       if (!context.stopping.aborted)
         context.log.warn({ err: error, orgId }, 'could not check the caps of an org; the next scan retries');
@@ -90,18 +90,18 @@ export class CapWatch {
     }
   }
 
-  async #judge(standing: EnforcedStanding, known: CapReached | undefined, at: Date): Promise<void> {
+  async #checkCap(capUsage: EnforcedCapUsage, known: CapReached | undefined, at: Date): Promise<void> {
     const { context, plans, lifecycle, graceSeconds } = this.#options;
-    const { scope, cap } = standing;
-    for (const percent of await warnOfCap(context.db, standing, graceSeconds)) {
+    const { scope, cap } = capUsage;
+    for (const percent of await warnOfCap(context.db, capUsage, graceSeconds)) {
       context.log.info({ ...scope, cap, percent }, 'warned about a cap on machine hours');
       crashPoint('caps:warned');
     }
-    const since = await noteStanding(context.db, standing, known, at);
+    const since = await recordCapUsage(context.db, capUsage, known, at);
     if (since === null) return;
     crashPoint('caps:reached-noted');
     if (at.getTime() - since.getTime() < graceSeconds * 1_000) return;
-    await sleepBeyondCap({ db: context.db, lifecycle, plans, readNow: this.#readNow }, standing, at, (sandboxId) => {
+    await sleepBeyondCap({ db: context.db, lifecycle, plans, readNow: this.#readNow }, capUsage, at, (sandboxId) => {
       context.log.info({ ...scope, cap, sandboxId }, 'putting a sandbox beyond its cap on machine hours to sleep');
       crashPoint('caps:slept');
     });

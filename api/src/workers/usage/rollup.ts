@@ -19,10 +19,10 @@ const UNCUT_BATCH = 100;
 /** Updates the sums of every org, batch by batch. */
 export async function rollUpAllUsage(
   context: Pick<StepContext, 'db' | 'log' | 'stopping'>,
-  session: Pick<ReplicaSession, 'leads'>,
+  session: Pick<ReplicaSession, 'isLeader'>,
   batch = BATCH,
 ): Promise<void> {
-  if (!(await session.leads('usage-rollup'))) return;
+  if (!(await session.isLeader('usage-rollup'))) return;
   for (const orgId of await listUncutOrgs(context.db, UNCUT_BATCH)) await attempt(context, orgId, 0);
   let left = true;
   while (left) {

@@ -39,7 +39,10 @@ class FakeWebSocket extends EventEmitter {
 }
 
 /** Joined with a stream whose writes and end wait until they are released. */
-function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; stream: Duplex; goOn: () => void } {
+function joined(
+  t: TestContext,
+  dialect: Dialect,
+): { websocket: FakeWebSocket; stream: Duplex; releaseHeld: () => void } {
   const held: (() => void)[] = [];
   const stream = new Duplex({
     read() {},
@@ -52,23 +55,23 @@ function joined(t: TestContext, dialect: Dialect): { websocket: FakeWebSocket; s
     stream,
     over: new Promise(() => undefined),
     close: () => undefined,
-    whyBroken: async () => null,
+    refusalAfterBreak: async () => null,
   };
   const log = { debug: () => undefined } as unknown as FastifyBaseLogger;
   void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, { log });
   t.after(() => websocket.emit('close', 1000));
-  return { websocket, stream, goOn: () => held.splice(0).forEach((callback) => callback()) };
+  return { websocket, stream, releaseHeld: () => held.splice(0).forEach((callback) => callback()) };
 }
 
 test('keys in flight when the shell exits do not fail the terminal', async (t) => {
-  const { websocket, stream, goOn } = joined(t, terminalDialect());
+  const { websocket, stream, releaseHeld } = joined(t, terminalDialect());
   stream.push(controlFrame({ exit: 0 }));
   stream.push(null);
   await turn();
   assert.deepEqual(websocket.sent, ['{"exit":0}']);
   websocket.emit('message', Buffer.from('x'), true);
   assert.deepEqual(websocket.closes, []);
-  goOn();
+  releaseHeld();
   await turn();
   await turn();
   assert.deepEqual(websocket.closes, [1000]);
@@ -82,13 +85,13 @@ test('a client that sends after its end is a protocol error', async (t) => {
 });
 
 test('many frames at once add a single drain listener to the stream', async (t) => {
-  const { websocket, stream, goOn } = joined(t, TUNNEL_DIALECT);
+  const { websocket, stream, releaseHeld } = joined(t, TUNNEL_DIALECT);
   const before = stream.listenerCount('drain');
   for (let frame = 0; frame < 1_000; frame += 1) websocket.emit('message', Buffer.from('x'), true);
   assert.equal(stream.listenerCount('drain'), before + 1);
   assert.equal(websocket.isPaused, true);
   while (stream.writableLength > 0) {
-    goOn();
+    releaseHeld();
     await turn();
   }
   assert.equal(websocket.isPaused, false);

@@ -41,7 +41,7 @@ async function add(org: TestOrg, changed: Partial<NewActivity> = {}): Promise<vo
 }
 
 /** Reads the whole feed page by page; calls `between` after each page. */
-async function walk(
+async function readAllPages(
   org: TestOrg,
   query: string,
   between: () => Promise<unknown> = () => Promise.resolve(),
@@ -187,7 +187,7 @@ test('paging returns every entry once, newest first, despite equal instants and 
   );
   const ids = whole.map(({ id }) => id);
   for (let limit = 1; limit <= 17; limit += 1) {
-    const walked = await walk(org, `limit=${limit}`, () => add(org, { kind: 'sandbox_exec' }));
+    const walked = await readAllPages(org, `limit=${limit}`, () => add(org, { kind: 'sandbox_exec' }));
     const present = walked.map(({ id }) => id).filter((id) => ids.includes(id));
     assert.deepEqual(present, ids, `limit ${limit}`);
     assert.equal(new Set(walked.map(({ id }) => id)).size, walked.length, 'none came twice');
@@ -203,7 +203,8 @@ test('filters combine; a project or sandbox of another org yields nothing', asyn
       for (const kind of ['sandbox_running', 'sandbox_exec'] as const) await add(org, { projectId, sandboxId, kind });
   }
   const [project = '', sandbox = ''] = [projects[0], sandboxes[0]];
-  const counts = async (of: TestOrg, query: string): Promise<number> => (await walk(of, `limit=2&${query}`)).length;
+  const counts = async (of: TestOrg, query: string): Promise<number> =>
+    (await readAllPages(of, `limit=2&${query}`)).length;
   assert.equal(await counts(org, 'kind=sandbox_exec'), 4);
   assert.equal(await counts(org, `projectId=${project}`), 4);
   assert.equal(await counts(org, `sandboxId=${sandbox}`), 4);
@@ -229,7 +230,7 @@ test('filters combine; a project or sandbox of another org yields nothing', asyn
 test("an org's feed has only its entries and needs activity.read", async () => {
   const other = await api.makeOrg();
   await add(other);
-  assert.ok((await walk(api, 'limit=1000')).every(({ orgId }) => orgId === api.orgId));
+  assert.ok((await readAllPages(api, 'limit=1000')).every(({ orgId }) => orgId === api.orgId));
   assert.equal((await api.call('GET', `/v1/orgs/${other.orgId}/activity`)).body.error.code, 'org_access_denied');
   for (const name of role.options) {
     const { token } = await api.makeSession({ role: name });

@@ -184,7 +184,7 @@ test("a checkout returns the provider's page for org, customer and price, and ad
   assert.match(body.checkout.url, /^https:\/\/checkout\.example\.test\//);
   const left = Date.parse(body.checkout.expiresAt) - Date.now();
   assert.ok(left > 1_800_000 && left <= 3_600_000, String(left));
-  const [made] = stripe.asked.filter(({ path }) => path === '/v1/checkout/sessions').slice(-1);
+  const [made] = stripe.requests.filter(({ path }) => path === '/v1/checkout/sessions').slice(-1);
   const row = await api.db
     .selectFrom('subscription')
     .selectAll()
@@ -222,7 +222,7 @@ test("a new checkout expires the previous one and keeps the org's customer", asy
   const second = (await checkout(buyer, 'team')).body.checkout.url;
   assert.throws(() => stripe.pay(first), /cannot be used/);
   assert.equal(stripe.pay(second).items.data[0]?.price.id, 'price_team');
-  const customers = stripe.asked.filter(
+  const customers = stripe.requests.filter(
     ({ path, form }) => path === '/v1/customers' && form['metadata[berth_org_id]'] === buyer.orgId,
   );
   assert.equal(customers.length, 1);
@@ -262,7 +262,7 @@ test("a plan change of a paying org uses the provider's subscription page", asyn
   assert.equal(status, 200);
   assert.match(body.checkout.url, /^https:\/\/billing\.example\.test\//);
   assert.equal(body.checkout.expiresAt, null);
-  const asked = stripe.asked.findLast(({ path }) => path === '/v1/billing_portal/sessions')?.form;
+  const asked = stripe.requests.findLast(({ path }) => path === '/v1/billing_portal/sessions')?.form;
   assert.equal(asked?.['flow_data[subscription_update_confirm][subscription]'], bought.id);
   assert.equal(asked?.['flow_data[subscription_update_confirm][items][0][price]'], 'price_team');
   assert.equal(asked?.['return_url'], 'http://berth.example.test/billing/return?state=bought');

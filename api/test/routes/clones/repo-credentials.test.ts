@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { newServices } from '../../../src/control-plane/control-plane.ts';
 import { openServer } from '../../../src/control-plane/server.ts';
 import { openRepoCredentials } from '../../../src/services/orgs/projects.ts';
-import { CannotOpen } from '../../../src/services/context/sealed.ts';
+import { UnsealError } from '../../../src/services/context/sealed.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
 
@@ -114,7 +114,7 @@ test('sealed credentials do not open in another project, under another key, or a
   const from = await make({ token: TOKEN });
   const to = await make({ token: 'its own' });
   const cannot = (error: unknown): boolean =>
-    error instanceof CannotOpen &&
+    error instanceof UnsealError &&
     error.message.startsWith('cannot decrypt a secret of prj_') &&
     !error.message.includes(TOKEN);
   await sql`update project set repo_credentials_sealed = (select repo_credentials_sealed from project where id = ${from.id}) where id = ${to.id}`.execute(

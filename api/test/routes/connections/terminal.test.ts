@@ -15,7 +15,7 @@ import {
 } from '@berth/protocol/terminal-frames.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { untilTrue } from '../../world/until-true.ts';
-import { askForWebSocket, Heard } from '../../world/websocket-client.ts';
+import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
 let api: TestApi;
 /** Sandbox's end of the last terminal: its request and received frames. */
@@ -41,11 +41,11 @@ afterEach(() => shell?.stream.destroy());
 const pathOf = (id: string, query: string): string => `${api.url}/v1/sandboxes/${id}/terminal${query}`;
 const headers = (): { authorization: string } => ({ authorization: `Bearer ${api.token}` });
 
-async function open(query = ''): Promise<{ heard: Heard; id: string }> {
+async function open(query = ''): Promise<{ heard: RecordingWebSocket; id: string }> {
   const { id } = await api.makeSandbox('ready');
-  const answer = await askForWebSocket(pathOf(id, query), headers());
+  const answer = await requestWebSocket(pathOf(id, query), headers());
   assert.ok('socket' in answer, JSON.stringify(answer));
-  return { heard: new Heard(answer.socket), id };
+  return { heard: new RecordingWebSocket(answer.socket), id };
 }
 
 test('keys and output pass; the exit code is the last frame before the close', async () => {
@@ -69,7 +69,7 @@ test('a terminal defaults to 80 columns and 24 rows; an invalid size is 400', as
   assert.equal(shell.target, 'terminal?cols=80&rows=24');
   heard.socket.close();
   for (const query of ['?cols=0', '?rows=1001', '?cols=-1', '?cols=8.5', '?rows=', '?cols=1e2', '?rows=12345']) {
-    const answer = await askForWebSocket(pathOf(id, query), headers());
+    const answer = await requestWebSocket(pathOf(id, query), headers());
     assert.ok('text' in answer, query);
     const { error } = errorEnvelope.parse(JSON.parse(answer.text));
     assert.deepEqual([answer.status, error.code], [400, 'invalid_request']);
@@ -150,11 +150,11 @@ test('each pong of the client sends a heartbeat that keeps the terminal open at 
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
     };
-    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/terminal`, {
+    const answer = await requestWebSocket(`${other.url}/v1/sandboxes/${id}/terminal`, {
       authorization: `Bearer ${other.token}`,
     });
     assert.ok('socket' in answer);
-    const heard = new Heard(answer.socket);
+    const heard = new RecordingWebSocket(answer.socket);
     await Promise.race([heartbeats.promise, heard.closed.then(({ code }) => assert.fail(`closed with ${code}`))]);
     heard.socket.terminate();
   } finally {
@@ -237,7 +237,7 @@ test('an invalid command is 400 with the reason; one too long for a request head
     ['?command=a&command=b', 400, /query\.command/],
     [`?command=${'x'.repeat(17_000)}`, 431, /./],
   ] as const) {
-    const answer = await askForWebSocket(pathOf(id, query), headers());
+    const answer = await requestWebSocket(pathOf(id, query), headers());
     assert.ok('text' in answer, query);
     const { error } = errorEnvelope.parse(JSON.parse(answer.text));
     assert.equal(answer.status, status);
@@ -259,9 +259,9 @@ test('a disconnected client under back-pressure is noticed before its next ping'
     };
     const { id } = await other.makeSandbox('ready');
     const url = `${other.url}/v1/sandboxes/${id}/terminal?tty=false&command=x`;
-    const answer = await askForWebSocket(url, { authorization: `Bearer ${other.token}` });
+    const answer = await requestWebSocket(url, { authorization: `Bearer ${other.token}` });
     assert.ok('socket' in answer);
-    const { socket } = new Heard(answer.socket);
+    const { socket } = new RecordingWebSocket(answer.socket);
     for (let sent = 0; sent < 64; sent += 1) socket.send(Buffer.alloc(1_048_576));
     let before = -1;
     await untilTrue('nothing more is taken', async () => {

@@ -14,7 +14,7 @@ import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { untilTrue } from '../../world/until-true.ts';
-import { askForWebSocket, Heard } from '../../world/websocket-client.ts';
+import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;
 const LONG_AGO = new Date(Date.now() - 3_600_000);
@@ -40,23 +40,26 @@ const bearer = (token: string): { authorization: string } => ({
   authorization: `Bearer ${api.secret(token, 'a token of a tunnel')}`,
 });
 
-interface Asking {
+interface RequestOptions {
   query?: string;
   headers?: Record<string, string>;
   protocols?: readonly string[];
 }
 
-async function open(id: string, { query, headers = bearer(api.token), protocols }: Asking = {}): Promise<Heard> {
-  const answer = await askForWebSocket(pathOf(id, query), headers, protocols);
+async function open(
+  id: string,
+  { query, headers = bearer(api.token), protocols }: RequestOptions = {},
+): Promise<RecordingWebSocket> {
+  const answer = await requestWebSocket(pathOf(id, query), headers, protocols);
   assert.ok('socket' in answer, JSON.stringify(answer));
-  return new Heard(answer.socket);
+  return new RecordingWebSocket(answer.socket);
 }
 
 async function refusal(
   id: string,
-  { query, headers = bearer(api.token), protocols }: Asking = {},
+  { query, headers = bearer(api.token), protocols }: RequestOptions = {},
 ): Promise<[number, string, string]> {
-  const answer = await askForWebSocket(pathOf(id, query), headers, protocols);
+  const answer = await requestWebSocket(pathOf(id, query), headers, protocols);
   if ('socket' in answer) answer.socket.terminate();
   assert.ok('text' in answer, 'it was not refused');
   const { error } = errorEnvelope.parse(JSON.parse(answer.text));
@@ -211,7 +214,7 @@ test('a browser sends its token as a subprotocol; the response selects ours, wit
   const { token } = await api.makeSession({ role: 'member' });
   api.secret(token);
   const protocols = ['berth.v1', `berth.bearer.${token}`];
-  const answer = await askForWebSocket(pathOf(id), {}, protocols);
+  const answer = await requestWebSocket(pathOf(id), {}, protocols);
   assert.ok('socket' in answer, JSON.stringify(answer));
   assert.equal(answer.socket.protocol, 'berth.v1');
   assert.ok(!JSON.stringify(answer.headers).includes(token));
@@ -471,7 +474,7 @@ test('a caller that stops responding is disconnected', async () => {
     const { id } = await other.makeSandbox('ready');
     const closed = Promise.withResolvers<void>();
     other.front.stream = () => (stream) => void stream.once('end', closed.resolve).resume();
-    const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
+    const answer = await requestWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
       authorization: `Bearer ${other.token}`,
     });
     assert.ok('socket' in answer);
@@ -486,11 +489,11 @@ test('a caller that stops responding is disconnected', async () => {
 test('a stopping instance closes its tunnels with 1001', async () => {
   const other = await startApi({ durable: false });
   const { id } = await other.makeSandbox('ready');
-  const answer = await askForWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
+  const answer = await requestWebSocket(`${other.url}/v1/sandboxes/${id}/tunnel`, {
     authorization: `Bearer ${other.token}`,
   });
   assert.ok('socket' in answer);
-  const heard = new Heard(answer.socket);
+  const heard = new RecordingWebSocket(answer.socket);
   await other.close();
   assert.deepEqual(await heard.closed, { code: 1001, reason: 'shutting_down' });
 });

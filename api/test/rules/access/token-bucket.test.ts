@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FULL_AFTER_MS, giveTokenBack, takeToken, type Bucket } from '../../../src/rules/access/token-bucket.ts';
+import { FULL_AFTER_MS, refundToken, takeToken, type Bucket } from '../../../src/rules/access/token-bucket.ts';
 
 const rates = fc.oneof(fc.integer({ min: 1, max: 1_200 }), fc.integer({ min: 1, max: 1_000_000 }));
 /** Milliseconds between calls: mostly small, some as of a host that has been up for months. */
@@ -137,9 +137,9 @@ test('a returned token can be taken again; a full bucket accepts none', () => {
     fc.property(rates, clocks, fc.integer({ min: 1, max: 100 }), (perMinute, nowMs, count) => {
       const bucket = drained(perMinute, Math.min(count, perMinute), nowMs);
       const before = takeToken(bucket, perMinute, nowMs);
-      const again = giveTokenBack(before.bucket, perMinute, nowMs);
+      const again = refundToken(before.bucket, perMinute, nowMs);
       if (before.allowed) assert.deepEqual(again, bucket);
-      const full = giveTokenBack(undefined, perMinute, nowMs);
+      const full = refundToken(undefined, perMinute, nowMs);
       assert.deepEqual(takeToken(full, perMinute, nowMs), takeToken(undefined, perMinute, nowMs));
     }),
   );

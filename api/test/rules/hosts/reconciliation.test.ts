@@ -5,19 +5,14 @@ import { test } from 'node:test';
 import { SANDBOX_STATES, sandboxStatus, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { vmDeathCode, vmStatus } from '@berth/protocol/host.ts';
 import { deathOf } from '../../../src/rules/sandboxes/machine-death.ts';
-import {
-  reconcile,
-  type Decision,
-  type MachineFacts,
-  type SandboxFacts,
-} from '../../../src/rules/hosts/reconciliation.ts';
+import { reconcile, type Decision, type VmFacts, type SandboxFacts } from '../../../src/rules/hosts/reconciliation.ts';
 
 const SIZE = { vcpu: 1, memoryGb: 1, diskGb: 10 };
 const LARGER = { vcpu: 2, memoryGb: 2, diskGb: 10 };
 const HERE = { hostId: 'here', missedBefore: false };
 
-type MachineStatus = MachineFacts['status'] | 'missing' | 'missing again';
-const MACHINES: readonly MachineStatus[] = [...vmStatus.options, 'missing', 'missing again'];
+type VmStatusOrAbsent = VmFacts['status'] | 'missing' | 'missing again';
+const VM_STATUSES: readonly VmStatusOrAbsent[] = [...vmStatus.options, 'missing', 'missing again'];
 /** Kinds of failed rows: final, with a disk, lost from sight, and with a disk lost from sight. */
 type Row =
   | Exclude<SandboxStatus, 'failed'>
@@ -60,19 +55,19 @@ function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
   };
 }
 
-function machineOf(status: MachineFacts['status'], changed: Partial<MachineFacts> = {}): MachineFacts {
+function machineOf(status: VmFacts['status'], changed: Partial<VmFacts> = {}): VmFacts {
   const keeps = status === 'asleep' ? 'snapshot' : status === 'dead' ? 'disk' : undefined;
   const death = status === 'dead' ? { deathCode: 'out_of_memory' as const, reason: 'signal 9' } : {};
   return { epoch: 5, status, keeps, size: SIZE, ...death, ...changed };
 }
 
-const decide = (row: SandboxFacts | undefined, status: MachineStatus): Decision =>
+const decide = (row: SandboxFacts | undefined, status: VmStatusOrAbsent): Decision =>
   status === 'missing' || status === 'missing again'
     ? reconcile(row, undefined, { hostId: 'here', missedBefore: status === 'missing again' })
     : reconcile(row, machineOf(status), HERE);
 
 /** Prints a decision on one line, for a readable table. */
-function tell(decision: Decision): string {
+function describeDecision(decision: Decision): string {
   switch (decision.do) {
     case 'change':
       return `${decision.to}${decision.reason === null ? '' : `:${decision.reason.code}`} wakes from ${decision.wakesFrom ?? 'nothing'}`;
@@ -89,14 +84,14 @@ function tell(decision: Decision): string {
 const AT_WORK = { creating: 'nothing', sleeping: 'nothing', waking: 'nothing' } as const;
 const NEVER = 'nothing';
 /** Hosts never list `destroyed`; a listed one counts as absent. */
-const untouched = Object.fromEntries(MACHINES.map((status) => [status, NEVER])) as Record<MachineStatus, string>;
-const unclaimed: Record<MachineStatus, string> = {
-  ...(Object.fromEntries(MACHINES.map((status) => [status, 'destroy 5'])) as Record<MachineStatus, string>),
+const untouched = Object.fromEntries(VM_STATUSES.map((status) => [status, NEVER])) as Record<VmStatusOrAbsent, string>;
+const unclaimed: Record<VmStatusOrAbsent, string> = {
+  ...(Object.fromEntries(VM_STATUSES.map((status) => [status, 'destroy 5'])) as Record<VmStatusOrAbsent, string>),
   destroyed: 'nothing',
   missing: 'nothing',
   'missing again': 'nothing',
 };
-const awake: Record<MachineStatus, string> = {
+const awake: Record<VmStatusOrAbsent, string> = {
   ...AT_WORK,
   running: 'nothing',
   asleep: 'stopped wakes from snapshot',
@@ -106,7 +101,7 @@ const awake: Record<MachineStatus, string> = {
   'missing again': 'failed:machine_lost wakes from nothing',
 };
 
-const EXPECTED: Record<Row, Record<MachineStatus, string>> = {
+const EXPECTED: Record<Row, Record<VmStatusOrAbsent, string>> = {
   provisioning: untouched,
   sleeping: untouched,
   waking: untouched,
@@ -154,9 +149,9 @@ const EXPECTED: Record<Row, Record<MachineStatus, string>> = {
 };
 
 for (const row of ROWS) {
-  for (const machine of MACHINES) {
-    test(`a sandbox that is ${row} and a VM that is ${machine}: ${EXPECTED[row][machine]}`, () => {
-      assert.equal(tell(decide(rowOf(row), machine)), EXPECTED[row][machine]);
+  for (const vm of VM_STATUSES) {
+    test(`a sandbox that is ${row} and a VM that is ${vm}: ${EXPECTED[row][vm]}`, () => {
+      assert.equal(describeDecision(decide(rowOf(row), vm)), EXPECTED[row][vm]);
     });
   }
 }
@@ -185,15 +180,15 @@ for (const status of vmStatus.options.filter((status) => status !== 'destroyed')
 test('an awake sandbox may have a newer epoch than its VM: a resize is pending or was lost', () => {
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { epoch: 2 }), HERE).do, 'nothing');
   assert.equal(
-    tell(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)),
+    describeDecision(reconcile(rowOf('ready'), machineOf('dead', { epoch: 2 }), HERE)),
     'failed:out_of_memory wakes from disk',
   );
 });
 
 test('a running VM of another size updates its row, unless a step is changing it', () => {
-  const machine = machineOf('running', { size: LARGER });
-  assert.deepEqual(reconcile(rowOf('ready'), machine, HERE), { do: 'adopt-size', size: LARGER });
-  assert.equal(reconcile(rowOf('ready', { resizing: true }), machine, HERE).do, 'nothing');
+  const vm = machineOf('running', { size: LARGER });
+  assert.deepEqual(reconcile(rowOf('ready'), vm, HERE), { do: 'adopt-size', size: LARGER });
+  assert.equal(reconcile(rowOf('ready', { resizing: true }), vm, HERE).do, 'nothing');
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { size: null }), HERE).do, 'nothing');
 });
 
@@ -204,34 +199,37 @@ test('a VM that returns from a lost host brings its size', () => {
 
 test('an ephemeral sandbox keeps no wake source; one on a returning host continues', () => {
   const row = rowOf('ready', { mode: 'ephemeral' });
-  assert.equal(tell(reconcile(row, machineOf('dead'), HERE)), 'failed:out_of_memory wakes from nothing');
+  assert.equal(describeDecision(reconcile(row, machineOf('dead'), HERE)), 'failed:out_of_memory wakes from nothing');
   const lost = rowOf('failed as host_lost', { mode: 'ephemeral', wakesFrom: null });
-  assert.equal(tell(reconcile(lost, machineOf('running'), HERE)), 'ready wakes from nothing');
+  assert.equal(describeDecision(reconcile(lost, machineOf('running'), HERE)), 'ready wakes from nothing');
   const dead = reconcile(lost, machineOf('dead'), HERE);
-  assert.equal(tell(dead), 'note:out_of_memory wakes from nothing');
+  assert.equal(describeDecision(dead), 'note:out_of_memory wakes from nothing');
   const noted = rowOf('failed for good', { mode: 'ephemeral', reasonCode: 'out_of_memory' });
-  assert.equal(tell(reconcile(noted, machineOf('dead'), HERE)), 'destroy 5');
+  assert.equal(describeDecision(reconcile(noted, machineOf('dead'), HERE)), 'destroy 5');
 });
 
 test('a dead VM without a disk leaves nothing, in every status that kept something', () => {
-  const machine = machineOf('dead', { keeps: 'nothing' });
-  assert.equal(tell(reconcile(rowOf('stopped'), machine, HERE)), 'failed:disk_lost wakes from nothing');
-  assert.equal(tell(reconcile(rowOf('failed with its disk'), machine, HERE)), 'note wakes from nothing');
-  assert.equal(tell(reconcile(rowOf('ready'), machine, HERE)), 'failed:out_of_memory wakes from nothing');
-  assert.equal(tell(reconcile(rowOf('failed as disk_lost'), machine, HERE)), 'destroy 5');
+  const vm = machineOf('dead', { keeps: 'nothing' });
+  assert.equal(describeDecision(reconcile(rowOf('stopped'), vm, HERE)), 'failed:disk_lost wakes from nothing');
+  assert.equal(describeDecision(reconcile(rowOf('failed with its disk'), vm, HERE)), 'note wakes from nothing');
+  assert.equal(describeDecision(reconcile(rowOf('ready'), vm, HERE)), 'failed:out_of_memory wakes from nothing');
+  assert.equal(describeDecision(reconcile(rowOf('failed as disk_lost'), vm, HERE)), 'destroy 5');
 });
 
 test('an unusable snapshot leaves the disk', () => {
-  assert.equal(tell(reconcile(rowOf('stopped'), machineOf('asleep', { keeps: 'disk' }), HERE)), 'note wakes from disk');
+  assert.equal(
+    describeDecision(reconcile(rowOf('stopped'), machineOf('asleep', { keeps: 'disk' }), HERE)),
+    'note wakes from disk',
+  );
 });
 
 test('every decision is a transition of the state table', () => {
   for (const row of ROWS) {
-    for (const machine of MACHINES) {
+    for (const vm of VM_STATUSES) {
       const facts = rowOf(row);
-      const decision = decide(facts, machine);
+      const decision = decide(facts, vm);
       if (decision.do === 'change')
-        assert.ok(SANDBOX_STATES[facts.status].next.includes(decision.to), `${row} and ${machine}`);
+        assert.ok(SANDBOX_STATES[facts.status].next.includes(decision.to), `${row} and ${vm}`);
     }
   }
 });

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { uncappedAlert, usageAlertOf } from '../../../src/rules/usage/alert.ts';
-import { capMs, isAtCap, type CapStanding } from '../../../src/rules/usage/caps.ts';
+import { capMs, isAtCap, type CapUsage } from '../../../src/rules/usage/caps.ts';
 
 const HOUR_MS = 3_600_000;
 const PERIOD = { startsAt: new Date('2026-01-15T10:00:00.000Z'), endsAt: new Date('2026-02-15T10:00:00.000Z') };
-const standing = (cap: number, usedMs: number): CapStanding => ({
+const standing = (cap: number, usedMs: number): CapUsage => ({
   scope: { kind: 'org', orgId: 'org_a' },
   cap,
   usedMs,

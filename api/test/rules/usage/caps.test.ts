@@ -14,7 +14,7 @@ import {
   requireBelowCap,
   SLEEP_AGAIN_AFTER_MS,
   warningsDue,
-  type CapStanding,
+  type CapUsage,
   type OrgGuardrails,
 } from '../../../src/rules/usage/caps.ts';
 
@@ -101,12 +101,12 @@ test('80 % and 100 % warn from the millisecond of their use, in order', () => {
 });
 
 const period = { startsAt: new Date('2026-01-31T00:00:00Z'), endsAt: new Date('2026-02-28T00:00:00Z') };
-const ofOrg: CapStanding = { scope: { kind: 'org', orgId: 'org_1' }, cap: 10, usedMs: 36_000_000, period };
-const ofProject: CapStanding = { ...ofOrg, scope: { kind: 'project', orgId: 'org_1', projectId: 'prj_1' }, cap: 0.5 };
+const ofOrg: CapUsage = { scope: { kind: 'org', orgId: 'org_1' }, cap: 10, usedMs: 36_000_000, period };
+const ofProject: CapUsage = { ...ofOrg, scope: { kind: 'project', orgId: 'org_1', projectId: 'prj_1' }, cap: 0.5 };
 
 test("a refusal names the cap, its owner, the period's end and how to raise it", () => {
   assert.doesNotThrow(() => requireBelowCap({ ...ofOrg, usedMs: 35_999_999 }));
-  const refusalOf = (standing: CapStanding): { code: string; message: string } => {
+  const refusalOf = (standing: CapUsage): { code: string; message: string } => {
     try {
       requireBelowCap(standing);
     } catch (error) {

@@ -43,7 +43,7 @@ async function startReplica(): Promise<typeof replica> {
 }
 
 /** Returns status and error code of the same call on both instances. */
-async function askBoth(token: string, path: string): Promise<[status: number, code: string | undefined][]> {
+async function requestBoth(token: string, path: string): Promise<[status: number, code: string | undefined][]> {
   const here = await api.call('GET', path, { token });
   const there = await fetch(replica.url + path, { headers: { authorization: `Bearer ${token}` } });
   const body = (await there.json()) as { error?: { code: string } };
@@ -156,10 +156,10 @@ test('a key revoked on one instance is refused by all others at the next request
   for (const revokedBy of [api.url, replica.url]) {
     const path = `/v1/orgs/${api.orgId}/api-keys`;
     const { apiKey, token } = (await api.call('POST', path, { token: owner.token, body: { name: 'shared' } })).body;
-    assert.deepEqual(await askBoth(token, orgPath('sandboxes')), bothSay(200));
+    assert.deepEqual(await requestBoth(token, orgPath('sandboxes')), bothSay(200));
     const headers = { authorization: `Bearer ${owner.token}` };
     assert.equal((await fetch(`${revokedBy}${path}/${apiKey.id}`, { method: 'DELETE', headers })).status, 200);
-    assert.deepEqual(await askBoth(token, orgPath('sandboxes')), bothSay(401, 'unauthenticated'));
+    assert.deepEqual(await requestBoth(token, orgPath('sandboxes')), bothSay(401, 'unauthenticated'));
   }
 });
 
@@ -167,10 +167,10 @@ test('an agent token revoked on one instance is refused by all others at the nex
   const person = await api.makeSession({ role: 'member' });
   const path = '/v1/me/agent-tokens';
   const { agentToken, token } = (await api.call('POST', path, { token: person.token, body: { name: 'shared' } })).body;
-  assert.deepEqual(await askBoth(token, '/v1/me'), bothSay(200));
+  assert.deepEqual(await requestBoth(token, '/v1/me'), bothSay(200));
   const headers = { authorization: `Bearer ${person.token}` };
   assert.equal((await fetch(`${replica.url}${path}/${agentToken.id}`, { method: 'DELETE', headers })).status, 200);
-  assert.deepEqual(await askBoth(token, '/v1/me'), bothSay(401, 'unauthenticated'));
+  assert.deepEqual(await requestBoth(token, '/v1/me'), bothSay(401, 'unauthenticated'));
 });
 
 test("demoting a key's creator reduces the key at once on every instance; promoting restores it", async () => {
@@ -195,11 +195,11 @@ test("demoting a key's creator reduces the key at once on every instance; promot
   assert.deepEqual(await wakes(), [400, 400]);
   await setRole('viewer');
   assert.deepEqual(await wakes(), [403, 403]);
-  assert.deepEqual(await askBoth(token, orgPath('sandboxes')), bothSay(200));
+  assert.deepEqual(await requestBoth(token, orgPath('sandboxes')), bothSay(200));
   await setRole('member');
   assert.deepEqual(await wakes(), [400, 400]);
   // The role has the permission; the key's scopes never did.
-  assert.deepEqual(await askBoth(token, orgPath('activity')), bothSay(403, 'permission_denied'));
+  assert.deepEqual(await requestBoth(token, orgPath('activity')), bothSay(403, 'permission_denied'));
 });
 
 test('removing a creator from the org revokes org access of key and agent token on every instance', async () => {
@@ -210,11 +210,11 @@ test('removing a creator from the org revokes org access of key and agent token 
   const made = { name: 'of a leaver', canWake: true };
   const agent = (await api.call('POST', '/v1/me/agent-tokens', { token: creator.token, body: made })).body;
   const { id } = await api.makeSandbox('stopped');
-  assert.deepEqual(await askBoth(key.token, orgPath('sandboxes')), bothSay(200));
+  assert.deepEqual(await requestBoth(key.token, orgPath('sandboxes')), bothSay(200));
   await api.db.deleteFrom('membership').where('user_id', '=', creator.userId).execute();
-  assert.deepEqual(await askBoth(key.token, orgPath('sandboxes')), bothSay(403, 'org_access_denied'));
-  assert.deepEqual(await askBoth(key.token, `/v1/sandboxes/${id}`), bothSay(403, 'org_access_denied'));
-  assert.deepEqual(await askBoth(creator.token, orgPath('sandboxes')), bothSay(403, 'org_access_denied'));
+  assert.deepEqual(await requestBoth(key.token, orgPath('sandboxes')), bothSay(403, 'org_access_denied'));
+  assert.deepEqual(await requestBoth(key.token, `/v1/sandboxes/${id}`), bothSay(403, 'org_access_denied'));
+  assert.deepEqual(await requestBoth(creator.token, orgPath('sandboxes')), bothSay(403, 'org_access_denied'));
   for (const url of [api.url, replica.url]) {
     const answer = await fetch(`${url}/v1/sandboxes/${id}/wake`, {
       method: 'POST',
@@ -223,7 +223,7 @@ test('removing a creator from the org revokes org access of key and agent token 
     assert.equal(answer.status, 403);
   }
   // The identity does not depend on the org.
-  assert.deepEqual(await askBoth(key.token, '/v1/me'), bothSay(200));
+  assert.deepEqual(await requestBoth(key.token, '/v1/me'), bothSay(200));
   for (const token of [key.token, agent.token])
     assert.deepEqual((await api.call('GET', '/v1/me/orgs', { token })).body, { orgs: [] });
 });
@@ -231,14 +231,14 @@ test('removing a creator from the org revokes org access of key and agent token 
 test('a signed-out or expired sign-in session is refused by every instance at the next request', async () => {
   const person = await api.makeSession({ role: 'member' });
   const other = await signInAs(api.db, person.userId);
-  assert.deepEqual(await askBoth(person.token, '/v1/me'), bothSay(200));
+  assert.deepEqual(await requestBoth(person.token, '/v1/me'), bothSay(200));
   await api.db.deleteFrom('session').where('id', '=', person.loginId).execute();
-  assert.deepEqual(await askBoth(person.token, '/v1/me'), bothSay(401, 'unauthenticated'));
-  assert.deepEqual(await askBoth(other.token, '/v1/me'), bothSay(200));
+  assert.deepEqual(await requestBoth(person.token, '/v1/me'), bothSay(401, 'unauthenticated'));
+  assert.deepEqual(await requestBoth(other.token, '/v1/me'), bothSay(200));
   await api.db
     .updateTable('session_token')
     .set({ expires_at: sql<Date>`now()` })
     .where('login_id', '=', other.loginId)
     .execute();
-  assert.deepEqual(await askBoth(other.token, '/v1/me'), bothSay(401, 'unauthenticated'));
+  assert.deepEqual(await requestBoth(other.token, '/v1/me'), bothSay(401, 'unauthenticated'));
 });

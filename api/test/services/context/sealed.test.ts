@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { CannotOpen, openText, sealText } from '../../../src/services/context/sealed.ts';
+import { UnsealError, openText, sealText } from '../../../src/services/context/sealed.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 
 const KEY = randomBytes(32);
@@ -17,7 +17,7 @@ function assertDoesNotOpen(key: Buffer, owner: string, sealed: Buffer): void {
   assert.throws(
     () => openText(key, owner, sealed),
     (error) => {
-      assert.ok(error instanceof CannotOpen);
+      assert.ok(error instanceof UnsealError);
       assert.equal(
         error.message,
         `cannot decrypt a secret of ${owner}: it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE`,

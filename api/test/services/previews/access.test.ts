@@ -12,7 +12,7 @@ import { signInAs, startApi, type TestApi } from '../../world/api.ts';
 import { StatementRecorder } from '../../world/statements.ts';
 import { SETTINGS } from '../../world/settings.ts';
 import { untilTrue } from '../../world/until-true.ts';
-import { cookieOf, grantedLink, mintLink, startReplica, visit } from './visits.ts';
+import { cookieOf, grantedLink, mintLink, startReplica, requestAccess } from './links.ts';
 
 const recorder = new StatementRecorder();
 let api: TestApi;
@@ -25,7 +25,7 @@ const ready = async (): Promise<string> => (await api.makeSandbox('ready')).id;
 const member = (): ReturnType<TestApi['makeSession']> => api.makeSession({ role: 'viewer' });
 
 /** Decisions are cached for a second: polls until it changes. */
-async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): Promise<unknown> {
+async function untilRefused(what: string, ask: () => ReturnType<typeof requestAccess>): Promise<unknown> {
   let refusal: unknown;
   await untilTrue(what, async () => {
     ({ refusal } = await ask());
@@ -36,7 +36,7 @@ async function untilRefused(what: string, ask: () => ReturnType<typeof visit>): 
 
 test('a public link gives access without an account and sets a cookie that continues it', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
-  const opened = await visit(api.previewAccess, link);
+  const opened = await requestAccess(api.previewAccess, link);
   assert.deepEqual(opened.access?.link, { kind: 'public', linkId: link.id });
   const { access } = opened;
   assert.deepEqual(
@@ -48,7 +48,7 @@ test('a public link gives access without an account and sets a cookie that conti
     access?.setCookie ?? '',
     /^berth_preview=bpc_public\.[\w.-]+; Path=\/; Max-Age=863\d\d; HttpOnly; SameSite=Lax$/,
   );
-  const again = await visit(api.previewAccess, link, { token: null, cookie: cookieOf(api, opened) });
+  const again = await requestAccess(api.previewAccess, link, { token: null, cookie: cookieOf(api, opened) });
   assert.deepEqual({ ...again.access, setCookie: access?.setCookie }, { ...access, setCookie: access?.setCookie });
   assert.equal(again.access?.setCookie, null);
 });
@@ -56,7 +56,7 @@ test('a public link gives access without an account and sets a cookie that conti
 test('over https the cookie is bound to its host and works in framed previews', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
   const settings = { ...api.context.settings, previewUrl: 'https://previews.example.test' };
-  const { access } = await visit(new PreviewAccessCache({ ...api.context, settings }), link);
+  const { access } = await requestAccess(new PreviewAccessCache({ ...api.context, settings }), link);
   assert.match(
     access?.setCookie ?? '',
     /^__Host-berth_preview=bpc_[\w.-]+; Path=\/; Max-Age=\d+; HttpOnly; Secure; SameSite=None; Partitioned$/,
@@ -98,29 +98,32 @@ test('a token or cookie of another port, sandbox or org and a bare link id are r
   const team = await mintLink(api, sandboxId);
   const grant = await grantedLink(api, team, person);
   const cookies = [
-    cookieOf(api, await visit(api.previewAccess, open)),
-    cookieOf(api, await visit(api.previewAccess, grant)),
+    cookieOf(api, await requestAccess(api.previewAccess, open)),
+    cookieOf(api, await requestAccess(api.previewAccess, grant)),
   ];
   for (const elsewhere of [{ port: 3_001 }, { sandboxId: await ready() }, { sandboxId: foreign }]) {
     for (const link of [open, team, grant])
-      assert.deepEqual(await visit(api.previewAccess, link, elsewhere), { refusal: 'invalid_link' });
+      assert.deepEqual(await requestAccess(api.previewAccess, link, elsewhere), { refusal: 'invalid_link' });
     for (const cookie of cookies) {
-      assert.deepEqual(await visit(api.previewAccess, open, { ...elsewhere, token: null, cookie }), {
+      assert.deepEqual(await requestAccess(api.previewAccess, open, { ...elsewhere, token: null, cookie }), {
         refusal: 'no_link',
       });
     }
   }
   const bare = { ...open, token: `bpt_${open.id?.slice('prv_'.length)}` };
-  assert.deepEqual(await visit(api.previewAccess, bare), { refusal: 'invalid_link' });
-  assert.deepEqual(await visit(api.previewAccess, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }), {
-    refusal: 'invalid_link',
-  });
+  assert.deepEqual(await requestAccess(api.previewAccess, bare), { refusal: 'invalid_link' });
+  assert.deepEqual(
+    await requestAccess(api.previewAccess, { ...open, token: `${bare.token}.${open.token.split('.')[1]}x` }),
+    {
+      refusal: 'invalid_link',
+    },
+  );
 });
 
 test('changing the secret key invalidates every link', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
   const cache = new PreviewAccessCache({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) });
-  assert.deepEqual(await visit(cache, open), { refusal: 'invalid_link' });
+  assert.deepEqual(await requestAccess(cache, open), { refusal: 'invalid_link' });
 });
 
 test("an expired link's token is reported as expired; its cookie is invalid", async () => {
@@ -129,31 +132,31 @@ test("an expired link's token is reported as expired; its cookie is invalid", as
     await mintLink(api, sandboxId, { audience: 'public', expiresInSeconds: 4 }),
     await mintLink(api, sandboxId, { expiresInSeconds: 4 }),
   ];
-  const opened = await visit(api.previewAccess, open);
+  const opened = await requestAccess(api.previewAccess, open);
   const cookie = cookieOf(api, opened);
-  assert.equal(await untilRefused('the public link expires', () => visit(api.previewAccess, open)), 'expired');
+  assert.equal(await untilRefused('the public link expires', () => requestAccess(api.previewAccess, open)), 'expired');
   let last: unknown;
   await untilTrue('the team link expires', async () => {
-    last = (await visit(api.previewAccess, team)).refusal;
+    last = (await requestAccess(api.previewAccess, team)).refusal;
     return last === 'expired';
   });
   assert.equal(
-    await untilRefused('its cookie is none', () => visit(api.previewAccess, open, { token: null, cookie })),
+    await untilRefused('its cookie is none', () => requestAccess(api.previewAccess, open, { token: null, cookie })),
     'no_link',
   );
 });
 
 test('a link expires by the database clock, whatever the local clock', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
-  const cookie = cookieOf(api, await visit(api.previewAccess, open));
+  const cookie = cookieOf(api, await requestAccess(api.previewAccess, open));
   await api.db
     .updateTable('preview_link')
     .set({ expires_at: sql<Date>`date_trunc('milliseconds', now())` })
     .where('id', '=', open.id ?? '')
     .execute();
-  assert.equal(await untilRefused('the link', () => visit(api.previewAccess, open)), 'expired');
+  assert.equal(await untilRefused('the link', () => requestAccess(api.previewAccess, open)), 'expired');
   assert.equal(
-    await untilRefused('its cookie', () => visit(api.previewAccess, open, { token: null, cookie })),
+    await untilRefused('its cookie', () => requestAccess(api.previewAccess, open, { token: null, cookie })),
     'expired',
   );
 });
@@ -164,20 +167,29 @@ test('a link without its row counts as expired; no other token does', async () =
     .deleteFrom('preview_link')
     .where('id', '=', open.id ?? '')
     .execute();
-  assert.deepEqual(await visit(api.previewAccess, open), { refusal: 'expired' });
-  assert.deepEqual(await visit(api.previewAccess, { ...open, token: `${open.token}x` }), { refusal: 'invalid_link' });
+  assert.deepEqual(await requestAccess(api.previewAccess, open), { refusal: 'expired' });
+  assert.deepEqual(await requestAccess(api.previewAccess, { ...open, token: `${open.token}x` }), {
+    refusal: 'invalid_link',
+  });
 });
 
 test("a revoked link's token and cookies are refused on every replica", async () => {
   const [one, other] = [await startReplica(api), await startReplica(api)];
   try {
     const open = await mintLink(api, await ready(), { audience: 'public' });
-    const cookies = [cookieOf(api, await visit(one.cache, open)), cookieOf(api, await visit(other.cache, open))];
+    const cookies = [
+      cookieOf(api, await requestAccess(one.cache, open)),
+      cookieOf(api, await requestAccess(other.cache, open)),
+    ];
     assert.equal((await api.call('DELETE', `/v1/sandboxes/${open.sandboxId}/previews/${open.id}`)).status, 200);
     for (const { cache } of [one, other]) {
-      assert.equal(await untilRefused('the token', () => visit(cache, open)), 'revoked');
-      for (const cookie of cookies)
-        assert.equal(await untilRefused('the cookie', () => visit(cache, open, { token: null, cookie })), 'revoked');
+      assert.equal(await untilRefused('the token', () => requestAccess(cache, open)), 'revoked');
+      for (const cookie of cookies) {
+        assert.equal(
+          await untilRefused('the cookie', () => requestAccess(cache, open, { token: null, cookie })),
+          'revoked',
+        );
+      }
     }
   } finally {
     await one.close();
@@ -190,34 +202,36 @@ test('destroying a sandbox kills its links and leaves the rows unchanged', async
   const person = await member();
   const open = await mintLink(api, sandboxId, { audience: 'public' });
   const grant = await grantedLink(api, await mintLink(api, sandboxId), person);
-  assert.ok((await visit(api.previewAccess, open)).access && (await visit(api.previewAccess, grant)).access);
+  assert.ok(
+    (await requestAccess(api.previewAccess, open)).access && (await requestAccess(api.previewAccess, grant)).access,
+  );
   assert.equal(
     (await api.call('POST', `/v1/sandboxes/${sandboxId}/destroy`, { headers: { prefer: 'respond-async' } })).status,
     200,
   );
   for (const link of [open, grant])
-    assert.equal(await untilRefused('the link', () => visit(api.previewAccess, link)), 'sandbox_gone');
+    assert.equal(await untilRefused('the link', () => requestAccess(api.previewAccess, link)), 'sandbox_gone');
   await api.db
     .updateTable('sandbox')
     .set({ status: 'deleted', deleted_at: new Date() })
     .where('id', '=', sandboxId)
     .execute();
   const { cache, close } = await startReplica(api);
-  for (const link of [open, grant]) assert.deepEqual(await visit(cache, link), { refusal: 'sandbox_gone' });
+  for (const link of [open, grant]) assert.deepEqual(await requestAccess(cache, link), { refusal: 'sandbox_gone' });
   await close();
 });
 
 test('access to an asleep or transitional sandbox is granted; the caller handles the status', async () => {
   for (const status of ['provisioning', 'sleeping', 'stopped', 'waking', 'failed'] as const) {
     const { id } = await api.makeSandbox(status);
-    const { access } = await visit(api.previewAccess, await mintLink(api, id, { audience: 'public' }));
+    const { access } = await requestAccess(api.previewAccess, await mintLink(api, id, { audience: 'public' }));
     assert.equal(access?.sandbox.status, status);
   }
 });
 
 test('a team link alone redirects to sign-in with a return path', async () => {
   const link = await mintLink(api, await ready());
-  const { refusal } = await visit(api.previewAccess, link);
+  const { refusal } = await requestAccess(api.previewAccess, link);
   assert.ok(typeof refusal === 'object');
   const url = new URL(signInUrl(refusal, '/a?b=c'));
   assert.equal(url.origin, SETTINGS.publicUrl);
@@ -233,12 +247,12 @@ test('a team link alone redirects to sign-in with a return path', async () => {
 test('a grant sets a cookie that gives access until the link expires', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const opened = await visit(api.previewAccess, await grantedLink(api, link, person));
+  const opened = await requestAccess(api.previewAccess, await grantedLink(api, link, person));
   assert.deepEqual(opened.access?.link, { kind: 'team', loginId: person.loginId, userId: person.userId });
   assert.equal(opened.access?.expiresAt.toISOString(), link.expiresAt);
   const cookie = cookieOf(api, opened);
   for (const token of [null, link.token]) {
-    const { access } = await visit(api.previewAccess, link, { token, cookie });
+    const { access } = await requestAccess(api.previewAccess, link, { token, cookie });
     assert.deepEqual([access?.link, access?.setCookie], [opened.access?.link, null]);
   }
 });
@@ -246,18 +260,18 @@ test('a grant sets a cookie that gives access until the link expires', async () 
 test('a grant lasts a minute; later loads use the cookie, or sign in again', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
+  const cookie = cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, link, person)));
   const expiresAtMs = Date.parse(link.expiresAt);
   const key = api.context.secretKey.derive('preview-link');
   const place = { sandboxId: link.sandboxId, port: link.port };
   const { loginId, userId } = person;
   const late = grantToken(key, { loginId, userId, expiresAtMs, grantedUntilMs: Date.now() - 1 }, place);
-  assert.deepEqual((await visit(api.previewAccess, link, { token: late, cookie })).access?.link, {
+  assert.deepEqual((await requestAccess(api.previewAccess, link, { token: late, cookie })).access?.link, {
     kind: 'team',
     loginId,
     userId,
   });
-  const { refusal } = await visit(api.previewAccess, link, { token: late });
+  const { refusal } = await requestAccess(api.previewAccess, link, { token: late });
   assert.equal(
     new URL((refusal as { signIn: string }).signIn).searchParams.get('link'),
     link.token,
@@ -265,7 +279,7 @@ test('a grant lasts a minute; later loads use the cookie, or sign in again', asy
   );
   // A link with a longer lifetime gives a longer cookie.
   const longer = teamToken(key, expiresAtMs + 60_000, place);
-  assert.equal(typeof (await visit(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
+  assert.equal(typeof (await requestAccess(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
 });
 
 test('a team cookie lasts as long as login, membership and account', async () => {
@@ -288,10 +302,10 @@ test('a team cookie lasts as long as login, membership and account', async () =>
   ] as [string, (person: { loginId: string; userId: string }) => Promise<void>][]) {
     const person = await member();
     const link = await mintLink(api, await ready());
-    const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
-    assert.ok((await visit(api.previewAccess, link, { token: null, cookie })).access !== undefined);
+    const cookie = cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, link, person)));
+    assert.ok((await requestAccess(api.previewAccess, link, { token: null, cookie })).access !== undefined);
     await end(person);
-    const refusal = await untilRefused(what, () => visit(api.previewAccess, link, { token: null, cookie }));
+    const refusal = await untilRefused(what, () => requestAccess(api.previewAccess, link, { token: null, cookie }));
     assert.equal(new URL((refusal as { signIn: string }).signIn).searchParams.get('link'), link.token, what);
   }
 });
@@ -299,16 +313,16 @@ test('a team cookie lasts as long as login, membership and account', async () =>
 test('a cookie works only for its own login, not another one of the same or another person', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
-  const cookie = cookieOf(api, await visit(api.previewAccess, await grantedLink(api, link, person)));
+  const cookie = cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, link, person)));
   const stays = await signInAs(api.db, person.userId);
   await deleteLogin(api.db, person.loginId);
   assert.equal(
-    typeof (await untilRefused('the cookie', () => visit(api.previewAccess, link, { token: null, cookie }))),
+    typeof (await untilRefused('the cookie', () => requestAccess(api.previewAccess, link, { token: null, cookie }))),
     'object',
   );
   assert.ok(
-    (await visit(api.previewAccess, await grantedLink(api, link, { ...person, loginId: stays.loginId }))).access !==
-      undefined,
+    (await requestAccess(api.previewAccess, await grantedLink(api, link, { ...person, loginId: stays.loginId })))
+      .access !== undefined,
   );
   // A valid login and a valid person that do not belong together.
   const [one, other] = [await member(), await member()];
@@ -320,7 +334,7 @@ test('a cookie works only for its own login, not another one of the same or anot
     grantedUntilMs: Date.now() + 60_000,
   };
   const token = grantToken(key, mixed, { sandboxId: link.sandboxId, port: link.port });
-  assert.equal(typeof (await visit(api.previewAccess, link, { token })).refusal, 'object');
+  assert.equal(typeof (await requestAccess(api.previewAccess, link, { token })).refusal, 'object');
 });
 
 test('concurrent visits share one query, and a database failure is not cached', async () => {
@@ -329,16 +343,16 @@ test('concurrent visits share one query, and a database failure is not cached', 
   const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
   for (const asked of [link, grant]) {
     const { result, statements } = await recorder.during(() =>
-      Promise.all(Array.from({ length: 50 }, () => visit(api.previewAccess, asked))),
+      Promise.all(Array.from({ length: 50 }, () => requestAccess(api.previewAccess, asked))),
     );
     assert.ok(result.every(({ access }) => access !== undefined));
     assert.equal(statements.filter((statement) => statement.startsWith('select')).length, 1, statements.join('\n'));
   }
   const broken = await mintLink(api, link.sandboxId, { audience: 'public' });
   await sql`alter table preview_link rename to away`.execute(api.db);
-  await assert.rejects(visit(api.previewAccess, broken));
+  await assert.rejects(requestAccess(api.previewAccess, broken));
   await sql`alter table away rename to preview_link`.execute(api.db);
-  assert.ok((await visit(api.previewAccess, broken)).access !== undefined);
+  assert.ok((await requestAccess(api.previewAccess, broken)).access !== undefined);
 });
 
 test("a link's last use is recorded at most once a minute across replicas, and listed", async () => {
@@ -346,11 +360,11 @@ test("a link's last use is recorded at most once a minute across replicas, and l
   const lastUsed = async (): Promise<string | null> =>
     (await api.call('GET', `/v1/sandboxes/${link.sandboxId}/previews`)).body.previews[0].lastUsedAt;
   assert.equal(await lastUsed(), null);
-  await visit(api.previewAccess, link);
+  await requestAccess(api.previewAccess, link);
   await untilTrue('the use is noted', async () => (await lastUsed()) !== null);
   const first = await lastUsed();
   const { cache, close } = await startReplica(api);
-  const { statements } = await recorder.during(() => visit(cache, link));
+  const { statements } = await recorder.during(() => requestAccess(cache, link));
   assert.ok(!statements.some((statement) => statement.startsWith('update')));
   assert.equal(await lastUsed(), first);
   await api.db
@@ -360,7 +374,7 @@ test("a link's last use is recorded at most once a minute across replicas, and l
     .execute();
   const old = await lastUsed();
   await untilTrue('the later use is noted', async () => {
-    await visit(cache, link);
+    await requestAccess(cache, link);
     return (await lastUsed()) !== old;
   });
   await close();

@@ -4,12 +4,12 @@ import { after, before, test } from 'node:test';
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
 import type { ServiceContext } from '../../../src/services/context/context.ts';
 import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
-import { holdPreview, type PreviewAccess, type PreviewEnd } from '../../../src/services/previews/access.ts';
+import { leasePreview, type PreviewAccess, type PreviewEnd } from '../../../src/services/previews/access.ts';
 import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
 import { StatementRecorder } from '../../world/statements.ts';
 import { untilTrue } from '../../world/until-true.ts';
-import { grantedLink, mintLink, startReplica, visit, type MintedLink } from './visits.ts';
+import { grantedLink, mintLink, startReplica, requestAccess, type MintedLink } from './links.ts';
 
 const recorder = new StatementRecorder();
 let api: TestApi;
@@ -24,7 +24,7 @@ after(async () => {
 });
 
 async function opened(cache: PreviewAccessCache, link: MintedLink): Promise<PreviewAccess> {
-  const { access, refusal } = await visit(cache, link);
+  const { access, refusal } = await requestAccess(cache, link);
   assert.ok(access !== undefined, JSON.stringify(refusal));
   return access;
 }
@@ -108,7 +108,7 @@ for (const [what, make, end, expected] of [
     const person = await api.makeSession({ role: 'operator' });
     const link = await make(person);
     const leases = await Promise.all(
-      [api.previewAccess, replica.cache].map(async (cache) => holdPreview(cache, await opened(cache, link))),
+      [api.previewAccess, replica.cache].map(async (cache) => leasePreview(cache, await opened(cache, link))),
     );
     await end(link, person);
     for (const why of await Promise.all(leases.map(({ over }) => over))) {
@@ -120,7 +120,7 @@ for (const [what, make, end, expected] of [
 
 test('a revocation without a notification is detected too', async () => {
   const link = await publicLink();
-  const lease = holdPreview(replica.cache, await opened(replica.cache, link));
+  const lease = leasePreview(replica.cache, await opened(replica.cache, link));
   await api.db
     .updateTable('preview_link')
     .set({ revoked_at: new Date() })
@@ -141,7 +141,7 @@ test('access from a cached decision is rechecked when that decision expires', as
     waits.push(ms);
     return new AbortController().signal;
   });
-  holdPreview(api.previewAccess, access).close();
+  leasePreview(api.previewAccess, access).close();
   assert.equal(waits.length, 1);
   assert.ok((waits[0] ?? Infinity) + PREVIEW_REVOKED_WITHIN_MS / 2 - 1 < PREVIEW_REVOKED_WITHIN_MS, String(waits));
 });
@@ -151,14 +151,14 @@ test("a visitor's connections to a preview are watched together until closed", a
   const [link, other] = [await publicLink(), await publicLink()];
   const access = await opened(cache, link);
   const { result: leases, statements } = await recorder.during(() =>
-    Promise.resolve(Array.from({ length: 500 }, () => holdPreview(cache, access))),
+    Promise.resolve(Array.from({ length: 500 }, () => leasePreview(cache, access))),
   );
   assert.deepEqual([watched(), statements.length], [1, 0]);
-  const one = holdPreview(cache, await opened(cache, other));
+  const one = leasePreview(cache, await opened(cache, other));
   assert.equal(watched(), 2);
   for (const lease of leases) lease.close();
   await untilTrue('nobody watches what is closed', () => watched() === 1);
-  const next = holdPreview(cache, access);
+  const next = leasePreview(cache, access);
   assert.equal(watched(), 2);
   await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
   assert.equal(await next.over, 'revoked');
@@ -169,13 +169,13 @@ test("a visitor's connections to a preview are watched together until closed", a
 test('a closed connection gets no notice, and one opened after the end is watched afresh', async () => {
   const link = await publicLink();
   const access = await opened(api.previewAccess, link);
-  const [closed, open] = [holdPreview(api.previewAccess, access), holdPreview(api.previewAccess, access)];
+  const [closed, open] = [leasePreview(api.previewAccess, access), leasePreview(api.previewAccess, access)];
   let told = false;
   void closed.over.then(() => (told = true));
   closed.close();
   await api.call('DELETE', `/v1/sandboxes/${link.sandboxId}/previews/${link.id}`);
   assert.equal(await open.over, 'revoked');
-  assert.equal(await holdPreview(api.previewAccess, access).over, 'revoked');
+  assert.equal(await leasePreview(api.previewAccess, access).over, 'revoked');
   assert.equal(told, false);
 });
 
@@ -194,7 +194,7 @@ test('connections stay open while the database is down, and are ended by its sta
     },
   });
   const cache = new PreviewAccessCache({ ...api.context, db });
-  const lease = holdPreview(cache, await opened(cache, link));
+  const lease = leasePreview(cache, await opened(cache, link));
   let over = false;
   void lease.over.then(() => (over = true));
   away = true;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sandboxStatus, SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
-import { holdActivity, noteActivity } from '../../../src/services/sandboxes/activity-signal.ts';
+import { trackActivity, recordActivity } from '../../../src/services/sandboxes/activity-signal.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 
@@ -29,17 +29,17 @@ for (const status of sandboxStatus.options) {
   const { awake } = SANDBOX_STATES[status];
   test(`activity of a sandbox that is ${status} is ${awake ? '' : 'not '}recorded`, async () => {
     const row = await api.makeSandbox(status, { last_active_at: secondsAgo(60) });
-    assert.equal(await noteActivity(api.context, row, 'exec'), awake);
+    assert.equal(await recordActivity(api.context, row, 'exec'), awake);
     assert.equal((await activeAt(row.id)) > row.last_active_at, awake);
   });
 }
 
 test('a second activity within five seconds is not written, cached or not', async () => {
   const row = await api.makeSandbox('ready', { last_active_at: secondsAgo(60) });
-  await noteActivity(api.context, row, 'exec');
+  await recordActivity(api.context, row, 'exec');
   const first = await activeAt(row.id);
-  assert.equal(await noteActivity(api.context, row, 'exec'), true);
-  assert.equal(await noteActivity(api.context, { ...row, last_active_at: first }, 'cpu'), true);
+  assert.equal(await recordActivity(api.context, row, 'exec'), true);
+  assert.equal(await recordActivity(api.context, { ...row, last_active_at: first }, 'cpu'), true);
   assert.deepEqual(await activeAt(row.id), first);
 });
 
@@ -48,7 +48,7 @@ test('continuous use is recorded repeatedly, once more at its end, and not after
   t.mock.timers.enable({ apis: ['setInterval'] });
   let now = 0;
   t.mock.method(performance, 'now', () => now);
-  const use = holdActivity(api.context, row.id, 'exec');
+  const use = trackActivity(api.context, row.id, 'exec');
   for (let round = 0; round < 2; round += 1) {
     const before = secondsAgo(300);
     await write(row.id, before);
@@ -65,7 +65,7 @@ test('continuous use is recorded repeatedly, once more at its end, and not after
   // Another hold begins and is recorded: if the first were still active, its statement would have
   // come earlier.
   const other = await api.makeSandbox('ready', { last_active_at: last });
-  holdActivity(api.context, other.id, 'exec');
+  trackActivity(api.context, other.id, 'exec');
   t.mock.timers.tick(20_000);
   await untilAfter(other.id, last);
   assert.deepEqual(await activeAt(row.id), last);

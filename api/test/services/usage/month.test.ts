@@ -62,7 +62,7 @@ let api: TestApi;
 let clock: SimulatedClock;
 let admin: TestSession;
 let actor: Actor;
-const NOBODY_WAITS = { respondAsync: true, signal: new AbortController().signal };
+const RESPOND_ASYNC = { respondAsync: true, signal: new AbortController().signal };
 before(async () => {
   api = await startApi({
     durable: false,
@@ -326,7 +326,10 @@ class Month {
   }
 
   /** Passes through the statuses in turn, in a transaction. */
-  async #go(self: Life, ...statuses: Omit<Transition, 'sandboxId' | 'epoch' | 'actor'>[]): Promise<void> {
+  async #transitionThrough(
+    self: Life,
+    ...statuses: Omit<Transition, 'sandboxId' | 'epoch' | 'actor'>[]
+  ): Promise<void> {
     await api.db.transaction().execute(async (trx) => {
       for (const status of statuses) {
         const system = { kind: 'system', id: null, userId: null } as const;
@@ -362,7 +365,7 @@ class Month {
         random,
         plain,
       };
-      return this.#after(1, self, () => this.#comeAwake(self, kind >= 0.35));
+      return this.#after(1, self, () => this.#becomeAwake(self, kind >= 0.35));
     }
     const policy =
       kind < 0.2
@@ -375,7 +378,7 @@ class Month {
       ...policy,
       ...(endUserId === null ? {} : { endUserId }),
     };
-    const created = createSandbox(api.context, actor, api.orgId, body, NOBODY_WAITS).then(({ sandbox }) => sandbox);
+    const created = createSandbox(api.context, actor, api.orgId, body, RESPOND_ASYNC).then(({ sandbox }) => sandbox);
     const row = await this.#allowed(projectId, created);
     if (row === null) return again();
     this.#count('created');
@@ -389,18 +392,18 @@ class Month {
       plain: null,
     };
     const expiresMs = row.expires_at?.getTime() ?? null;
-    this.#after(1, self, () => this.#comeAwake(self, expiresMs === null ? kind >= 0.35 : null));
+    this.#after(1, self, () => this.#becomeAwake(self, expiresMs === null ? kind >= 0.35 : null));
     if (expiresMs !== null)
       this.#at(expiresMs + 1 + random() * 120_000, 'before', self.sandboxId, () => this.#expire(self, expiresMs));
   }
 
   /** `sleeps`: null for an ephemeral sandbox, which is left to its expiry. */
-  async #comeAwake(self: Life, sleeps: boolean | null): Promise<void> {
+  async #becomeAwake(self: Life, sleeps: boolean | null): Promise<void> {
     // May expire before it ever ran.
     if (self.epoch === 0) return;
     const { random } = self;
     if (self.plain !== null) await openUsageInterval(api.db, self.plain);
-    else await this.#go(self, { to: 'ready' });
+    else await this.#transitionThrough(self, { to: 'ready' });
     this.model.wake(self, this.nowMs);
     if (sleeps === null) return;
     const awakeMs = hours(random, sleeps ? 10 : 40);
@@ -414,7 +417,8 @@ class Month {
   async #sleep(self: Life, sleeps: boolean): Promise<void> {
     this.#count('slept');
     if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
-    else await this.#go(self, { to: 'sleeping', newEpoch: true }, { to: 'stopped', wakesFrom: 'snapshot' });
+    else
+      await this.#transitionThrough(self, { to: 'sleeping', newEpoch: true }, { to: 'stopped', wakesFrom: 'snapshot' });
     this.model.end(self.sandboxId, this.nowMs);
     this.#after(hours(self.random, 14), self, () => this.#wake(self, sleeps));
   }
@@ -422,14 +426,14 @@ class Month {
   async #wake(self: Life, sleeps: boolean): Promise<void> {
     const again = (): void => this.#after(hours(self.random, 144), self, () => this.#wake(self, sleeps));
     if (self.plain === null) {
-      const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, NOBODY_WAITS));
+      const row = await this.#allowed(self.projectId, wakeSandbox(api.context, actor, self.sandboxId, RESPOND_ASYNC));
       if (row === null) return again();
       self.epoch = row.epoch;
     } else if (this.#isAtCap(self.projectId)) {
       return again();
     }
     this.#count('woken');
-    this.#after(1, self, () => this.#comeAwake(self, sleeps));
+    this.#after(1, self, () => this.#becomeAwake(self, sleeps));
   }
 
   /**
@@ -444,7 +448,7 @@ class Month {
     const reason = { code: 'machine_lost', message: 'made so by a test' };
     const lastAliveAt = new Date(lastAliveMs);
     if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId, lastAliveAt);
-    else await this.#go(self, { to: 'failed', lastAliveAt, wakesFrom: 'disk', reason });
+    else await this.#transitionThrough(self, { to: 'failed', lastAliveAt, wakesFrom: 'disk', reason });
     this.model.end(self.sandboxId, lastAliveMs);
     this.#after(hours(self.random, 5), self, () => this.#wake(self, sleeps));
   }
@@ -452,7 +456,7 @@ class Month {
   async #destroy(self: Life): Promise<void> {
     this.#count('destroyed');
     if (self.plain !== null) await closeUsageInterval(api.db, self.sandboxId);
-    else await this.#go(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
+    else await this.#transitionThrough(self, { to: 'destroying', newEpoch: true }, { to: 'deleted' });
     this.model.end(self.sandboxId, this.nowMs);
     // The ledger holds the attribution: the row may be deleted.
     if (self.random() < 0.5) await api.db.deleteFrom('sandbox').where('id', '=', self.sandboxId).execute();
@@ -463,7 +467,7 @@ class Month {
     assert.equal(await expireSandbox(api.context, self.sandboxId), true);
     if (this.model.runsSince(self.sandboxId) !== undefined) this.model.end(self.sandboxId, expiresMs);
     self.epoch += 1;
-    await this.#go(self, { to: 'deleted' });
+    await this.#transitionThrough(self, { to: 'deleted' });
     self.epoch = 0;
   }
 
@@ -483,7 +487,7 @@ class Month {
   }
 
   async #resizeLive(self: Life, vcpu: number): Promise<void> {
-    const row = await resizeSandbox(api.context, actor, self.sandboxId, { vcpu }, NOBODY_WAITS);
+    const row = await resizeSandbox(api.context, actor, self.sandboxId, { vcpu }, RESPOND_ASYNC);
     const verified = { vcpu, memoryGb: row.allocated_memory_gb, diskGb: row.allocated_disk_gb };
     const settled = await api.db
       .transaction()
@@ -532,7 +536,7 @@ class Month {
       return;
     }
     const context = { db: api.db, log: api.context.log, stopping: new AbortController().signal };
-    await rollUpAllUsage(context, { leads: () => Promise.resolve(true) }, 1 + below(random, 100));
+    await rollUpAllUsage(context, { isLeader: () => Promise.resolve(true) }, 1 + below(random, 100));
   }
 }
 

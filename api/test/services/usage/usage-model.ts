@@ -1,7 +1,7 @@
 // Test model of metering: a separate ledger, with sums by brute force. Shares only one rule with
 // the service: an instant counts as the millisecond that contains it.
 
-interface Stretch {
+interface Interval {
   sandboxId: string;
   projectId: string;
   endUserId: string | null;
@@ -11,7 +11,7 @@ interface Stretch {
   endsMs: number | null;
 }
 
-interface Asked {
+interface UsageQuery {
   projectId?: string;
   endUserId?: string;
   fromMs: number;
@@ -19,12 +19,12 @@ interface Asked {
 }
 
 export class UsageModel {
-  readonly #stretches: Stretch[] = [];
-  readonly #running = new Map<string, Stretch>();
+  readonly #intervals: Interval[] = [];
+  readonly #running = new Map<string, Interval>();
 
-  wake(sandbox: Omit<Stretch, 'beginsMs' | 'endsMs'>, atMs: number): void {
+  wake(sandbox: Omit<Interval, 'beginsMs' | 'endsMs'>, atMs: number): void {
     const stretch = { ...sandbox, beginsMs: atMs, endsMs: null };
-    this.#stretches.push(stretch);
+    this.#intervals.push(stretch);
     this.#running.set(sandbox.sandboxId, stretch);
   }
 
@@ -47,13 +47,13 @@ export class UsageModel {
   }
 
   /** Milliseconds in the window; a running interval counts until the window's end. */
-  usedMs(asked: Asked): number {
-    return this.#parts(asked).reduce((sum, { ms }) => sum + ms, 0);
+  usedMs(query: UsageQuery): number {
+    return this.#parts(query).reduce((sum, { ms }) => sum + ms, 0);
   }
 
-  byEndUser(asked: Asked): Map<string | null, { ms: number; vcpuMs: number }> {
+  byEndUser(query: UsageQuery): Map<string | null, { ms: number; vcpuMs: number }> {
     const sums = new Map<string | null, { ms: number; vcpuMs: number }>();
-    for (const { stretch, ms } of this.#parts(asked)) {
+    for (const { stretch, ms } of this.#parts(query)) {
       const sum = sums.get(stretch.endUserId) ?? { ms: 0, vcpuMs: 0 };
       sums.set(stretch.endUserId, { ms: sum.ms + ms, vcpuMs: sum.vcpuMs + ms * stretch.vcpu });
     }
@@ -61,11 +61,11 @@ export class UsageModel {
   }
 
   get stretches(): number {
-    return this.#stretches.length;
+    return this.#intervals.length;
   }
 
-  #parts({ projectId, endUserId, fromMs, toMs }: Asked): { stretch: Stretch; ms: number }[] {
-    return this.#stretches
+  #parts({ projectId, endUserId, fromMs, toMs }: UsageQuery): { stretch: Interval; ms: number }[] {
+    return this.#intervals
       .filter((stretch) => projectId === undefined || stretch.projectId === projectId)
       .filter((stretch) => endUserId === undefined || stretch.endUserId === endUserId)
       .map((stretch) => ({ stretch, ms: Math.min(stretch.endsMs ?? toMs, toMs) - Math.max(stretch.beginsMs, fromMs) }))

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { refilled } from '../../../src/rules/access/throttle.ts';
-import { deleteIdleBuckets, takeTry, type ThrottleBucket } from '../../../src/store/access/throttle.ts';
+import { deleteIdleBuckets, takeAttempt, type ThrottleBucket } from '../../../src/store/access/throttle.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 
 let api: TestApi;
@@ -22,7 +22,7 @@ const row = async (key: Buffer) =>
 test('concurrent callers get exactly as many attempts as the bucket has', async () => {
   for (const tries of [1, 10]) {
     const key = newKey();
-    const answers = await Promise.all(Array.from({ length: 40 }, () => takeTry(api.db, key, { ...SLOW, tries })));
+    const answers = await Promise.all(Array.from({ length: 40 }, () => takeAttempt(api.db, key, { ...SLOW, tries })));
     assert.equal(answers.filter((empty) => empty === null).length, tries);
     const refused = answers.filter((empty) => empty !== null);
     assert.ok(
@@ -47,7 +47,7 @@ test('a bucket refills over time at the exact rate', async () => {
         const expected = refilled(tokens, elapsed, bucket);
         // Run time also refills the bucket: skip values this close to a whole try.
         fc.pre(Math.abs(expected - 1) > 0.1);
-        const empty = await takeTry(api.db, key, bucket);
+        const empty = await takeAttempt(api.db, key, bucket);
         assert.equal(empty === null, expected >= 1);
         const left = await row(key);
         if (empty === null)
@@ -61,9 +61,9 @@ test('a bucket refills over time at the exact rate', async () => {
 
 test('a refusal takes nothing and leaves the time', async () => {
   const key = newKey();
-  await takeTry(api.db, key, { tries: 1, seconds: 1_000_000 });
+  await takeAttempt(api.db, key, { tries: 1, seconds: 1_000_000 });
   const before = await row(key);
-  assert.notEqual(await takeTry(api.db, key, { tries: 1, seconds: 1_000_000 }), null);
+  assert.notEqual(await takeAttempt(api.db, key, { tries: 1, seconds: 1_000_000 }), null);
   assert.deepEqual(await row(key), before);
 });
 
@@ -71,7 +71,7 @@ test('a later time written by another caller is kept', async () => {
   const key = newKey();
   await sql`insert into throttle values (${key}, 5, clock_timestamp() + interval '1 hour')`.execute(api.db);
   const before = await row(key);
-  assert.equal(await takeTry(api.db, key, SLOW), null);
+  assert.equal(await takeAttempt(api.db, key, SLOW), null);
   assert.deepEqual(await row(key), { ...before, tokens: 4 });
 });
 
@@ -82,7 +82,7 @@ test('unused buckets are removed, oldest first, up to the batch size', async () 
     await sql`insert into throttle values (${key}, 0, now() - make_interval(secs => ${3_700 + index}))`.execute(api.db);
 
   const young = newKey();
-  await takeTry(api.db, young, SLOW);
+  await takeAttempt(api.db, young, SLOW);
   assert.equal(await deleteIdleBuckets(api.db, 3_600, 3), 3);
   const left = await api.db.selectFrom('throttle').select('key_sha256').execute();
   assert.deepEqual(

@@ -10,7 +10,7 @@ import { untilTrue } from '../../world/until-true.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
-const HOST_PATIENCE_MS = 1_500;
+const HOST_TIMEOUT_MS = 1_500;
 /** Distinctive text, as the tests search for it everywhere. */
 const TOKEN = 'WatchedForEverywhere0123456789';
 
@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostPatienceMs: HOST_PATIENCE_MS, ...options });
+  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
   replicas.push(replica);
   return replica;
 }
@@ -233,7 +233,7 @@ test('a silent guest or a host that cannot clone fails the clone, not the sandbo
 });
 
 test('a clone that restarts repeatedly still ends at its deadline', async () => {
-  const replica = await startReplica({ cloneTimeoutSeconds: 1, hostPatienceMs: 60_000 });
+  const replica = await startReplica({ cloneTimeoutSeconds: 1, hostTimeoutMs: 60_000 });
   for (let times = 0; times < 1_000; times += 1)
     world.host.refuseClones.push({ code: 'guest_unreachable', message: 'x' });
   const { id } = await replica.ask('create', WEB);
@@ -312,7 +312,7 @@ test('a VM death during a clone fails the sandbox; a wake from its disk clones a
 });
 
 test('a lost host that returns with the VM during a clone has it running and cloned', async () => {
-  const replica = await startReplica({ hostSilenceMs: 300, hostPatienceMs: 60_000 });
+  const replica = await startReplica({ hostSilenceMs: 300, hostTimeoutMs: 60_000 });
   world.host.cloneMs = 60_000;
   const { id } = await replica.ask('create', WEB);
   await asked();

@@ -17,7 +17,7 @@ before(async () => {
 after(() => api?.close());
 
 /** A health check of a scripted host, with an awake sandbox whose row is an hour old. */
-async function lookingAt(t: TestContext) {
+async function pollingWorld(t: TestContext) {
   let nowMs = 1_000_000;
   t.mock.method(performance, 'now', () => nowMs);
   const state = { answers: false, databaseIsAway: false };
@@ -43,7 +43,7 @@ async function lookingAt(t: TestContext) {
       hosts: { at: () => ({ url, info, listVms: () => Promise.reject(new HostError('host_timeout', 'no list')) }) },
       log: pino({ level: 'silent' }),
       lifecycle: { enqueue: () => assert.fail('nothing is cloned here'), started: () => undefined },
-      hostPatienceMs: 0,
+      hostTimeoutMs: 0,
       hostSilenceMs: SILENCE_MS,
       stopping: new AbortController().signal,
     } as unknown as StepContext,
@@ -59,7 +59,7 @@ async function lookingAt(t: TestContext) {
 }
 
 test('a silent host loses its awake sandboxes', async (t) => {
-  const { health, pass, status } = await lookingAt(t);
+  const { health, pass, status } = await pollingWorld(t);
   await health.tick();
   pass(SILENCE_MS);
   await health.tick();
@@ -67,7 +67,7 @@ test('a silent host loses its awake sandboxes', async (t) => {
 });
 
 test('a host that responded is not silent, even if the database was down then', async (t) => {
-  const { health, state, pass, status } = await lookingAt(t);
+  const { health, state, pass, status } = await pollingWorld(t);
   await health.tick();
   pass(SILENCE_MS / 2);
   Object.assign(state, { answers: true, databaseIsAway: true });
@@ -79,7 +79,7 @@ test('a host that responded is not silent, even if the database was down then', 
 });
 
 test('a host polled by another replica is not silent for that time', async (t) => {
-  const { health, pass, status } = await lookingAt(t);
+  const { health, pass, status } = await pollingWorld(t);
   await health.tick();
   health.rest();
   pass(SILENCE_MS);

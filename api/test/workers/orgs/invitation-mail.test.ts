@@ -11,13 +11,13 @@ import { freePort } from '../../../../protocol/test/free-port.ts';
 import { linkTokenSha256 } from '../../../src/services/access/one-time-links.ts';
 import type { InvitationRow } from '../../../src/store/database/schema.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
-import { MAIL_PATIENCE } from '../../../src/workers/orgs/invitation-mail.ts';
+import { MAIL_RETRY_POLICY } from '../../../src/workers/orgs/invitation-mail.ts';
 import { startMailServer, tokenInContent, type MailServer } from '../../mail/mail-server.ts';
 import { untilTrue } from '../../world/until-true.ts';
 import { Replica, type ReplicaOptions } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
-const PATIENT = { firstPauseMs: 20, longestPauseMs: 100, giveUpAfterMs: 3_600_000 };
+const FAST_RETRIES = { firstPauseMs: 20, longestPauseMs: 100, giveUpAfterMs: 3_600_000 };
 
 let world: World;
 before(async () => {
@@ -45,7 +45,7 @@ afterEach(async () => {
 });
 
 async function start(changed: Partial<ReplicaOptions> = {}, crashAt?: string): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, mailPatience: PATIENT, ...changed }, crashAt);
+  const replica = await Replica.start({ ...world.replica, mailRetryPolicy: FAST_RETRIES, ...changed }, crashAt);
   replicas.push(replica);
   return replica;
 }
@@ -211,7 +211,7 @@ test('each attempt has its own token, and only that of the accepted mail works',
 
 test('an undeliverable mail is abandoned and logged; the invitation stays and can be resent', async () => {
   const port = await freePort();
-  const replica = await start({ mail: smtpTo(port), mailPatience: { ...PATIENT, giveUpAfterMs: 0 } });
+  const replica = await start({ mail: smtpTo(port), mailRetryPolicy: { ...FAST_RETRIES, giveUpAfterMs: 0 } });
   const { id } = await replica.ask('invite', { email: 'new@example.test' });
   await untilStepEnded(id);
   const row = await rowOf(id);
@@ -224,7 +224,7 @@ test('an undeliverable mail is abandoned and logged; the invitation stays and ca
 });
 
 test('by default a mail is retried for 24 hours, pausing from two seconds to half an hour', () => {
-  assert.deepEqual(MAIL_PATIENCE, { firstPauseMs: 2_000, longestPauseMs: 1_800_000, giveUpAfterMs: 86_400_000 });
+  assert.deepEqual(MAIL_RETRY_POLICY, { firstPauseMs: 2_000, longestPauseMs: 1_800_000, giveUpAfterMs: 86_400_000 });
 });
 
 for (const [what, change] of [

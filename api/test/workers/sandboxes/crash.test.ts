@@ -70,7 +70,7 @@ async function makeDeleted(replica: Replica): Promise<string> {
  * The last points follow the commit that completes the request: the response may arrive before the
  * crash.
  */
-async function askUntilKilled(
+async function requestUntilKilled(
   replica: Replica,
   verb: 'create' | 'sleep' | 'wake' | 'resize' | 'destroy',
   more?: Omit<ReplicaRequest, 'id' | 'verb'>,
@@ -97,7 +97,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|provision:)/.test(nam
   test(`a replica killed at ${point} of a create loses, doubles and leaks nothing`, async () => {
     const before = await countSandboxes();
     const killed = await startReplica(point);
-    await askUntilKilled(killed, 'create');
+    await requestUntilKilled(killed, 'create');
     const next = await startReplica();
     try {
       if (point === 'provision:enqueued') {
@@ -120,7 +120,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|destroy:)/.test(name)
   test(`a replica killed at ${point} of a destroy loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point === 'step:committed' ? `${point}#2` : point);
     const { id } = await killed.ask('create');
-    await askUntilKilled(killed, 'destroy', { sandboxId: id });
+    await requestUntilKilled(killed, 'destroy', { sandboxId: id });
     const next = await startReplica();
     try {
       if (point === 'destroy:enqueued') {
@@ -140,7 +140,7 @@ for (const point of pointsOf('sleep')) {
   test(`a replica killed at ${point} of a sleep loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
-    await askUntilKilled(killed, 'sleep', { sandboxId: id });
+    await requestUntilKilled(killed, 'sleep', { sandboxId: id });
     const next = await startReplica();
     try {
       // Killed before the commit: nothing was acknowledged or begun.
@@ -169,7 +169,7 @@ for (const point of pointsOf('wake')) {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
     await killed.ask('sleep', { sandboxId: id });
-    await askUntilKilled(killed, 'wake', { sandboxId: id });
+    await requestUntilKilled(killed, 'wake', { sandboxId: id });
     const next = await startReplica();
     try {
       if (point === 'wake:enqueued') {
@@ -196,7 +196,7 @@ for (const point of pointsOf('resize')) {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
     const size = { vcpu: 2, memoryGb: 3 };
-    await askUntilKilled(killed, 'resize', { sandboxId: id, size });
+    await requestUntilKilled(killed, 'resize', { sandboxId: id, size });
     const next = await startReplica();
     try {
       if (point === 'resize:enqueued') {

@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 async function startReplica(): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostPatienceMs: 60_000 });
+  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: 60_000 });
   replicas.push(replica);
   return replica;
 }
@@ -147,7 +147,7 @@ test('when the leading session does nothing, other replicas end sandboxes in tim
   await idle.connect();
   try {
     const { rows } = await idle.query(`select pg_try_advisory_lock(hashtextextended('berth:task:expiry', 0)) as leads`);
-    assert.deepEqual(rows, [{ leads: true }]);
+    assert.deepEqual(rows, [{ isLeader: true }]);
     await requireInTime(async () => {
       const id = await createEphemeral(await startReplica(), 500);
       await untilDeleted(id);

@@ -36,7 +36,7 @@ function watch(leads = (): boolean => true): IdleWatch {
   return new IdleWatch({
     context: { db, hosts, log, stopping: new AbortController().signal },
     lifecycle,
-    session: { leads: () => Promise.resolve(leads()) },
+    session: { isLeader: () => Promise.resolve(leads()) },
     cpuSpanMs: 0,
   });
 }

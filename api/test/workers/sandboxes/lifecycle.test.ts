@@ -7,7 +7,7 @@ import { untilTrue } from '../../world/until-true.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
-const HOST_PATIENCE_MS = 1_500;
+const HOST_TIMEOUT_MS = 1_500;
 const NEVER_MS = 600_000;
 
 let world: World;
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostPatienceMs: HOST_PATIENCE_MS, ...options });
+  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
   replicas.push(replica);
   return replica;
 }
@@ -100,7 +100,7 @@ test('a destroy overtakes a create in progress and leaves no VM', async () => {
 });
 
 test('a create and a destroy wait for an absent host', async () => {
-  const replica = await startReplica({ hostPatienceMs: 60_000 });
+  const replica = await startReplica({ hostTimeoutMs: 60_000 });
   await world.host.stop();
   const { id } = await replica.ask('create', { respondAsync: true });
   await untilTrue('the host was missed', () => replica.log.includes('creating a VM: retrying'));
@@ -155,7 +155,7 @@ test('a host failure without a decision is retried', async () => {
 });
 
 test('steps continue when PostgreSQL is killed and restarts meanwhile', async () => {
-  const replica = await startReplica({ hostPatienceMs: 60_000 });
+  const replica = await startReplica({ hostTimeoutMs: 60_000 });
   const ids: string[] = [];
   for (const createMs of [0, 30, 400]) {
     world.host.createMs = createMs;

@@ -7,7 +7,7 @@ import { untilTrue } from '../../world/until-true.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
-const HOST_PATIENCE_MS = 1_500;
+const HOST_TIMEOUT_MS = 1_500;
 
 let world: World;
 const replicas: Replica[] = [];
@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostPatienceMs: HOST_PATIENCE_MS, ...options });
+  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
   replicas.push(replica);
   return replica;
 }

@@ -12,7 +12,7 @@ import { ReplicaSession } from '../../../src/workers/steps/replica-session.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 import { untilTrue } from '../../world/until-true.ts';
 
-type Manner = 'pass' | 'close before an answer' | 'break at the lock';
+type ProxyMode = 'pass' | 'close before an answer' | 'break at the lock';
 
 let postgres: TestPostgres;
 let databaseUrl: string;
@@ -23,23 +23,23 @@ before(async () => {
 after(() => postgres?.stop());
 
 let proxy: Server;
-let manner: Manner;
+let proxyMode: ProxyMode;
 /** Connections that were treated in the present manner. */
-let treated: number;
+let affected: number;
 let open: Set<Socket>;
 let session: ReplicaSession;
 /** Differs per test: the server may hold a lock slightly longer than its connection. */
 let executorId: string;
 beforeEach(async () => {
-  [manner, treated, open] = ['pass', 0, new Set()];
+  [proxyMode, affected, open] = ['pass', 0, new Set()];
   executorId = randomUUID();
   const folder = new URL(databaseUrl).searchParams.get('host') ?? '';
   proxy = createServer((near) => {
     open.add(near);
     near.on('close', () => open.delete(near)).on('error', () => undefined);
-    if (manner === 'close before an answer') {
+    if (proxyMode === 'close before an answer') {
       near.once('data', () => {
-        treated += 1;
+        affected += 1;
         near.end();
       });
       return;
@@ -48,8 +48,8 @@ beforeEach(async () => {
     far.on('error', () => undefined).on('close', () => near.destroy());
     near.on('close', () => far.destroy());
     near.on('data', (chunk) => {
-      if (manner === 'break at the lock' && chunk.includes('pg_try_advisory_lock')) {
-        treated += 1;
+      if (proxyMode === 'break at the lock' && chunk.includes('pg_try_advisory_lock')) {
+        affected += 1;
         near.resetAndDestroy();
       } else {
         far.write(chunk);
@@ -71,8 +71,8 @@ afterEach(async () => {
   await once(proxy, 'close');
 });
 
-function becomes(next: Manner): void {
-  [manner, treated] = [next, 0];
+function becomes(next: ProxyMode): void {
+  [proxyMode, affected] = [next, 0];
 }
 
 async function sessionsAtServer(): Promise<number> {
@@ -91,18 +91,18 @@ async function sessionsAtServer(): Promise<number> {
 for (const how of ['close before an answer', 'break at the lock'] as const) {
   test(`connections that ${how} during a session's repair leave one session, which leads again`, async () => {
     await session.open();
-    await untilTrue('it leads', () => session.leads('a task'));
+    await untilTrue('it leads', () => session.isLeader('a task'));
     becomes(how);
     for (const socket of open) socket.destroy();
-    await untilTrue('it was tried again', () => treated >= 3);
-    assert.equal(await session.leads('a task'), false);
+    await untilTrue('it was tried again', () => affected >= 3);
+    assert.equal(await session.isLeader('a task'), false);
     becomes('pass');
-    await untilTrue('it leads again', () => session.leads('a task'));
+    await untilTrue('it leads again', () => session.isLeader('a task'));
     await untilTrue('there is one session', async () => (await sessionsAtServer()) === 1);
     // A second process of this id finds its lock taken, so this session holds it.
     const other = new ReplicaSession({ databaseUrl, executorId, log: pino({ level: 'silent' }) });
     await assert.rejects(other.open(), /another process runs as executor/);
-    assert.equal(await session.leads('a task'), true);
+    assert.equal(await session.isLeader('a task'), true);
   });
 }
 
@@ -110,9 +110,9 @@ test('a session closed during its repair leaves nothing at the server', async ()
   await session.open();
   becomes('close before an answer');
   for (const socket of open) socket.destroy();
-  await untilTrue('it was tried again', () => treated >= 1);
+  await untilTrue('it was tried again', () => affected >= 1);
   await session.close();
   becomes('pass');
   await untilTrue('there is no session', async () => (await sessionsAtServer()) === 0);
-  assert.equal(await session.leads('a task'), false);
+  assert.equal(await session.isLeader('a task'), false);
 });

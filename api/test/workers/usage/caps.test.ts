@@ -5,11 +5,11 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { sql } from 'kysely';
 import { periodAt } from '../../../src/rules/billing/period.ts';
 import { SLEEP_AGAIN_AFTER_MS } from '../../../src/rules/usage/caps.ts';
-import { standingsAt } from '../../../src/services/usage/caps.ts';
+import { capUsagesAt } from '../../../src/services/usage/caps.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../../src/store/database/schema.ts';
-import { forgetCapWarnings } from '../../../src/workers/retention.ts';
+import { purgeCapWarnings } from '../../../src/workers/retention.ts';
 import { CapWatch } from '../../../src/workers/usage/caps.ts';
 import { startApi, type TestApi, type TestOrg } from '../../world/api.ts';
 import { addRunning, addUsed, HOUR_MS, setSubscription } from '../../world/machine-time.ts';
@@ -56,7 +56,7 @@ function watch(leads = (): boolean => true): CapWatch {
     context: { db, log, stopping: new AbortController().signal },
     plans,
     lifecycle,
-    session: { leads: () => Promise.resolve(leads()) },
+    session: { isLeader: () => Promise.resolve(leads()) },
     graceSeconds: GRACE_SECONDS,
     readNow: () => Promise.resolve(new Date(nowMs)),
   });
@@ -262,7 +262,7 @@ test('a raise during the stop keeps those sandboxes awake that were not stopped 
         isRaised = true;
       },
     },
-    session: { leads: () => Promise.resolve(true) },
+    session: { isLeader: () => Promise.resolve(true) },
     graceSeconds: 0,
     readNow: async (of) => {
       if (isRaised) await sql`update subscription set machine_hour_limit = 20 where org_id = ${org.orgId}`.execute(of);
@@ -381,7 +381,7 @@ test("a pass reads the org's usage in one statement, however many projects have 
     const projectIds = (await api.db.selectFrom('project').select('id').where('org_id', '=', org.orgId).execute()).map(
       (row) => row.id,
     );
-    const standings = await standingsAt(
+    const standings = await capUsagesAt(
       watched.db,
       api.context.plans,
       { orgId: org.orgId, projectIds },
@@ -501,9 +501,9 @@ test('warnings are deleted long after the longest period', async () => {
   await sql`update usage_cap_warning set warned_at = now() - interval '401 days' where org_id = ${org.orgId} and percent = 80`.execute(
     api.db,
   );
-  await forgetCapWarnings(
+  await purgeCapWarnings(
     { db: api.db, stopping: new AbortController().signal },
-    { leads: () => Promise.resolve(true) },
+    { isLeader: () => Promise.resolve(true) },
   );
   assert.equal(await count(), 1);
 });

@@ -144,14 +144,14 @@ test('concurrent rollups of an org count everything once while intervals close a
 });
 
 const context = { log: pino({ level: 'silent' }), stopping: new AbortController().signal };
-const leads = { leads: () => Promise.resolve(true) };
+const leads = { isLeader: () => Promise.resolve(true) };
 
 test('one pass rolls up every org in batches, and only at the leader', async () => {
   for (const org of ['org_first', 'org_second']) {
     await world.db.insertInto('org').values({ id: org, name: org }).execute();
     await addIntervals(25, org);
   }
-  await rollUpAllUsage({ db: world.db, ...context }, { leads: () => Promise.resolve(false) }, 10);
+  await rollUpAllUsage({ db: world.db, ...context }, { isLeader: () => Promise.resolve(false) }, 10);
   assert.equal(await unrolled(), 50);
   await rollUpAllUsage({ db: world.db, ...context }, leads, 10);
   assert.equal(await unrolled(), 0);

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL } from '../output/failure.ts';
 
-interface Pace {
+interface PollOptions {
   intervalSeconds: number;
   signal: AbortSignal;
   /** Maximum number of repetitions. */
@@ -13,14 +13,14 @@ interface Pace {
  * Resolves with the exit code: 0 after `count` repetitions, or that of the signal. Passes errors
  * on.
  */
-export async function again(
-  { intervalSeconds, signal, count = Infinity }: Pace,
-  look: () => Promise<void>,
+export async function repeat(
+  { intervalSeconds, signal, count = Infinity }: PollOptions,
+  poll: () => Promise<void>,
 ): Promise<number> {
   try {
-    for (let looks = 1; ; looks += 1) {
-      await look();
-      if (looks >= count) return EXIT.ok;
+    for (let polls = 1; ; polls += 1) {
+      await poll();
+      if (polls >= count) return EXIT.ok;
       await delay(intervalSeconds * 1_000, undefined, { signal });
     }
   } catch (error) {

@@ -4,7 +4,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-interface LastAnswerBounds {
+interface DrainBounds {
   /** Longest time without a byte. */
   silenceMs: number;
   /** Longest time in all. */
@@ -13,16 +13,16 @@ interface LastAnswerBounds {
   bytes: number;
 }
 
-const AFTER_LAST_ANSWER: LastAnswerBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
+const DRAIN_BOUNDS: DrainBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 64 * 1_048_576 };
 
 /** Replaces `destroySoon` of a socket that is being drained. */
-const closesByItself = (): void => undefined;
+const drainInProgress = (): void => undefined;
 
 /**
  * Drains connections of the server whose last response Node writes (`Connection: close`, HTTP/1.0).
  * Node closes these by `destroySoon()`.
  */
-export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
+export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DRAIN_BOUNDS): void {
   const latest = new WeakMap<Socket, IncomingMessage>();
   for (const event of ['request', 'checkContinue', 'checkExpectation', 'upgrade'])
     server.prependListener(event, (request: IncomingMessage) => void latest.set(request.socket, request));
@@ -30,7 +30,7 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
   server.on('connection', (socket: Socket) => {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
-      if (latest.get(socket)?.complete === false) endBehindAnswer(socket, bounds);
+      if (latest.get(socket)?.complete === false) drainAfterResponse(socket, bounds);
       else destroySoon();
     };
   });
@@ -40,10 +40,10 @@ export function endBehindLastAnswers(server: Server, bounds: LastAnswerBounds = 
  * Drains after a response that Node did not write: to a handshake, or to an unreadable request,
  * whose end is unknown.
  */
-export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER_LAST_ANSWER): void {
-  if (socket.destroySoon === closesByItself || socket.destroyed) return;
-  socket.destroySoon = closesByItself;
-  listenOn(socket, bounds);
+export function drainAfterResponse(socket: Socket, bounds: DrainBounds = DRAIN_BOUNDS): void {
+  if (socket.destroySoon === drainInProgress || socket.destroyed) return;
+  socket.destroySoon = drainInProgress;
+  drainInput(socket, bounds);
   socket.end();
 }
 
@@ -51,7 +51,7 @@ export function endBehindAnswer(socket: Socket, bounds: LastAnswerBounds = AFTER
  * Drains the socket until the caller's end or the bounds. The caller's end closes the connection,
  * as our direction has ended.
  */
-function listenOn(socket: Socket, { silenceMs, longestMs, bytes }: LastAnswerBounds): void {
+function drainInput(socket: Socket, { silenceMs, longestMs, bytes }: DrainBounds): void {
   const over = (): void => void socket.destroy();
   const silent = setTimeout(over, silenceMs);
   const longest = setTimeout(over, longestMs);

@@ -1,7 +1,7 @@
 // Completion values from the API and the profile file. Bounded in time; callers ignore failures.
 import type { ConnectionSource } from '../service/connection.ts';
 import { DEFAULT_PROFILE, ProfileFile } from '../service/profile-file.ts';
-import type { Suggestion } from './wanted.ts';
+import type { Suggestion } from './completion-request.ts';
 
 /** Longest acceptable delay of a key press. */
 const DEADLINE_MS = 3_000;

@@ -9,25 +9,25 @@ export interface Suggestion {
 }
 
 /** Kinds of values outside the command tree. A place is SANDBOX:PATH or a local path. */
-type LookedUp = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
+type CompletionSource = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
 
-export interface Wanted {
+export interface CompletionRequest {
   /** Typed part of the value. */
   typed: string;
   /** Text before it in the same word: `--org=`. */
   before: string;
   words: Suggestion[];
-  lookUp: LookedUp | null;
+  lookUp: CompletionSource | null;
 }
 
 /** By option, regardless of the placeholder. */
-const OF_OPTIONS: Readonly<Record<string, LookedUp>> = {
+const OF_OPTIONS: Readonly<Record<string, CompletionSource>> = {
   '--profile': 'profile',
   '--org': 'org',
   '--project': 'project',
 };
 /** By placeholder of an argument or option value. */
-const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
+const OF_PLACEHOLDERS: Readonly<Record<string, CompletionSource>> = {
   sandbox: 'sandbox',
   sandboxes: 'sandbox',
   org: 'org',
@@ -41,7 +41,7 @@ const OF_PLACEHOLDERS: Readonly<Record<string, LookedUp>> = {
 };
 
 /** @param words all words after the program name, up to the cursor; the last may be empty */
-export function wantedAt(program: Command, words: readonly string[]): Wanted {
+export function completionRequestAt(program: Command, words: readonly string[]): CompletionRequest {
   const typed = words.at(-1) ?? '';
   const place = walk(program, words.slice(0, -1));
   if (place.valueOf !== null) return { typed, before: '', ...valuesOf(place.valueOf) };
@@ -97,7 +97,7 @@ function takesValue({ required, optional }: Option): boolean {
   return required || optional;
 }
 
-function operandOf({ command, operands }: Place): Pick<Wanted, 'words' | 'lookUp'> {
+function operandOf({ command, operands }: Place): Pick<CompletionRequest, 'words' | 'lookUp'> {
   if (operands === 0 && command.commands.length > 0) return { words: commandsOf(command), lookUp: null };
   const args = command.registeredArguments;
   const last = args.at(-1);
@@ -105,12 +105,12 @@ function operandOf({ command, operands }: Place): Pick<Wanted, 'words' | 'lookUp
   return argument === undefined ? NOTHING : valuesOf(argument);
 }
 
-function valuesOf(of: Option | Argument): Pick<Wanted, 'words' | 'lookUp'> {
+function valuesOf(of: Option | Argument): Pick<CompletionRequest, 'words' | 'lookUp'> {
   if (of.argChoices !== undefined) return { words: of.argChoices.map((value) => ({ value, about: '' })), lookUp: null };
   return { words: [], lookUp: 'long' in of ? ofOption(of) : (OF_PLACEHOLDERS[of.name()] ?? null) };
 }
 
-function ofOption({ long = '', flags }: Option): LookedUp | null {
+function ofOption({ long = '', flags }: Option): CompletionSource | null {
   const placeholder = /[<[]([^>\].]+)/.exec(flags)?.[1] ?? '';
   return OF_OPTIONS[long] ?? OF_PLACEHOLDERS[placeholder] ?? null;
 }

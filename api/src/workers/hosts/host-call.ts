@@ -11,17 +11,17 @@ import { pause, worthLogging, type StepContext } from '../steps/step-context.ts'
 import { stepKindOf } from '../steps/step-kind.ts';
 
 /**
- * Minimum time for a host when the step starts late, after a recovery; limited by `hostPatienceMs`.
+ * Minimum time for a host when the step starts late, after a recovery; limited by `hostTimeoutMs`.
  */
-const LATE_PATIENCE_MS = 15_000;
+const LATE_TIMEOUT_MS = 15_000;
 
-interface Question<T> {
+interface HostCall<T> {
   kind: LifecycleStepKind;
   /** For the log, e.g. `making a machine`. */
   what: string;
   /** Start of the host's time limit. */
-  askedAt(sandbox: SandboxRow): Date;
-  ask(host: HostClient, sandbox: SandboxRow, signal: AbortSignal): Promise<T>;
+  requestedAt(sandbox: SandboxRow): Date;
+  send(host: HostClient, sandbox: SandboxRow, signal: AbortSignal): Promise<T>;
 }
 
 /**
@@ -29,7 +29,7 @@ interface Question<T> {
  * already done. `failed`: the host refused or was unreachable until its time limit; `sandbox` is as
  * last read.
  */
-type Verdict<T> =
+type CallOutcome<T> =
   | { kind: 'answered'; answer: T }
   | { kind: 'void' }
   | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };
@@ -38,21 +38,21 @@ type Verdict<T> =
  * Calls the sandbox's host until the outcome is final. Throws the abort reason when this process
  * stops.
  */
-export async function askHost<T>(
+export async function callHost<T>(
   context: StepContext,
   step: LifecycleStep,
-  question: Question<T>,
-): Promise<Verdict<T>> {
-  const { db, hosts, log, stopping, hostPatienceMs } = context;
+  call: HostCall<T>,
+): Promise<CallOutcome<T>> {
+  const { db, hosts, log, stopping, hostTimeoutMs } = context;
   const startedAt = Date.now();
   let overtaken: HostError | undefined;
   for (let attempt = 0; ; attempt += 1) {
     stopping.throwIfAborted();
     let giveUpAt = Infinity;
-    let asked: { sandbox: SandboxRow; host: HostClient } | undefined;
+    let called: { sandbox: SandboxRow; host: HostClient } | undefined;
     try {
       const sandbox = await findSandbox(db, step.sandboxId);
-      if (sandbox === undefined || sandbox.epoch !== step.epoch || stepKindOf(sandbox) !== question.kind)
+      if (sandbox === undefined || sandbox.epoch !== step.epoch || stepKindOf(sandbox) !== call.kind)
         return { kind: 'void' };
       if (sandbox.host_url === null) {
         return {
@@ -70,33 +70,32 @@ export async function askHost<T>(
       if (overtaken !== undefined)
         return { kind: 'failed', code: overtaken.code, message: overtaken.message, sandbox, host };
       giveUpAt = Math.max(
-        question.askedAt(sandbox).getTime() + hostPatienceMs,
-        startedAt + Math.min(hostPatienceMs, LATE_PATIENCE_MS),
+        call.requestedAt(sandbox).getTime() + hostTimeoutMs,
+        startedAt + Math.min(hostTimeoutMs, LATE_TIMEOUT_MS),
       );
-      asked = { sandbox, host };
-      crashPoint(`${question.kind}:looked-up`);
-      const answer = await question.ask(host, sandbox, stopping);
-      crashPoint(`${question.kind}:answered`);
+      called = { sandbox, host };
+      crashPoint(`${call.kind}:looked-up`);
+      const answer = await call.send(host, sandbox, stopping);
+      crashPoint(`${call.kind}:answered`);
       return { kind: 'answered', answer };
     } catch (error) {
       stopping.throwIfAborted();
-      if (error instanceof HostError && asked !== undefined) {
+      if (error instanceof HostError && called !== undefined) {
         if (error.code === 'stale_epoch' || error.code === 'superseded') {
           overtaken = error;
           continue;
         }
         if (!error.transient || Date.now() >= giveUpAt)
-          return { kind: 'failed', code: error.code, message: error.message, ...asked };
+          return { kind: 'failed', code: error.code, message: error.message, ...called };
       }
-      if (worthLogging(attempt))
-        log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${question.what}: retrying`);
+      if (worthLogging(attempt)) log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${call.what}: retrying`);
     }
     await pause(attempt, stopping);
   }
 }
 
 /** The VM as its host lists it: `null` if absent, `undefined` when the host is unreachable. */
-export async function lookAtVm(
+export async function findVmOnHost(
   context: StepContext,
   host: HostClient | null,
   sandboxId: string,

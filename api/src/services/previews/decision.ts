@@ -4,7 +4,7 @@ import { ROLE_PERMISSIONS, role as roleName } from '@berth/contract/route/permis
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
-import { findPublicVisit, findTeamVisit, touchPreviewLink } from '../../store/previews/links.ts';
+import { findPublicAccess, findTeamAccess, touchPreviewLink } from '../../store/previews/links.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { teamToken, type Person } from './token.ts';
@@ -22,21 +22,21 @@ export type Holder = PreviewPlace &
  */
 export type PreviewRefusal = 'no_link' | 'invalid_link' | 'expired' | 'revoked' | 'sandbox_gone' | { signIn: string };
 
-type JudgeContext = Pick<ServiceContext, 'db' | 'log' | 'settings'>;
+type DecisionContext = Pick<ServiceContext, 'db' | 'log' | 'settings'>;
 
-export type Verdict =
+export type AccessDecision =
   | { sandbox: LocatedSandboxRow; expiresAt: Date; refusal?: undefined }
   | { refusal: PreviewRefusal };
 
-export async function judge(context: JudgeContext, key: Buffer, holder: Holder): Promise<Verdict> {
-  return holder.kind === 'public' ? await judgePublic(context, holder) : await judgeTeam(context, key, holder);
+export async function decideAccess(context: DecisionContext, key: Buffer, holder: Holder): Promise<AccessDecision> {
+  return holder.kind === 'public' ? await decidePublic(context, holder) : await decideTeam(context, key, holder);
 }
 
-async function judgePublic(
-  context: JudgeContext,
+async function decidePublic(
+  context: DecisionContext,
   { linkId, sandboxId, port }: Holder & { kind: 'public' },
-): Promise<Verdict> {
-  const link = await findPublicVisit(context.db, linkId);
+): Promise<AccessDecision> {
+  const link = await findPublicAccess(context.db, linkId);
   // The signature was valid, and rows are deleted only long after expiry.
   if (link === undefined) return { refusal: 'expired' };
   if (link.sandbox.id !== sandboxId || link.port !== port) return { refusal: 'invalid_link' };
@@ -52,18 +52,22 @@ async function judgePublic(
   return { sandbox: link.sandbox, expiresAt: link.expiresAt };
 }
 
-async function judgeTeam(context: JudgeContext, key: Buffer, holder: Holder & { kind: 'team' }): Promise<Verdict> {
+async function decideTeam(
+  context: DecisionContext,
+  key: Buffer,
+  holder: Holder & { kind: 'team' },
+): Promise<AccessDecision> {
   if (holder.expiresAtMs <= Date.now()) return { refusal: 'expired' };
-  const visit = await findTeamVisit(context.db, holder);
-  const allowed = visit !== undefined && visit.signedIn && mayPreview(visit.role);
+  const access = await findTeamAccess(context.db, holder);
+  const allowed = access !== undefined && access.signedIn && canPreview(access.role);
   // Non-members learn nothing about the sandbox.
-  if (!allowed) return { refusal: askForSignIn(context, key, holder.expiresAtMs, holder) };
-  if (isGone(visit.sandbox)) return { refusal: 'sandbox_gone' };
-  return { sandbox: visit.sandbox, expiresAt: new Date(holder.expiresAtMs) };
+  if (!allowed) return { refusal: signInRefusal(context, key, holder.expiresAtMs, holder) };
+  if (isGone(access.sandbox)) return { refusal: 'sandbox_gone' };
+  return { sandbox: access.sandbox, expiresAt: new Date(holder.expiresAtMs) };
 }
 
 /** Refusal that leads to the service's sign-in page for the team link with this expiry. */
-export function askForSignIn(
+export function signInRefusal(
   { settings }: Pick<ServiceContext, 'settings'>,
   key: Buffer,
   expiresAtMs: number,
@@ -74,7 +78,7 @@ export function askForSignIn(
 }
 
 /** True if the role (as text) may see previews. */
-export function mayPreview(role: string | null): boolean {
+export function canPreview(role: string | null): boolean {
   const known = roleName.safeParse(role).data;
   return known !== undefined && ROLE_PERMISSIONS[known].has('sandbox.preview');
 }

@@ -37,7 +37,7 @@ export function tokenIn(api: TestApi, url: string): string {
 }
 
 /** Visits the link's host, by default with its token only. */
-export async function visit(
+export async function requestAccess(
   cache: PreviewAccessCache,
   link: MintedLink,
   brought: Partial<{ token: string | null; cookie: string | null; sandboxId: string; port: number }> = {},

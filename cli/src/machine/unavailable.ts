@@ -2,16 +2,16 @@
 import type { Chapter } from '../program/command-spec.ts';
 import { loadedEntries, SERVICE_HEADING, serviceEntries, type MachineCommand, type MachineGroup } from './spec.ts';
 
-export const elsewhereChapter: Chapter = {
+export const unavailableChapter: Chapter = {
   heading: SERVICE_HEADING,
-  entries: loadedEntries(serviceEntries.map(takingAnything), (words) => async () => {
-    const { refuseElsewhere } = await import('./refuse-elsewhere.ts');
+  entries: loadedEntries(serviceEntries.map(withoutValidation), (words) => async () => {
+    const { refuseElsewhere } = await import('./refuse-unavailable.ts');
     return refuseElsewhere(words);
   }),
 };
 
 /** Accepts any arguments: the response is always the same. */
-function takingAnything(entry: MachineCommand | MachineGroup): MachineCommand | MachineGroup {
+function withoutValidation(entry: MachineCommand | MachineGroup): MachineCommand | MachineGroup {
   if ('commands' in entry) return { ...entry, commands: entry.commands.map(open) };
   return open(entry);
 }
