@@ -13,7 +13,7 @@ test('without an exec option, every command fails with a hint', async () => {
   const sandbox = await new TestServer().client().sandboxes.create({ agent: 'agent_one' });
   const { exitCode, stderr } = await sandbox.exec('make');
   assert.equal(exitCode, 127);
-  assert.match(stderr, /give it an `exec`/);
+  assert.match(stderr, /pass `exec`/);
 });
 
 test('command handlers get sandbox and timeout, may return text, and are truncated like the service', async () => {

@@ -331,7 +331,7 @@ test('the org of the key is requested once, and required if there are several', 
   ]);
   const error = await failureOf(new Berth({ url: several.url, apiKey: 'brt_key' }).sandboxes.list());
   assert.equal(error.code, 'configuration');
-  assert.match(error.message, /several orgs: org_1 \(One\), org_2 \(Two\); give orgId/);
+  assert.match(error.message, /several orgs: org_1 \(One\), org_2 \(Two\); pass orgId/);
 });
 
 test('key, URL, org and project default to environment variables', async (t) => {
@@ -365,7 +365,7 @@ test('an invalid client configuration is reported', async () => {
     }
     return assert.fail(`it was taken: ${typeof made}`);
   };
-  assert.match(failure({ apiKey: '' }).message, /give apiKey to new Berth\(\), or set BERTH_API_KEY/);
+  assert.match(failure({ apiKey: '' }).message, /pass apiKey to new Berth\(\), or set BERTH_API_KEY/);
   for (const url of ['berth.example.com', 'ftp://x', 'http://'])
     assert.match(failure({ apiKey: 'k', url }).message, /is not an http or https URL/);
   const berth = new Berth({ apiKey: 'k', orgId: 'org_1' });

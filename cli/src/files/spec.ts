@@ -15,7 +15,7 @@ Exit code: 1 if any entry was not copied; each is reported.`,
   options: [{ flags: '-L, --follow-link', about: 'if the source is a symlink, copy its target' }],
   examples: [
     'berth cp ./app sbx_uodiunxlni4uyqmllemsqh4l:. # /code/app',
-    'berth cp ./app/. sbx_uodiunxlni4uyqmllemsqh4l:. # its content, into /code',
+    'berth cp ./app/. sbx_uodiunxlni4uyqmllemsqh4l:. # the contents, into /code',
     'berth cp sbx_uodiunxlni4uyqmllemsqh4l:/code/dist ./dist',
   ],
   json: false,

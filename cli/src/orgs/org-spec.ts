@@ -37,7 +37,7 @@ export const orgGroup: GroupSpec = {
     },
     {
       name: 'use',
-      summary: 'set the default org',
+      summary: 'set the default org, used without --org and BERTH_ORG_ID',
       arguments: [{ name: '<org>', about: 'id or name' }],
       examples: ['berth org use org_uodiunxlni4uyqmllemsqh4l', 'berth org use "Our platform"'],
       json: false,

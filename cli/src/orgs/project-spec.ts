@@ -80,7 +80,7 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'use',
-      summary: 'set the default project',
+      summary: 'set the default project, used without --project and BERTH_PROJECT_ID',
       arguments: [{ name: '<project>', about: 'id or name' }],
       examples: ['berth project use storefront'],
       json: false,

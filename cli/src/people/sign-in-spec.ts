@@ -43,7 +43,7 @@ export const profileGroup: GroupSpec = {
     },
     {
       name: 'use',
-      summary: 'set the default profile',
+      summary: 'set the default profile, used without --profile and BERTH_PROFILE',
       arguments: [{ name: '<profile>', about: 'profile name' }],
       examples: ['berth profile use staging'],
       local: true,
