@@ -111,7 +111,7 @@ test('a usage error is reported with exit code 2', async () => {
     [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds cannot be combined with -i or -t/],
     [['-i', '--json', 'sbx_abc', 'true'], /--json cannot be combined with -i or -t/],
     [['-it', 'sbx_abc', 'bash'], /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/],
-    [['-i', 'sbx_abc', 'x'.repeat(15_000)], /the command is too long: 15008 bytes/],
+    [['-i', 'sbx_abc', 'x'.repeat(15_000)], /command too long: 15008 bytes/],
     [['--ti', 'sbx_abc', 'true'], /unknown option '--ti'/],
   ] as const) {
     const { code, stdout, stderr } = await exec(args);
