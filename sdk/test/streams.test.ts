@@ -99,7 +99,8 @@ for (const [name, WebSocket] of [
         if (end === 'dispose') await command[Symbol.asyncDispose]();
         if (end === 'signal') controller.abort(reason);
         if (end === 'stdin') await command.stdin.abort(reason);
-        const expected = end === 'signal' || end === 'stdin' ? reason : failing('stream_closed', /closed by the client/);
+        const expected =
+          end === 'signal' || end === 'stdin' ? reason : failing('stream_closed', /closed by the client/);
         await assert.rejects(command.exited, expected, end);
         await assert.rejects(text(command.stdout), expected, end);
         await untilTrue('nothing runs', () => guest.running.size === 0);
