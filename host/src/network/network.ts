@@ -5,6 +5,7 @@
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade
 import { SlotMaker } from './slot-maker.ts';
+import { SlotWaiters } from './slots/slot-waiters.ts';
 import type { NetworkLogEvent, NetworkOptions } from './dns/network-options.ts';
 import {
   DEFAULT_REGISTRY_FOLDER,
@@ -42,12 +43,6 @@ export function createNetwork(options: NetworkOptions): Network {
   return new SlotPool(options);
 }
 
-interface Waiter {
-  vmId: string;
-  resolve(slot: Slot): void;
-  reject(error: unknown): void;
-}
-
 class SlotPool implements Network {
   readonly #options: NetworkOptions;
   readonly #cidr: GuestCidr;
@@ -57,7 +52,7 @@ class SlotPool implements Network {
 
   readonly #idle: Slot[] = [];
   readonly #claimed = new Map<number, { slot: Slot; vmId: string }>();
-  readonly #waiters: Waiter[] = [];
+  readonly #waiters = new SlotWaiters();
   /** Slots to be unmade, queued or in progress. */
   readonly #pendingRemovals = new Set<number>();
   readonly #removals = new Map<number, PromiseWithResolvers<void>>();
@@ -100,7 +95,7 @@ class SlotPool implements Network {
     if (this.#closed) throw new NetworkError('The network is closed.');
     for (const held of this.#claimed.values()) if (held.vmId === vmId) return held.slot;
     const idle = this.#idle.shift();
-    const slot = idle ?? (await this.#wait(vmId, signal));
+    const slot = idle ?? (await this.#wait(signal));
     // Reserve now: neither a reap nor a refill may take the slot for idle while its entry is
     // written.
     this.#claimed.set(slot.number, { slot, vmId });
@@ -153,28 +148,20 @@ class SlotPool implements Network {
   async close(): Promise<void> {
     this.#closed = true;
     this.#endPause();
-    for (const waiter of this.#waiters.splice(0)) waiter.reject(new NetworkError('The network was closed.'));
+    this.#waiters.rejectAll(new NetworkError('The network was closed.'));
     await this.#running;
     await Promise.all(this.#idle.splice(0).map((slot) => this.#remove(slot.number)));
     for (const number of this.#claimed.keys()) this.#maker.stopServing(number);
     await this.#maker.removeRootRules();
   }
 
-  #wait(vmId: string, signal: AbortSignal): Promise<Slot> {
-    const { promise, resolve, reject } = Promise.withResolvers<Slot>();
-    const waiter: Waiter = { vmId, resolve, reject };
-    const giveUp = () => {
-      const index = this.#waiters.indexOf(waiter);
-      if (index >= 0) this.#waiters.splice(index, 1);
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
-    this.#waiters.push(waiter);
+  #wait(signal: AbortSignal): Promise<Slot> {
+    const slot = this.#waiters.wait(signal);
     // A caller waits now, so retry at once after an earlier failure.
     this.#exhausted = false;
     this.#endPause();
     void this.#run();
-    return promise.finally(() => signal.removeEventListener('abort', giveUp));
+    return slot;
   }
 
   #remove(number: number): Promise<void> {
@@ -213,7 +200,7 @@ class SlotPool implements Network {
 
   #missingCount(): number {
     if (this.#closed || this.#exhausted || this.#pause) return 0;
-    return Math.max(0, this.#idleTarget + this.#waiters.length - this.#idle.length);
+    return Math.max(0, this.#idleTarget + this.#waiters.size - this.#idle.length);
   }
 
   async #refill(): Promise<void> {
@@ -234,14 +221,13 @@ class SlotPool implements Network {
   }
 
   #serveWaiters(): void {
-    while (this.#waiters.length > 0 && this.#idle.length > 0)
-      this.#waiters.shift()?.resolve(this.#idle.shift() as Slot);
-    if (this.#failure) for (const waiter of this.#waiters.splice(0)) waiter.reject(this.#failure);
+    this.#waiters.serveFrom(this.#idle);
+    if (this.#failure) this.#waiters.rejectAll(this.#failure);
     if (!this.#exhausted) return;
     const full = new NetworkError(
       `All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`,
     );
-    for (const waiter of this.#waiters.splice(0)) waiter.reject(full);
+    this.#waiters.rejectAll(full);
   }
 
   #refillSoon(): void {

@@ -6,6 +6,30 @@ import { HostError } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import { detach, release } from './exit.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
+import type { OwnedVms } from '../owned/owned-vms.ts';
+
+/** Joins the destroy in progress or begins one, under the newest epoch. */
+export async function destroyVm(parts: LifecycleParts, vms: OwnedVms, id: string, epoch: number): Promise<void> {
+  const vm = vms.find(id);
+  if (vm === undefined) return;
+
+  if (vm.ending !== null) {
+    vm.ending.epoch = Math.max(vm.ending.epoch, epoch);
+    await vm.ending.done;
+    return;
+  }
+  const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
+  vm.ending = ending;
+  vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
+  vm.operation?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.operation.status}`));
+  ending.done = vm.queue.run(() => tearDown(parts, vm, ending.epoch));
+  try {
+    await ending.done;
+    vms.delete(id);
+  } finally {
+    vm.ending = null;
+  }
+}
 
 /**
  * Runs in the VM's turn. When it resolves, only the VM's fence is left. Rejects with the failure;

@@ -19,7 +19,7 @@ import { Capacity, type Admission } from '../owned/capacity.ts';
 import { decideCreate, decideDestroy, decideResize, decideSleep, decideWake, type Verdict } from '../owned/fencing.ts';
 import { cloneInto } from './clone.ts';
 import { startVm } from './create.ts';
-import { tearDown } from './destroy.ts';
+import { destroyVm } from './destroy.ts';
 import { detach } from './exit.ts';
 import { raiseEpoch } from './raise.ts';
 import { recoverAll } from './recover.ts';
@@ -91,7 +91,7 @@ export class VmLifecycle {
         case 'answer':
           return this.get(id);
         case 'replace':
-          await this.#end(id, 0);
+          await destroyVm(this.#parts, this.#vms, id, 0);
           break;
         case 'join':
           await this.#vms.underWay(id).done;
@@ -153,7 +153,7 @@ export class VmLifecycle {
     const verdict = decideDestroy(this.#vms.known(id), epoch);
     if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
 
-    if (verdict.do === 'end') await this.#end(id, epoch);
+    if (verdict.do === 'end') await destroyVm(this.#parts, this.#vms, id, epoch);
 
     await this.#parts.directory.removeSetAside(id);
     await this.#parts.fences.raise(id, epoch);
@@ -287,28 +287,5 @@ export class VmLifecycle {
 
   #refuseIfClosing(): void {
     if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
-  }
-
-  /** Joins the destroy in progress or begins one, under the newest epoch. */
-  async #end(id: string, epoch: number): Promise<void> {
-    const vm = this.#vms.find(id);
-    if (vm === undefined) return;
-
-    if (vm.ending !== null) {
-      vm.ending.epoch = Math.max(vm.ending.epoch, epoch);
-      await vm.ending.done;
-      return;
-    }
-    const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
-    vm.ending = ending;
-    vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
-    vm.operation?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.operation.status}`));
-    ending.done = vm.queue.run(() => tearDown(this.#parts, vm, ending.epoch));
-    try {
-      await ending.done;
-      this.#vms.delete(id);
-    } finally {
-      vm.ending = null;
-    }
   }
 }

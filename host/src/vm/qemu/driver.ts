@@ -19,11 +19,10 @@ import {
   type WokenVm,
 } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { boundedMessageOf } from '../host-error.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
 import { isSame } from '@berth/os/process-identity.ts';
 import { VM_FILES } from './machine/argv.ts';
-import { Bases, type RestoreBase } from './template/bases.ts';
+import { Bases } from './template/bases.ts';
 import { bootAgain } from './start/boot-again.ts';
 import { bootDisk } from './start/boot.ts';
 import { Claims } from '../../network/claims.ts';
@@ -31,7 +30,6 @@ import { nameEnd } from './process/death.ts';
 import { assertPlainOverlay } from './machine/disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './process/file-size-limit.ts';
-import { machineHash } from './machine/machine.ts';
 import { endpointOf, RunningVms, withContext } from './start/running-vms.ts';
 import type { NetworkOptions } from '../../network/dns/network-options.ts';
 import { readPlugged, sizeOf } from './machine/plugged.ts';
@@ -41,11 +39,16 @@ import { capture, closeFolder } from './snapshot/capture.ts';
 import { hasManifest, readManifest } from './snapshot/manifest.ts';
 import { Pages } from './snapshot/pages.ts';
 import { assertSameOptions, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
-import { parseState, readDiskGib, stateOf, writeDiskGib, type VmState } from './start/state.ts';
+import {
+  livingProcess,
+  newState,
+  parseState,
+  readDiskGib,
+  stateOf,
+  writeDiskGib,
+  type VmState,
+} from './start/state.ts';
 import { Watch } from './watch.ts';
-
-/** Time for an adopted QEMU's control socket to respond; QEMU is otherwise idle. */
-const ADOPT_DEADLINE_MS = 5_000;
 
 interface QemuDriverOptions {
   cacheFolder: string;
@@ -142,20 +145,7 @@ class Driver implements QemuDriver {
     const slot = await this.#claims.adopt(parsed.slot);
     // An interrupted sleep may have left it open.
     await closeFolder(folder);
-    const control = this.#vms.controlOf(parsed.vmId, process);
-    try {
-      await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
-    } catch (error) {
-      if (error instanceof DriverError && (await isSame(process))) throw error;
-
-      // The recorded process runs. Without its control socket the guest still works and can be
-      // ended.
-      this.#options.log('warn', 'the control socket of an adopted QEMU does not answer', {
-        pid: process.pid,
-        error: boundedMessageOf(error),
-      });
-      control.resumeLater(boundedMessageOf(error));
-    }
+    await this.#vms.adopt(parsed.vmId, process);
     return { process, guest: endpointOf(slot) };
   }
 
@@ -299,20 +289,4 @@ class Driver implements QemuDriver {
     });
     this.#options.log('info', 'a machine is captured', { machineId: state.vmId, ...times });
   }
-}
-
-function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
-  return {
-    vmId,
-    templateId: template.templateId,
-    machineHash: machineHash(accelerator, hostVendor),
-    diskGib,
-    slot: null,
-  };
-}
-
-async function livingProcess({ process }: VmState): Promise<ProcessIdentity> {
-  if (process === undefined || !(await isSame(process))) throw new DriverError('the process of the VM has ended');
-
-  return process;
 }

@@ -4,13 +4,16 @@ import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, type CreateVm, type RunningVm } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { endProcess } from '@berth/os/process-identity.ts';
+import { endProcess, isSame } from '@berth/os/process-identity.ts';
 import type { ClaimedSlot } from '../../../network/claims.ts';
 import { Control } from '../process/control.ts';
 import type { Slot } from '../../../network/slots/slot.ts';
 import type { QmpEvent } from '../machine/qmp.ts';
 import type { RunningQemu, StartOrder } from './start.ts';
 import type { VmState } from './state.ts';
+
+/** Time for an adopted QEMU's control socket to respond; QEMU is otherwise idle. */
+const ADOPT_DEADLINE_MS = 5_000;
 
 type Log = (level: 'info' | 'warn', message: string, data: object) => void;
 
@@ -56,6 +59,24 @@ export class RunningVms {
   /** The control connection of a VM, possibly of an earlier daemon. */
   controlOf(vmId: string, process: ProcessIdentity): Control {
     return this.find(process) ?? this.#add(vmId, process, null);
+  }
+
+  /** Reconnects to a QEMU of an earlier daemon; adopts it without a control socket too. */
+  async adopt(vmId: string, process: ProcessIdentity): Promise<void> {
+    const control = this.controlOf(vmId, process);
+    try {
+      await control.resume({ signal: AbortSignal.timeout(ADOPT_DEADLINE_MS), deadlineMs: ADOPT_DEADLINE_MS });
+    } catch (error) {
+      if (error instanceof DriverError && (await isSame(process))) throw error;
+
+      // The recorded process runs. Without its control socket the guest still works and can be
+      // ended.
+      this.#log('warn', 'the control socket of an adopted QEMU does not answer', {
+        pid: process.pid,
+        error: boundedMessageOf(error),
+      });
+      control.resumeLater(boundedMessageOf(error));
+    }
   }
 
   /** Resolves when the process is gone. */

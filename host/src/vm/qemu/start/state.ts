@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError, type DriverState } from '../../driver.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { isSame, type ProcessIdentity } from '@berth/os/process-identity.ts';
+import { machineHash } from '../machine/machine.ts';
+import type { RestoreBase } from '../template/bases.ts';
 
 const vmProcess = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
 
@@ -33,6 +36,24 @@ export function stateOf(state: DriverState): VmState {
   if (parsed === null) throw new DriverError('nothing is on record of how the VM was made');
 
   return parsed;
+}
+
+/** State of a VM that has neither slot nor process yet. */
+export function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
+  return {
+    vmId,
+    templateId: template.templateId,
+    machineHash: machineHash(accelerator, hostVendor),
+    diskGib,
+    slot: null,
+  };
+}
+
+/** The VM's QEMU; rejects if it has exited. */
+export async function livingProcess({ process }: VmState): Promise<ProcessIdentity> {
+  if (process === undefined || !(await isSame(process))) throw new DriverError('the process of the VM has ended');
+
+  return process;
 }
 
 /**

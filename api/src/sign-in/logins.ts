@@ -1,0 +1,90 @@
+// Sign-in sessions of the library, and the session tokens that they refresh.
+import { isAPIError } from 'better-auth/api';
+import { newToken, tokenSha256 } from '../services/access/bearer-token.ts';
+import type { Settings } from '../services/context/settings.ts';
+import type { Refreshed } from '../services/people/client-sign-in-port.ts';
+import { SignInError, type Caller, type Login } from '../services/people/sign-in-port.ts';
+import { deleteLogin, insertSessionToken } from '../store/access/session-tokens.ts';
+import type { Database } from '../store/database/schema.ts';
+import { deleteOldestSessionTokens } from '../store/people/sign-in.ts';
+import { callerHeaders, type Library } from './library.ts';
+
+/**
+ * Session tokens kept per sign-in session, newest first: endless refreshes do not fill the table.
+ */
+const MOST_SESSION_TOKENS = 50;
+/** The library's token and its signature; text of another form needs no query. */
+const CREDENTIAL_FORM = /^[0-9A-Za-z_-]{1,128}\.[0-9A-Za-z_-]{43}$/;
+const PG_FOREIGN_KEY_VIOLATION = '23503';
+
+export class Logins {
+  readonly #db: Database;
+  readonly #library: Library;
+  readonly #settings: Pick<Settings, 'sessionTokenMinutes'>;
+
+  constructor(db: Database, library: Library, settings: Pick<Settings, 'sessionTokenMinutes'>) {
+    this.#db = db;
+    this.#library = library;
+    this.#settings = settings;
+  }
+
+  async create(userId: string, caller: Caller): Promise<Login> {
+    const { token } = await this.#library.auth.api.createLogin({ body: { userId }, headers: callerHeaders(caller) });
+    return await this.require(await this.#library.credentialOf(token));
+  }
+
+  async find(credential: string): Promise<{ loginId: string; userId: string } | null> {
+    const login = await this.read(credential, { prolong: false });
+    return login === null ? null : { loginId: login.loginId, userId: login.userId };
+  }
+
+  async require(credential: string): Promise<Login> {
+    const login = await this.read(credential, { prolong: false });
+    if (login === null) throw loginEnded();
+    return login;
+  }
+
+  async read(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
+    if (!CREDENTIAL_FORM.test(credential)) return null;
+    const pending = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
+    const found = await this.#library.auth.api.getSession(pending).catch((error: unknown) => {
+      // Signed out while being extended.
+      if (isAPIError(error) && error.statusCode === 401) return null;
+      throw error;
+    });
+    if (found === null) return null;
+    const { id: loginId, userId, expiresAt } = found.session;
+    return { loginId, userId, credential, expiresAt };
+  }
+
+  async end(loginId: string): Promise<void> {
+    await deleteLogin(this.#db, loginId);
+  }
+
+  async issueSessionToken({ loginId, userId }: Pick<Login, 'loginId' | 'userId'>): Promise<Refreshed['sessionToken']> {
+    const token = newToken('session');
+    const minutes = this.#settings.sessionTokenMinutes;
+    try {
+      const { expiresAt } = await insertSessionToken(this.#db, {
+        loginId,
+        userId,
+        tokenSha256: tokenSha256(token),
+        minutes,
+      });
+      await deleteOldestSessionTokens(this.#db, loginId, MOST_SESSION_TOKENS);
+      return { token, expiresAt, expiresInSeconds: minutes * 60 };
+    } catch (error) {
+      // Signed out concurrently.
+      if ((error as { code?: unknown }).code === PG_FOREIGN_KEY_VIOLATION) throw loginEnded();
+      throw error;
+    }
+  }
+
+  async withSessionToken(login: Login): Promise<Refreshed> {
+    return { login, sessionToken: await this.issueSessionToken(login) };
+  }
+}
+
+function loginEnded(): SignInError {
+  return new SignInError('wrong_credentials', 'this sign-in session has ended; sign in again');
+}
