@@ -55,18 +55,20 @@ test('an always_on sandbox is metered without gaps from create to destroy', asyn
   await go(id, 'deleted');
   const { rows } = await sql<{ createdToBegin: boolean; endToDestroy: boolean; count: number }>`
     select count(*) over ()::integer as count,
-      lower(during) >= date_trunc('milliseconds', (select created_at from sandbox where id = ${id})) as "createdToBegin",
+      lower(during) >= date_trunc('milliseconds', (select created_at from sandbox where id = ${id}))
+        as "createdToBegin",
       upper(during) <= clock_timestamp() and upper(during) >= date_trunc('milliseconds',
-        (select min(at) from activity where sandbox_id = ${id} and kind = 'sandbox_destroy_requested')) as "endToDestroy"
+        (select min(at) from activity where sandbox_id = ${id} and kind = 'sandbox_destroy_requested'))
+        as "endToDestroy"
     from usage_interval where sandbox_id = ${id}`.execute(api.db);
   assert.deepEqual(rows, [{ count: 1, createdToBegin: true, endToDestroy: true }]);
 });
 
 test('a live resize ends an interval and starts the next at the same instant with the new size', async () => {
   const id = await makeAwake();
-  await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10
+    where id = ${id}`.execute(api.db);
   const verified = { vcpu: 2, memoryGb: 4, diskGb: 10 };
   assert.equal(
     await api.db
@@ -82,9 +84,9 @@ test('a live resize ends an interval and starts the next at the same instant wit
 
 test('a live resize without effect continues the interval', async () => {
   const id = await makeAwake();
-  await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10
+    where id = ${id}`.execute(api.db);
   await api.db
     .transaction()
     .execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified: null, deferred: null }));
@@ -93,9 +95,9 @@ test('a live resize without effect continues the interval', async () => {
 
 test('metered time of a lost VM ends at its last proof of life, to the millisecond', async () => {
   const id = await makeAwake();
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(now() - interval '2 hours', null)
+    where sandbox_id = ${id}`.execute(api.db);
   const lastAliveAt = new Date(Date.now() - 3_600_000);
   await go(id, 'failed', { lastAliveAt });
   const { rows } = await sql<{
@@ -107,9 +109,9 @@ test('metered time of a lost VM ends at its last proof of life, to the milliseco
 test('an ephemeral sandbox that ends late is metered up to its time to live only', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(now() - interval '2 hours', null)
+    where sandbox_id = ${id}`.execute(api.db);
   await go(id, 'destroying');
   const { rows } = await sql<{
     ends: Date;
@@ -130,12 +132,12 @@ test('an ephemeral sandbox that wakes after its time to live is metered for zero
 test('a resize verified after the time to live bills nothing beyond it', async () => {
   const expiresAt = new Date(Date.now() - 60_000);
   const id = await makeAwake({ mode: 'ephemeral', ttl_seconds: 60, expires_at: expiresAt });
-  await sql`update usage_interval set during = tstzrange(now() - interval '2 hours', null) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
-  await sql`update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10 where id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(now() - interval '2 hours', null)
+    where sandbox_id = ${id}`.execute(api.db);
+  await sql`
+    update sandbox set resizing = true, pending_vcpu = 2, pending_memory_gb = 4, pending_disk_gb = 10
+    where id = ${id}`.execute(api.db);
   const verified = { vcpu: 2, memoryGb: 4, diskGb: 10 };
   await api.db.transaction().execute((trx) => settleResize(trx, { sandboxId: id, epoch: 1, verified, deferred: null }));
   await go(id, 'destroying');
@@ -196,7 +198,9 @@ test('a closed interval is queued for the sums, and the database refuses to alte
   await go(id, 'sleeping');
   assert.equal(await unrolled(), 1);
   for (const statement of [
-    sql`update usage_interval set during = tstzrange(lower(during), now() + interval '1 hour') where sandbox_id = ${id}`,
+    sql`
+      update usage_interval set during = tstzrange(lower(during), now() + interval '1 hour')
+      where sandbox_id = ${id}`,
     sql`update usage_interval set end_user_id = 'another' where sandbox_id = ${id}`,
     sql`delete from usage_interval where sandbox_id = ${id}`,
   ])

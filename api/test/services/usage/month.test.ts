@@ -29,7 +29,10 @@ import { lockUsageSums, rollUpUsage } from '../../../src/store/usage/rollup.ts';
 import { usedMs } from '../../../src/store/usage/sums.ts';
 import { rollUpAllUsage } from '../../../src/workers/usage/rollup.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
+import { CapModel } from './cap-model.ts';
+import { below, exponential, streamsOf, type Random } from './seeded-random.ts';
 import { SimulatedClock } from './simulated-clock.ts';
+import { Timeline, type Event } from './timeline.ts';
 import { UsageModel } from './usage-model.ts';
 
 const SANDBOXES = 1_000;
@@ -90,26 +93,13 @@ after(async () => {
   await api?.close();
 });
 
-/** mulberry32: uniform in [0, 1). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-type Random = () => number;
 /**
  * Separate random numbers for each sandbox, so that a seed gives the same month for any order of
  * concurrent events.
  */
-const streamOf = (of: number): Random => randomOf(SEED ^ Math.imul(of + 1, 0x9e3779b1));
-const below = (random: Random, bound: number): number => Math.floor(random() * bound);
-/** Random hours in milliseconds, exponentially distributed. */
-const hours = (random: Random, mean: number): number => -Math.log(1 - random()) * mean * HOUR_MS;
+const streamOf = streamsOf(SEED);
+/** Random hours in milliseconds. */
+const hours = (random: Random, mean: number): number => exponential(random, mean) * HOUR_MS;
 
 /** A sandbox, with its current size. */
 interface Life {
@@ -126,42 +116,34 @@ interface Life {
   plain: SandboxRow | null;
 }
 
-/** `before`: changes past usage. `now`: runs after those, concurrently with others. */
-interface Event {
-  turn: 'before' | 'now';
-  /** Events with the same value run in turn. */
-  of: string;
-  run: () => Promise<void>;
-}
-
 /** Ascending, in microseconds, until the end: some thousand random instants, and the bounds. */
 function drawInstants(random: Random): number[] {
   const instants = BOUNDS_MS.map((ms) => ms * 1_000 + below(random, 1_000));
-  for (let ms = STARTS_MS + 1; ms < ENDS_MS; ms += 1 - Math.log(1 - random()) * GAP_MS)
+  for (let ms = STARTS_MS + 1; ms < ENDS_MS; ms += 1 + exponential(random, GAP_MS))
     instants.push(Math.floor(ms) * 1_000 + below(random, 1_000));
   return instants.sort((one, other) => one - other);
 }
 
 /** The month: its events, its sandboxes and the expected results. */
 class Month {
-  readonly #instants = drawInstants(streamOf(-2));
-  readonly #events = new Map<number, Event[]>();
+  readonly #timeline = new Timeline(STARTS_MS, drawInstants(streamOf(-2)));
   readonly model = new UsageModel();
   readonly projects: string[] = [];
   readonly counts: Record<string, number> = {};
-  readonly #limits = new Map<string, number>();
-  #orgLimit: number | null = null;
-  #overage = false;
-  #nowUs = STARTS_MS * 1_000;
+  readonly #caps = new CapModel(TEAM.includedMachineHours);
 
   get nowMs(): number {
-    return Math.floor(this.#nowUs / 1_000);
+    return this.#timeline.nowMs;
   }
 
   get period(): { fromMs: number; endsMs: number } {
     return this.nowMs < SECOND_STARTS_MS
       ? { fromMs: STARTS_MS, endsMs: SECOND_STARTS_MS }
       : { fromMs: SECOND_STARTS_MS, endsMs: SECOND_ENDS_MS };
+  }
+
+  get #window(): { fromMs: number; toMs: number } {
+    return { fromMs: this.period.fromMs, toMs: this.nowMs };
   }
 
   async live(): Promise<void> {
@@ -187,31 +169,14 @@ class Month {
     often(150, 'now', 'sums', (random) => this.#rollUp(random));
     often(40, 'now', 'views', (random) => this.check(random));
     for (const ms of BOUNDS_MS) this.#at(ms, 'now', 'views', () => this.check(streamOf(ms)));
-    for (const instant of this.#instants) {
-      const due = this.#events.get(instant);
-      if (due === undefined) continue;
-      this.#events.delete(instant);
-      this.#nowUs = instant;
-      await clock.set(instant);
-      for (const { run } of due.filter(({ turn }) => turn === 'before')) await run();
-      const ofEach = Map.groupBy(
-        due.filter(({ turn }) => turn === 'now'),
-        ({ of }) => of,
-      );
-      const inTurn = async (events: Event[]): Promise<void> => {
-        for (const { run } of events) await run();
-      };
-      await Promise.all([...ofEach.values()].map(inTurn));
-    }
-    this.#nowUs = ENDS_MS * 1_000;
-    await clock.set(this.#nowUs);
+    await this.#timeline.run(clock, ENDS_MS);
   }
 
   /** Compares every view of the API at this instant with the model. */
   async check(random: Random): Promise<void> {
     this.#count('checks');
     const { fromMs, endsMs } = this.period;
-    const window = { fromMs, toMs: this.nowMs };
+    const window = this.#window;
     const org = await this.#usage('');
     const orgMs = this.model.usedMs(window);
     assert.deepEqual(
@@ -219,10 +184,10 @@ class Month {
       [new Date(fromMs).toISOString(), new Date(endsMs).toISOString()],
     );
     assert.equal(org.usedMachineHours, orgMs / HOUR_MS);
-    const cap = this.#orgLimit ?? (this.#overage ? null : TEAM.includedMachineHours);
+    const cap = this.#caps.shown;
     assert.deepEqual(
       [org.sandboxMachineHourLimit, org.sandboxMachineHourLimitOverride, org.sandboxOverageEnabled],
-      [cap, this.#orgLimit, this.#overage],
+      [cap, this.#caps.orgLimit, this.#caps.overage],
     );
     assert.equal(
       org.remainingMachineHours,
@@ -270,21 +235,8 @@ class Month {
     return body;
   }
 
-  /**
-   * Schedules the event at the first later instant at or after `ms`; drops it after the end of the
-   * month.
-   */
   #at(ms: number, turn: Event['turn'], of: string, run: () => Promise<void>): void {
-    const wantedUs = Math.max(Math.ceil(ms) * 1_000, this.#nowUs + 1);
-    let [low, high] = [0, this.#instants.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#instants[middle] ?? 0) < wantedUs) low = middle + 1;
-      else high = middle;
-    }
-    const instant = this.#instants[low];
-    if (instant === undefined) return;
-    this.#events.set(instant, [...(this.#events.get(instant) ?? []), { turn, of, run }]);
+    this.#timeline.at(ms, { turn, of, run });
   }
 
   #after(
@@ -301,12 +253,7 @@ class Month {
   }
 
   #isAtCap(projectId: string): boolean {
-    const window = { fromMs: this.period.fromMs, toMs: this.nowMs };
-    const ofProject = this.#limits.get(projectId);
-    if (ofProject !== undefined && this.model.usedMs({ ...window, projectId }) >= Math.round(ofProject * HOUR_MS))
-      return true;
-    const ofOrg = this.#overage ? null : (this.#orgLimit ?? TEAM.includedMachineHours);
-    return ofOrg !== null && this.model.usedMs(window) >= Math.round(ofOrg * HOUR_MS);
+    return this.#caps.isReached(this.model, this.#window, projectId);
   }
 
   /**
@@ -498,29 +445,24 @@ class Month {
 
   async #changeCap(random: Random): Promise<void> {
     this.#count('caps changed');
-    const usedHours = this.model.usedMs({ fromMs: this.period.fromMs, toMs: this.nowMs }) / HOUR_MS;
+    const usedHours = this.model.usedMs(this.#window) / HOUR_MS;
     // Near the used hours, so that some caps are reached.
     const limit = random() < 0.4 ? null : Math.round(usedHours * (0.95 + random()) * 10) / 10;
-    const headers = { token: admin.token };
     if (random() < 0.5) {
-      this.#orgLimit = limit;
-      this.#overage = random() < 0.5;
-      const body = { sandboxMachineHourLimit: limit, sandboxOverageEnabled: this.#overage };
-      assert.equal(
-        (await api.call('PATCH', `/v1/orgs/${api.orgId}/subscription/usage-guardrails`, { body, ...headers })).status,
-        200,
-      );
-      return;
+      this.#caps.orgLimit = limit;
+      this.#caps.overage = random() < 0.5;
+      const body = { sandboxMachineHourLimit: limit, sandboxOverageEnabled: this.#caps.overage };
+      return await this.#setGuardrails('subscription', body);
     }
     const projectId = this.projects[below(random, PROJECTS)] ?? '';
     const ofProject = limit === null ? null : Math.round((limit / PROJECTS) * 10) / 10;
-    if (ofProject === null) this.#limits.delete(projectId);
-    else this.#limits.set(projectId, ofProject);
-    const path = `/v1/orgs/${api.orgId}/projects/${projectId}/usage-guardrails`;
-    assert.equal(
-      (await api.call('PATCH', path, { body: { sandboxMachineHourLimit: ofProject }, ...headers })).status,
-      200,
-    );
+    this.#caps.setProject(projectId, ofProject);
+    await this.#setGuardrails(`projects/${projectId}`, { sandboxMachineHourLimit: ofProject });
+  }
+
+  async #setGuardrails(of: string, body: object): Promise<void> {
+    const path = `/v1/orgs/${api.orgId}/${of}/usage-guardrails`;
+    assert.equal((await api.call('PATCH', path, { body, token: admin.token })).status, 200);
   }
 
   /** Runs the worker's roll-up, or a part of it that is rolled back. */

@@ -20,7 +20,8 @@ export class SimulatedClock {
     await client.query('insert into simulated.instant values ($1)', [at]);
     for (const name of ['now', 'clock_timestamp', 'statement_timestamp', 'transaction_timestamp']) {
       await client.query(
-        `create function simulated.${name}() returns timestamptz stable language sql as 'select at from simulated.instant'`,
+        `create function simulated.${name}() returns timestamptz stable ` +
+          `language sql as 'select at from simulated.instant'`,
       );
     }
     // An earlier schema of the path takes precedence once the path also names the system's schema.

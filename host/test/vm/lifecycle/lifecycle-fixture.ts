@@ -1,5 +1,6 @@
 // A lifecycle over a scripted driver and a real folder, for tests; `restart` is the view of a new
 // daemon after `kill -9`.
+import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,7 @@ import { GuestStreams } from '../../../src/guest/guest-streams.ts';
 import { VmLifecycle } from '../../../src/vm/lifecycle/lifecycle.ts';
 import type { Deadlines } from '../../../src/vm/owned/owned-vm.ts';
 import { ScriptedDriver, ScriptedHost } from '../scripted-driver.ts';
+import type { ScriptedGuest } from '../scripted-guest.ts';
 
 export const SMALL: VmSpec = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'berth', sshAuthorizedKeys: [] };
 export const POLICY: AdmissionPolicy = {
@@ -98,6 +100,26 @@ export class LifecycleFixture {
   /** Runs a command in the guest. */
   async exec(id: string, body: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
     return this.lifecycle.guestOf(id).stream(exec, { body }, { signal });
+  }
+
+  /** Guest of the VM's one process. */
+  guest(id: string): ScriptedGuest {
+    const [vm] = this.machine.of(id);
+    assert.ok(vm);
+    return vm.guest;
+  }
+
+  async answersExec(id: string): Promise<void> {
+    const output = await this.exec(id, { command: 'true', timeoutSeconds: 5 }, new AbortController().signal);
+    assert.match(String(await output.toArray()), /"exitCode":0/);
+  }
+
+  /** Creates the VM and puts it to sleep; returns the guest of its create. */
+  async makeAsleep(id: string): Promise<ScriptedGuest> {
+    await this.lifecycle.create(id, { epoch: 1, spec: SMALL });
+    const created = this.guest(id);
+    await this.lifecycle.sleep(id, { epoch: 2 });
+    return created;
   }
 
   async becomes(id: string, status: VmStatus): Promise<void> {

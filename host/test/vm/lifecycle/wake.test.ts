@@ -1,59 +1,27 @@
 import assert from 'node:assert/strict';
-import { access, appendFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { GuestIdentity } from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import type { HostError } from '../../../src/vm/host-error.ts';
-import { NeverContinued, SnapshotUnusable } from '../../../src/vm/driver.ts';
+import { NeverContinued } from '../../../src/vm/driver.ts';
 import { sizeOf } from '../../../src/vm/owned/owned-vm.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
-import { BOOT_SIZE, failing, MANIFEST } from '../scripted-driver.ts';
-import type { ScriptedGuest } from '../scripted-guest.ts';
+import { failing } from '../scripted-driver.ts';
 
 const A = vmIdOf('a');
-const TRUE = { command: 'true', timeoutSeconds: 5 };
-const NEVER = new AbortController().signal;
 /** Timeout of a wake that hangs; the steps before that take a fraction, on a slow disk too. */
 const LATE_MS = 3_000;
 const LARGE: VmSpec = { ...SMALL, vcpu: 2, memoryMib: 3_072, diskGib: 20 };
 
 describe('waking a VM', () => {
   let host: LifecycleFixture;
-  let created: ScriptedGuest | null = null;
   beforeEach(async () => {
     host = await LifecycleFixture.start();
-    await asleep();
+    await host.makeAsleep(A);
   });
   afterEach(async () => {
     await host.stop();
   });
-
-  async function asleep(): Promise<void> {
-    await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
-    created = guest();
-    await host.lifecycle.sleep(A, { epoch: 2 });
-  }
-
-  async function corrupt(): Promise<void> {
-    await appendFile(join(host.directory.snapshotFolder(A), MANIFEST), 'half a line');
-  }
-
-  function identityGiven(): GuestIdentity {
-    assert.ok(created?.identity);
-    return created.identity;
-  }
-
-  function guest(): ScriptedGuest {
-    const [vm] = host.machine.of(A);
-    assert.ok(vm);
-    return vm.guest;
-  }
-
-  async function answersExec(): Promise<void> {
-    const output = await host.exec(A, TRUE, NEVER);
-    assert.match(String(await output.toArray()), /"exitCode":0/);
-  }
 
   /** Resolves once the driver's next wake is in progress; `go` lets it finish. */
   function heldWake(): { begun: Promise<void>; go: () => void } {
@@ -84,13 +52,13 @@ describe('waking a VM', () => {
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
     const woke = { from: 'snapshot', reason: null };
     assert.deepEqual(view, { id: A, epoch: 3, status: 'running', spec: SMALL, woke, cpuMs: 43 });
-    const [told] = guest().wakes;
+    const [told] = host.guest(A).wakes;
     assert.ok(told && told.clockUnixMs >= beforeUnixMs && told.clockUnixMs <= Date.now());
     assert.equal(Buffer.from(told.entropy, 'base64').length, 64);
     assert.notEqual(told.secret, former);
     assert.deepEqual([await host.directory.readSecret(A), await host.directory.readNextSecret(A)], [told.secret, null]);
     await assert.rejects(access(host.directory.snapshotFolder(A)), { code: 'ENOENT' });
-    await answersExec();
+    await host.answersExec(A);
     const { snapshot, continued, sleptState, sizeAsked } = await host.recordOf(A);
     assert.deepEqual([snapshot, continued, sleptState, sizeAsked], [false, false, null, null]);
   });
@@ -161,7 +129,7 @@ describe('waking a VM', () => {
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
     assert.deepEqual(view.spec, LARGE);
     assert.deepEqual(host.driver.resizes, [[sizeOf(SMALL), sizeOf(LARGE)]]);
-    assert.deepEqual([guest().wakes.length, guest().sizes], [1, [sizeOf(LARGE)]]);
+    assert.deepEqual([host.guest(A).wakes.length, host.guest(A).sizes], [1, [sizeOf(LARGE)]]);
     assert.equal(host.lifecycle.capacity().reserved.memoryMib, LARGE.memoryMib);
   });
 
@@ -176,7 +144,7 @@ describe('waking a VM', () => {
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
     assert.deepEqual([view.status, view.spec], ['running', SMALL]);
     assert.deepEqual(host.driver.resizes.at(-1), [sizeOf(LARGE), sizeOf(SMALL)]);
-    await answersExec();
+    await host.answersExec(A);
   });
 
   it('shrinks the VM as far as the guest frees memory and vCPUs', async () => {
@@ -210,96 +178,6 @@ describe('waking a VM', () => {
     await assert.rejects(host.lifecycle.wake(A, { epoch: 6, spec: SMALL }), (error: HostError) => {
       assert.deepEqual(error.shortage, { resource: 'memoryMib', requested: LARGE.memoryMib, available: 2_048 });
       return true;
-    });
-  });
-
-  describe('whose snapshot is unusable', () => {
-    it('boots its disk at the requested size, and reports that and the reason', async () => {
-      await corrupt();
-      const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
-      assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'disk']);
-      assert.match(view.woke?.reason ?? '', /its snapshot is of no use: its manifest does not verify/);
-      assert.deepEqual(host.driver.resizes, [[BOOT_SIZE, sizeOf(LARGE)]]);
-      assert.equal(guest().secret, await host.directory.readSecret(A));
-      await answersExec();
-      await host.lifecycle.sleep(A, { epoch: 4 });
-      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: LARGE })).woke?.from, 'snapshot');
-    });
-
-    it('frees the resources of the attempt before it boots', async () => {
-      host.driver.onWake = async () => {
-        throw new SnapshotUnusable('QEMU cannot load it');
-      };
-      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.deepEqual([host.driver.destroys, host.machine.running.size], [1, 1]);
-    });
-
-    it('stays asleep while the VM of the failed attempt cannot be ended; the next wake ends it first', async () => {
-      host.driver.onWake = async () => {
-        throw new SnapshotUnusable('QEMU cannot load it');
-      };
-      host.driver.onDestroy = failing('busy');
-      const asleep = await host.recordOf(A);
-      for (const epoch of [3, 4]) {
-        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), { code: 'wake_failed' });
-        const [left] = host.machine.running.keys();
-        const { driverState, sleptState, freed } = await host.recordOf(A);
-        assert.deepEqual(
-          [driverState?.['pid'], sleptState, freed],
-          [left, asleep.driverState, false],
-          'what is left is on record',
-        );
-        const { status, keeps } = host.lifecycle.get(A);
-        assert.deepEqual([status, keeps, host.driver.boots, host.machine.running.size], ['asleep', 'snapshot', 0, 1]);
-      }
-      host.driver.onDestroy = async () => {};
-      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
-      assert.deepEqual([host.driver.boots, host.machine.running.size], [1, 1]);
-      await answersExec();
-    });
-
-    it('is dead with its disk when the boot fails too, and can be retried', async () => {
-      await corrupt();
-      host.driver.onBoot = failing('no bootable disk');
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
-        code: 'wake_failed',
-        message: 'no bootable disk',
-      });
-      const { status, deathCode, keeps, reason } = host.lifecycle.get(A);
-      assert.deepEqual([status, deathCode, keeps, reason], ['dead', 'wake_failed', 'disk', 'no bootable disk']);
-      assert.equal(host.machine.running.size, 0);
-      await access(join(host.directory.driverFolder(A), 'disk'));
-      host.driver.onBoot = async () => {};
-      assert.equal((await host.lifecycle.wake(A, { epoch: 3, spec: SMALL })).woke?.from, 'disk');
-    });
-
-    it('is dead with its disk and not running when the boot exceeds the time limit of a wake', async () => {
-      await corrupt();
-      const { wakeMs } = host.deadlines;
-      host.deadlines.wakeMs = LATE_MS;
-      host.driver.onBoot = async ({ signal }) => {
-        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      };
-      for (const epoch of [3, 4]) {
-        await assert.rejects(host.lifecycle.wake(A, { epoch, spec: SMALL }), {
-          code: 'wake_failed',
-          message: /not awake within/,
-        });
-        const { status, keeps } = host.lifecycle.get(A);
-        assert.deepEqual([status, keeps, host.machine.running.size], ['dead', 'disk', 0]);
-      }
-      host.driver.onBoot = async () => {};
-      host.deadlines.wakeMs = wakeMs;
-      assert.equal((await host.lifecycle.wake(A, { epoch: 5, spec: SMALL })).woke?.from, 'disk');
-      assert.equal(host.machine.running.size, 1);
-    });
-
-    it('is reported in advance when the snapshot is missing', async () => {
-      await rm(join(host.directory.snapshotFolder(A), MANIFEST));
-      await host.restart();
-      assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['asleep', 'disk']);
-      const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.deepEqual(view.woke, { from: 'disk', reason: 'its snapshot is gone' });
     });
   });
 
@@ -426,73 +304,6 @@ describe('waking a VM', () => {
     assert.equal(host.lifecycle.get(A).status, 'dead');
   });
 
-  it('wakes a dead VM from its disk, and reports why it had died', async () => {
-    await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-    await host.machine.kill(A, 'the guest panicked', 'guest_panic');
-    await host.becomes(A, 'dead');
-    const view = await host.lifecycle.wake(A, { epoch: 4, spec: SMALL });
-    assert.deepEqual(view.woke, { from: 'disk', reason: 'the guest panicked' });
-    assert.deepEqual([view.status, view.deathCode, view.lastAliveUnixMs], ['running', undefined, undefined]);
-    await answersExec();
-  });
-
-  describe('from a disk that may not have its names', () => {
-    /** Scripts the machine-id that the next boot's guest reports; null: it cannot run a command. */
-    function bootedWith(machineId: string | null, exitCode = 0): void {
-      host.driver.onGuest = (booted) => {
-        booted.execResult = () =>
-          machineId === null
-            ? 'nothing'
-            : { exitCode, stdout: `${machineId}\n`, stderr: '', truncated: false, timedOut: false };
-      };
-    }
-
-    it('restores the VM’s names and keys when the disk has others', async () => {
-      const identity = identityGiven();
-      await corrupt();
-      bootedWith('0'.repeat(32));
-      await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
-      const again = guest().identity;
-      assert.deepEqual([again?.machineId, again?.sshHostKey], [identity.machineId, identity.sshHostKey]);
-      assert.deepEqual([again?.hostname, again?.secret], [SMALL.hostname, await host.directory.readSecret(A)]);
-      assert.notEqual(again?.entropy, identity.entropy);
-      await answersExec();
-    });
-
-    it('restores them when the disk has the machine-id, but not the host key', async () => {
-      await corrupt();
-      bootedWith(identityGiven().machineId, 1);
-      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.deepEqual(guest().identity?.sshHostKey, identityGiven().sshHostKey);
-    });
-
-    it('changes nothing when the disk has both', async () => {
-      await corrupt();
-      bootedWith(identityGiven().machineId);
-      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.equal(guest().identity, null);
-    });
-
-    it('changes nothing when the guest cannot report them', async () => {
-      await corrupt();
-      bootedWith(null);
-      await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.equal(guest().identity, null);
-    });
-
-    it('rejects the disk when it does not take them', async () => {
-      await corrupt();
-      host.driver.onGuest = (booted) => {
-        booted.readBack = (result) => ({ ...result, hostname: 'template' });
-      };
-      await assert.rejects(host.lifecycle.wake(A, { epoch: 3, spec: SMALL }), {
-        code: 'wake_failed',
-        message: /hostname is 'template'/,
-      });
-      assert.deepEqual([host.lifecycle.get(A).status, host.machine.running.size], ['dead', 0]);
-    });
-  });
-
   it('fails for a VM that never started and for an unknown one', async () => {
     const b = vmIdOf('b');
     host.driver.onCreate = failing('no slot');
@@ -536,10 +347,10 @@ describe('waking a VM', () => {
     await host.lifecycle.close(AbortSignal.abort());
     await wake;
     assert.equal((await host.recordOf(A)).continued, true);
-    guest().handler = null;
+    host.guest(A).handler = null;
     await host.restart();
     const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
     assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'snapshot']);
-    await answersExec();
+    await host.answersExec(A);
   });
 });
