@@ -1,4 +1,5 @@
-// `npm run check:rules`: the rules of this tree that no linter knows. Prints each fault, and exits with 1 if there is any.
+// `npm run check:rules`: the rules of this tree that no linter knows. Prints each fault, and exits
+// with 1 if there is any.
 import { importCycles } from './rules/import-cycles.ts';
 import { layerDirection } from './rules/layers.ts';
 import { packageExports } from './rules/package-exports.ts';

@@ -1,4 +1,5 @@
-// No import cycles, neither between files nor between folders. A folder stands for the files directly in it.
+// No import cycles, neither between files nor between folders. A folder stands for the files
+// directly in it.
 import { dirname } from 'node:path';
 import { findCycles } from '../source/cycles.ts';
 import type { SourceFile } from '../source/tree.ts';

@@ -1,4 +1,5 @@
-// Exported names that no other file imports. Files that another one imports as a whole are left out.
+// Exported names that no other file imports. Files that another one imports as a whole are left
+// out.
 import type { SourceFile } from '../source/tree.ts';
 
 /** The published modules of the SDK: programs outside the checkout import them. */

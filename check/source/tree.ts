@@ -21,7 +21,7 @@ export interface SourceFile {
 interface Import {
   /** As written. */
   specifier: string;
-  /** The imported file of this checkout, relative to its root. Null: a package, or a Node module. */
+  /** The imported file of this checkout, relative to its root. Null: a package or Node module. */
   target: string | null;
 }
 

@@ -76,8 +76,31 @@ test('lineWidths holds comments to 100 columns and code to 120', () => {
   assert.deepEqual(faults, ['a/x.ts:2: 121 columns, limit 120', 'a/x.ts:4: 101 columns, limit 100']);
 });
 
-test('lineWidths accepts a line of one long word', () => {
-  assert.deepEqual(lineWidths([sourceFile('a/x.ts', `// https://${'a'.repeat(200)}`)]), []);
+test('lineWidths holds preformatted lines of comments to the width of code', () => {
+  const diagram = (columns: number): string => `//   ${'a -> '.repeat(columns)}`.slice(0, columns - 1).concat('b');
+  const faults = lineWidths([sourceFile('a/x.ts', [diagram(120), diagram(121)].join('\n'))]);
+  assert.deepEqual(faults, ['a/x.ts:2: 121 columns, limit 120']);
+});
+
+for (const [what, line] of [
+  ['one long word', `// https://${'a'.repeat(200)}`],
+  ['a regular expression', `    /^${'a b'.repeat(100)}$/m,`],
+  ['a regular expression under its name', `    says: /^${'a b'.repeat(100)}$/m,`],
+  ['a directive of the linter', `// oxlint-disable-next-line rule -- ${'because '.repeat(20)}`],
+] as const) {
+  test(`lineWidths accepts a line of ${what}`, () => {
+    assert.deepEqual(lineWidths([sourceFile('a/x.ts', line)]), []);
+  });
+}
+
+test('lineWidths reports a comment between slashes', () => {
+  const faults = lineWidths([sourceFile('a/x.ts', `// ${'a/b '.repeat(50)}a/`)]);
+  assert.deepEqual(faults, ['a/x.ts:1: 205 columns, limit 100']);
+});
+
+test('lineWidths reports a regular expression inside a longer line', () => {
+  const faults = lineWidths([sourceFile('a/x.ts', `  assert.match(text, /${'a b'.repeat(50)}/);`)]);
+  assert.deepEqual(faults, ['a/x.ts:1: 175 columns, limit 120']);
 });
 
 test('testTitles reads titles in every kind of quotes', () => {
