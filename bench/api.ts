@@ -135,8 +135,10 @@ try {
     versions,
   };
   console.log(
-    `${machine.model ?? 'unknown CPU'}, ${machine.cpus} cores, ${machine.memoryGib} GiB, Node ${versions.node}, PostgreSQL ${versions.postgres}\n` +
-      `${rounds} rounds of ${seconds} s, ${connections} connections, a pool of ${POOL_CONNECTIONS}; client, server and Postgres share the cores\n`,
+    `${machine.model ?? 'unknown CPU'}, ${machine.cpus} cores, ${machine.memoryGib} GiB, Node ${versions.node}, ` +
+      `PostgreSQL ${versions.postgres}\n` +
+      `${rounds} rounds of ${seconds} s, ${connections} connections, a pool of ${POOL_CONNECTIONS}; ` +
+      'client, server and Postgres share the cores\n',
   );
   const rows: [string, Measured][] = [
     ['GET of a sandbox', get],
@@ -155,7 +157,8 @@ try {
   for (const [label, measured] of rows) {
     const { p50Ms, p99Ms, serverCpuMicros } = told(measured);
     console.log(
-      `${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; server ${serverCpuMicros.median} µs each`,
+      `${label}: half of the answers within ${p50Ms} ms, 99 % within ${p99Ms} ms; ` +
+        `server ${serverCpuMicros.median} µs each`,
     );
   }
   console.log('');

@@ -3,7 +3,7 @@
 // gVisor's `runsc run` of the same command in the same run. Usage: npm run bench:create --
 // [--creates N] [--burst N] [--execs N] [--json]
 import { mkdtemp, rm } from 'node:fs/promises';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -15,6 +15,7 @@ import { Progress } from '@berth/machine/output/progress.ts';
 import { readHostInfo } from '@berth/machine/roles/host/service.ts';
 import { Client } from './world/client.ts';
 import { guestOf, unsharedMemoryOf } from './world/guest.ts';
+import { hardware } from './world/hardware.ts';
 import { Runsc } from './world/runsc.ts';
 import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
@@ -125,7 +126,7 @@ try {
     await runsc.close();
   }
 
-  const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const machine = hardware();
   const labels: Record<keyof typeof measured, [string, string]> = {
     createToRunningMs: ['create to running', 'ms'],
     createToFirstExecMs: ['create to first exec answered', 'ms'],

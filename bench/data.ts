@@ -1,12 +1,12 @@
 // Transfers into and out of a sandbox through the public API of a dedicated installation: files,
 // previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
 // files|previews]... [--rounds N] [--json]
-import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureFiles } from './data/files.ts';
 import type { Measured } from './data/measured.ts';
 import { measurePreviews } from './data/previews.ts';
+import { hardware } from './world/hardware.ts';
 import { withWorld, type BenchWorld } from './world/installation.ts';
 import { renderTable, rounded } from './world/statistics.ts';
 
@@ -43,7 +43,7 @@ const { accelerator, qemuVersion } = await withWorld(
   },
 );
 
-const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+const machine = hardware();
 console.log(`\n${machine}; accelerator ${accelerator}, QEMU ${qemuVersion}\n`);
 console.log(renderTable(rows));
 if (values.json) {

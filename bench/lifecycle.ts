@@ -2,12 +2,12 @@
 // from the warm pool beside gVisor's `runsc run`, and memory of idle VMs. Each part has its own
 // installation. Usage: npm run bench:lifecycle -- [--only sleep-wake|pool|memory]... [--rounds N]
 // [--creates N] [--burst N] [--vms N,N,...] [--json]
-import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureMemory, type MemoryFigures } from './lifecycle/memory.ts';
 import { measurePool, type PoolFigures } from './lifecycle/pool.ts';
 import { measureSleepWake, type SleepWakeFigures } from './lifecycle/sleep-wake.ts';
+import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
 import { renderTable, rounded, type Figure, type TableRow } from './world/statistics.ts';
 
@@ -69,9 +69,10 @@ if (values.only.includes('memory')) {
 
 const facts = host as { accelerator: string; qemuVersion: string | null } | null;
 const made = pool as PoolFigures | null;
-const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+const machine = hardware();
 console.log(
-  `\n${machine}; accelerator ${facts?.accelerator}, QEMU ${facts?.qemuVersion}${made === null ? '' : `, ${made.runscVersion}`}\n`,
+  `\n${machine}; accelerator ${facts?.accelerator}, ` +
+    `QEMU ${facts?.qemuVersion}${made === null ? '' : `, ${made.runscVersion}`}\n`,
 );
 console.log(renderTable(rowsOf()));
 if (values.json) {

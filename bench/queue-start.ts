@@ -145,12 +145,13 @@ try {
     figure: takeover,
   });
   console.log(
-    `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, host answers in ${HOST_ANSWER_MS} ms\n`,
+    `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, ` +
+      `host answers in ${HOST_ANSWER_MS} ms\n`,
   );
   console.log(renderTable(rows));
   console.log('\nidle, processor time in ms per second');
-  for (const [pollMs, cpu] of idle) {
-    const figures = `replica ${cpu.replicaCpuMsPerSecond.toFixed(1)}, PostgreSQL ${cpu.postgresCpuMsPerSecond.toFixed(1)}`;
+  for (const [pollMs, { replicaCpuMsPerSecond, postgresCpuMsPerSecond }] of idle) {
+    const figures = `replica ${replicaCpuMsPerSecond.toFixed(1)}, PostgreSQL ${postgresCpuMsPerSecond.toFixed(1)}`;
     console.log(`  poll ${pollMs} ms: ${figures}`);
   }
   if (flags.json) {

@@ -3,7 +3,6 @@
 // four take turns, so that other load on the host affects all. Ratios are of times: above 1 the
 // long ledger has a cost. Fails when the sums differ from the intervals by a millisecond. Usage:
 // npm run bench:usage -- [--rounds N] [--intervals N] [--json]
-import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { orgUsage } from '@berth/api/services/usage/usage.ts';
@@ -12,6 +11,7 @@ import { usedMs } from '@berth/api/store/usage/sums.ts';
 import { rollUpOrgUsage } from '@berth/api/workers/usage/rollup.ts';
 import { openBenchControlPlane, type BenchOrg } from './api/control-plane.ts';
 import { JsonCaller } from './world/client.ts';
+import { hardware } from './world/hardware.ts';
 import { figureOf, renderTable, type TableRow } from './world/statistics.ts';
 import {
   DAYS,
@@ -123,7 +123,7 @@ try {
 
   const timesOf = (route: string, intervals: number): number[] =>
     targets.find((target) => target.route === route && target.intervals === intervals)?.ms ?? [];
-  const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const machine = hardware();
   const told = (times: readonly number[]) => ({
     median: twoDecimals(figureOf(times).median),
     p99: twoDecimals(p99(times)),
@@ -144,9 +144,12 @@ try {
     versions: { node: process.version, postgres: plane.postgresVersion },
   };
   console.log(
-    `\n${machine}, Node ${process.version}, PostgreSQL ${plane.postgresVersion}; client, server and Postgres share the cores\n` +
-      `Ledgers of ${DAYS} days: ${SANDBOXES} sandboxes, ${END_USERS} end users, ${PROJECTS} projects, 3 sizes, ${RUNNING} machines running, in unlogged tables\n` +
-      `Summed in ${result.rollUp.seconds} s, ${result.rollUp.microsecondsEach} µs for an interval; the sums agree with the intervals to the millisecond\n`,
+    `\n${machine}, Node ${process.version}, PostgreSQL ${plane.postgresVersion}; ` +
+      'client, server and Postgres share the cores\n' +
+      `Ledgers of ${DAYS} days: ${SANDBOXES} sandboxes, ${END_USERS} end users, ${PROJECTS} projects, ` +
+      `3 sizes, ${RUNNING} machines running, in unlogged tables\n` +
+      `Summed in ${result.rollUp.seconds} s, ${result.rollUp.microsecondsEach} µs for an interval; ` +
+      'the sums agree with the intervals to the millisecond\n',
   );
   const rows = targets.map(({ route, intervals, ms }): TableRow => ({
     label: `GET ${route}, ${intervals} intervals`,
@@ -160,7 +163,8 @@ try {
     ['usage by end user', result.endUsersRatio],
   ] as const) {
     console.log(
-      `${label}: with ${long} intervals ${median} times as long as with ${SHORT} by the median, ${tail} times by the 99th percentile`,
+      `${label}: with ${long} intervals ${median} times as long as with ${SHORT} ` +
+        `by the median, ${tail} times by the 99th percentile`,
     );
   }
   if (flags.json) console.log(JSON.stringify(result));

@@ -81,11 +81,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint reason_is_whole check ((status_reason_code is null) = (status_reason_message is null)),
       constraint deleted_has_time check ((status = 'deleted') = (deleted_at is not null))
     )`.execute(db);
-  await sql`create index sandbox_org_live on sandbox (org_id, created_at desc, id desc) where status <> 'deleted'`.execute(
-    db,
-  );
-  await sql`create index sandbox_org_end_user on sandbox (org_id, end_user_id) where status <> 'deleted' and end_user_id is not null`.execute(
-    db,
-  );
+  await sql`
+    create index sandbox_org_live on sandbox (org_id, created_at desc, id desc)
+    where status <> 'deleted'`.execute(db);
+  await sql`
+    create index sandbox_org_end_user on sandbox (org_id, end_user_id)
+    where status <> 'deleted' and end_user_id is not null`.execute(db);
   await sql`create index sandbox_host_live on sandbox (host_id) where status <> 'deleted'`.execute(db);
 }

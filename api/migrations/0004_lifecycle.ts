@@ -19,12 +19,13 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add constraint resizing_has_target check (not resizing or pending_vcpu is not null),
       add constraint recommended_is_pending check (not pending_recommended or pending_vcpu is not null),
       add constraint wake_is_whole check ((last_wake_at is null) = (last_wake_from is null)),
-      add constraint ephemeral_has_ttl check ((mode = 'ephemeral') = (ttl_seconds is not null) and (mode = 'ephemeral') = (expires_at is not null))`.execute(
+      add constraint ephemeral_has_ttl check (
+        (mode = 'ephemeral') = (ttl_seconds is not null) and (mode = 'ephemeral') = (expires_at is not null))`.execute(
     db,
   );
-  await sql`create index sandbox_expiring on sandbox (expires_at) where expires_at is not null and status not in ('destroying', 'deleted')`.execute(
-    db,
-  );
+  await sql`
+    create index sandbox_expiring on sandbox (expires_at)
+    where expires_at is not null and status not in ('destroying', 'deleted')`.execute(db);
 
   // Largest VM size the host supports, regardless of free capacity; null until reported.
   await sql`
@@ -35,9 +36,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 
   await sql`alter table project add column wake_on_use boolean not null default false`.execute(db);
   await sql`alter table project drop constraint project_default_idle_minutes_check`.execute(db);
-  await sql`alter table project add constraint project_default_idle_minutes_check check (default_idle_minutes >= 0)`.execute(
-    db,
-  );
+  await sql`
+    alter table project
+      add constraint project_default_idle_minutes_check check (default_idle_minutes >= 0)`.execute(db);
 
   // An org's plan by its catalogue name. Transactions that count against the plan lock the row.
   await sql`
@@ -47,9 +48,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       status text not null check (status in ('active', 'ended')),
       started_at timestamptz not null default now()
     )`.execute(db);
-  await sql`insert into subscription (org_id, plan, status, started_at) select id, 'self-hosted', 'active', created_at from org`.execute(
-    db,
-  );
+  await sql`
+    insert into subscription (org_id, plan, status, started_at)
+    select id, 'self-hosted', 'active', created_at from org`.execute(db);
 
   // Only the body's hash is kept; a replay returns the sandbox's current state.
   await sql`

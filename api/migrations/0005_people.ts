@@ -114,14 +114,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       revoked_at timestamptz,
       check (num_nonnulls(accepted_at, revoked_at) <= 1)
     )`.execute(db);
-  await sql`create unique index invitation_pending on invitation (org_id, email) where accepted_at is null and revoked_at is null`.execute(
-    db,
-  );
+  await sql`
+    create unique index invitation_pending on invitation (org_id, email)
+    where accepted_at is null and revoked_at is null`.execute(db);
   await sql`create index invitation_org on invitation (org_id, created_at desc, id desc)`.execute(db);
   // Counts a person's recent invitations.
-  await sql`create index invitation_inviter on invitation (invited_by, created_at) where invited_by is not null`.execute(
-    db,
-  );
+  await sql`
+    create index invitation_inviter on invitation (invited_by, created_at)
+    where invited_by is not null`.execute(db);
 
   // One-time links: first start, password reset.
   await sql`
@@ -171,7 +171,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     update activity set
       subject_kind = case when sandbox_id is not null then 'sandbox' when kind = 'api_key_created' then 'api_key'
         when project_id is not null then 'project' else 'org' end,
-      subject_id = case when sandbox_id is not null then sandbox_id when kind = 'api_key_created' then details ->> 'keyId'
+      subject_id = case when sandbox_id is not null then sandbox_id
+        when kind = 'api_key_created' then details ->> 'keyId'
         when project_id is not null then project_id else org_id end`.execute(db);
   await sql`alter table activity alter column subject_kind set not null, alter column subject_id set not null`.execute(
     db,
@@ -180,10 +181,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`drop index activity_sandbox`.execute(db);
   await sql`create index activity_org on activity (org_id, at desc, seq desc)`.execute(db);
   await sql`create index activity_org_kind on activity (org_id, kind, at desc, seq desc)`.execute(db);
-  await sql`create index activity_project on activity (project_id, at desc, seq desc) where project_id is not null`.execute(
-    db,
-  );
-  await sql`create index activity_sandbox on activity (sandbox_id, at desc, seq desc) where sandbox_id is not null`.execute(
-    db,
-  );
+  await sql`
+    create index activity_project on activity (project_id, at desc, seq desc)
+    where project_id is not null`.execute(db);
+  await sql`
+    create index activity_sandbox on activity (sandbox_id, at desc, seq desc)
+    where sandbox_id is not null`.execute(db);
 }

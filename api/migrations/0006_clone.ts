@@ -12,10 +12,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column clone_reason_code text,
       add column clone_reason_message text,
       add constraint clone_has_repository check ((clone_status is null) = (repository is null)),
-      add constraint failed_clone_has_reason check ((clone_status is not distinct from 'failed') = (clone_reason_code is not null))`.execute(
-    db,
-  );
-  await sql`create index sandbox_cloning on sandbox (id) where clone_status = 'pending' and status <> 'deleted'`.execute(
-    db,
-  );
+      add constraint failed_clone_has_reason check (
+        (clone_status is not distinct from 'failed') = (clone_reason_code is not null))`.execute(db);
+  await sql`
+    create index sandbox_cloning on sandbox (id)
+    where clone_status = 'pending' and status <> 'deleted'`.execute(db);
 }

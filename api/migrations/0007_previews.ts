@@ -20,7 +20,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       revoked_at timestamptz,
       last_used_at timestamptz
     )`.execute(db);
-  await sql`create index preview_link_sandbox on preview_link (sandbox_id, created_at desc, id desc) where revoked_at is null`.execute(
-    db,
-  );
+  await sql`
+    create index preview_link_sandbox on preview_link (sandbox_id, created_at desc, id desc)
+    where revoked_at is null`.execute(db);
 }

@@ -20,9 +20,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       add column provider_revision integer not null default 0,
       alter column started_at set default date_trunc('milliseconds', now())`.execute(db);
   await sql`update subscription set started_at = date_trunc('milliseconds', started_at)`.execute(db);
-  await sql`update subscription set period_anchor = started_at, canceled_at = case when status = 'canceled' then now() end`.execute(
-    db,
-  );
+  await sql`
+    update subscription
+    set period_anchor = started_at, canceled_at = case when status = 'canceled' then now() end`.execute(db);
   await sql`
     alter table subscription
       alter column period_anchor set default date_trunc('milliseconds', now()),

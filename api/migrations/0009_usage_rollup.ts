@@ -22,7 +22,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create function usage_interval_closed() returns trigger language plpgsql as $$
     begin
       if tg_op <> 'INSERT' and not upper_inf(old.during) then
-        raise exception 'the usage interval % is closed and does not change', old.id using errcode = 'restrict_violation';
+        raise exception 'the usage interval % is closed and does not change', old.id
+          using errcode = 'restrict_violation';
       end if;
       if tg_op <> 'DELETE' and not upper_inf(new.during) then
         insert into usage_unrolled (org_id, interval_id) values (new.org_id, new.id);
@@ -65,6 +66,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       memory_gb integer not null,
       disk_gb integer not null,
       ms bigint not null check (ms > 0),
-      constraint usage_total_once unique nulls not distinct (org_id, level, starts_at, project_id, end_user_id, vcpu, memory_gb, disk_gb)
+      constraint usage_total_once unique nulls not distinct
+        (org_id, level, starts_at, project_id, end_user_id, vcpu, memory_gb, disk_gb)
     )`.execute(db);
 }

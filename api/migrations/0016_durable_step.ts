@@ -29,7 +29,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     insert into durable_step (id, kind, org_id, input, enqueued_at)
     select kind || ':' || invitation.id, kind, org_id,
-      jsonb_build_object('invitationId', invitation.id, 'askedAtMs', step.created_at), to_timestamp(step.created_at / 1000.0)
+      jsonb_build_object('invitationId', invitation.id, 'askedAtMs', step.created_at),
+        to_timestamp(step.created_at / 1000.0)
     from (${unfinished}) step join invitation on invitation.id = subject
     where kind = 'invitation-mail'
     on conflict do nothing`.execute(db);

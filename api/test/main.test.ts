@@ -298,7 +298,8 @@ test('a second serve on the same database continues the work of the first', asyn
 
 test("no operator command loads the payment provider's client", async () => {
   const told = `process.stderr.write('loaded ' + url + '\\n')`;
-  const hook = `import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { ${told}; return next(url, context); } });`;
+  const load = `load(url, context, next) { ${told}; return next(url, context); }`;
+  const hook = `import { registerHooks } from 'node:module'; registerHooks({ ${load} });`;
   const ended = run(
     process.execPath,
     ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, MAIN, 'unheard-of'],

@@ -90,10 +90,12 @@ async function fill(
   });
   const copy = async (count: number, status: string): Promise<void> => {
     await sql`
-      insert into sandbox (id, org_id, project_id, created_by, name, agent, status, epoch, profile, persistence_policy, mode, metadata,
+      insert into sandbox
+        (id, org_id, project_id, created_by, name, agent, status, epoch, profile, persistence_policy, mode, metadata,
         allocated_vcpu, allocated_memory_gb, allocated_disk_gb, created_at, deleted_at)
-      select 'sbx_' || translate(substr(md5(random()::text), 1, 24), '01389', 'ghijk'), org_id, project_id, created_by, name, agent,
-        ${status}, epoch, profile, persistence_policy, mode, metadata, allocated_vcpu, allocated_memory_gb, allocated_disk_gb,
+      select 'sbx_' || translate(substr(md5(random()::text), 1, 24), '01389', 'ghijk'), org_id, project_id, created_by,
+        name, agent, ${status}, epoch, profile, persistence_policy, mode, metadata,
+        allocated_vcpu, allocated_memory_gb, allocated_disk_gb,
         created_at - n * interval '1 second', case when ${status} = 'deleted' then now() end
       from sandbox, generate_series(1, ${count}::integer) n where id = ${id}`.execute(db);
   };

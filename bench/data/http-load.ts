@@ -42,7 +42,10 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
   const socket = await open(target);
   try {
     const key = randomBytes(16).toString('base64');
-    const handshake = `GET ${path} HTTP/1.1\r\n${target.headers}connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n\r\n`;
+    const handshake =
+      `GET ${path} HTTP/1.1\r\n${target.headers}connection: Upgrade\r\n` +
+      'upgrade: websocket\r\nsec-websocket-version: 13\r\n' +
+      `sec-websocket-key: ${key}\r\n\r\n`;
     const head = await until(socket, Buffer.from(handshake), (text) => text.includes('\r\n\r\n'));
     if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`the handshake was answered: ${head.slice(0, 200)}`);
     const body = randomBytes(64);

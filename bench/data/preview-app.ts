@@ -10,7 +10,8 @@ export const BIG_BYTES = 128 * 1_048_576;
 export const PREVIEW_APP = `
 import asyncio, base64, hashlib, socket
 
-SMALL = b"HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\nContent-Length: ${SMALL_BYTES}\\r\\n\\r\\n" + b"x" * ${SMALL_BYTES}
+SMALL = b"HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\nContent-Length: ${SMALL_BYTES}\\r\\n\\r\\n"
+SMALL += b"x" * ${SMALL_BYTES}
 PART = b"x" * 262144
 
 class App(asyncio.Protocol):
@@ -32,9 +33,12 @@ class App(asyncio.Protocol):
                 self.left = ${BIG_BYTES}
                 self.more()
             else:
-                key = next(line.split(b":", 1)[1].strip() for line in head.split(b"\\r\\n") if line.lower().startswith(b"sec-websocket-key:"))
+                named = b"sec-websocket-key:"
+                lines = head.split(b"\\r\\n")
+                key = next(line.split(b":", 1)[1].strip() for line in lines if line.lower().startswith(named))
                 accept = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
-                self.transport.write(b"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: " + accept + b"\\r\\n\\r\\n")
+                self.transport.write(b"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\n"
+                    b"Connection: Upgrade\\r\\nSec-WebSocket-Accept: " + accept + b"\\r\\n\\r\\n")
                 self.frames = True
                 return
 

@@ -33,29 +33,34 @@ export async function prepareLedger(db: Database): Promise<void> {
  */
 export async function fillLedger(db: Database, org: { orgId: string }, count: number): Promise<void> {
   const begins = sql`(date_trunc('day', now(), 'UTC') - ${`${DAYS} days`}::interval + interval '12 hours')`;
-  await sql`update subscription set started_at = ${begins}, period_anchor = ${begins} where org_id = ${org.orgId}`.execute(
-    db,
-  );
+  await sql`
+    update subscription set started_at = ${begins}, period_anchor = ${begins}
+    where org_id = ${org.orgId}`.execute(db);
   const rounds = count / SANDBOXES;
   if (!Number.isInteger(rounds)) throw new Error(`${count} is no multiple of ${SANDBOXES}`);
   // Each sandbox is awake for two thirds of each round.
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-    select substr(${org.orgId}, 1, 12) || n, substr(${org.orgId}, 1, 12) || s, ${org.orgId}, 'prj_' || s % ${PROJECTS}::integer,
+    select substr(${org.orgId}, 1, 12) || n, substr(${org.orgId}, 1, 12) || s, ${org.orgId},
+      'prj_' || s % ${PROJECTS}::integer,
       nullif('user ' || s % ${END_USERS + 1}::integer, 'user 0'), 1 << (s % 3), 2 << (s % 3), 10 << (s % 3),
       tstzrange(span.at, span.at + round_length * 2 / 3)
-    from (select interval '1 second' * (extract(epoch from now() - ${begins}) / ${rounds}::float8) as round_length) length,
+    from (
+        select interval '1 second' * (extract(epoch from now() - ${begins}) / ${rounds}::float8) as round_length
+      ) length,
       generate_series(0, ${count - 1}::integer) n,
       lateral (select n % ${SANDBOXES}::integer as s) sandbox,
-      lateral (select ${begins} + round_length * (n / ${SANDBOXES}::integer) + round_length / 4 * (s / ${SANDBOXES}::float8) as at) span`.execute(
-    db,
-  );
-  await sql`insert into usage_unrolled (org_id, interval_id) select org_id, id from usage_interval where org_id = ${org.orgId}`.execute(
-    db,
-  );
+      lateral (
+        select ${begins} + round_length * (n / ${SANDBOXES}::integer)
+          + round_length / 4 * (s / ${SANDBOXES}::float8) as at
+      ) span`.execute(db);
+  await sql`
+    insert into usage_unrolled (org_id, interval_id)
+    select org_id, id from usage_interval where org_id = ${org.orgId}`.execute(db);
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-    select substr(${org.orgId}, 1, 12) || 'r' || n, substr(${org.orgId}, 1, 12) || 'r' || n, ${org.orgId}, 'prj_0', 'user 1', 1, 2, 10,
+    select substr(${org.orgId}, 1, 12) || 'r' || n, substr(${org.orgId}, 1, 12) || 'r' || n, ${org.orgId},
+      'prj_0', 'user 1', 1, 2, 10,
       tstzrange(now() - n * interval '1 minute', null)
     from generate_series(1, ${RUNNING}::integer) n`.execute(db);
 }
@@ -81,7 +86,8 @@ export async function sumOfIntervals(
 ): Promise<number> {
   const { rows } = await sql<{ ms: string }>`
     select sum(greatest(0, (extract(epoch from
-      date_trunc('milliseconds', coalesce(upper(during), ${at}::timestamptz)) - greatest(date_trunc('milliseconds', lower(during)), ${from}::timestamptz)
+      date_trunc('milliseconds', coalesce(upper(during), ${at}::timestamptz))
+      - greatest(date_trunc('milliseconds', lower(during)), ${from}::timestamptz)
     ) * 1000)::bigint)) as ms
     from usage_interval where org_id = ${orgId}`.execute(db);
   return Number(rows[0]?.ms);

@@ -135,7 +135,8 @@ function progressLine({ counts, findings }: Report, faults: FaultLog, live: { st
   const shown = [...statuses].map(([status, number]) => `${number} ${status}`).join(', ');
   const down = faults.active.map(({ kind }) => kind).join(', ');
   return (
-    `${counts.operations} operations, ${counts.kills} kills, ${counts.sandboxes} sandboxes (${shown || 'none live'}), ` +
+    `${counts.operations} operations, ${counts.kills} kills, ` +
+    `${counts.sandboxes} sandboxes (${shown || 'none live'}), ` +
     `${counts.files} files, ${findings.length} findings${down === '' ? '' : `; now: ${down}`}`
   );
 }

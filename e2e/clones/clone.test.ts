@@ -104,7 +104,8 @@ async function findInGuest(id: string): Promise<string> {
     parts.caller,
     id,
     `sudo grep -la ${search} /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; ` +
-      `sudo grep -rla --devices=skip ${search} /code /home /root /tmp /run /etc /var/lib/berth /var/log /opt/berth 2>/dev/null; echo over`,
+      `sudo grep -rla --devices=skip ${search} /code /home /root /tmp /run /etc ` +
+      '/var/lib/berth /var/log /opt/berth 2>/dev/null; echo over',
     300,
   );
   return stdout;
@@ -115,7 +116,9 @@ async function findInMemory(id: string, texts = SECRETS): Promise<string> {
   const pattern = texts.map((text) => `${text.slice(0, 3)}[${text[3]}]${text.slice(4)}`).join('|');
   const look =
     'for my $pid (grep { /^\\d+$/ && $_ != $$ } map { substr($_, 6) } glob("/proc/[0-9]*")) { ' +
-    'open(my $maps, "<", "/proc/$pid/maps") or next; open(my $memory, "<:raw", "/proc/$pid/mem") or next; my $name = readlink("/proc/$pid/exe"); ' +
+    'open(my $maps, "<", "/proc/$pid/maps") or next; ' +
+    'open(my $memory, "<:raw", "/proc/$pid/mem") or next; ' +
+    'my $name = readlink("/proc/$pid/exe"); ' +
     'while (<$maps>) { next unless /^([0-9a-f]+)-([0-9a-f]+) rw/; my ($from, $to) = (hex $1, hex $2); ' +
     'sysseek($memory, $from, 0); my $bytes; next unless sysread($memory, $bytes, $to - $from); ' +
     `print "$name\\n" if $bytes =~ /${pattern}/; } } print "over";`;

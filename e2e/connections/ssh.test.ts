@@ -129,7 +129,8 @@ test('scp copies files both ways unchanged', async () => {
 
 test('ssh -L forwards to a port of the sandbox', async () => {
   await output(
-    'mkdir -p served && echo "from inside" > served/file && (setsid python3 -m http.server -b 127.0.0.1 -d served 8123 >/dev/null 2>&1 &)',
+    'mkdir -p served && echo "from inside" > served/file && ' +
+      '(setsid python3 -m http.server -b 127.0.0.1 -d served 8123 >/dev/null 2>&1 &)',
   );
   const port = await freePort();
   const forwarding = client.start(BERTH, [

@@ -60,7 +60,8 @@ export class CrashHarness {
     await parts.remove();
     console.log(`${counts.kills} kills, after ${counts.checked} of which nothing was lost, doubled or leaked`);
     console.log(
-      `sandboxes afterwards: ${counts.awake} awake, ${counts.asleep} asleep, ${counts.failed} failed with a reason, ${counts.gone} deleted as asked`,
+      `sandboxes afterwards: ${counts.awake} awake, ${counts.asleep} asleep, ` +
+        `${counts.failed} failed with a reason, ${counts.gone} deleted as asked`,
     );
   }
 

@@ -162,7 +162,8 @@ async function forget(id: string): Promise<void> {
   );
   await queryDatabase(
     dataFolder,
-    `update sandbox set status = 'failed', status_reason_code = 'host_lost', status_reason_message = 'its host is away', wakes_from = 'disk'
+    `update sandbox set status = 'failed', status_reason_code = 'host_lost',
+       status_reason_message = 'its host is away', wakes_from = 'disk'
      where id = $1`,
     [id],
   );

@@ -114,7 +114,8 @@ test('a new file is the user’s; a replaced one keeps owner and mode; a link st
   await write('kept/new', 'x');
   assert.equal(await run("stat -c '%U:%G %a' kept kept/new"), 'berth:berth 755\nberth:berth 644');
   await run(
-    'printf old > kept/script; chmod 4750 kept/script; ln -s script kept/link; sudo sh -c "printf old > kept/root; chmod 666 kept/root"',
+    'printf old > kept/script; chmod 4750 kept/script; ln -s script kept/link; ' +
+      'sudo sh -c "printf old > kept/root; chmod 666 kept/root"',
   );
   await write('kept/link', '#!/bin/sh\necho new\n');
   await write('kept/root', 'new');
@@ -131,7 +132,8 @@ test('a new file is the user’s; a replaced one keeps owner and mode; a link st
 
 test('special files are never opened, and link loops are refused', async () => {
   await run(`mkdir -p odd && cd odd && mkfifo fifo && ln -s ring ring && ln -s .. up && mkdir folder &&
-    python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")' && sudo mknod device c 1 5 && sudo chmod 666 device`);
+    python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")' && sudo mknod device c 1 5 &&
+      sudo chmod 666 device`);
   for (const path of ['odd/fifo', 'odd/socket', 'odd/device', 'odd/folder', 'odd/up', '/dev/null', '/']) {
     await refused(ask('file', { path }), 400, 'not_a_file');
     await refused(put({ path, content: 'x' }), 400, 'not_a_file');
@@ -166,7 +168,8 @@ test('a file snapshot has 1 to 5 levels as requested, 3 by default, and follows 
 
 test('a truncated listing reports it; names that are not UTF-8 are listed', async () => {
   await run(
-    String.raw`mkdir -p many bytes/sub && cd many && seq 12000 | xargs touch && cd ../bytes && touch "$(printf 'a\377')" && mkdir "$(printf '\351')"`,
+    String.raw`mkdir -p many bytes/sub && cd many && seq 12000 | xargs touch &&
+      cd ../bytes && touch "$(printf 'a\377')" && mkdir "$(printf '\351')"`,
   );
   const many = folderListing.parse((await ask('files', { path: 'many' })).body);
   assert.deepEqual([many.entries.length, many.truncated], [10_000, true]);
@@ -196,7 +199,8 @@ test('a full disk refuses a write and leaves the old file whole', async () => {
   const old = randomBytes(500_000);
   await write('full/file', old);
   await run(
-    'sudo fallocate -l $(df -B1 --output=avail / | tail -1) /filler; sudo sh -c "cat /dev/zero > /filler2" 2>/dev/null || true; sync',
+    'sudo fallocate -l $(df -B1 --output=avail / | tail -1) /filler; ' +
+      'sudo sh -c "cat /dev/zero > /filler2" 2>/dev/null || true; sync',
   );
   await refused(put({ path: 'full/file', content: 'n'.repeat(MIB) }), 409, 'guest_disk_full');
   await refused(put({ path: 'full/new', content: 'n'.repeat(MIB) }), 409, 'guest_disk_full');
@@ -220,7 +224,8 @@ test('sixty concurrent file calls all return, with commands beside them', async 
 });
 
 test('a hung file system blocks only its own calls, which time out', async () => {
-  await run(`truncate -s 64M /tmp/disk && /usr/sbin/mkfs.ext4 -q -E root_owner /tmp/disk && mkdir -p /tmp/hung && sudo modprobe loop &&
+  await run(`truncate -s 64M /tmp/disk && /usr/sbin/mkfs.ext4 -q -E root_owner /tmp/disk &&
+    mkdir -p /tmp/hung && sudo modprobe loop &&
     sudo mount -o loop /tmp/disk /tmp/hung && sudo fsfreeze -f /tmp/hung`);
   const held = put({ path: '/tmp/hung/file', content: 'x' });
   await write('beside', 'x');

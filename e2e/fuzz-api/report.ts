@@ -49,10 +49,13 @@ export class ApiFuzzReport {
 
   lastLine(seed: string): string {
     const count = (kind: Fault): number => this.findings.filter((finding) => finding.kind === kind).length;
+    const seconds = Math.round((Date.now() - this.#startedMs) / 1_000);
     return (
-      `fuzz:api: seed ${seed}: ${this.requests} requests to ${this.#operations.length} operations in ${Math.round((Date.now() - this.#startedMs) / 1_000)} s ` +
-      `(${this.#succeeded.size} of them with a success); answers of 500: ${count('fault')}, undocumented statuses: ${count('undocumented')}, ` +
-      `answers outside their schema: ${count('schema')}, bodies taken that the document forbids: ${count('taken')}, hung requests: ${count('hung')}`
+      `fuzz:api: seed ${seed}: ${this.requests} requests to ${this.#operations.length} operations in ${seconds} s ` +
+      `(${this.#succeeded.size} of them with a success); ` +
+      `answers of 500: ${count('fault')}, undocumented statuses: ${count('undocumented')}, ` +
+      `answers outside their schema: ${count('schema')}, ` +
+      `bodies taken that the document forbids: ${count('taken')}, hung requests: ${count('hung')}`
     );
   }
 }

@@ -101,10 +101,9 @@ test("the operator's guide runs as one program, prints the page's output and typ
   for (const [at, { language, code }] of blocks.entries()) {
     if (language === 'text') continue;
     // Placed between two blocks of the program, as on the page.
+    const args = `['-eo', 'pipefail', '-c', ${JSON.stringify(code)}]`;
     const step =
-      language === 'ts'
-        ? code
-        : `process.stdout.write(execFileSync('bash', ['-eo', 'pipefail', '-c', ${JSON.stringify(code)}], { encoding: 'utf8' }));`;
+      language === 'ts' ? code : `process.stdout.write(execFileSync('bash', ${args}, { encoding: 'utf8' }));`;
     assert.ok(['ts', 'sh'].includes(language), language);
     parts.push(`process.stdout.write('${MARK}${at}${MARK}');`, step);
   }

@@ -40,7 +40,8 @@ function sendFile(request, response) {
   }
   const start = range[1] === '' ? size - Number(range[2]) : Number(range[1]);
   const end = range[1] === '' || range[2] === '' ? size - 1 : Number(range[2]);
-  response.writeHead(206, { 'content-length': end - start + 1, 'content-range': 'bytes ' + start + '-' + end + '/' + size });
+  const sent = 'bytes ' + start + '-' + end + '/' + size;
+  response.writeHead(206, { 'content-length': end - start + 1, 'content-range': sent });
   return pipeline(createReadStream('big', { start, end }), response);
 }
 
@@ -62,7 +63,8 @@ async function answer(request, response) {
   if (url.pathname === '/file') return await (request.method === 'PUT' ? takeFile : sendFile)(request, response);
   if (url.pathname === '/together') {
     together.push([url.searchParams.get('number'), response]);
-    if (together.length === ${TOGETHER}) for (const [number, waiting] of together.splice(0)) waiting.end('number ' + number);
+    if (together.length === ${TOGETHER})
+      for (const [number, waiting] of together.splice(0)) waiting.end('number ' + number);
     return;
   }
   if (url.pathname === '/events') {

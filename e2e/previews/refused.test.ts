@@ -188,7 +188,8 @@ test('a port without a listener is 502, and reaches its app as soon as it listen
   await runInGuest(
     berth,
     id,
-    `mkdir -p served && echo here > served/file && { setsid python3 -m http.server -b 127.0.0.1 -d served ${NOBODY_PORT} </dev/null >/dev/null 2>&1 & } &&
+    `mkdir -p served && echo here > served/file &&
+      { setsid python3 -m http.server -b 127.0.0.1 -d served ${NOBODY_PORT} </dev/null >/dev/null 2>&1 & } &&
       until curl -s -o /dev/null http://127.0.0.1:${NOBODY_PORT}/; do sleep 0.1; done`,
   );
   assert.equal((await nobody.byLink('/file')).body.toString(), 'here\n');

@@ -129,7 +129,8 @@ async function recordNew(id: string, seen: { secrets: Set<string>; random: Set<s
   const { stdout } = await exec(
     parts.caller,
     id,
-    'cat /proc/sys/kernel/random/uuid; python3 -c "import os; print(os.urandom(16).hex())"; node -p "crypto.randomUUID()"',
+    'cat /proc/sys/kernel/random/uuid; python3 -c "import os; print(os.urandom(16).hex())"; ' +
+      'node -p "crypto.randomUUID()"',
   );
   const values = stdout.trim().split('\n');
   assert.equal(values.length, 3, stdout);

@@ -67,7 +67,8 @@ test('the image has the tools that coding agents need', async () => {
   const found = await exec(
     berth,
     sandbox.id,
-    `PATH=$PATH:/usr/sbin; for tool in ${tools}; do command -v $tool >/dev/null || echo missing $tool; done; node --version`,
+    `PATH=$PATH:/usr/sbin; for tool in ${tools}; ` +
+      'do command -v $tool >/dev/null || echo missing $tool; done; node --version',
   );
   assert.match(found.stdout, /^v24\.\d+\.\d+\n$/);
   assert.equal(found.exitCode, 0);
@@ -77,7 +78,9 @@ test('the image has the tools that coding agents need', async () => {
 test('two sandboxes of one template share no identity', async () => {
   const [first, second] = await Promise.all([awakeSandbox(berth), awakeSandbox(berth)]);
   const command =
-    'hostname; cat /etc/machine-id; cat /etc/ssh/ssh_host_ed25519_key.pub; cat /proc/sys/kernel/random/uuid; python3 -c "import os; print(os.urandom(16).hex())"; node -p "crypto.randomUUID()"';
+    'hostname; cat /etc/machine-id; cat /etc/ssh/ssh_host_ed25519_key.pub; ' +
+    'cat /proc/sys/kernel/random/uuid; python3 -c "import os; print(os.urandom(16).hex())"; ' +
+    'node -p "crypto.randomUUID()"';
   const lines = async (id: string): Promise<string[]> => (await exec(berth, id, command)).stdout.trim().split('\n');
   const [one, other] = await Promise.all([lines(first.id), lines(second.id)]);
   assert.equal(one.length, 6);

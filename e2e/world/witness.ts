@@ -55,7 +55,8 @@ listener = socket.create_server(('127.0.0.1', ${ASK_PORT}))
 while True:
     connection, _ = listener.accept()
     state['connections'] += 1
-    said = {**state, 'pid': os.getpid(), 'first': first, 'digest': digest(), 'monotonicSeconds': time.monotonic(), 'unixSeconds': time.time()}
+    said = {**state, 'pid': os.getpid(), 'first': first, 'digest': digest()}
+    said |= {'monotonicSeconds': time.monotonic(), 'unixSeconds': time.time()}
     connection.recv(4096)
     connection.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\n' + json.dumps(said).encode())
     connection.close()

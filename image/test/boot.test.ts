@@ -49,11 +49,13 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
     const programs =
       'git curl python3 gcc g++ make rg jq ssh sshd tmux bwrap sudo node npm npx ip ps nano vi less unzip';
     const { stdout } = await machine.run(
-      `for each in ${programs}; do command -v $each >/dev/null || sudo sh -c "command -v $each" >/dev/null || echo $each; done`,
+      `for each in ${programs}; do command -v $each >/dev/null ` +
+        '|| sudo sh -c "command -v $each" >/dev/null || echo $each; done',
     );
     assert.equal(stdout, '');
     const versions = await machine.run(
-      'node --version; npm --version; python3 -c "import ssl, venv"; bwrap --unshare-user --ro-bind / / true && echo sandboxed',
+      'node --version; npm --version; python3 -c "import ssl, venv"; ' +
+        'bwrap --unshare-user --ro-bind / / true && echo sandboxed',
     );
     assert.match(versions.stdout, /^v24\.\d+\.\d+\n\d+\.\d+\.\d+\nsandboxed\n$/, versions.stderr);
     const compiled = await machine.run(`cd /tmp && echo 'int main(){return 7;}' > a.c && gcc a.c && ./a.out; echo $?`);
@@ -62,7 +64,8 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
 
   it('has fully configured packages and trusted certificates', async () => {
     const { stdout } = await machine.run(
-      `dpkg-query -W -f '\${db:Status-Abbrev}\\n' | sort -u; sudo dpkg --audit; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`,
+      `dpkg-query -W -f '\${db:Status-Abbrev}\\n' | sort -u; sudo dpkg --audit; ` +
+        'grep -c BEGIN /etc/ssl/certs/ca-certificates.crt',
     );
     const [status, certificates] = stdout.trim().split('\n');
     assert.equal(status?.trim(), 'ii');
@@ -71,7 +74,8 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
 
   it('has no identity: no ssh host key, no random seed, only the zero machine-id of the rehearsal', async () => {
     const { stdout } = await machine.run(
-      'ls /etc/ssh/ssh_host_* /var/lib/systemd/random-seed /var/lib/dbus/machine-id 2>/dev/null; [ ! -s /etc/machine-id ] || cat /etc/machine-id',
+      'ls /etc/ssh/ssh_host_* /var/lib/systemd/random-seed /var/lib/dbus/machine-id 2>/dev/null; ' +
+        '[ ! -s /etc/machine-id ] || cat /etc/machine-id',
     );
     assert.match(stdout, /^(0{32}\n)?$/);
   });
@@ -89,7 +93,9 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
 
   it('has the network that the host expects, and cgroup v2', async () => {
     const { stdout } = await machine.run(
-      'ip -o -4 address show eth0 | tr -s " " | cut -d " " -f 4; ip route show default; cat /etc/resolv.conf; stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.subtree_control',
+      'ip -o -4 address show eth0 | tr -s " " | cut -d " " -f 4; ' +
+        'ip route show default; cat /etc/resolv.conf; ' +
+        'stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.subtree_control',
     );
     assert.deepEqual(
       stdout
@@ -108,7 +114,9 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
 
   it('loads the modules that users request', async () => {
     const { stdout, stderr } = await machine.run(
-      'cd /tmp && mkdir -p l u w m && sudo mount -t overlay -o lowerdir=l,upperdir=u,workdir=w none m && sudo umount m && sudo ip tuntap add t0 mode tap && sudo modprobe nf_tables && head -c 0 /dev/fuse && echo loaded',
+      'cd /tmp && mkdir -p l u w m && ' +
+        'sudo mount -t overlay -o lowerdir=l,upperdir=u,workdir=w none m && sudo umount m && ' +
+        'sudo ip tuntap add t0 mode tap && sudo modprobe nf_tables && head -c 0 /dev/fuse && echo loaded',
     );
     assert.equal(stdout, 'loaded\n', stderr);
   });

@@ -63,7 +63,9 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
   const control = join(folder, 'qmp');
   // The emulated network needs an address for a resolver beside the gateway; the guest sees only
   // its /30.
-  const network = `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
+  const network =
+    `user,id=n,net=169.254.0.16/28,host=${gateway},dns=169.254.0.23,restrict=on,` +
+    `hostfwd=tcp:127.0.0.1:${port}-${address}:${GUEST_PORT}`;
   const args = [
     [
       '-M',
@@ -77,7 +79,7 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
     ['-kernel', image.kernelPath, '-initrd', image.initramfsPath, '-append', image.kernelArguments.join(' ')],
     [
       '-drive',
-      `if=none,id=d,${disk === undefined ? `file=${image.rootPath},format=raw,snapshot=on` : `file=${disk},format=qcow2`}`,
+      `if=none,id=d,file=${disk === undefined ? `${image.rootPath},format=raw,snapshot=on` : `${disk},format=qcow2`}`,
     ],
     ['-device', 'virtio-blk-pci,drive=d,romfile='],
     ['-netdev', network, '-device', `virtio-net-pci,netdev=n,mac=${mac},romfile=`, '-device', 'virtio-rng-pci'],
@@ -113,7 +115,8 @@ export async function bootImage(image: Image, folder: string, signal: AbortSigna
       }
       const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8').catch(() => '');
       throw new Error(
-        `The machine does not answer${ended ? ' and its QEMU ended' : ''}: ${await read('stderr')}\n${(await read('console')).slice(-2000)}`,
+        `The machine does not answer${ended ? ' and its QEMU ended' : ''}: ${await read('stderr')}\n` +
+          (await read('console')).slice(-2000),
       );
     }
   };

@@ -77,7 +77,9 @@ export async function serveLocalArchive(folder: string): Promise<LocalArchive> {
       const tree = join(folder, 'tree');
       await rm(tree, { recursive: true, force: true });
       await mkdir(join(tree, 'DEBIAN'), { recursive: true });
-      const control = `Package: ${name}\nVersion: ${version}\nArchitecture: amd64\nMaintainer: Test <test@localhost>\nDescription: ${options.content ?? 'test'}\n`;
+      const control =
+        `Package: ${name}\nVersion: ${version}\nArchitecture: amd64\n` +
+        `Maintainer: Test <test@localhost>\nDescription: ${options.content ?? 'test'}\n`;
       await writeFile(join(tree, 'DEBIAN/control'), control);
       const poolPath = `pool/main/${name[0]}/${name}/${name}_${version.replace(/^\d+:/, '')}_amd64.deb`;
       const path = join(files, 'debian', poolPath);

@@ -19,7 +19,8 @@ const [first, second] = ['a'.repeat(43), 'b'.repeat(43)] as const;
 const HOSTNAME = 'sandbox-7';
 const MACHINE_ID = '0123456789abcdef0123456789abcdef';
 const NAMES =
-  'hostname; cat /etc/hostname /etc/machine-id; sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
+  'hostname; cat /etc/hostname /etc/machine-id; ' +
+  'sudo cat /etc/ssh/ssh_host_ed25519_key /home/berth/.ssh/authorized_keys';
 
 describe('a VM booted again from its disk', { concurrency: false, timeout: 600_000 }, () => {
   const signal = AbortSignal.timeout(600_000);

@@ -28,9 +28,10 @@ Components: main
 Signed-By: /usr/share/keyrings/archive.gpg
 `;
 
+const OPTIONS = '[arch=amd64 signed-by=/etc/apt/keyrings/own.asc]';
 const ONE_LINE = `# deb http://old.example/debian bookworm main
 deb cdrom:[Debian GNU/Linux 12 _Bookworm_]/ bookworm main
-deb [arch=amd64 signed-by=/etc/apt/keyrings/own.asc] https://mirror.example/debian/ bookworm main contrib non-free-firmware # main archive
+deb ${OPTIONS} https://mirror.example/debian/ bookworm main contrib non-free-firmware # main archive
 deb-src https://mirror.example/debian/ bookworm main
 deb https://mirror.example/debian-security/ bookworm-security main
 `;
@@ -70,7 +71,8 @@ test('one-line sources keep their options; comments, deb-src lines and other sui
 
 test('an inline key is copied whole', () => {
   const block = ' -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEY\n -----END PGP PUBLIC KEY BLOCK-----';
-  const own = `Types: deb\nURIs: https://mirror.example/debian\nSuites: bookworm\nComponents: main\nSigned-By:\n${block}\n`;
+  const archive = 'Types: deb\nURIs: https://mirror.example/debian\nSuites: bookworm\nComponents: main\n';
+  const own = `${archive}Signed-By:\n${block}\n`;
   const text = deriveBackports(parseDeb822Sources(own), 'bookworm', 'why');
   assert.ok(text?.includes(`Signed-By:\n${block}\n`), text ?? 'nothing');
 });
@@ -78,7 +80,9 @@ test('an inline key is copied whole', () => {
 test('disabled sources are ignored, both as archive and as backports', () => {
   const disabled = CONTAINER.replace('Types: deb\n', 'Enabled: no\nTypes: deb\n');
   assert.equal(deriveBackports(parseDeb822Sources(disabled), 'bookworm', 'why'), null);
-  const withBackports = `${CONTAINER}\nTypes: deb\nURIs: http://archive.example/debian\nSuites: bookworm-backports\nComponents: main\n`;
+  const withBackports =
+    `${CONTAINER}\nTypes: deb\nURIs: http://archive.example/debian\n` +
+    'Suites: bookworm-backports\nComponents: main\n';
   assert.equal(hasSuite(parseDeb822Sources(withBackports), 'bookworm-backports'), true);
   assert.equal(
     hasSuite(

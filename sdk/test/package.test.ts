@@ -97,7 +97,8 @@ async function write(stream, text) {
 const codeOf = (error) => (error instanceof BerthError ? error.code : error.name);
 
 const hang = () => new Promise(() => {});
-const server = new TestServer({ exec: (command) => (command === 'hang' ? hang() : command.replace('echo ', '') + '\\n') });
+const exec = (command) => (command === 'hang' ? hang() : command.replace('echo ', '') + '\\n');
+const server = new TestServer({ exec });
 const nobody = await new Berth({ url: 'http://127.0.0.1:9', maxRetries: 0 }).me().catch(codeOf);
 console.log(JSON.stringify([await use(server.client()), await use(new Berth()), nobody]));
 `;

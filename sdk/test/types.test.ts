@@ -6,7 +6,7 @@ import type { Sandbox as ContractSandbox } from '@berth/contract/sandboxes/sandb
 import type { SandboxStatus as ContractStatus } from '@berth/contract/sandboxes/state.ts';
 import type { Berth, BerthError, CommandResult, ErrorCode, Sandbox, SandboxData, SandboxStatus } from '../src/index.ts';
 
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- how TypeScript is asked whether two types are the same
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- compares two types
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 type Takes<A, B> = [B] extends [A] ? true : false;
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the constraint is the check

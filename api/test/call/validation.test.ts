@@ -380,7 +380,8 @@ test('a project with sandboxMachineHourLimit is refused naming its route; null i
       assert.equal(refused.body.error.code, 'invalid_request');
       assert.equal(
         refused.body.error.message,
-        'body.sandboxMachineHourLimit must be null or absent: set it with PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
+        'body.sandboxMachineHourLimit must be null or absent: ' +
+          'set it with PATCH /v1/orgs/{orgId}/projects/{projectId}/usage-guardrails',
       );
     }
   }

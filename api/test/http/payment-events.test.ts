@@ -275,12 +275,12 @@ test('a failure in the last step rolls an event back, and redelivery works', asy
   const { org, bought } = await buy();
   const event = updated(bought);
   await sql`
-    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$`.execute(
-    api.db,
-  );
-  await sql`create trigger refuse before insert on activity for each row when (new.kind = 'subscription_changed') execute function refuse()`.execute(
-    api.db,
-  );
+    create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'refused by a test'; end $$`.execute(api.db);
+  await sql`
+    create trigger refuse before insert on activity
+    for each row when (new.kind = 'subscription_changed')
+    execute function refuse()`.execute(api.db);
   const before = await countEvents();
   try {
     assert.equal((await send(event)).status, 500);

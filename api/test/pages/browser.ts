@@ -31,7 +31,9 @@ const MOST_TABS = 30;
  * listening address.
  */
 export async function openBrowser(publicUrl: string, url: string, names: readonly string[] = []): Promise<Browser> {
-  const leads = `--host-resolver-rules=${[new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${new URL(url).host}`).join(', ')}`;
+  const target = new URL(url).host;
+  const rules = [new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${target}`);
+  const leads = `--host-resolver-rules=${rules.join(', ')}`;
   return await chromium.launch({
     executablePath: CHROMIUM,
     headless: true,
@@ -142,7 +144,8 @@ export class Person {
     return await this.page.evaluate<
       string[]
     >(`axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then(({ violations, incomplete }) =>
-      [...violations, ...incomplete].flatMap(({ id, help, nodes }) => nodes.map(({ html }) => id + ': ' + help + ': ' + html)))`);
+      [...violations, ...incomplete].flatMap(({ id, help, nodes }) =>
+        nodes.map(({ html }) => id + ': ' + help + ': ' + html)))`);
   }
 
   /**
@@ -155,7 +158,8 @@ export class Person {
       if (element === null || element === document.body) return null;
       const { outlineStyle, outlineWidth } = getComputedStyle(element);
       const name = element.labels?.[0]?.innerText ?? element.innerText ?? '';
-      return { name: name.replace(/\\s+/g, ' ').trim(), outlined: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 };
+      const outlined = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
+      return { name: name.replace(/\\s+/g, ' ').trim(), outlined };
     })()`);
   }
 }

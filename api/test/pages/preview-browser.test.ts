@@ -24,7 +24,8 @@ before(async () => {
   app = createServer((request, response) => {
     response.setHeader('content-type', 'text/html; charset=utf-8');
     response.end(
-      `<!doctype html><html lang="en"><title>App</title><h1>The app at ${request.url}</h1><p>${request.headers.cookie ?? 'no cookie'}</p>`,
+      `<!doctype html><html lang="en"><title>App</title><h1>The app at ${request.url}</h1>` +
+        `<p>${request.headers.cookie ?? 'no cookie'}</p>`,
     );
   }).listen(0, '127.0.0.1');
   await once(app, 'listening');

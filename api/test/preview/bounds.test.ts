@@ -64,7 +64,9 @@ test('a handshake without a response is 504', async () => {
   );
   const { host, token } = await brief.link(3001);
   const answer = await brief.raw(
-    `GET /?token=${token} HTTP/1.1\r\nhost: ${host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+    `GET /?token=${token} HTTP/1.1\r\nhost: ${host}\r\n` +
+      'connection: Upgrade\r\nupgrade: websocket\r\n' +
+      'sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n',
   );
   assert.match(answer, /^HTTP\/1\.1 504 /);
 });

@@ -38,7 +38,8 @@ const PAGES: readonly refusals.Refusal[] = [
   refusals.STOPPING,
   refusals.FAULT,
 ];
-const APP = `<!doctype html><html lang="en"><title>app</title><link rel="stylesheet" href="/style.css"><h1>App</h1><script type="module">
+const APP = `<!doctype html>
+<html lang="en"><title>app</title><link rel="stylesheet" href="/style.css"><h1>App</h1><script type="module">
   const heard = [];
   heard.push(await (await fetch('/data')).text());
   const socket = new WebSocket('/socket');

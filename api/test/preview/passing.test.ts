@@ -203,7 +203,8 @@ test('a response of unknown length to HTTP/1.0 ends with its connection, despite
     response.write('of ');
     response.end('no length');
   };
-  const heads = `GET / HTTP/1.0\r\nHost: ${world.host}\r\nCookie: ${await world.cookie()}\r\nConnection: keep-alive\r\n\r\n`;
+  const cookie = await world.cookie();
+  const heads = `GET / HTTP/1.0\r\nHost: ${world.host}\r\nCookie: ${cookie}\r\nConnection: keep-alive\r\n\r\n`;
   const [head = '', body] = (await world.raw(heads)).split('\r\n\r\n');
   assert.match(head, /^HTTP\/1\.1 200 OK\r\n/);
   assert.match(head, /\r\nconnection: close(\r\n|$)/i);

@@ -165,6 +165,9 @@ test('an app that switches to another protocol, or aborts, opens no WebSocket', 
 /** Sends a raw handshake; returns all bytes until the connection closes. */
 async function handshake(host: string, path: string, more = '', behind = ''): Promise<string> {
   return await world.raw(
-    `GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n${more}\r\n${behind}`,
+    `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n` +
+      'connection: Upgrade\r\nupgrade: websocket\r\n' +
+      `sec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n` +
+      `${more}\r\n${behind}`,
   );
 }

@@ -282,10 +282,11 @@ test("a page of sandboxes keeps the endUserId filter; a cursor also works in ano
 test("a page of sandboxes is read from the order's index, however many exist", async () => {
   const place = await makePlace();
   await sql`
-    insert into sandbox (id, org_id, project_id, name, agent, status, epoch, profile, persistence_policy, mode, metadata,
+    insert into sandbox
+      (id, org_id, project_id, name, agent, status, epoch, profile, persistence_policy, mode, metadata,
       allocated_vcpu, allocated_memory_gb, allocated_disk_gb, created_at)
-    select 'sbx_' || gen_random_uuid(), ${place.orgId}, ${place.projectId}, 's', 'agent_one', 'stopped', 1, 'agent-small', 'sleep_resume',
-      'persistent', '{}', 1, 1, 10, now() - n * interval '1 second'
+    select 'sbx_' || gen_random_uuid(), ${place.orgId}, ${place.projectId}, 's', 'agent_one', 'stopped', 1,
+      'agent-small', 'sleep_resume', 'persistent', '{}', 1, 1, 10, now() - n * interval '1 second'
     from generate_series(1, 20000) n`.execute(api.db);
   await sql`analyze sandbox`.execute(api.db);
   const page = await get('sandboxes', place, '?limit=100');

@@ -52,9 +52,10 @@ test('foreign cookies are ignored', () => {
 });
 
 const EVIL = [
-  '', 'x', 'x/y', '//evil.test', '///evil.test', '/\\evil.test', '\\\\evil.test', '/\\/evil.test', 'https://evil.test', 'http:evil.test', '/x\\y',
-  'javascript:alert(1)', ' /x', '/ x', '/\n/evil.test', '/\t/evil.test', '/\u0000', '/./\u0009/evil.test', '/x/..//evil.test', '/.//evil.test', '/%2e//evil.test',
-  '/x/%2E%2e//evil.test', `/${'x'.repeat(3_000)}`, 7, null, undefined, ['/x'],
+  '', 'x', 'x/y', '//evil.test', '///evil.test', '/\\evil.test', '\\\\evil.test', '/\\/evil.test',
+  'https://evil.test', 'http:evil.test', '/x\\y', 'javascript:alert(1)', ' /x', '/ x', '/\n/evil.test', '/\t/evil.test',
+  '/\u0000', '/./\u0009/evil.test', '/x/..//evil.test', '/.//evil.test', '/%2e//evil.test', '/x/%2E%2e//evil.test',
+  `/${'x'.repeat(3_000)}`, 7, null, undefined, ['/x'],
 ]; // prettier-ignore
 
 test('only a path of this service is a valid return path', () => {

@@ -115,9 +115,9 @@ export async function startInstance(api: TestApi): Promise<Instance> {
 
 /** Stops the refill of existing buckets, so that the test's duration does not matter. */
 export async function stopRefilling(db: Database): Promise<void> {
-  await sql`update throttle set refilled_at = clock_timestamp() + interval '1 day' where refilled_at <= clock_timestamp()`.execute(
-    db,
-  );
+  await sql`
+    update throttle set refilled_at = clock_timestamp() + interval '1 day'
+    where refilled_at <= clock_timestamp()`.execute(db);
 }
 
 /** Status of a call of the API with the token. */

@@ -47,9 +47,9 @@ for (const hasPassword of [true, false]) {
     const deviceCode = await approvedDevice(userId);
     await sql`create function wait_for_test() returns trigger language plpgsql as
       $$ begin perform pg_advisory_xact_lock(1); return new; end $$`.execute(api.db);
-    await sql`create trigger wait_for_test before insert on "session" for each row execute function wait_for_test()`.execute(
-      api.db,
-    );
+    await sql`
+      create trigger wait_for_test before insert on "session"
+      for each row execute function wait_for_test()`.execute(api.db);
     try {
       let fetching: Promise<unknown> = Promise.resolve();
       await api.db.transaction().execute(async (trx) => {

@@ -25,9 +25,9 @@ after(async () => {
 /** Every row of every table, as text. */
 async function dump(): Promise<string> {
   const { rows: tables } = await sql<{ name: string }>`
-    select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`.execute(
-    api.db,
-  );
+    select quote_ident(table_name) as name
+    from information_schema.tables
+    where table_schema = 'public' and table_type = 'BASE TABLE'`.execute(api.db);
   const parts: string[] = [];
   for (const { name } of tables) {
     const { rows } = await sql<{ text: string }>`select t::text as text from ${sql.raw(name)} t`.execute(api.db);

@@ -141,7 +141,8 @@ for (const route of ROUTES) {
     }
   });
 
-  test(`${route.name}: ${route.activity === null ? 'leaves no row' : `leaves a ${route.activity} row`} in the activity feed`, async () => {
+  const trace = route.activity === null ? 'no row' : `a ${route.activity} row`;
+  test(`${route.name}: leaves ${trace} in the activity feed`, async () => {
     if (route.method !== 'GET' || route.websocket === true)
       assert.notEqual(route.activity, null, 'a route that changes something must say what it leaves');
     const kinds = route.auth.length === 0 ? (['session'] as const) : route.auth;

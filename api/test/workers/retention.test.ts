@@ -32,14 +32,23 @@ async function add(
   rows: number,
   age: string,
 ): Promise<void> {
-  const ids = sql`select ${name}::text || n as id, now() - ${age}::interval as ended from generate_series(1, ${rows}::int) n`;
+  const ids = sql`
+    select ${name}::text || n as id, now() - ${age}::interval as ended
+    from generate_series(1, ${rows}::int) n`;
   const insert = {
-    session: sql`insert into "session" (id, "expiresAt", token, "updatedAt", "userId") select id, ended, id, now(), ${api.userId} from (${ids}) r`,
+    session: sql`
+      insert into "session" (id, "expiresAt", token, "updatedAt", "userId")
+      select id, ended, id, now(), ${api.userId} from (${ids}) r`,
     session_token: sql`
       insert into session_token (id, login_id, user_id, token_sha256, expires_at)
-      select r.id, s.id, ${api.userId}, sha256(r.id::bytea), ended from (${ids}) r, (select id from "session" where id like 'kept%') s`,
-    deviceCode: sql`insert into "deviceCode" (id, "deviceCode", "userCode", "expiresAt", status) select id, id, id, ended, 'pending' from (${ids}) r`,
-    verification: sql`insert into verification (id, identifier, value, "expiresAt") select id, id, id, ended from (${ids}) r`,
+      select r.id, s.id, ${api.userId}, sha256(r.id::bytea), ended
+      from (${ids}) r, (select id from "session" where id like 'kept%') s`,
+    deviceCode: sql`
+      insert into "deviceCode" (id, "deviceCode", "userCode", "expiresAt", status)
+      select id, id, id, ended, 'pending' from (${ids}) r`,
+    verification: sql`
+      insert into verification (id, identifier, value, "expiresAt")
+      select id, id, id, ended from (${ids}) r`,
     one_time_link: sql`
       insert into one_time_link (id, purpose, user_id, token_sha256, expires_at)
       select id, 'verify_email', ${api.userId}, sha256(id::bytea), ended from (${ids}) r`,
@@ -83,9 +92,9 @@ test('preview links are deleted 30 days after expiry, revoked or not; their feed
   const made = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, {
     body: { port: 80, audience: 'public' },
   });
-  await sql`update preview_link set expires_at = date_trunc('milliseconds', now() - interval '31 days') where id = ${made.body.preview.id}`.execute(
-    api.db,
-  );
+  await sql`
+    update preview_link set expires_at = date_trunc('milliseconds', now() - interval '31 days')
+    where id = ${made.body.preview.id}`.execute(api.db);
   await links('old', MANY, '30 days 1 second', false);
   await links('revoked', 3, '30 days 1 second', true);
   await links('young', 5, '29 days 23 hours', false);
@@ -103,10 +112,10 @@ test('preview links are deleted 30 days after expiry, revoked or not; their feed
 
 async function addSamples(sandboxId: string, name: string, rows: number, age: string): Promise<void> {
   await sql`
-    insert into metrics_sample (id, sandbox_id, at, uptime_seconds, cpu_busy_ms, vcpu, memory_gb, disk_gb, memory_used, disk_used)
-    select ${name}::text || n, ${sandboxId}, now() - ${age}::interval, 1, 1, 1, 1, 10, 0.1, 0.1 from generate_series(1, ${rows}::int) n`.execute(
-    api.db,
-  );
+    insert into metrics_sample
+      (id, sandbox_id, at, uptime_seconds, cpu_busy_ms, vcpu, memory_gb, disk_gb, memory_used, disk_used)
+    select ${name}::text || n, ${sandboxId}, now() - ${age}::interval, 1, 1, 1, 1, 10, 0.1, 0.1
+    from generate_series(1, ${rows}::int) n`.execute(api.db);
 }
 
 test('metrics samples older than a day are deleted in batches, with or without their sandbox', async () => {
@@ -140,9 +149,8 @@ test('a batch of samples skips locked rows', async () => {
 const addKeys = (name: string, rows: number, age: string) =>
   sql`
     insert into idempotency_key (org_id, key, body_sha256, sandbox_id, created_at)
-    select ${api.orgId}, ${name} || n, sha256('x'), 'sbx_x', now() - ${age}::interval from generate_series(1, ${rows}::int) n`.execute(
-    api.db,
-  );
+    select ${api.orgId}, ${name} || n, sha256('x'), 'sbx_x', now() - ${age}::interval
+    from generate_series(1, ${rows}::int) n`.execute(api.db);
 
 test('idempotency keys older than 24 hours are deleted in any number of batches; younger ones stay', async () => {
   await api.db.deleteFrom('idempotency_key').execute();

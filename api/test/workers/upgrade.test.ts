@@ -40,10 +40,10 @@ async function addOldRow(id: string, status: string, executorId = ''): Promise<v
   const kind = id.slice(0, id.indexOf(':'));
   const queue = { clone: 'clone', 'invitation-mail': 'mail' }[kind] ?? 'lifecycle';
   await sql`
-    insert into dbos.workflow_status values (${id}, ${status}, ${kind}, ${executorId}, ${CREATED_AT_MS}, ${CREATED_AT_MS},
-      ${status === 'ENQUEUED' ? null : '1'}, 'berth', ${status === 'ENQUEUED' ? 0 : 1}, ${queue}, 'js_superjson')`.execute(
-    world.db,
-  );
+    insert into dbos.workflow_status
+    values (${id}, ${status}, ${kind}, ${executorId}, ${CREATED_AT_MS}, ${CREATED_AT_MS},
+      ${status === 'ENQUEUED' ? null : '1'}, 'berth', ${status === 'ENQUEUED' ? 0 : 1},
+      ${queue}, 'js_superjson')`.execute(world.db);
 }
 
 test('steps that the DBOS version left waiting or running are completed once after the upgrade', async () => {
@@ -68,9 +68,9 @@ test('steps that the DBOS version left waiting or running are completed once aft
   await silent.ask('destroy', { sandboxId: goes, respondAsync: true });
   const { id: invitation } = await silent.ask('invite', { email: 'new@example.test' });
   await silent.kill();
-  await sql`update sandbox set status = 'running', clone_status = 'pending', clone_epoch = 1 where id = ${clones}`.execute(
-    world.db,
-  );
+  await sql`
+    update sandbox set status = 'running', clone_status = 'pending', clone_epoch = 1
+    where id = ${clones}`.execute(world.db);
 
   // Back to how the earlier version leaves the database when it is killed.
   await sql`drop table durable_step`.execute(world.db);

@@ -141,7 +141,8 @@ async function answerStream(request: http.IncomingMessage, caller: Duplex, front
     const code = error instanceof ExecRefusal ? error.code : 'internal';
     const body = JSON.stringify({ error: { code, message: messageOf(error) } });
     caller.end(
-      `HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      `HTTP/1.1 ${HOST_ERRORS[code]} No\r\nconnection: close\r\n` +
+        `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
   }
 }

@@ -59,7 +59,6 @@ async function insert(
 ): Promise<void> {
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, vcpu, memory_gb, disk_gb, during)
-    values (${newId('usageInterval')}, ${sandboxId}, ${orgId}, ${projectId}, 1, 1, 10, tstzrange(${from}::timestamptz, ${to}::timestamptz))`.execute(
-    db,
-  );
+    values (${newId('usageInterval')}, ${sandboxId}, ${orgId}, ${projectId}, 1, 1, 10,
+      tstzrange(${from}::timestamptz, ${to}::timestamptz))`.execute(db);
 }

@@ -84,7 +84,9 @@ async function readTables(databaseUrl: string, each: (table: string, text: strin
   await client.connect();
   try {
     const { rows: tables } = await client.query<{ name: string }>(
-      `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`,
+      `select format('%I.%I', schemaname, tablename) as name
+      from pg_tables
+      where schemaname not in ('pg_catalog', 'information_schema')`,
     );
     assert.ok(tables.some(({ name }) => name === 'public.api_key'));
     for (const { name } of tables) {

@@ -402,7 +402,8 @@ test('an unreadable file, local or remote, is reported; so is a full remote disk
   };
   await writeFile(join(here, 'file'), 'x'.repeat(3_000_000));
   await tar(
-    'echo "tar: r: Wrote only 512 of 10240 bytes" >&2; echo "tar: r: Cannot write: No space left on device" >&2; exit 2',
+    'echo "tar: r: Wrote only 512 of 10240 bytes" >&2; ' +
+      'echo "tar: r: Cannot write: No space left on device" >&2; exit 2',
   );
   await refused(join(here, 'file'), 'sbx_abc:file', /^berth: sbx_abc:file: the disk of the sandbox is full\n$/);
   assert.deepEqual(await readdir(there), ['bin'], 'what was begun is gone');

@@ -105,7 +105,8 @@ test('an approved login signs in; logout ends it at the service and locally', as
   assert.deepEqual([me.code, me.stderr], [0, '']);
   assert.equal(
     me.stdout,
-    `user        ${ada.email}\ncredential  profile default\nservice     ${site.url}\norg         ${orgId} (First org)\n`,
+    `user        ${ada.email}\ncredential  profile default\n` +
+      `service     ${site.url}\norg         ${orgId} (First org)\n`,
   );
 
   assert.equal(await statusOfMe(site.url, token), 200);
@@ -130,9 +131,9 @@ test('a denied or expired login has exit code 4 and stores nothing', async () =>
     [
       async (userCode: string) => {
         const stored = userCode.replace('-', '');
-        await sql`update "deviceCode" set "expiresAt" = now() - interval '1 second' where "userCode" = ${stored}`.execute(
-          site.api.db,
-        );
+        await sql`
+          update "deviceCode" set "expiresAt" = now() - interval '1 second'
+          where "userCode" = ${stored}`.execute(site.api.db);
       },
       /^berth: the sign-in was not approved before its code expired\n {2}run berth login again$/m,
     ],

@@ -63,7 +63,8 @@ test('a list fits its terminal, keeps its columns for any name, and is complete 
   assert.equal(
     masked(wide.text),
     [
-      'ID                            NAME                                  STATUS  SIZE                       END USER  CREATED',
+      'ID                            NAME                                  ' +
+        'STATUS  SIZE                       END USER  CREATED',
       String.raw`${id}  \u001b[2Jevil\u202egpj\nnext 日本語…  ready   8 vCPU, 16 GB, 80 GB disk  u1        3 d ago`,
       `${id}  plain                                 ready   1 vCPU, 1 GB, 10 GB disk   u1        3 d ago`,
       '',

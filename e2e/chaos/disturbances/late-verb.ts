@@ -110,11 +110,10 @@ export class LateVerbs {
       const answer = await daemon.ask(request.method, request.path, request.body);
       const fault = lateFault(answer);
       if (fault === null) return;
-      const what = `a late ${late.verb} of ${target.id} with epoch ${request.epoch}, when its host had ${target.epoch} (${target.status}), was `;
-      report.found(
-        'contradiction',
-        `${what}${fault === 'done' ? 'done' : 'not refused for its epoch'}: ${answer.status} ${answer.text.slice(0, 300)}`,
-      );
+      const what = `a late ${late.verb} of ${target.id} with epoch ${request.epoch}`;
+      const had = `when its host had ${target.epoch} (${target.status})`;
+      const done = fault === 'done' ? 'done' : 'not refused for its epoch';
+      report.found('contradiction', `${what}, ${had}, was ${done}: ${answer.status} ${answer.text.slice(0, 300)}`);
     } catch (error) {
       const what = `late-verb ${late.verb}: no answer (${(error as Error).message})`;
       if (faults.excuses(SHARED_FAULTS, sentMs, Date.now())) report.note(what);

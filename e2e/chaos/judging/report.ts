@@ -69,7 +69,8 @@ export class Report {
       `acknowledged sandboxes lost: ${this.count('sandbox-lost')} of ${sandboxes}`,
       `acknowledged files lost: ${this.count('file-lost')} of ${files}`,
       `leaked VMs, namespaces and files: ${this.count('leaked')}`,
-      `usage intervals overlapping: ${this.count('interval-overlapping')}, unclosed: ${this.count('interval-unclosed')}, wrong: ${this.count('interval-wrong')}`,
+      `usage intervals overlapping: ${this.count('interval-overlapping')}, ` +
+        `unclosed: ${this.count('interval-unclosed')}, wrong: ${this.count('interval-wrong')}`,
       `other contradictions: ${this.count('contradiction')}`,
     ].join('; ');
   }

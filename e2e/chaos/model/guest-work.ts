@@ -22,7 +22,7 @@ export function beginLife(token: string): string {
     `mkdir -p ${DISK} ${MEMORY}/${token} ${MEMORY}/files`,
     `cd ${MEMORY}/${token}`,
     `setsid sh -c '${count}' >/dev/null 2>&1 &`,
-    `echo $! > pid; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do test -s count && break; sleep 0.1; done`,
+    'echo $! > pid; for i in $(seq 20); do test -s count && break; sleep 0.1; done',
     `cat count && echo ${token} > ../token.new && mv ../token.new ../token`,
   ].join('\n');
 }
@@ -51,7 +51,8 @@ export function contentHash({ name, bytes }: Written): string {
 }
 
 /** Prints everything: life, counter, processors, files. */
-export const READ_BACK = `cd ${MEMORY} 2>/dev/null && token=$(cat token 2>/dev/null) && echo "life $token" && echo "count $(cat $token/count)" &&
+export const READ_BACK = `cd ${MEMORY} 2>/dev/null && token=$(cat token 2>/dev/null) &&
+  echo "life $token" && echo "count $(cat $token/count)" &&
   { kill -0 $(cat $token/pid) && echo alive; }
 echo "processors $(nproc)"
 cd ${DISK} 2>/dev/null && for f in *; do test -f "$f" && echo "disk $(sha256sum "$f")"; done
@@ -94,7 +95,8 @@ export function parseReadBack(stdout: string): ReadBack | null {
  * outlives the command.
  */
 export function hangDaemon(forMs: number): string {
-  return `daemon=$PPID; sudo -n setsid sh -c "(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 & kill -STOP $daemon"`;
+  const wake = `(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 &`;
+  return `daemon=$PPID; sudo -n setsid sh -c "${wake} kill -STOP $daemon"`;
 }
 
 /** Path of a written file in the guest, for messages. */

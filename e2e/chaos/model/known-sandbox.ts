@@ -184,7 +184,8 @@ export class KnownSandbox {
     if (this.life !== null) {
       const { life } = found;
       if (life?.token !== this.life.token || !life.alive || (life.count !== null && life.count < this.life.count)) {
-        const what = `${this.id}: its processes did not survive: ${JSON.stringify(this.life)} became ${JSON.stringify(life)}`;
+        const became = `${JSON.stringify(this.life)} became ${JSON.stringify(life)}`;
+        const what = `${this.id}: its processes did not survive: ${became}`;
         this.#forgetMemory(what, atMs);
       } else {
         this.life.count = life.count ?? this.life.count;
@@ -198,7 +199,8 @@ export class KnownSandbox {
       } else if (hash !== undefined || file.sure) {
         this.#report.found(
           'file-lost',
-          `${this.id}: ${placeOf(file)} (${file.where}) is ${hash === undefined ? 'not there' : 'not what was written'}`,
+          `${this.id}: ${placeOf(file)} (${file.where}) is ` +
+            (hash === undefined ? 'not there' : 'not what was written'),
         );
         this.files.delete(file.name);
       }

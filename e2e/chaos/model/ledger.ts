@@ -131,6 +131,7 @@ function common(a: Span, b: Span): Span {
 }
 
 function shown({ fromMs, toMs }: { fromMs: number; toMs: number | null }): string {
-  const end = toMs === null ? 'now' : new Date(toMs).toISOString();
-  return `from ${new Date(fromMs).toISOString()} to ${end}${toMs === null ? '' : ` (${((toMs - fromMs) / 1_000).toFixed(1)} s)`}`;
+  const from = `from ${new Date(fromMs).toISOString()}`;
+  if (toMs === null) return `${from} to now`;
+  return `${from} to ${new Date(toMs).toISOString()} (${((toMs - fromMs) / 1_000).toFixed(1)} s)`;
 }

@@ -48,9 +48,11 @@ export class FuzzReport {
 
   lastLine(seed: string): string {
     const statuses = [...this.#statuses].sort(([a], [b]) => a - b).map(([status, times]) => `${times} of ${status}`);
+    const seconds = Math.round((Date.now() - this.#startedMs) / 1_000);
     return (
-      `fuzz: seed ${seed}: ${this.requests} requests in ${Math.round((Date.now() - this.#startedMs) / 1_000)} s (${statuses.join(', ')}); ` +
-      `answers of 500: ${this.count('fault')}, hung requests: ${this.count('hung')}, wrong answers: ${this.count('wrong')}`
+      `fuzz: seed ${seed}: ${this.requests} requests in ${seconds} s (${statuses.join(', ')}); ` +
+      `answers of 500: ${this.count('fault')}, hung requests: ${this.count('hung')}, ` +
+      `wrong answers: ${this.count('wrong')}`
     );
   }
 }

@@ -14,7 +14,8 @@ const COMMANDS = [
   'rm -rf many',
   String.raw`mkdir -p bytes && cd bytes && touch "$(printf 'a\377')" && mkdir -p "$(printf '\351')/in"`,
   '(for i in $(seq 200); do echo line $i >> growing; sleep 0.01; done) > /dev/null 2>&1 &',
-  '(for i in $(seq 100); do rm -rf a; mkdir a; rm -rf a; ln -s dir a; rm -f a; echo x > a; sleep 0.01; done) > /dev/null 2>&1 &',
+  '(for i in $(seq 100); do rm -rf a; mkdir a; rm -rf a; ln -s dir a; ' +
+    'rm -f a; echo x > a; sleep 0.01; done) > /dev/null 2>&1 &',
   'p=deep; for i in $(seq 60); do p=$p/deep; done; mkdir -p $p',
 ] as const;
 

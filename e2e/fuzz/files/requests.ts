@@ -22,6 +22,8 @@ const DEPTHS = [
   '１',
 ] as const;
 
+const ESCAPES = [String.raw`\u0001`, String.raw`\ud800`, String.raw`\u0000`] as const;
+
 export const fileRequests: FuzzKind = {
   name: 'file-requests',
   weight: 70,
@@ -79,7 +81,7 @@ function writeBody(random: Random): Pick<FuzzRequest, 'body' | 'headers'> {
     case 'escapes':
       // Escapes every byte; some escapes are invalid.
       return {
-        body: `{"path":"f","content":"${random.pick([String.raw`\u0001`, String.raw`\ud800`, String.raw`\u0000`] as const).repeat(Math.min(length, 300_000))}"}`,
+        body: `{"path":"f","content":"${random.pick(ESCAPES).repeat(Math.min(length, 300_000))}"}`,
       };
     case 'fields':
       return { body: JSON.stringify(oddFields(random, path)) };

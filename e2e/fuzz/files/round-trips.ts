@@ -24,7 +24,8 @@ export const fileRoundTrips: FuzzKind = {
     const written = await send({ method: 'PUT', target: `${base}/file`, body: JSON.stringify(body) });
     if (written?.status !== 200) {
       wrong(
-        `${name}: a write of ${content.length} bytes to ${JSON.stringify(path)} was answered ${written?.status ?? 'wrongly'}`,
+        `${name}: a write of ${content.length} bytes to ${JSON.stringify(path)} ` +
+          `was answered ${written?.status ?? 'wrongly'}`,
       );
       return;
     }
@@ -38,7 +39,8 @@ export const fileRoundTrips: FuzzKind = {
         back.encoding !== (utf8 ? 'utf8' : 'base64')
       ) {
         wrong(
-          `${name}: ${JSON.stringify(path)} of ${content.length} bytes came back as ${JSON.stringify(read.body).slice(0, 300)}`,
+          `${name}: ${JSON.stringify(path)} of ${content.length} bytes ` +
+            `came back as ${JSON.stringify(read.body).slice(0, 300)}`,
         );
       }
     }

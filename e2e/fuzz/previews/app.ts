@@ -70,7 +70,8 @@ async def answer_one(reader, writer):
     for line in lines:
         name, value = line.split(b":", 1)
         headers[name.strip().lower()] = value.strip()
-    status, way, padding = (headers.get(b"${APP_ORDER_HEADER}", b"200 length 0").decode("latin1").split(" ") + ["length", "0"])[:3]
+    order = headers.get(b"${APP_ORDER_HEADER}", b"200 length 0").decode("latin1").split(" ")
+    status, way, padding = (order + ["length", "0"])[:3]
     if way == "nothing":
         return False
     if way == "garbage":
@@ -80,22 +81,26 @@ async def answer_one(reader, writer):
         writer.write(b"HTTP/1.1 100 Continue\\r\\n\\r\\n")
         await writer.drain()
     digest, length = ("", 0) if way == "early" else await body_of(reader, headers)
-    said = json.dumps({"head": base64.b64encode(head).decode(), "digest": digest, "length": length}).encode() + b" " * int(padding)
+    said = json.dumps({"head": base64.b64encode(head).decode(), "digest": digest, "length": length}).encode()
+    said += b" " * int(padding)
     ours = [b"${APP_HEADER}: " + WORD, b"${APP_SENT_HEADER}: " + status.encode(), b"content-type: application/json"]
     if way == "upgrade" and headers.get(b"upgrade", b"").lower() == b"websocket":
-        writer.write(b"\\r\\n".join([b"HTTP/1.1 101 Switching Protocols", b"connection: upgrade", b"upgrade: websocket", *ours, b"", b""]))
+        upgrade = [b"HTTP/1.1 101 Switching Protocols", b"connection: upgrade", b"upgrade: websocket"]
+        writer.write(b"\\r\\n".join([*upgrade, *ours, b"", b""]))
         while some := await reader.read(65536):
             writer.write(some)
             await writer.drain()
         return False
     if way == "odd":
-        ours += [b"set-cookie: berth_preview=stolen; Path=/", b"set-cookie: a=b; Domain=localhost", b"connection: x-hop", b"x-hop: hop-marker", b"x-berth-a: hop-marker"]
+        ours += [b"set-cookie: berth_preview=stolen; Path=/", b"set-cookie: a=b; Domain=localhost"]
+        ours += [b"connection: x-hop", b"x-hop: hop-marker", b"x-berth-a: hop-marker"]
     if way == "hints":
         writer.write(b"HTTP/1.1 103 Early Hints\\r\\nlink: </a>\\r\\n\\r\\n")
     bare = method == b"HEAD" or status in ("204", "304")
     if way == "chunked" and not bare:
         ours.append(b"transfer-encoding: chunked")
-        said = b"".join(b"%x\\r\\n%s\\r\\n" % (len(said[at:at + 5000]), said[at:at + 5000]) for at in range(0, len(said), 5000)) + b"0\\r\\n\\r\\n"
+        pieces = [said[at:at + 5000] for at in range(0, len(said), 5000)]
+        said = b"".join(b"%x\\r\\n%s\\r\\n" % (len(piece), piece) for piece in pieces) + b"0\\r\\n\\r\\n"
     elif way != "close" and status != "204":
         ours.append(b"content-length: %d" % (len(said) + (1 if way == "break" else 0)))
     writer.write(b"\\r\\n".join([b"HTTP/1.1 " + status.encode() + b" Fine", *ours, b"", b""]) + (b"" if bare else said))

@@ -7,6 +7,16 @@ import { randomBytes } from '../core/odd-values.ts';
 import { UNREADABLE } from './requests.ts';
 import type { Expected, PreviewRequest, PreviewEndpoints } from '../core/preview-request.ts';
 
+const ODD_LENGTHS = ['-1', '+4', '0x4', '4.0', '', ' ', '1e1', '99999999999999999999999', '٤'] as const;
+const ODD_CODINGS = [
+  'xchunked',
+  'gzip, chunked',
+  'chunked, chunked',
+  'identity',
+  'chunked;a=b',
+  '\x0bchunked',
+  '',
+] as const;
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n';
 /** Error codes that a preview host may return, except faults. */
 const OWN_ANSWERS: readonly ErrorCode[] = [
@@ -37,12 +47,8 @@ function odd(random: Random, { app }: PreviewEndpoints): PreviewRequest {
     head(['transfer-encoding: chunked', 'content-length: 4']) + `0\r\n\r\n${SMUGGLED}`,
     head(['content-length: 4', 'content-length: 5']) + `abcde${SMUGGLED}`,
     head(['content-length: 4, 4']) + `abcd${SMUGGLED}`,
-    head([
-      `content-length: ${random.pick(['-1', '+4', '0x4', '4.0', '', ' ', '1e1', '99999999999999999999999', '٤'] as const)}`,
-    ]) + 'abcd',
-    head([
-      `transfer-encoding: ${random.pick(['xchunked', 'gzip, chunked', 'chunked, chunked', 'identity', 'chunked;a=b', '\x0bchunked', ''] as const)}`,
-    ]) + `0\r\n\r\n${SMUGGLED}`,
+    head([`content-length: ${random.pick(ODD_LENGTHS)}`]) + 'abcd',
+    head([`transfer-encoding: ${random.pick(ODD_CODINGS)}`]) + `0\r\n\r\n${SMUGGLED}`,
     head(['transfer-encoding: chunked', 'transfer-encoding: identity']) + `0\r\n\r\n${SMUGGLED}`,
     head([`x-a: b${random.pick(['\r\n ', '\n', '\r', '\0', '\r\n\t', '\x01'] as const)}transfer-encoding: chunked`]) +
       SMUGGLED,
@@ -111,7 +117,9 @@ function changed(random: Random, { spare }: PreviewEndpoints): PreviewRequest {
   const sent = body === '' ? '' : body.startsWith('c') ? 'x'.repeat(37) : '5\r\nabcde\r\n0\r\n\r\n';
   // The host is unchanged, so that the responder is known.
   const before = `${method} /a/b?c=d HTTP/1.1\r\nhost: ${spare.host}\r\n`;
-  const rest = `connection: close\r\ncookie: a=b; berth_preview=${spare.cookie}\r\naccept: */*\r\nx-fuzz-do: 200 length 10\r\n${body}\r\n${sent}`;
+  const rest =
+    `connection: close\r\ncookie: a=b; berth_preview=${spare.cookie}\r\n` +
+    `accept: */*\r\nx-fuzz-do: 200 length 10\r\n${body}\r\n${sent}`;
   let bytes: Buffer = Buffer.from(rest, 'latin1');
   for (let times = random.integer(1, 4); times > 0; times -= 1) bytes = mutated(random, bytes);
   return {

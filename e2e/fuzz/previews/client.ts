@@ -90,7 +90,8 @@ export class PreviewClient {
     } else if (rest.byteLength > 0 && !mayFollow(request, rest)) {
       this.#report.found(
         'wrong',
-        `${shown()}: ${rest.byteLength} bytes after the last answer: ${rest.toString('latin1').slice(0, SHOWN_CHARACTERS)}`,
+        `${shown()}: ${rest.byteLength} bytes after the last answer: ` +
+          rest.toString('latin1').slice(0, SHOWN_CHARACTERS),
       );
     }
   }

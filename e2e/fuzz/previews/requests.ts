@@ -33,6 +33,8 @@ const METHODS = [
 /** Error codes for unparsable requests. */
 export const UNREADABLE: readonly ErrorCode[] = ['invalid_request', 'request_header_too_large'];
 /** Head size above which a request may be too long; the service accepts 16 KiB. */
+/** Answers of an app that does not upgrade. */
+const NO_UPGRADE = ['length', 'chunked', 'nothing', 'garbage', 'close'] as const;
 const LONG_HEAD_BYTES = 14_000;
 
 export const previewRequests: FuzzKind = {
@@ -246,7 +248,7 @@ function webSocket({ random, world }: Turn): PreviewRequest {
     ...(random.chance(0.9) ? ['sec-websocket-version: 13', 'sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='] : []),
     ...(credential.cookie === null ? [] : [`cookie: a=b; berth_preview=${credential.cookie}`]),
     ...(random.chance(0.2) ? ['accept: text/html'] : []),
-    `x-fuzz-do: ${random.pick(['200', '404', '204'] as const)} ${agrees ? 'upgrade' : random.pick(['length', 'chunked', 'nothing', 'garbage', 'close'] as const)} 0`,
+    `x-fuzz-do: ${random.pick(['200', '404', '204'] as const)} ${agrees ? 'upgrade' : random.pick(NO_UPGRADE)} 0`,
   ];
   const expected = expectedOf({
     method: 'GET',

@@ -173,12 +173,14 @@ test('user settings and hooks are ignored, and no submodule is fetched', async (
   git.add('acme/whole', { '.gitmodules': `[submodule "part"]\n\tpath = part\n\turl = ${git.url}/acme/part.git\n` });
   const daemon = await startDaemon(t);
   await daemon.exec(
-    'printf "[url \\"http://127.0.0.1:1/\\"]\\n\\tinsteadOf = http://\\n[submodule]\\n\\trecurse = true\\n" > .gitconfig',
+    'printf "[url \\"http://127.0.0.1:1/\\"]\\n\\tinsteadOf = http://\\n' +
+      '[submodule]\\n\\trecurse = true\\n" > .gitconfig',
   );
   const hooks = join(daemon.folder, 'hooks');
   execFileSync('sh', [
     '-c',
-    `mkdir -p ${hooks} && printf '#!/bin/sh\\ntouch ${daemon.codeFolder}/ran\\n' > ${hooks}/post-checkout && chmod -R 777 ${hooks}`,
+    `mkdir -p ${hooks} && printf '#!/bin/sh\\ntouch ${daemon.codeFolder}/ran\\n' ` +
+      `> ${hooks}/post-checkout && chmod -R 777 ${hooks}`,
   ]);
   await daemon.exec(`git config --global core.hooksPath ${hooks}`);
   assert.deepEqual(await clone(daemon, `${git.url}/acme/whole.git`), { outcome: 'cloned' });

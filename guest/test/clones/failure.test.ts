@@ -18,19 +18,23 @@ const TABLE: readonly (readonly [CloneFailureCode, string])[] = [
   ['network', `fatal: unable to access '${URL}/': Could not resolve host: git.example.test`],
   [
     'network',
-    `fatal: unable to access '${URL}/': Failed to connect to git.example.test port 443 after 130131 ms: Couldn't connect to server`,
+    `fatal: unable to access '${URL}/': ` +
+      `Failed to connect to git.example.test port 443 after 130131 ms: Couldn't connect to server`,
   ],
   ['network', `fatal: unable to access '${URL}/': SSL certificate problem: self-signed certificate`],
   ['network', `fatal: unable to access '${URL}/': The requested URL returned error: 503`],
   [
     'network',
-    'error: RPC failed; curl 56 Recv failure: Connection reset by peer\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output',
+    'error: RPC failed; curl 56 Recv failure: Connection reset by peer\n' +
+      'fatal: early EOF\nfatal: fetch-pack: invalid index-pack output',
   ],
   ['network', 'fatal: the remote end hung up unexpectedly'],
   ['disk_full', 'fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output'],
   [
     'disk_full',
-    "error: unable to write file big\nfatal: cannot create directory at 'x': No space left on device\nwarning: Clone succeeded, but checkout failed.",
+    'error: unable to write file big\n' +
+      "fatal: cannot create directory at 'x': No space left on device\n" +
+      'warning: Clone succeeded, but checkout failed.',
   ],
   ['failed', 'error: index-pack died of signal 9\nfatal: fetch-pack: invalid index-pack output'],
   ['failed', ''],

@@ -77,7 +77,8 @@ test('signals go to the whole process group, SIGWINCH among them', async (t) => 
   }
   const trapping = await Attached.start(
     daemon,
-    'for name in WINCH TSTP CONT; do trap "echo got $name" $name; done; echo ready; while read line; do :; done; while [ ! -e go ]; do sleep 0.02; done',
+    'for name in WINCH TSTP CONT; do trap "echo got $name" $name; done; echo ready; ' +
+      'while read line; do :; done; while [ ! -e go ]; do sleep 0.02; done',
   );
   await until('it waits', () => trapping.stdout === 'ready\n');
   for (const name of ['WINCH', 'TSTP', 'CONT']) {
@@ -112,7 +113,8 @@ for (const [how, leave] of [
       daemon,
       `trap 'echo hung up > hup' HUP
        (trap '' HUP TERM INT; sleep 1000 & wait) &
-       bash -mc 'trap "" HUP; sleep 1000 & echo $! > group; wait' & echo $! > child; echo $$ > shell; while :; do sleep 1000; done`,
+       bash -mc 'trap "" HUP; sleep 1000 & echo $! > group; wait' & echo $! > child; echo $$ > shell
+       while :; do sleep 1000; done`,
     );
     const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
     leave(attached);

@@ -65,7 +65,8 @@ test('outputs held by background processes are limited: the oldest is closed', a
 test('a timeout kills the whole process group despite ignored signals, and keeps partial output', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
-    'trap "" TERM INT HUP; (trap "" TERM; while :; do sleep 1000; done) & echo $! > child; echo $$ > shell; echo part; echo e >&2; wait',
+    'trap "" TERM INT HUP; (trap "" TERM; while :; do sleep 1000; done) & ' +
+      'echo $! > child; echo $$ > shell; echo part; echo e >&2; wait',
     SECONDS,
   );
   assert.deepEqual(result, { exitCode: 124, stdout: 'part\n', stderr: 'e\n', truncated: false, timedOut: true });

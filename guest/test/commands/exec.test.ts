@@ -32,7 +32,8 @@ test('a command runs as the user in the code folder, with a clean environment an
 test('stdin is empty, and both outputs are reopenable pipes of the user', async (t) => {
   const daemon = await startDaemon(t);
   const result = await daemon.exec(
-    'wc -c; stat -Lc %F:%u /dev/stdout /dev/stderr; echo out > /dev/stdout; echo err > /dev/stderr; echo fd >> /proc/self/fd/2',
+    'wc -c; stat -Lc %F:%u /dev/stdout /dev/stderr; ' +
+      'echo out > /dev/stdout; echo err > /dev/stderr; echo fd >> /proc/self/fd/2',
   );
   assert.equal(result.stdout, `0\nfifo:${testUid}\nfifo:${testUid}\nout\n`);
   assert.equal(result.stderr, 'err\nfd\n');

@@ -225,7 +225,8 @@ test('a growing file is read up to its initial size, a shrinking one to its end'
     length = text.length;
   }
   await daemon.exec(
-    '(i=0; while [ $i -lt 300 ]; do head -c 3000000 /dev/zero > s; : > s; i=$((i+1)); done; echo > done) > /dev/null 2>&1 &',
+    '(i=0; while [ $i -lt 300 ]; ' +
+      'do head -c 3000000 /dev/zero > s; : > s; i=$((i+1)); done; echo > done) > /dev/null 2>&1 &',
   );
   await until('the other has begun', async () => (await readdir(daemon.codeFolder)).includes('s'));
   while (!(await readdir(daemon.codeFolder)).includes('done')) {
@@ -238,7 +239,8 @@ test('a write without a length is refused', async (t) => {
   const daemon = await startDaemon(t);
   const socket = connect(daemon.port, '127.0.0.1');
   socket.write(
-    'PUT /file?path=/tmp/x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n',
+    'PUT /file?path=/tmp/x HTTP/1.1\r\nhost: a\r\n' +
+      'transfer-encoding: chunked\r\nconnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n',
   );
   assert.match(Buffer.concat(await socket.toArray()).toString(), /^HTTP\/1.1 400 [^]*needs a Content-Length/);
 });

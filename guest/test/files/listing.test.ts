@@ -13,7 +13,8 @@ test('a listing marks folders as such and everything else, links included, as fi
   const daemon = await startDaemon(t);
   const files = new TestFiles(daemon);
   await daemon.exec(
-    'mkdir folder; touch file .hidden; ln -s folder link; ln -s nowhere dangling; ln -s . self; mkfifo fifo; echo x > folder/in',
+    'mkdir folder; touch file .hidden; ln -s folder link; ln -s nowhere dangling; ' +
+      'ln -s . self; mkfifo fifo; echo x > folder/in',
   );
   const inside = ['.hidden', 'dangling', 'fifo', 'file', 'folder/', 'link', 'self'];
   assert.deepEqual(await files.names('.'), { '': inside });

@@ -15,7 +15,8 @@ import { TestFiles } from './files-daemon.ts';
 const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
 
 /** Makes `there` a file and a FIFO in turn, as fast as possible. */
-const SWAP = `while (1) { for my $what ("file", "fifo") { unlink "next"; link $what, "next"; rename "next", "there"; } }`;
+const SWAP =
+  'while (1) { for my $what ("file", "fifo") { unlink "next"; link $what, "next"; rename "next", "there"; } }';
 
 /** Starts the helper alone and returns the path of its socket. */
 async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {

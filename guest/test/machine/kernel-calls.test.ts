@@ -45,7 +45,8 @@ test('the helper gets seconds, nanoseconds and the bytes, with the time read las
 test('a failed call is named, and the next one gets a new helper', async (t) => {
   const { lines } = await standIn(
     t,
-    'case $line in clock\\ 1\\ *) echo "clock_settime: Operation not permitted"; sleep 0.1; echo late;; *) echo ok;; esac',
+    'case $line in clock\\ 1\\ *) ' +
+      'echo "clock_settime: Operation not permitted"; sleep 0.1; echo late;; *) echo ok;; esac',
   );
   const kernel = kernelCalls(t);
   kernel.start();

@@ -273,7 +273,8 @@ test('a command in a terminal runs like exec and reports its exit code last', as
   assert.match(
     screen.text.replaceAll('\r', ''),
     new RegExp(
-      `^/dev/pts/\\d+\n25 81\nxterm-256color /bin/bash /bin/sh\n${daemon.codeFolder}\n(_ )?HOME LANG LOGNAME PATH PWD SHELL TERM USER (_ )?err\n$`,
+      `^/dev/pts/\\d+\n25 81\nxterm-256color /bin/bash /bin/sh\n${daemon.codeFolder}\n` +
+        '(_ )?HOME LANG LOGNAME PATH PWD SHELL TERM USER (_ )?err\n$',
     ),
   );
   assert.deepEqual(screen.controls, [{ exit: 6 }]);
@@ -319,7 +320,9 @@ test('a terminal command ends with its whole session when its connection or help
     const daemon = await secured(t);
     const screen = await inTerminal(
       daemon,
-      `trap '' HUP; (sleep 1000 & echo $! > child; wait) & bash -mc 'sleep 1000 & echo $! > group; wait' & echo $$ > shell; while :; do sleep 1000; done`,
+      `trap '' HUP; (sleep 1000 & echo $! > child; wait) & ` +
+        `bash -mc 'sleep 1000 & echo $! > group; wait' & echo $$ > shell; ` +
+        'while :; do sleep 1000; done',
     );
     const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
     await leave(screen, pids[0] ?? 0);

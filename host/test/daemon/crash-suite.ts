@@ -89,7 +89,8 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     /** Starts a process that exists only in memory; resolves once it runs. */
     async function startProcess(): Promise<void> {
       await outputOf(
-        'cp /usr/bin/sleep /code/witness; setsid /code/witness 100000 > /dev/null 2>&1 & until cat /proc/[0-9]*/comm | grep -qx witness; do :; done',
+        'cp /usr/bin/sleep /code/witness; setsid /code/witness 100000 > /dev/null 2>&1 & ' +
+          'until cat /proc/[0-9]*/comm | grep -qx witness; do :; done',
       );
     }
 

@@ -25,7 +25,10 @@ export interface GuestStandIn {
 const CARRIER = String.raw`
 use strict;
 my ($setns, $slot_ns, $uid, $slot_tap, $guest_ns, $guest_tap) = @ARGV;
-sub enter { open(my $ns, '<', $_[0]) or die "$_[0]: $!\n"; syscall($setns + 0, fileno($ns), 0) == 0 or die "setns: $!\n"; }
+sub enter {
+  open(my $ns, '<', $_[0]) or die "$_[0]: $!\n";
+  syscall($setns + 0, fileno($ns), 0) == 0 or die "setns: $!\n";
+}
 sub tap { sysopen(my $tap, '/dev/net/tun', 2) or die "tun: $!\n"; return $tap; }
 sub attach { ioctl($_[0], 0x400454ca, my $request = pack('a16 s x22', $_[1], 0x1002)) or die "attach $_[1]: $!\n"; }
 enter($guest_ns); my $guest = tap(); attach($guest, $guest_tap);

@@ -278,7 +278,9 @@ const RESOLVE = `
   resolver.setServers([process.argv[1]]);
   const name = process.argv[2];
   const type = process.argv[3];
-  resolver.resolve(name, type).then((records) => console.log(JSON.stringify(records)), (error) => console.log(JSON.stringify(error.code)));
+  resolver.resolve(name, type).then(
+    (records) => console.log(JSON.stringify(records)),
+    (error) => console.log(JSON.stringify(error.code)));
 `;
 
 async function resolveInGuest(server: string, name: string, type = 'A'): Promise<unknown> {

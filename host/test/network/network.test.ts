@@ -208,7 +208,8 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests ke
   await next.prepare();
   assert.deepEqual(await next.adopt(slot.number), slot);
   assert.deepEqual(await next.reap(new Set()), [], 'what it adopted is its own');
-  const resolve = `require('node:dns').resolve4('www.internet.test', (error, records) => console.log(String(error ?? records)))`;
+  const print = '(error, records) => console.log(String(error ?? records))';
+  const resolve = `require('node:dns').resolve4('www.internet.test', ${print})`;
   const setServers = `require('node:dns').setServers(['169.254.0.22']);`;
   const command = [`--net=${guest.namespacePath}`, process.execPath, '-e', setServers + resolve];
   assert.equal((await promisify(execFile)('nsenter', command)).stdout.trim(), '44.0.0.10');

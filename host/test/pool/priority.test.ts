@@ -17,9 +17,12 @@ describe(
   () => {
     it('is lowered for every thread while it waits and restored for all, new threads included', async () => {
       // Node has several threads; the worker adds one on demand.
-      const script = `process.stdin.once('data', () => { const { Worker } = require('worker_threads');
-      new Worker('require("worker_threads").parentPort.on("message", () => 0)', { eval: true }).once('online', () => console.log('online')); });
-      console.log('ready')`;
+      const script = `
+        const { Worker } = require('worker_threads');
+        const echo = 'require("worker_threads").parentPort.on("message", () => 0)';
+        process.stdin.once('data', () =>
+          new Worker(echo, { eval: true }).once('online', () => console.log('online')));
+        console.log('ready')`;
       const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
       try {
         await once(child.stdout, 'data');

@@ -279,7 +279,8 @@ describe('the HTTP of a host daemon', () => {
       const caller = connect(socketPath);
       const body = JSON.stringify({ command: 'sleep 60', timeoutSeconds: 60 });
       caller.write(
-        `POST /vms/${A}/exec HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        `POST /vms/${A}/exec HTTP/1.1\r\nHost: h\r\n` +
+          `Authorization: Bearer ${TOKEN}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
       );
       await asked.promise;
       caller.destroy();

@@ -133,7 +133,8 @@ describe('the streams of a host daemon', () => {
   it('carries bytes both ways, early bytes first, and forwards the half-close of each direction', async () => {
     const raw = connect({ path: socketPath, allowHalfOpen: true });
     raw.write(
-      `GET /vms/${A}/ports/${port} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${TOKEN}\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\nearly, `,
+      `GET /vms/${A}/ports/${port} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer ${TOKEN}\r\n` +
+        'connection: Upgrade\r\nupgrade: tcp\r\n\r\nearly, ',
     );
     raw.end('late');
     const answer = Buffer.concat((await raw.toArray()) as Buffer[]).toString();

@@ -44,7 +44,8 @@ test('a step of less than a second prints nothing', async () => {
 test('a long step logs that it runs, its progress now and then, and its duration', async () => {
   assert.equal(
     await runStep(false, 11, 'unpacking\n 3 of 7'),
-    '• image: 1 s, unpacking 3 of 7\n• image: 5 s, unpacking 3 of 7\n• image: 10 s, unpacking 3 of 7\n✓ image (11.0 s)\n',
+    '• image: 1 s, unpacking 3 of 7\n• image: 5 s, unpacking 3 of 7\n' +
+      '• image: 10 s, unpacking 3 of 7\n✓ image (11.0 s)\n',
   );
 });
 

@@ -13,7 +13,8 @@ const FILES = {
   'ends.test.ts': 'process.exit(3);',
   'served.test.ts': "test('it is served', (t) => t.assert.equal(process.env.BERTH_TEST_SERVED, 'yes'));",
   'serves.ts':
-    "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' })); process.stdin.resume().on('end', () => console.error('stopped'));",
+    "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' }));" +
+    "process.stdin.resume().on('end', () => console.error('stopped'));",
 };
 
 let folder: string;

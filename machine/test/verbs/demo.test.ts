@@ -76,7 +76,8 @@ test('the doctor finds no fault on this host, and reports a taken port as one', 
     assert.match(
       stdout,
       new RegExp(
-        `^fault +port +port ${port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} .*\\n +-> choose another with --port`,
+        `^fault +port +port ${port} on 127\\.0\\.0\\.1 is taken by pid ${process.pid} .*` +
+          '\\n +-> choose another with --port',
         'm',
       ),
     );

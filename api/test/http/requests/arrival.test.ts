@@ -25,7 +25,9 @@ async function exchange(text: string): Promise<string> {
 }
 
 const post = (authorization: string): string =>
-  `POST /v1/orgs/${api.orgId}/projects HTTP/1.1\r\nhost: berth.example.test\r\n${authorization}content-type: application/json\r\ncontent-length: 100\r\n\r\n{"name"`;
+  `POST /v1/orgs/${api.orgId}/projects HTTP/1.1\r\nhost: berth.example.test\r\n` +
+  `${authorization}content-type: application/json\r\n` +
+  'content-length: 100\r\n\r\n{"name"';
 
 test('a body that misses its deadline is 400 and closes the connection', async () => {
   assert.equal(BODY_ARRIVES_MS, 60_000);

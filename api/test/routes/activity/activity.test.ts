@@ -251,8 +251,10 @@ test("an org's feed has only its entries and needs activity.read", async () => {
 async function fill(org: TestOrg, rows: number): Promise<void> {
   await sql`
     insert into activity (id, org_id, project_id, sandbox_id, actor_kind, kind, details, at, subject_kind, subject_id)
-    select 'act_' || gen_random_uuid(), ${org.orgId}, ${org.projectId} || n % 4, 'sbx_' || ${org.orgId} || n % 40, 'system',
-      case when n % 997 = 0 then 'plan_changed' else (array['sandbox_exec', 'sandbox_running', 'sandbox_stopped', 'sandbox_woken'])[1 + n / 40 % 4] end,
+    select 'act_' || gen_random_uuid(), ${org.orgId}, ${org.projectId} || n % 4,
+      'sbx_' || ${org.orgId} || n % 40, 'system',
+      case when n % 997 = 0 then 'plan_changed'
+        else (array['sandbox_exec', 'sandbox_running', 'sandbox_stopped', 'sandbox_woken'])[1 + n / 40 % 4] end,
       '{}', now() + n * interval '1 millisecond', 'org', ${org.orgId}
     from generate_series(1, ${rows}::int) n`.execute(api.db);
 }

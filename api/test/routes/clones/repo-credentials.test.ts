@@ -117,15 +117,18 @@ test('sealed credentials do not open in another project, under another key, or a
     error instanceof UnsealError &&
     error.message.startsWith('cannot decrypt a secret of prj_') &&
     !error.message.includes(TOKEN);
-  await sql`update project set repo_credentials_sealed = (select repo_credentials_sealed from project where id = ${from.id}) where id = ${to.id}`.execute(
-    api.db,
-  );
+  await sql`
+    update project
+    set repo_credentials_sealed =
+      (select repo_credentials_sealed from project where id = ${from.id})
+    where id = ${to.id}`.execute(api.db);
   await assert.rejects(open(to.id), cannot);
   assert.deepEqual(await open(from.id), { token: TOKEN });
   await assert.rejects(openRepoCredentials({ db: api.db, secretKey: new SecretKey(randomBytes(32)) }, from.id), cannot);
-  await sql`update project set repo_credentials_sealed = set_byte(repo_credentials_sealed, 20, get_byte(repo_credentials_sealed, 20) # 1) where id = ${from.id}`.execute(
-    api.db,
-  );
+  await sql`
+    update project
+    set repo_credentials_sealed = set_byte(repo_credentials_sealed, 20, get_byte(repo_credentials_sealed, 20) # 1)
+    where id = ${from.id}`.execute(api.db);
   await assert.rejects(open(from.id), cannot);
   // Credentials that cannot be opened can still be replaced.
   assert.equal((await patch(from.id, { repoCredentials: { token: 'new' } })).status, 200);

@@ -60,9 +60,8 @@ const rowOf = (id: string): Promise<SandboxRow> =>
   api.db.selectFrom('sandbox').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 const activeMsAgo = async (id: string): Promise<number> => {
   const { rows } = await sql<{ ms: number }>`
-    select (extract(epoch from clock_timestamp() - last_active_at) * 1000)::float8 as ms from sandbox where id = ${id}`.execute(
-    api.db,
-  );
+    select (extract(epoch from clock_timestamp() - last_active_at) * 1000)::float8 as ms
+    from sandbox where id = ${id}`.execute(api.db);
   return rows[0]?.ms ?? Number.NaN;
 };
 const asleep = (changed: Partial<NewSandbox> = {}): Promise<SandboxRow> =>
@@ -134,7 +133,10 @@ test('without wakeOnUse a command during a sleep waits for it and is 409 without
   const answering = exec(id);
   // Recording activity waits for the lock that the sleep holds.
   const waits = sql<{ waits: boolean }>`
-    select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%last_active_at%' and datname = current_database()) as waits`;
+    select exists (
+      select from pg_stat_activity
+      where wait_event_type = 'Lock' and query like '%last_active_at%' and datname = current_database()
+    ) as waits`;
   const deadline = AbortSignal.timeout(20_000);
   while ((await waits.execute(api.db)).rows[0]?.waits !== true) await delay(10, undefined, { signal: deadline });
   held.resolve();

@@ -378,17 +378,19 @@ test("samples last a day, thinned after ten minutes to each minute's memory peak
     [30, 0.4],
   ] as const) {
     await insertPast(id, 60, { memory });
-    await sql`update metrics_sample set at = date_trunc('minute', now() - interval '1 hour') + ${second} * interval '1 second'
+    await sql`
+      update metrics_sample set at = date_trunc('minute', now() - interval '1 hour') + ${second} * interval '1 second'
       where sandbox_id = ${id} and memory_used between ${memory - 0.01} and ${memory + 0.01}`.execute(api.db);
   }
   await sample(id);
   const kept = (await rowsOf(id)).map((row) => Math.round(row.memory_used * 100));
   assert.deepEqual(kept, [20, 50, 20, 20, 20, 25]);
 
-  await sql`insert into metrics_sample (id, sandbox_id, at, uptime_seconds, cpu_busy_ms, vcpu, memory_gb, disk_gb, memory_used, disk_used)
-    select 'many' || n, ${id}, now() - n * interval '0.1 seconds', 1, 1, 1, 1, 10, 0.1, 0.1 from generate_series(1, 3000) n`.execute(
-    api.db,
-  );
+  await sql`
+    insert into metrics_sample
+      (id, sandbox_id, at, uptime_seconds, cpu_busy_ms, vcpu, memory_gb, disk_gb, memory_used, disk_used)
+    select 'many' || n, ${id}, now() - n * interval '0.1 seconds', 1, 1, 1, 1, 10, 0.1, 0.1
+    from generate_series(1, 3000) n`.execute(api.db);
   await sample(id);
   assert.equal((await rowsOf(id)).length, 2_000);
 });

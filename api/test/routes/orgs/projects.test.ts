@@ -212,9 +212,8 @@ test('an update without effect leaves updatedAt and the feed; any other moves up
   }>`select updated_at::text as before from project where id = ${made.id}`.execute(api.db);
   await patch(made.id, { name: 'x' });
   const later = await sql<{ moved: boolean }>`
-    select updated_at > ${rows[0]?.before}::timestamptz and updated_at > created_at as moved from project where id = ${made.id}`.execute(
-    api.db,
-  );
+    select updated_at > ${rows[0]?.before}::timestamptz and updated_at > created_at as moved
+    from project where id = ${made.id}`.execute(api.db);
   assert.equal(later.rows[0]?.moved, true);
 });
 

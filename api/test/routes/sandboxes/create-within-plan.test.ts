@@ -56,7 +56,7 @@ test('a new org has the self-hosted plan, which has no caps', async () => {
   );
 });
 
-test(`of ${PARALLEL} concurrent creates exactly the plan's cap succeeds, the others are 409 with the limit`, async () => {
+test(`${PARALLEL} concurrent creates reach exactly the plan's cap, the others are 409 with the limit`, async () => {
   const answers = await Promise.all(Array.from({ length: PARALLEL }, () => create()));
   const refused = answers.filter(({ status }) => status !== 201);
   assert.equal(answers.length - refused.length, STARTER.concurrentSandboxes);

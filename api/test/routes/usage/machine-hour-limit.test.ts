@@ -139,7 +139,8 @@ test("a project's cap blocks that project only, is named, and holds despite the 
   assert.equal((await create()).status, 201);
   await addUsed(api.db, org, 1);
   const ofProject = new RegExp(
-    `^the cap of the project ${org.projectId} is 2 machine hours .*/projects/${org.projectId}/usage-guardrails .*null\\.$`,
+    `^the cap of the project ${org.projectId} is 2 machine hours ` +
+      `.*/projects/${org.projectId}/usage-guardrails .*null\\.$`,
   );
   for (const overage of [false, true]) {
     await setGuardrails({ sandboxOverageEnabled: overage });

@@ -56,7 +56,8 @@ async function use(
   const from = STARTED_AT.getTime() + after * HOUR_MS;
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-    values (${newId('usageInterval')}, ${newId('sandbox')}, ${org.orgId}, ${projectId}, ${endUserId}, ${size[0]}, ${size[1]}, ${size[2]},
+    values (${newId('usageInterval')}, ${newId('sandbox')}, ${org.orgId}, ${projectId}, ${endUserId},
+      ${size[0]}, ${size[1]}, ${size[2]},
       tstzrange(${new Date(from)}, ${new Date(from + hours * HOUR_MS)}))`.execute(api.db);
 }
 

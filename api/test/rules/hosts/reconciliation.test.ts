@@ -70,15 +70,20 @@ const decide = (row: SandboxFacts | undefined, status: VmStatusOrAbsent): Decisi
 function describeDecision(decision: Decision): string {
   switch (decision.do) {
     case 'change':
-      return `${decision.to}${decision.reason === null ? '' : `:${decision.reason.code}`} wakes from ${decision.wakesFrom ?? 'nothing'}`;
+      return `${decision.to}${end(decision)}`;
     case 'note':
-      return `note${decision.reason === null ? '' : `:${decision.reason.code}`} wakes from ${decision.wakesFrom ?? 'nothing'}`;
+      return `note${end(decision)}`;
     case 'put-to-sleep':
     case 'destroy':
       return `${decision.do} ${decision.epoch}`;
     default:
       return decision.do;
   }
+}
+
+/** The reason, if any, and the snapshot to wake from. */
+function end({ reason, wakesFrom }: Decision & { do: 'change' | 'note' }): string {
+  return `${reason === null ? '' : `:${reason.code}`} wakes from ${wakesFrom ?? 'nothing'}`;
 }
 
 const AT_WORK = { creating: 'nothing', sleeping: 'nothing', waking: 'nothing' } as const;

@@ -114,7 +114,8 @@ test('metered time of a lost VM ends at the last proof of life, never before its
     await transition({ sandboxId: id, epoch: 1, to: 'ready' });
     await transition({ sandboxId: id, epoch: 1, to: 'failed', lastAliveAt, reason: { code: 'x', message: 'y' } });
     const { rows } = await sql<{ length: number; age: number }>`
-      select extract(epoch from upper(during) - lower(during))::float8 as length, extract(epoch from now() - upper(during))::float8 as age
+      select extract(epoch from upper(during) - lower(during))::float8 as length,
+        extract(epoch from now() - upper(during))::float8 as age
       from usage_interval where sandbox_id = ${id}`.execute(api.db);
     if (expected === 'begin') {
       assert.equal(rows[0]?.length, 0.000001);
@@ -131,9 +132,9 @@ test('a VM that returns after a clock step back is metered from its previous end
   const { id } = await api.makeSandbox('provisioning');
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
   // The clock was an hour ahead at the wake, and is correct again at the sleep.
-  await sql`update usage_interval set during = tstzrange(now() + interval '1 hour', null) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(now() + interval '1 hour', null)
+    where sandbox_id = ${id}`.execute(api.db);
   await transition({ sandboxId: id, epoch: 1, to: 'sleeping' });
   await transition({ sandboxId: id, epoch: 1, to: 'ready' });
   const { rows } = await sql<{ touches: boolean }>`

@@ -41,9 +41,9 @@ test('a bucket refills over time at the exact rate', async () => {
       fc.integer({ min: -1_000, max: 2_000_000 }),
       async (bucket, tokens, elapsed) => {
         const key = newKey();
-        await sql`insert into throttle values (${key}, ${tokens}, clock_timestamp() - make_interval(secs => ${elapsed}))`.execute(
-          api.db,
-        );
+        await sql`
+          insert into throttle
+          values (${key}, ${tokens}, clock_timestamp() - make_interval(secs => ${elapsed}))`.execute(api.db);
         const expected = refilled(tokens, elapsed, bucket);
         // Run time also refills the bucket: skip values this close to a whole try.
         fc.pre(Math.abs(expected - 1) > 0.1);

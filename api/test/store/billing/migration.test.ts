@@ -26,10 +26,11 @@ test('an old subscription keeps plan, start and period anchor; an ended one beco
         await up(trx as unknown as Kysely<unknown>);
     });
     await sql`insert into org (id, name) values ('org_a', 'A'), ('org_b', 'B')`.execute(db);
-    await sql`insert into subscription (org_id, plan, status, started_at) values
-      ('org_a', 'self-hosted', 'active', '2026-01-31 10:00:00.123456+00'), ('org_b', 'starter', 'ended', '2026-02-01 00:00:00+00')`.execute(
-      db,
-    );
+    await sql`
+      insert into subscription (org_id, plan, status, started_at)
+      values
+        ('org_a', 'self-hosted', 'active', '2026-01-31 10:00:00.123456+00'),
+        ('org_b', 'starter', 'ended', '2026-02-01 00:00:00+00')`.execute(db);
     await db.transaction().execute((trx) => billing.up(trx as unknown as Kysely<unknown>));
     const [a, b] = await db.selectFrom('subscription').selectAll().orderBy('org_id').execute();
     const start = new Date('2026-01-31T10:00:00.123Z');

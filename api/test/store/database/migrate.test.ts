@@ -30,9 +30,10 @@ test('replicas that start concurrently migrate once, and all succeed', () => {
 
 test("the user table has the sign-in library's columns", async () => {
   const { rows } = await sql<{ column_name: string; data_type: string; is_nullable: string }>`
-    select column_name, data_type, is_nullable from information_schema.columns where table_name = 'user' order by ordinal_position`.execute(
-    db,
-  );
+    select column_name, data_type, is_nullable
+    from information_schema.columns
+    where table_name = 'user'
+    order by ordinal_position`.execute(db);
   assert.deepEqual(
     rows.map((row) => [row.column_name, row.data_type, row.is_nullable]),
     [

@@ -63,16 +63,16 @@ test('a broken connection wakes every waiter to check for itself, and listening 
   const watch = changes.watch('a');
   try {
     const woken = watch.next(NEVER);
-    await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'berth-api-listen'`.execute(
-      db,
-    );
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'berth-api-listen'`.execute(db);
     await broke.promise;
     await woken;
     const listening = async (): Promise<boolean> => {
-      const { rows } =
-        await sql`select 1 from pg_stat_activity where datname = current_database() and application_name = 'berth-api-listen' and query like 'listen %'`.execute(
-          db,
-        );
+      const { rows } = await sql`
+        select 1 from pg_stat_activity
+        where datname = current_database() and application_name = 'berth-api-listen'
+          and query like 'listen %'`.execute(db);
       return rows.length === 1;
     };
     while (!(await listening())) await new Promise((resolve) => setTimeout(resolve, 20));

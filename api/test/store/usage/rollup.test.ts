@@ -49,7 +49,8 @@ const msOf = (at: Instant): number => Math.floor(at / 1_000);
 async function insert(orgId: string, interval: Interval): Promise<void> {
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-    values (${interval.id}, ${newId('sandbox')}, ${orgId}, ${interval.projectId}, ${interval.endUserId}, ${interval.vcpu}, 2, 10,
+    values (${interval.id}, ${newId('sandbox')}, ${orgId}, ${interval.projectId}, ${interval.endUserId},
+      ${interval.vcpu}, 2, 10,
       tstzrange(${textOf(interval.begins)}, ${interval.ends === null ? null : textOf(interval.ends)}))`.execute(api.db);
 }
 
@@ -170,9 +171,9 @@ test("every window's sum equals its intervals, rolled up, split, closed late or 
             const running = ledger.find(({ ends }) => ends === null);
             if (running === undefined) break;
             running.ends = Math.max(running.begins + 1, one.at);
-            await sql`update usage_interval set during = tstzrange(lower(during), ${textOf(running.ends)}) where id = ${running.id}`.execute(
-              api.db,
-            );
+            await sql`
+              update usage_interval set during = tstzrange(lower(during), ${textOf(running.ends)})
+              where id = ${running.id}`.execute(api.db);
             break;
           }
           case 'roll up':

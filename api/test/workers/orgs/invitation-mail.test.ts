@@ -134,7 +134,8 @@ test('a mail names inviter, org, role, recipient and expiry, as text and HTML', 
     .replaceAll(/=\r\n/g, '')
     .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString())
     .replaceAll('\r\n', '\n');
-  const until = `${expiresAt.getUTCDate()} ${expiresAt.toLocaleString('en-GB', { month: 'long', timeZone: 'UTC' })} ${expiresAt.getUTCFullYear()}`;
+  const month = expiresAt.toLocaleString('en-GB', { month: 'long', timeZone: 'UTC' });
+  const until = `${expiresAt.getUTCDate()} ${month} ${expiresAt.getUTCFullYear()}`;
   const [, text = '', html = ''] = readable.split(/^Content-Type: text\/(?:plain|html).*$/m);
   assert.match(text, /^Owner invites you to the org “Tom & <b>Co<\/b> X” as a member\.$/m);
   assert.match(text, new RegExp(`^To accept, open this link before ${until} at \\d\\d:\\d\\d UTC:$`, 'm'));

@@ -53,7 +53,8 @@ function start(program: Program, options: Partial<RunnerOptions> = {}): StepRunn
 async function enqueue(org: string, count: number, kind = 'provision', claimedBy: string | null = null): Promise<void> {
   await sql`
     insert into durable_step (id, kind, org_id, input, enqueued_at, claimed_by)
-    select ${kind} || ':' || ${org} || ':' || n, ${kind}, ${org}, jsonb_build_object('org', ${org}::text, 'name', ${org} || n),
+    select ${kind} || ':' || ${org} || ':' || n, ${kind}, ${org},
+      jsonb_build_object('org', ${org}::text, 'name', ${org} || n),
       now() + n * interval '1 ms', ${claimedBy}
     from generate_series(1, ${count}::int) n`.execute(db);
 }

@@ -80,7 +80,8 @@ async function sessionsAtServer(): Promise<number> {
   await client.connect();
   try {
     const { rows } = await client.query<{ count: number }>(
-      `select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'berth-api-session'`,
+      `select count(*)::int as count from pg_stat_activity
+      where datname = current_database() and application_name = 'berth-api-session'`,
     );
     return rows[0]?.count ?? 0;
   } finally {

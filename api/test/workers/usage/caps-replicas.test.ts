@@ -16,7 +16,9 @@ beforeEach(async () => {
   await world.db.deleteFrom('activity').execute();
   // A period of the test's own.
   await sql`
-    update subscription set started_at = date_trunc('milliseconds', clock_timestamp()), period_anchor = date_trunc('milliseconds', clock_timestamp()),
+    update subscription set
+      started_at = date_trunc('milliseconds', clock_timestamp()),
+      period_anchor = date_trunc('milliseconds', clock_timestamp()),
       machine_hour_limit = null, overage_enabled = false`.execute(world.db);
 });
 afterEach(async () => {
@@ -98,7 +100,8 @@ test('of two replicas one stops sandboxes at the cap, each once, and both refuse
   const created = await Promise.all([...both, ...both, ...both, ...both].map((replica) => replica.ask('create')));
   const [ends = '', always = '', ...sleep] = created.map(({ id }) => id);
   await sql`
-    update sandbox set mode = 'ephemeral', ttl_seconds = 3600, persistence_policy = 'always_on', expires_at = now() + interval '1 hour'
+    update sandbox
+    set mode = 'ephemeral', ttl_seconds = 3600, persistence_policy = 'always_on', expires_at = now() + interval '1 hour'
     where id = ${ends}`.execute(world.db);
   await world.db.updateTable('sandbox').set({ persistence_policy: 'always_on' }).where('id', '=', always).execute();
   await setCap(0);

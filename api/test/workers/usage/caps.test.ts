@@ -36,9 +36,9 @@ beforeEach(async () => {
     .set({ status: 'deleted', deleted_at: new Date() })
     .where('status', '<>', 'deleted')
     .execute();
-  await sql`update usage_interval set during = tstzrange(lower(during), lower(during) + interval '1 second') where upper_inf(during)`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(lower(during), lower(during) + interval '1 second')
+    where upper_inf(during)`.execute(api.db);
   org = await api.makeOrg();
   const session = await api.makeSession({ role: null });
   await api.db.insertInto('membership').values({ org_id: org.orgId, user_id: session.userId, role: 'owner' }).execute();
@@ -311,9 +311,9 @@ test("a project at its cap is warned and stopped alone; the org's other projects
   );
   assert.deepEqual([await statusOf(inside), await statusOf(outside)], ['sleeping', 'ready']);
   const { rows } = await sql<{ scope: string }>`
-    select details ->> 'capScopeId' as scope from activity where sandbox_id = ${inside} and kind = 'sandbox_sleep_requested'`.execute(
-    api.db,
-  );
+    select details ->> 'capScopeId' as scope
+    from activity
+    where sandbox_id = ${inside} and kind = 'sandbox_sleep_requested'`.execute(api.db);
   assert.deepEqual(rows, [{ scope: org.projectId }]);
 });
 
@@ -361,9 +361,9 @@ test('disabling overage at a used-up cap warns before anything sleeps', async ()
 test("a threshold reached before the leader's death is warned of by the next, even if none is awake", async () => {
   const id = await awake({ hours: 10 });
   await look(watch(), reachedAt - HOUR_MS);
-  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)})
+    where sandbox_id = ${id}`.execute(api.db);
   await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
   await look(watch(), reachedAt + 1);
   assert.deepEqual(await percents(), [80, 100]);
@@ -429,9 +429,9 @@ test('a threshold reached by a VM that slept right after is warned of', async ()
   const id = await awake({ hours: 10 });
   const capWatch = watch();
   await look(capWatch, reachedAt - HOUR_MS);
-  await sql`update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)}) where sandbox_id = ${id}`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_interval set during = tstzrange(lower(during), ${new Date(reachedAt)})
+    where sandbox_id = ${id}`.execute(api.db);
   await api.db.updateTable('sandbox').set({ status: 'stopped', wakes_from: 'snapshot' }).where('id', '=', id).execute();
   await look(capWatch, reachedAt + 500, reachedAt + 1_500);
   assert.deepEqual(await percents(), [80, 100]);

@@ -31,11 +31,11 @@ async function addIntervals(count: number, org = orgId): Promise<void> {
     await sql`select setseed(0.5)`.execute(trx);
     await sql`
       insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-      select gen_random_uuid(), gen_random_uuid(), ${org}, 'prj_' || n % 3, nullif('user ' || n % 5, 'user 0'), 1 + n % 2, 2, 10,
+      select gen_random_uuid(), gen_random_uuid(), ${org}, 'prj_' || n % 3, nullif('user ' || n % 5, 'user 0'),
+        1 + n % 2, 2, 10,
         tstzrange(begins, begins + random() * interval '1 day')
-      from (select n, now() - interval '8 days' + random() * interval '7 days' as begins from generate_series(1, ${count}::integer) n) made`.execute(
-      trx,
-    );
+      from (select n, now() - interval '8 days' + random() * interval '7 days' as begins
+        from generate_series(1, ${count}::integer) n) made`.execute(trx);
   });
 }
 
@@ -43,7 +43,9 @@ async function addIntervals(count: number, org = orgId): Promise<void> {
 async function assertEachOnce(org = orgId): Promise<void> {
   const { rows } = await sql<{ raw: string; byDay: string; byPeriod: string; periods: number }>`
     select
-      (select coalesce(sum((extract(epoch from date_trunc('milliseconds', upper(during)) - date_trunc('milliseconds', lower(during))) * 1000)::bigint), 0)
+      (select coalesce(sum((extract(epoch
+            from date_trunc('milliseconds', upper(during)) - date_trunc('milliseconds', lower(during))
+          ) * 1000)::bigint), 0)
         from usage_interval where org_id = ${org} and not upper_inf(during)
           and id not in (select interval_id from usage_unrolled)) as raw,
       (select coalesce(sum(ms), 0) from usage_total where org_id = ${org} and level = 'day') as "byDay",

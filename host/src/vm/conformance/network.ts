@@ -105,7 +105,8 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
         // Imitates a guest that addresses the host's networks directly.
         await outputOf(
           two.client,
-          'sudo ip address add 10.66.0.77/24 dev eth0; sudo ip -6 address add fd00::7/64 dev eth0 nodad; sudo ip -6 route add default dev eth0; ' +
+          'sudo ip address add 10.66.0.77/24 dev eth0; sudo ip -6 address add fd00::7/64 dev eth0 nodad; ' +
+            'sudo ip -6 route add default dev eth0; ' +
             'sudo ip route add 169.254.169.254 dev eth0; true',
         );
       });

@@ -18,9 +18,11 @@ const DETACH_DEADLINE_MS = 120_000;
 /** A counting process and a large file in memory; `STATE` checks what survives. */
 const BUSY = [
   'mkdir -p /tmp/sleep-test',
-  'head -c 20000000 /dev/urandom >/dev/shm/sleep-test 2>/dev/null || head -c 20000000 /dev/urandom >/tmp/sleep-test/memory',
+  'head -c 20000000 /dev/urandom >/dev/shm/sleep-test 2>/dev/null ||',
+  '  head -c 20000000 /dev/urandom >/tmp/sleep-test/memory',
   'sha256sum /dev/shm/sleep-test /tmp/sleep-test/memory 2>/dev/null >/tmp/sleep-test/sums',
-  '(exec setsid sh -c "n=0; while :; do n=\\$((n+1)); echo \\$n >/tmp/sleep-test/.n; mv /tmp/sleep-test/.n /tmp/sleep-test/n; sleep 0.05; done" >/dev/null 2>&1 & echo $! >/tmp/sleep-test/pid)',
+  '(exec setsid sh -c "n=0; while :; do n=\\$((n+1)); echo \\$n >/tmp/sleep-test/.n',
+  '  mv /tmp/sleep-test/.n /tmp/sleep-test/n; sleep 0.05; done" >/dev/null 2>&1 & echo $! >/tmp/sleep-test/pid)',
   'until [ -s /tmp/sleep-test/n ]; do sleep 0.05; done',
 ].join('\n');
 const COUNT = 'cat /tmp/sleep-test/n';

@@ -68,7 +68,9 @@ export function streamsConform(
 
     async function listen(address: string): Promise<number> {
       const file = `/tmp/port-of-${address.replaceAll(':', '_')}`;
-      const script = `setsid perl /tmp/echo.pl ${address} ${file} >/tmp/echo.log 2>&1 & until [ -s ${file} ]; do sleep 0.05; done; cat ${file}`;
+      const script =
+        `setsid perl /tmp/echo.pl ${address} ${file} >/tmp/echo.log 2>&1 & ` +
+        `until [ -s ${file} ]; do sleep 0.05; done; cat ${file}`;
       return Number(await outputOf(vm.client, script));
     }
 

@@ -84,7 +84,8 @@ export class Subject {
   }
 
   async makeFolder(): Promise<{ id: string; folder: string }> {
-    const id = `sbx_${Array.from(randomBytes(24), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31)).join('')}`;
+    const letters = Array.from(randomBytes(24), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31));
+    const id = `sbx_${letters.join('')}`;
     const folder = join(this.#root, id, 'vm');
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return { id, folder };

@@ -42,8 +42,9 @@ test('a new cluster has checksums, UTF8 and C collation, a socket only and the u
   try {
     const [row] = await query(
       server.databaseUrl,
-      `select current_database() as database, current_setting('data_checksums') as checksums, current_setting('server_encoding') as encoding,
-        current_setting('listen_addresses') as listen, (select datcollate from pg_database where datname = current_database()) as collation`,
+      `select current_database() as database, current_setting('data_checksums') as checksums,
+          current_setting('server_encoding') as encoding, current_setting('listen_addresses') as listen,
+          (select datcollate from pg_database where datname = current_database()) as collation`,
     );
     assert.deepEqual(row, { database: 'berth', checksums: 'on', encoding: 'UTF8', listen: '', collation: 'C' });
     const status = await readFile(`/proc/${server.process.pid}/status`, 'utf8');
@@ -94,8 +95,9 @@ test('a running server is adopted rather than started twice, and can be stopped'
 
 test('a server exits with its parent process, and the next start finds its rows', async () => {
   const folder = newFolder();
+  const postgres = new URL('../../../src/roles/database/postgres.ts', import.meta.url).href;
   const script = `
-    import { startPostgres } from ${JSON.stringify(new URL('../../../src/roles/database/postgres.ts', import.meta.url).href)};
+    import { startPostgres } from ${JSON.stringify(postgres)};
     const server = await startPostgres(${JSON.stringify({ folder, user })});
     process.stdout.write(JSON.stringify(server.process) + '\\n');
     setInterval(() => {}, 1000);`;

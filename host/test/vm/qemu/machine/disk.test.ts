@@ -22,7 +22,7 @@ test('an overlay can be as large as the largest disk', () => {
 });
 
 for (const sizeGib of [1, 10, 80, DISK_MAX_GIB]) {
-  test(`qemu-img reports a ${sizeGib} GiB overlay as intact, of that size and without a backing file`, async (context) => {
+  test(`qemu-img finds a ${sizeGib} GiB overlay intact, of that size and without a backing file`, async (context) => {
     const path = await pathFor(context);
     await writeOverlay(path, sizeGib);
     await run('qemu-img', ['check', '-f', 'qcow2', path]);

@@ -33,9 +33,8 @@ export class PretendedQemu {
           arguments: parameters,
         } = JSON.parse(text.slice(0, end)) as { execute: string; id: number; arguments?: Arguments };
         text = text.slice(end + 1);
-        far.write(
-          `${JSON.stringify({ id, ...this.#answer(execute, parameters ?? {}, (event) => far.write(`${JSON.stringify(event)}\n`)) })}\n`,
-        );
+        const tell = (event: object): boolean => far.write(`${JSON.stringify(event)}\n`);
+        tell({ id, ...this.#answer(execute, parameters ?? {}, tell) });
       }
     });
   }

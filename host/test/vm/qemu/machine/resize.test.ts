@@ -78,7 +78,7 @@ for (const [keeps, has] of [
   [['cpu1'], { ...SMALL, vcpu: 2 }],
   [['module0'], { ...SMALL, memoryMib: 3_072 }],
 ] as const) {
-  test(`a growth that fails last is undone; the guest keeps ${keeps.join(', ') || 'nothing'}, as reported`, async () => {
+  test(`a growth that fails last is undone; guest keeps ${keeps.join(', ') || 'nothing'}, as reported`, async () => {
     const qemu = new PretendedQemu();
     keeps.forEach((id) => qemu.keeps.add(id));
     qemu.before = (command) => {

@@ -204,7 +204,7 @@ describe('a VM woken from its snapshot', () => {
     { signal: 'SIGKILL', exitCode: 137 },
     { signal: 'SIGTERM', exitCode: 0 },
   ] as const) {
-    it(`keeps its snapshot when QEMU gets ${signal} during the device load, and resumes at the next wake`, async (context) => {
+    it(`keeps its snapshot when QEMU gets ${signal} in the device load, resumes at the next wake`, async (context) => {
       const machine = await sleeper(context);
       whileDevicesLoad(context, async (process) => {
         await killProcess(process, signal);
@@ -220,7 +220,7 @@ describe('a VM woken from its snapshot', () => {
     });
   }
 
-  it('never ran when QEMU is killed while the snapshot is being spent, and resumes at the next wake', async (context) => {
+  it('never ran when QEMU is killed while the snapshot is being spent, resumes at the next wake', async (context) => {
     const machine = await sleeper(context);
     const beforeContinue = async (): Promise<void> => {
       const { process } = stateOf(machine.vm.saved.at(-1) ?? {});
@@ -237,7 +237,7 @@ describe('a VM woken from its snapshot', () => {
     await resumesAtNextDaemon(machine);
   });
 
-  it('never ran when its wake is aborted while the snapshot is being spent, and resumes at the next', async (context) => {
+  it('never ran when its wake is aborted while the snapshot is being spent, resumes at the next', async (context) => {
     const machine = await sleeper(context);
     const late = new AbortController();
     const beforeContinue = async (): Promise<void> => late.abort(new Error('too late'));
