@@ -19,7 +19,7 @@ const NAMES = { NAMESPACE_PREFIX, HOST_VETH_PREFIX };
 
 export function makeProgram(slots: readonly Slot[]): Program {
   const words = slots.flatMap((slot) => [slot.number, slot.uid, slot.hostAddress, slot.address, slotRules(slot)]);
-  return program('make-slots', words, {
+  return program('make-slots.sh', words, {
     ...NAMES,
     ...{ INNER_VETH_NAME, TAP_NAME, GATEWAY_MAC },
     ROOT_RULES: rootRules(),
@@ -31,11 +31,11 @@ export function makeProgram(slots: readonly Slot[]): Program {
   });
 }
 
-export const unmakeProgram = (numbers: readonly number[]): Program => program('unmake-slots', numbers, NAMES);
+export const unmakeProgram = (numbers: readonly number[]): Program => program('unmake-slots.sh', numbers, NAMES);
 
 export const removeRootRulesProgram = (registryFolder: string): Program =>
-  program('remove-root-rules', [registryFolder], { ROOT_TABLE });
+  program('remove-root-rules.sh', [registryFolder], { ROOT_TABLE });
 
 function program(name: string, words: readonly (string | number)[], environment: Program['environment']): Program {
-  return { command: ['sh', join(import.meta.dirname, 'programs', `${name}.sh`), ...words.map(String)], environment };
+  return { command: ['sh', join(import.meta.dirname, 'programs', name), ...words.map(String)], environment };
 }
