@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { nullIf } from '@berth/os/errors.ts';
+import { RECORD_FILE, RecordFolders } from './record-folders.ts';
 import type { Names } from '../../guest/identity.ts';
 import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
@@ -79,32 +80,10 @@ const names = z.strictObject({
 /** Result of reading a VM's folder. */
 export type FoundRecord = { kind: 'record'; record: VmRecord } | { kind: 'none' } | { kind: 'corrupt'; why: string };
 
-export class VmDirectory {
-  readonly #root: string;
-
+export class VmDirectory extends RecordFolders {
   /** @param root absolute path of `host/vms` */
   constructor(root: string) {
-    this.#root = root;
-  }
-
-  async open(): Promise<void> {
-    await makeFolderDurably(this.#root);
-  }
-
-  /** Ids of all VM folders, with any content. Ignores entries whose name is no VM id. */
-  async list(): Promise<string[]> {
-    const entries = await readdir(this.#root, { withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isDirectory() && vmId.safeParse(entry.name).success)
-      .map((entry) => entry.name);
-  }
-
-  /**
-   * The driver's folder of a VM: beside the record, never around it, because a jailed process may
-   * write there.
-   */
-  driverFolder(id: string): string {
-    return join(this.#root, id, 'vm');
+    super(root, vmId);
   }
 
   /**
@@ -112,7 +91,7 @@ export class VmDirectory {
    * jailed process.
    */
   snapshotFolder(id: string): string {
-    return join(this.#root, id, 'snapshot');
+    return join(this.root, id, 'snapshot');
   }
 
   /**
@@ -125,16 +104,11 @@ export class VmDirectory {
 
   async removeSnapshot(id: string): Promise<void> {
     await rm(this.snapshotFolder(id), { recursive: true, force: true });
-    await flushFolder(join(this.#root, id));
-  }
-
-  async makeFolders(id: string): Promise<void> {
-    await makeFolderDurably(join(this.#root, id));
-    await makeFolderDurably(this.driverFolder(id));
+    await flushFolder(join(this.root, id));
   }
 
   async read(id: string): Promise<FoundRecord> {
-    const text = await readIfPresent(this.#recordPath(id));
+    const text = await readIfPresent(this.recordPath(id));
     if (text === null) return { kind: 'none' };
 
     let value: unknown;
@@ -153,7 +127,7 @@ export class VmDirectory {
   }
 
   async write(record: VmRecord): Promise<void> {
-    await writeDurably(this.#recordPath(record.id), `${JSON.stringify(record, null, 1)}\n`);
+    await writeDurably(this.recordPath(record.id), `${JSON.stringify(record, null, 1)}\n`);
   }
 
   async writeSecret(id: string, secret: string): Promise<void> {
@@ -196,7 +170,7 @@ export class VmDirectory {
   /** Makes the next secret the current one, after the guest accepted it. No-op if there is none. */
   async promoteNextSecret(id: string): Promise<void> {
     await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(nullIf('ENOENT'));
-    await flushFolder(join(this.#root, id));
+    await flushFolder(join(this.root, id));
   }
 
   /** Removes the driver's folder, the snapshot, the secrets and the names; keeps the record. */
@@ -211,13 +185,13 @@ export class VmDirectory {
   /** Removes the VM's folder, the record last: it tells what to remove after a crash. */
   async remove(id: string): Promise<void> {
     await this.removeContents(id);
-    const folder = join(this.#root, id);
+    const folder = join(this.root, id);
     for (const name of (await readdir(folder).catch(nullIf('ENOENT'))) ?? [])
       if (name !== RECORD_FILE) await rm(join(folder, name), { recursive: true, force: true });
 
-    await rm(this.#recordPath(id), { force: true });
+    await rm(this.recordPath(id), { force: true });
     await rmdir(folder).catch(nullIf('ENOENT'));
-    await flushFolder(this.#root);
+    await flushFolder(this.root);
   }
 
   /**
@@ -226,8 +200,8 @@ export class VmDirectory {
    */
   async setAside(id: string): Promise<void> {
     await this.removeSetAside(id);
-    await rename(join(this.#root, id), this.#setAsidePath(id)).catch(nullIf('ENOENT'));
-    await flushFolder(this.#root);
+    await rename(join(this.root, id), this.#setAsidePath(id)).catch(nullIf('ENOENT'));
+    await flushFolder(this.root);
   }
 
   async removeSetAside(id: string): Promise<void> {
@@ -236,24 +210,18 @@ export class VmDirectory {
 
   /** Not a valid VM id, so that it is not taken for a VM. */
   #setAsidePath(id: string): string {
-    return join(this.#root, `${id}.damaged`);
-  }
-
-  #recordPath(id: string): string {
-    return join(this.#root, id, RECORD_FILE);
+    return join(this.root, `${id}.damaged`);
   }
 
   #secretPath(id: string): string {
-    return join(this.#root, id, 'guest-secret');
+    return join(this.root, id, 'guest-secret');
   }
 
   #namesPath(id: string): string {
-    return join(this.#root, id, 'guest-names');
+    return join(this.root, id, 'guest-names');
   }
 
   #nextSecretPath(id: string): string {
-    return join(this.#root, id, 'guest-secret-next');
+    return join(this.root, id, 'guest-secret-next');
   }
 }
-
-const RECORD_FILE = 'record.json';
