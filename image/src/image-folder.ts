@@ -1,11 +1,10 @@
 // A published image on disk: its files, and their verification. The only file of this workspace
 // that the host imports; needs none of the build's tools.
 import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
+import { sha256OfFile } from '@berth/os/digest.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import { sparseSha256 } from './sparse-digest.ts';
 
@@ -77,9 +76,7 @@ async function fingerprints(folder: string): Promise<Record<string, string>> {
 async function digestOf(folder: string, name: ImageFile, signal: AbortSignal): Promise<string> {
   const path = join(folder, name);
   if (name === 'root.ext4') return sparseSha256(path, signal);
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash, { signal });
-  return hash.digest('hex');
+  return sha256OfFile(path, signal);
 }
 
 /**

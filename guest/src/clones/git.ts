@@ -6,6 +6,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GuestClone } from '@berth/protocol/calls/clones.ts';
 import { hasCode } from '@berth/os/errors.ts';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { killGroup } from '../commands/running.ts';
 import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
@@ -80,7 +81,7 @@ function start(
 ): ChildProcess {
   const options: SpawnOptions = {
     cwd: folder,
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...env },
+    env: { PATH: SYSTEM_PATH, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
     ...(process.getuid?.() === user.uid ? {} : { uid: user.uid, gid: user.gid }),

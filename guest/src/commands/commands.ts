@@ -6,6 +6,7 @@ import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFil
 import { join } from 'node:path';
 import type { GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { messageOf } from '@berth/os/errors.ts';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { AttachedCommand } from './attached.ts';
 import { RunningCommand } from './running.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';
@@ -27,7 +28,7 @@ export function environmentOf(user: GuestUser, folder: string, terminal: string)
     USER: user.name,
     LOGNAME: user.name,
     SHELL: '/bin/bash',
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    PATH: SYSTEM_PATH,
     LANG: 'C.UTF-8',
     TERM: terminal,
     PWD: folder,

@@ -4,6 +4,7 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '@berth/os/command.ts';
+import { nullIf } from '@berth/os/errors.ts';
 
 /** Addresses of the two archives, each ending in `/`, and the signature of their indices. */
 export interface ArchiveSource {
@@ -17,10 +18,7 @@ const KEYRINGS = ['/usr/share/keyrings/debian-archive-keyring.pgp', '/usr/share/
 
 async function firstFile(paths: readonly string[]): Promise<string> {
   for (const path of paths) {
-    const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null;
-      throw error;
-    });
+    const found = await stat(path).catch(nullIf('ENOENT'));
     if (found) return path;
   }
   throw new Error(`None of ${paths.join(', ')} is there: install the package debian-archive-keyring`);

@@ -6,7 +6,8 @@ import type { OnProgress } from './progress.ts';
 import type { PrivateApt } from './apt.ts';
 import { archiveRecords, fetchFiles, updateIndices } from './apt.ts';
 import { CommandError } from '@berth/os/command.ts';
-import { sha256OfFile } from './digest.ts';
+import { sha256OfFile } from '@berth/os/digest.ts';
+import { nullIf } from '@berth/os/errors.ts';
 import type { Manifest, ManifestPackage } from './manifest.ts';
 import { debFileName } from './manifest.ts';
 
@@ -32,10 +33,7 @@ export class ChecksumError extends Error {
 }
 
 async function matches(path: string, each: ManifestPackage): Promise<boolean> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
+  const found = await stat(path).catch(nullIf('ENOENT'));
   return found !== null && found.size === each.sizeBytes && (await sha256OfFile(path)) === each.sha256;
 }
 

@@ -1,18 +1,10 @@
 // SHA-256 of texts, files and folders, for the recipe and the manifest. Knows nothing of images.
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { lstat, readFile, readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 
 export function sha256Of(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('hex');
-}
-
-export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, ...(signal ? [{ signal }] : []));
-  return hash.digest('hex');
 }
 
 interface FolderEntry {

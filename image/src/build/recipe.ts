@@ -8,11 +8,12 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { sha256OfFile, sha256OfFolder } from './digest.ts';
+import { sha256OfFile } from '@berth/os/digest.ts';
+import { sha256OfFolder } from './digest.ts';
 
 const require = createRequire(import.meta.url);
 /** Modules outside this folder that affect the result of a build. */
-const OS_PARTS = ['@berth/os/tar.ts', '@berth/os/command.ts'];
+const OS_PARTS = ['tar.ts', 'command.ts', 'digest.ts', 'errors.ts'].map((name) => `@berth/os/${name}`);
 const RECIPE_FOLDER = join(import.meta.dirname, '../../recipe');
 
 const packageName = z.string().regex(/^[a-z0-9][a-z0-9+.-]+$/);

@@ -2,6 +2,7 @@
 // key covers all inputs.
 import { mkdir, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nullIf } from '@berth/os/errors.ts';
 import { sha256Of } from './digest.ts';
 
 /** Number of results kept per name; only an older checkout needs older ones. */
@@ -25,10 +26,7 @@ export async function ensureStage(
   make: (folder: string) => Promise<void>,
 ): Promise<string> {
   const folder = join(folders.stagesFolder, `${name}-${key}`);
-  const found = await stat(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
+  const found = await stat(folder).catch(nullIf('ENOENT'));
   if (!found) {
     const unfinished = join(folders.workFolder, `stage-${name}`);
     await mkdir(unfinished, { recursive: true });

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess, readProcess, readStat } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { STATUS_FD, confinedArgv } from './confinement.ts';
 import type { Confined } from './confinement.ts';
 
@@ -82,9 +83,6 @@ function describe(process: ProcessIdentity, exited: Promise<string>): RunningChi
   void exited.then((reason) => (child.endedBy = reason));
   return child;
 }
-
-/** Programs come from the system's folders, never from the operator's PATH. */
-const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 function watchEnd(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {

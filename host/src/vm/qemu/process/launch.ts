@@ -7,6 +7,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { hasCode } from '@berth/os/errors.ts';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { isSame, readProcess } from '@berth/os/process-identity.ts';
@@ -32,9 +33,6 @@ const LAST_WORDS_STEP_MS = 5;
  * Range: -1000 (never) to 1000 (first).
  */
 const OOM_SCORE = '500';
-/** Programs come from system folders, never from the daemon's PATH. */
-const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
 const report = z.object({ 'child-pid': z.int().min(2) });
 
 /** An exited QEMU. The error message contains QEMU's last messages. */

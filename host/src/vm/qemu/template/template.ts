@@ -2,10 +2,11 @@
 // nothing. A template's folder appears by one rename and is never written again, except for the
 // cache file `verified.json`.
 import { createHash, randomUUID } from 'node:crypto';
-import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
+import { sha256OfFile } from '@berth/os/digest.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import { bootId } from '@berth/os/process-identity.ts';
 import { TEMPLATE_FILES } from '../machine/argv.ts';
@@ -13,7 +14,6 @@ import type { HostPlatform } from '../machine/host-platform.ts';
 import { machineHash, type Accelerator } from '../machine/machine.ts';
 import type { QemuVersion } from '../machine/qemu-version.ts';
 
-const READ_BYTES = 4_194_304;
 const RECORD_FILE = 'template.json';
 const NOTE_FILE = 'verified.json';
 
@@ -109,7 +109,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
   if ((await readIfPresent(join(folder, NOTE_FILE))) !== before) {
     for (const name of FILE_NAMES) {
       const path = join(folder, TEMPLATE_FILES[name]);
-      if ((await sha256Of(path)) !== record.files[name].sha256)
+      if ((await sha256OfFile(path)) !== record.files[name].sha256)
         throw new DriverError(`${path} is not what was built: its SHA-256 differs`);
     }
     // Taken before reading: a concurrent write changes the file's times, so it is read again next
@@ -143,7 +143,7 @@ export async function writeTemplateRecord(folder: string, facts: TemplateFacts, 
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {
     const path = join(folder, TEMPLATE_FILES[name]);
-    files[name] = { sizeBytes: (await stat(path)).size, sha256: await sha256Of(path) };
+    files[name] = { sizeBytes: (await stat(path)).size, sha256: await sha256OfFile(path) };
   }
   const record: TemplateRecord = {
     format: 1,
@@ -178,20 +178,4 @@ async function fingerprint(folder: string, recordText: string): Promise<string> 
     }),
   );
   return JSON.stringify({ bootId: bootId(), record: createHash('sha256').update(recordText).digest('hex'), files });
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  const buffer = Buffer.alloc(READ_BYTES);
-  const file = await open(path, 'r');
-  try {
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, READ_BYTES);
-      if (bytesRead === 0) return hash.digest('hex');
-
-      hash.update(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file.close();
-  }
 }
