@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from 'commander';
 import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from '../service/connection.ts';
 import type { Action, Chapter, CommandSpec, GroupSpec, Input, OptionSpec } from './command-spec.ts';
+import { once } from '../service/once.ts';
 
 /** Copy of EXIT.usage: help must not load failure.ts. */
 const USAGE = 2;
@@ -190,9 +191,4 @@ async function failed(error: unknown, { streams }: ProgramOptions, failureExit?:
   const { exitCode, lines } = reportOf(error, { failureExit });
   if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
   return exitCode;
-}
-
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined;
-  return () => (result ??= work());
 }

@@ -7,6 +7,7 @@ import { checkResourceId } from './resource-id.ts';
 import { checkProfileName, ProfileFile, profileIn, type Profile } from './profile-file.ts';
 import { serviceAddress } from './address.ts';
 import { sessionToken } from './session.ts';
+import { once } from './once.ts';
 
 export interface ConnectionFlags {
   profile?: string;
@@ -150,9 +151,4 @@ function only(
         found.length === 0 ? `create one with berth ${what} create` : `use ${flag} ID, or set a default with ${use} ID`,
     },
   );
-}
-
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let result: Promise<T> | undefined;
-  return () => (result ??= work());
 }
