@@ -226,12 +226,12 @@ for (const point of ['clone:looked-up', 'clone:answered', 'clone:decided', 'clon
     `when the API is killed at ${point}, the repository is cloned once, and reported once`,
     { timeout: 180_000 },
     async () => {
-      await parts.end('api');
-      await parts.run('api', point);
+      await parts.arm('api', point);
       const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
       // Killed during the response, or soon after.
       await createSandbox(parts.caller).catch(() => undefined);
       assert.match((await parts.ended('api')) ?? 'SIGKILL', /SIGKILL/);
+      await parts.arm('api', null);
       await parts.run('api');
       const made = (await listSandboxes(parts.caller)).filter(({ id }) => !before.has(id));
       assert.equal(made.length, 1);

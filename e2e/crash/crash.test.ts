@@ -12,7 +12,7 @@ import { hostVm } from './host-vm.ts';
 import { processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
 import { until } from '../../os/test/until.ts';
 
-/** lifecycle.test.ts covers sleep, wake, resize and pool. */
+/** lifecycle.test.ts covers sleep, wake and resize, pool.test.ts the pool. */
 const VERBS = ['create', 'step', 'provision', 'destroy', 'lost', 'reap'];
 
 /** Newer than the epoch of any destroy here. */

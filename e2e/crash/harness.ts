@@ -110,7 +110,7 @@ export class CrashHarness {
   /** Runs the story with one part armed, awaits its crash, and checks the state after restart. */
   async crashOf(name: PartName, point: string, story: () => Promise<void>): Promise<void> {
     const { parts } = this;
-    await this.#runArmed(name, point);
+    await parts.arm(name, point);
     const ending = attempt(story);
     await Promise.race([parts.ended(name), delay(SETTLE_DEADLINE_MS, undefined, { ref: false })]);
     if (parts.isRunning(name)) {
@@ -120,6 +120,7 @@ export class CrashHarness {
       );
     }
     this.counts.kills += 1;
+    await parts.arm(name, null);
     await parts.run(name);
     await ending;
     await this.recovered();
@@ -129,7 +130,8 @@ export class CrashHarness {
   async crashAtStartOf(name: PartName, point: string): Promise<void> {
     const { parts } = this;
     await parts.kill(name);
-    const started = await attempt(() => parts.run(name, point));
+    await parts.arm(name, point);
+    const started = await attempt(() => parts.run(name));
     if (started instanceof Error) {
       assert.match(started.message, /signal SIGKILL/);
     } else {
@@ -137,6 +139,7 @@ export class CrashHarness {
       assert.equal(parts.isRunning(name), false, `${point} was not reached\n${parts.log.slice(-3_000)}`);
     }
     this.counts.kills += 1;
+    await parts.arm(name, null);
     await parts.runAll();
     await this.recovered();
   }
@@ -144,21 +147,6 @@ export class CrashHarness {
   async killed(...names: PartName[]): Promise<void> {
     await Promise.all(names.map((name) => this.parts.kill(name)));
     this.counts.kills += 1;
-  }
-
-  /**
-   * Starts the part armed. A step left by an earlier test may crash it before it is ready: that
-   * counts as another kill, and the part is armed again after a recovery.
-   */
-  async #runArmed(name: PartName, point: string): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
-      await this.parts.end(name);
-      const started = await attempt(() => this.parts.run(name, point));
-      if (!(started instanceof Error)) return;
-      if (tries === 3 || !started.message.includes('signal SIGKILL')) throw started;
-      this.counts.kills += 1;
-      await this.recovered();
-    }
   }
 
   /** Restarts killed parts, awaits rest, compares service and host, and cleans up. */

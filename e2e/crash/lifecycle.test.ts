@@ -1,11 +1,10 @@
-// Crashes during sleep, wake, resize and pool refills: after a kill at any step, a sandbox keeps
-// its memory and disk, and is awake, asleep, or failed with its disk.
+// Crashes during sleep, wake and resize: after a kill at any step, a sandbox keeps its memory and
+// disk, and is awake, asleep, or failed with its disk.
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash-point.ts';
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
-import { readHostInfo } from '@berth/machine/roles/host/service.ts';
 import { SNAPSHOT_FILES } from '../../host/src/vm/qemu/snapshot/manifest.ts';
 import { act, getSandbox, resizeSandbox, sleepSandbox, waitForStatus, wakeSandbox } from '../world/client.ts';
 import { attempt, CrashHarness, killIfThere } from './harness.ts';
@@ -16,7 +15,8 @@ import { until } from '../../os/test/until.ts';
 let crashes: CrashHarness;
 
 before(async () => {
-  crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '1', BERTH_POOL_MAX: '1' } });
+  // No pool: each restart of the host daemon would end its VMs and start new ones.
+  crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '0', BERTH_POOL_MAX: '0' } });
 });
 
 after(async () => {
@@ -68,19 +68,6 @@ for (const point of HOST_CRASH_POINTS) {
     test(`the host daemon is killed at ${point}`, async () => {
       await crashes.crashOf('host', point, async () => void (await story()));
     });
-  } else if (point.startsWith('pool:claim-')) {
-    test(`the host daemon is killed at ${point}`, async () => {
-      await crashes.crashOf('host', point, async () => {
-        await poolIsFull();
-        await crashes.make();
-      });
-    });
-  } else if (point.startsWith('pool:')) {
-    test(`the host daemon is killed at ${point}`, async () => {
-      // The next daemon ends the waiting VMs and then starts its own.
-      await poolIsFull();
-      await crashes.crashAtStartOf('host', point);
-    });
   }
 }
 
@@ -130,13 +117,6 @@ async function isUnderWay(verb: string, id: string): Promise<void> {
   const seen = verb === 'sleep' ? ['sleeping', 'stopped'] : ['waking'];
   await until(`it is ${seen.join(' or ')}`, async () =>
     seen.includes((await getSandbox(crashes.parts.caller, id)).status) ? true : null,
-  );
-}
-
-async function poolIsFull(): Promise<void> {
-  const signal = AbortSignal.timeout(180_000);
-  await until('a machine waits in the pool', async () =>
-    (await readHostInfo(crashes.parts.paths, signal))?.pool.ready === 1 ? true : null,
   );
 }
 

@@ -1,6 +1,6 @@
 // The three processes of an installation, started one by one so that a test can kill and restart
 // each at a chosen step: the services of `berth up`, without its supervisor.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from '@berth/machine/roles/control-plane/api-command.ts';
@@ -39,7 +39,7 @@ export class Parts {
   readonly caller: Caller;
   readonly dataFolder: string;
   readonly paths: InstancePaths;
-  readonly #service: (name: PartName, environment: Record<string, string>) => Service;
+  readonly #service: (name: PartName) => Service;
   readonly #running = new Map<PartName, RunningService>();
   readonly #options: PartsOptions;
   #log = '';
@@ -48,7 +48,7 @@ export class Parts {
     caller: Caller,
     paths: InstancePaths,
     options: PartsOptions,
-    service: (name: PartName, environment: Record<string, string>) => Service,
+    service: (name: PartName) => Service,
   ) {
     this.#options = options;
     this.caller = caller;
@@ -71,7 +71,8 @@ export class Parts {
     const user = await findServiceUser(process.env);
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
-    const service = (name: PartName, armed: Record<string, string>): Service => {
+    const service = (name: PartName): Service => {
+      const armed = { BERTH_CRASH_AT: `@${crashFile(paths, name)}` };
       const environment = { ...MANY_REQUESTS, ...imageEnvironment(), ...options.environment, ...armed };
       const shared = { checkout: CHECKOUT, config, paths, user, environment };
       if (name === 'database')
@@ -81,6 +82,7 @@ export class Parts {
     const caller: Caller = { url: apiUrl(config), token: '', orgId: '', projectId: '' };
     const parts = new Parts(caller, paths, options, service);
     try {
+      for (const name of PARTS) await parts.arm(name, null);
       for (const name of PARTS) await parts.run(name);
       const first = await bootstrap({ checkout: CHECKOUT, config, paths, user, environment: {} });
       if (!first.created) throw new Error('a new data folder has an account already');
@@ -93,10 +95,15 @@ export class Parts {
     }
   }
 
-  /** Starts a stopped part, armed to kill itself at `crashAt`. Resolves when it is ready. */
-  async run(name: PartName, crashAt?: string, signal: AbortSignal = NEVER): Promise<void> {
+  /** Arms a part, running or not, to kill itself at the crash point; null disarms it. */
+  async arm(name: PartName, crashAt: string | null): Promise<void> {
+    await writeFile(crashFile(this.paths, name), crashAt ?? '');
+  }
+
+  /** Starts a stopped part. Resolves when it is ready. */
+  async run(name: PartName, signal: AbortSignal = NEVER): Promise<void> {
     if (this.#running.has(name)) throw new Error(`${name} runs already`);
-    const service = this.#service(name, crashAt === undefined ? {} : { BERTH_CRASH_AT: crashAt });
+    const service = this.#service(name);
     const running = await service.start((chunk) => {
       this.#log = (this.#log + chunk.toString()).slice(-LOG_KEPT_CHARACTERS);
       this.#options.onLog?.(name, chunk);
@@ -158,6 +165,10 @@ export class Parts {
     await rm(this.dataFolder, { recursive: true, force: true });
   }
 }
+
+/** The API sees the outbox at its own path, and not the data folder. */
+const crashFile = (paths: InstancePaths, name: PartName): string =>
+  join(name === 'api' ? paths.outbox : paths.root, `crash-at-${name}`);
 
 /**
  * The image that `./berth test` prepared. By default the host daemon takes the newest cached image,

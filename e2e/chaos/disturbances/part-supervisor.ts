@@ -69,7 +69,7 @@ export class PartSupervisor {
       if (!this.#parts.isRunning(name)) {
         await this.#gate;
         try {
-          await this.#parts.run(name, undefined, signal);
+          await this.#parts.run(name, signal);
         } catch (error) {
           if (signal.aborted) return;
           this.#report.note(`${name} did not start: ${firstLine(error)}`);
