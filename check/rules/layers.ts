@@ -24,7 +24,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/src/workers': [
     ...['api/src/rules', 'api/src/services', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src'],
-    ...['kysely', 'node:', 'pg', 'pino'],
+    ...['os/src', 'kysely', 'node:', 'pg', 'pino'],
   ],
   'api/src/call': ['api/src/rules', 'api/src/services', 'contract/src', 'pino', 'zod'],
   'api/src/routes': ['api/src/call', 'api/src/services', 'contract/src', 'protocol/src'],

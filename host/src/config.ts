@@ -84,7 +84,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     const given = text(name) ?? '';
     const value = Number(given);
     if (given.trim() === '' || !Number.isFinite(value) || value < min || value > max)
-      throw new Error(`${said(name)}: '${given}' is not a number from ${min} to ${max}`);
+      throw new Error(`${optionLabel(name)}: '${given}' is not a number from ${min} to ${max}`);
 
     return value;
   };
@@ -94,7 +94,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
   );
   const driver = text('driver');
   if (driver !== 'qemu' && driver !== 'fake')
-    throw new Error(`${said('driver')}: '${driver ?? ''}' is neither qemu nor fake`);
+    throw new Error(`${optionLabel('driver')}: '${driver ?? ''}' is neither qemu nor fake`);
 
   const imageFolder = text('imageFolder');
   return {
@@ -134,7 +134,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
 function poolBounds(number: (name: OptionName, min: number, max: number) => number): HostConfig['pool'] {
   const [min, max] = [Math.floor(number('poolMin', 0, 1_000)), Math.floor(number('poolMax', 0, 1_000))];
   if (max > 0 && min > max)
-    throw new Error(`${said('poolMin')}: ${min} is more than ${said('poolMax')}, which is ${max}`);
+    throw new Error(`${optionLabel('poolMin')}: ${min} is more than ${optionLabel('poolMax')}, which is ${max}`);
 
   return { min: Math.min(min, max), max };
 }
@@ -149,7 +149,7 @@ function listenOn(
   if (listen === null) {
     const socket = text('socket') ?? join(dataFolder, 'run', 'host.sock');
     if (!isAbsolute(socket) || Buffer.byteLength(socket) > 107)
-      throw new Error(`${said('socket')}: '${socket}' is not an absolute path of at most 107 bytes`);
+      throw new Error(`${optionLabel('socket')}: '${socket}' is not an absolute path of at most 107 bytes`);
 
     const id = (name: 'socketUid' | 'socketGid'): number | null =>
       text(name) === null ? null : number(name, 0, 4_294_967_294);
@@ -158,12 +158,13 @@ function listenOn(
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen);
   const address = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
-  if (address === undefined || port > 65_535) throw new Error(`${said('listen')}: '${listen}' is not ADDRESS:PORT`);
+  if (address === undefined || port > 65_535)
+    throw new Error(`${optionLabel('listen')}: '${listen}' is not ADDRESS:PORT`);
 
   return { address, port };
 }
 
-function said(name: OptionName): string {
+function optionLabel(name: OptionName): string {
   return `--${OPTIONS[name].flag} (${OPTIONS[name].variable})`;
 }
 

@@ -1,7 +1,7 @@
 // Environment variables of the control plane, with defaults and bounds. Only config.ts reads them;
 // it documents their meaning.
 import { isIP } from 'node:net';
-import { REQUESTS_PER_MINUTE, SESSION_TOKEN_MINUTES } from '@berth/contract/route/limits.ts';
+import { REQUESTS_PER_MINUTE, ACCESS_TOKEN_MINUTES } from '@berth/contract/route/limits.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 
@@ -39,7 +39,7 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
-  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(SESSION_TOKEN_MINUTES),
+  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
   BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
   BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),

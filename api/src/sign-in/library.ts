@@ -23,7 +23,7 @@ const DEVICE_POLL_SECONDS = 5;
 
 const DAY_SECONDS = 86_400;
 /** Lifetime of a sign-in session from its last refresh, which counts at most daily. */
-const LOGIN_SECONDS = 30 * DAY_SECONDS;
+const SIGN_IN_SECONDS = 30 * DAY_SECONDS;
 const LONGEST_USER_AGENT = 512;
 const ADDRESS_HEADER = 'x-berth-caller-address';
 const SESSION_COOKIE = 'login';
@@ -58,7 +58,7 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
     database: { db, type: 'postgres', transaction: true },
     rateLimit: { enabled: false },
     emailAndPassword: { enabled: false },
-    session: { expiresIn: LOGIN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
+    session: { expiresIn: SIGN_IN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
     user: { validateUserInfo: ({ user, source }) => checkProviderUser(settings, user, source) },
     account: {
       // Sealed in the browser: anonymous clicks create no rows.

@@ -7,7 +7,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { EXEC_ANSWER_MAX_BYTES } from '@berth/protocol/calls/exec.ts';
+import { EXEC_RESPONSE_BYTES } from '@berth/protocol/calls/exec.ts';
+import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
 
@@ -232,11 +233,17 @@ test('an exec cut off after its headers fails with the sent reason or host_unrea
   await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable', /middle of the answer/));
 });
 
-test('an exec response at the size limit is accepted; a larger one is refused unbuffered', async () => {
-  const room = EXEC_ANSWER_MAX_BYTES - JSON.stringify({ ...RESULT, stdout: '' }).length;
-  answer = json(200, { ...RESULT, stdout: 'x'.repeat(room) });
-  assert.equal((await client.exec(VM, EXEC)).stdout.length, room);
-  answer = json(200, { ...RESULT, stdout: 'x'.repeat(room + 1) });
+test('exec outputs at the size limit are accepted; longer outputs and bodies are refused', async () => {
+  // Six bytes per character in JSON.
+  const output = '\u0001'.repeat(EXEC_OUTPUT_BYTES);
+  const longest = { ...RESULT, stdout: output, stderr: output };
+  answer = json(200, longest);
+  assert.deepEqual(await client.exec(VM, EXEC), longest);
+  for (const name of ['stdout', 'stderr']) {
+    answer = json(200, { ...RESULT, [name]: 'x'.repeat(EXEC_OUTPUT_BYTES + 1) });
+    await assert.rejects(client.exec(VM, EXEC), failsWith('invalid_answer', new RegExp(name)));
+  }
+  answer = json(200, { ...RESULT, more: 'x'.repeat(EXEC_RESPONSE_BYTES) });
   await assert.rejects(client.exec(VM, EXEC), failsWith('invalid_answer', /longer than/));
 });
 

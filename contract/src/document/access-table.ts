@@ -1,7 +1,7 @@
 // Generates the text of docs/access.md: permissions of each role and token, and the accepted tokens
 // of each route. contract/test/document/print-access-table.ts prints it.
 import { agentTokenAccess, agentTokenPermissions } from '../access/agent-tokens.ts';
-import { permission, role, ROLE_PERMISSIONS } from '../route/permissions.ts';
+import { ADMINISTRATION, permission, role, ROLE_PERMISSIONS } from '../route/permissions.ts';
 import { AUTH_KINDS, type AuthKind, type Route } from '../route/route.ts';
 import { ROUTES } from '../routes.ts';
 
@@ -36,6 +36,10 @@ A call is allowed if all of these hold:
 | Personal agent token | the permissions of the second table, in all orgs of its user |
 
 An API key and a personal agent token act as their creator and never exceed the creator's role.
+No API key can use a permission that administers the org, because a leaked key must not delete
+projects, invite members, raise caps or create keys:
+${ADMINISTRATION.slice(0, 3).map(code).join(', ')},
+${ADMINISTRATION.slice(3).map(code).join(', ')}.
 
 ## Roles
 

@@ -45,8 +45,11 @@ export type Role = z.infer<typeof role>;
 
 const EVERYTHING: readonly Permission[] = permission.options;
 
-/** Permissions that administer an org rather than its sandboxes. */
-const ADMINISTRATION: readonly Permission[] = [
+/**
+ * Permissions that administer an org rather than its sandboxes. No route that needs one accepts an
+ * API key: a leaked key must not delete projects, invite members, raise caps or create keys.
+ */
+export const ADMINISTRATION: readonly Permission[] = [
   'org.members.manage',
   'org.owners.manage',
   'api_keys.manage',

@@ -36,9 +36,9 @@ interface SandboxStateRule {
    * vCPUs and memory are reserved on a host. While `destroying`: only if the sandbox had a VM when
    * the destroy began.
    */
-  holdsMachine: boolean;
+  reservesCompute: boolean;
   /** Disk space is reserved on a host. A failed sandbox may have lost its disk. */
-  holdsDisk: boolean;
+  reservesDisk: boolean;
   /** Counts towards the plan's limit of concurrent sandboxes. */
   concurrent: boolean;
   /** Machine hours are metered. */
@@ -53,8 +53,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   provisioning: {
     meaning: 'its VM is being created',
     awake: false,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: true,
     metered: false,
     settled: false,
@@ -63,8 +63,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   running: {
     meaning: 'its VM is up; its repository is being cloned',
     awake: true,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: true,
     metered: true,
     settled: true,
@@ -73,8 +73,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   ready: {
     meaning: 'its VM is up and its set-up is complete',
     awake: true,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: true,
     metered: true,
     settled: true,
@@ -83,8 +83,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   sleeping: {
     meaning: 'its memory and disk are being saved',
     awake: false,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: true,
     metered: false,
     settled: false,
@@ -93,8 +93,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   stopped: {
     meaning: 'it is asleep: memory and disk are kept for a wake, its VM is released',
     awake: false,
-    holdsMachine: false,
-    holdsDisk: true,
+    reservesCompute: false,
+    reservesDisk: true,
     concurrent: false,
     metered: false,
     settled: true,
@@ -103,8 +103,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   waking: {
     meaning: 'its VM is being restored',
     awake: false,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: true,
     metered: false,
     settled: false,
@@ -113,8 +113,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   failed: {
     meaning: 'its VM could not be created, or was lost; see statusReason, and wakesFrom for the source of a wake',
     awake: false,
-    holdsMachine: false,
-    holdsDisk: true,
+    reservesCompute: false,
+    reservesDisk: true,
     concurrent: false,
     metered: false,
     settled: true,
@@ -123,8 +123,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   destroying: {
     meaning: 'its VM, disk and snapshot are being deleted',
     awake: false,
-    holdsMachine: true,
-    holdsDisk: true,
+    reservesCompute: true,
+    reservesDisk: true,
     concurrent: false,
     metered: false,
     settled: false,
@@ -133,8 +133,8 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
   deleted: {
     meaning: 'its VM, disk and snapshot are permanently deleted',
     awake: false,
-    holdsMachine: false,
-    holdsDisk: false,
+    reservesCompute: false,
+    reservesDisk: false,
     concurrent: false,
     metered: false,
     settled: true,
@@ -243,7 +243,7 @@ export function statusesBefore(to: SandboxStatus): SandboxStatus[] {
 
 /** Statuses with the given property of the state table. */
 export function statusesThat(
-  property: 'awake' | 'holdsMachine' | 'holdsDisk' | 'concurrent' | 'metered' | 'settled',
+  property: 'awake' | 'reservesCompute' | 'reservesDisk' | 'concurrent' | 'metered' | 'settled',
 ): SandboxStatus[] {
   return sandboxStatus.options.filter((status) => SANDBOX_STATES[status][property]);
 }

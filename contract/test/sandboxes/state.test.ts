@@ -32,15 +32,15 @@ test('deleted is reachable from every status', () => {
 
 test('exactly the awake statuses are metered, hold a VM and accept commands', () => {
   for (const status of sandboxStatus.options) {
-    const { awake, metered, holdsMachine } = SANDBOX_STATES[status];
+    const { awake, metered, reservesCompute } = SANDBOX_STATES[status];
     assert.equal(metered, awake);
     assert.equal(SANDBOX_ACTION_RULES.exec[status] === 'do', awake);
-    if (awake) assert.ok(holdsMachine);
+    if (awake) assert.ok(reservesCompute);
   }
 });
 
 test('host capacity is reserved in every status with a VM, but not for stopped or failed sandboxes', () => {
-  assert.deepEqual(statusesThat('holdsMachine'), [
+  assert.deepEqual(statusesThat('reservesCompute'), [
     'provisioning',
     'running',
     'ready',
@@ -52,7 +52,7 @@ test('host capacity is reserved in every status with a VM, but not for stopped o
 
 test('disk space is reserved until the sandbox is deleted, and with every VM', () => {
   assert.deepEqual(
-    statusesThat('holdsDisk'),
+    statusesThat('reservesDisk'),
     sandboxStatus.options.filter((status) => status !== 'deleted'),
   );
 });

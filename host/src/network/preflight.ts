@@ -3,7 +3,7 @@
 import { access, constants } from 'node:fs/promises';
 import { z } from 'zod';
 import { ROOT_TABLE } from './slots/firewall.ts';
-import { runTool } from './slots/machine-script.ts';
+import { runTool } from './slots/locked-program.ts';
 import { makeProgram } from './slots/slot-programs.ts';
 import {
   HOST_VETH_PREFIX,

@@ -8,7 +8,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { nullIf } from '@berth/os/errors.ts';
-import { runMachineScript, type Program } from './slots/machine-script.ts';
+import { runUnderNetworkLock, type Program } from './slots/locked-program.ts';
 import { enterSlot, enteredNumbers, lockFile, removeEntry } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
 import type { Resolver, ServedGuest } from './dns/resolver.ts';
@@ -172,7 +172,7 @@ export class SlotMaker {
   }
 
   #run(step: string, program: Program): Promise<string> {
-    return runMachineScript(step, program, lockFile(this.#options.registryFolder));
+    return runUnderNetworkLock(step, program, lockFile(this.#options.registryFolder));
   }
 }
 
@@ -182,7 +182,7 @@ export class SlotMaker {
  */
 export async function removeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
-  const left = (await runMachineScript(step, unmakeProgram(numbers), lockFile(registryFolder))).trim();
+  const left = (await runUnderNetworkLock(step, unmakeProgram(numbers), lockFile(registryFolder))).trim();
   if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);
   for (const number of numbers) await removeEntry(registryFolder, number);
 }

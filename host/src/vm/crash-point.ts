@@ -1,7 +1,7 @@
 // Named steps at which tests kill this daemon, as `kill -9` would. Inert unless armed
 // (BERTH_CRASH_AT, read by config.ts). Each name follows its step directly; a test over the whole
 // list kills the daemon between every two durable steps.
-import { CrashPoints } from '@berth/protocol/crash-point.ts';
+import { CrashPoints } from '@berth/os/crash-point.ts';
 
 export const CRASH_POINTS = [
   'create:accepted',

@@ -1,6 +1,6 @@
 // Interface between the host daemon and a VM implementation: verbs and capability flags. A driver
 // keeps no state in memory that a new daemon could not read back from the VM's folder and the
-// kernel.
+// kernel. docs/adding-a-driver.md lists the places that a new driver touches.
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 

@@ -8,7 +8,7 @@ import { defineCall } from './define.ts';
  * Limit of the response: two outputs with every byte as a six byte JSON escape, and room for the
  * rest.
  */
-export const EXEC_ANSWER_MAX_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
+export const EXEC_RESPONSE_BYTES = 2 * 6 * EXEC_OUTPUT_BYTES + 4_096;
 
 export const guestExecRequest = z.strictObject({
   command: z.string().min(1).max(EXEC_COMMAND_LENGTH),
@@ -16,11 +16,14 @@ export const guestExecRequest = z.strictObject({
 });
 export type GuestExecRequest = z.infer<typeof guestExecRequest>;
 
+/** UTF-16 units, at most as many as the bytes that the guest keeps. */
+const output = z.string().max(EXEC_OUTPUT_BYTES);
+
 /** `exitCode` is the shell's: 128 + n when signal n killed it, 124 with `timedOut`. */
 export const guestExecResult = z.object({
   exitCode: z.int().min(0).max(255),
-  stdout: z.string(),
-  stderr: z.string(),
+  stdout: output,
+  stderr: output,
   truncated: z.boolean(),
   timedOut: z.boolean(),
 });
@@ -40,7 +43,7 @@ export const exec = defineCall({
   requestBytes: 6 * EXEC_COMMAND_LENGTH + 1_024,
   form: 'keepalive',
   response: guestExecResult,
-  responseBytes: EXEC_ANSWER_MAX_BYTES,
+  responseBytes: EXEC_RESPONSE_BYTES,
   deadlineMs: 10_000,
   timeoutField: 'timeoutSeconds',
   marginMs: 5_000,

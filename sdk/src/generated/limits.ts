@@ -89,7 +89,7 @@ export const LIST_LIMIT = { max: 1_000 } as const;
 export const ACTIVITY_PAGE = { default: 50 } as const;
 
 /** Default lifetime of an access token. */
-export const SESSION_TOKEN_MINUTES = 60;
+export const ACCESS_TOKEN_MINUTES = 60;
 
 /** Maximum length of `owner/repo`, and of a repository URL. */
 export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;

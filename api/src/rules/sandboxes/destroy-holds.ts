@@ -18,7 +18,7 @@ export function destroyHolds(before: {
   reasonCode: string | null;
   wakesFrom: 'snapshot' | 'disk' | null;
 }): DestroyHolds {
-  if (SANDBOX_STATES[before.status].holdsMachine || mayRun(before)) return 'machine';
+  if (SANDBOX_STATES[before.status].reservesCompute || mayRun(before)) return 'machine';
   return before.wakesFrom === null ? 'nothing' : 'disk';
 }
 

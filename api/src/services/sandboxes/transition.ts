@@ -159,8 +159,8 @@ export async function writeRemains(
 ): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, found.sandboxId);
   if (before === undefined || before.epoch !== found.epoch) return 'void';
-  const { holdsMachine, holdsDisk, settled } = SANDBOX_STATES[before.status];
-  if (!settled || holdsMachine || !holdsDisk) return 'void';
+  const { reservesCompute, reservesDisk, settled } = SANDBOX_STATES[before.status];
+  if (!settled || reservesCompute || !reservesDisk) return 'void';
   const after = await writeSandboxRemains(trx, before.id, {
     wakesFrom: found.wakesFrom,
     reason: found.reason ?? undefined,

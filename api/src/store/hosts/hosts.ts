@@ -107,13 +107,13 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
   const hostId = filter.hostId ?? null;
   const result = await sql<HostFreeRow>`
     with held as (
-      select s.host_id, s.status = any(${statusesThat('holdsMachine')}) and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
+      select s.host_id, s.status = any(${statusesThat('reservesCompute')}) and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
         greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
         greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
         greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
       from sandbox s
       where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
-        and (s.status = any(${statusesThat('holdsMachine')}) or (s.status = any(${statusesThat('holdsDisk')}) and s.wakes_from is not null))
+        and (s.status = any(${statusesThat('reservesCompute')}) or (s.status = any(${statusesThat('reservesDisk')}) and s.wakes_from is not null))
     )
     select h.id,
       least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,

@@ -1,7 +1,7 @@
 // Named points at which tests kill this process, as `kill -9` would. Inert unless armed
 // (BERTH_CRASH_AT, read by config.ts). Each name follows the action it names; names ending in
 // `enqueued` or `written` are inside a transaction, before its commit.
-import { CrashPoints } from '@berth/protocol/crash-point.ts';
+import { CrashPoints } from '@berth/os/crash-point.ts';
 import type { LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 
 const LIFECYCLE_KINDS = ['provision', 'sleep', 'wake', 'resize', 'destroy', 'clone'] as const;

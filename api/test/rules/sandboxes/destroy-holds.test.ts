@@ -9,7 +9,7 @@ import { destroyHolds } from '../../../src/rules/sandboxes/destroy-holds.ts';
 const REMAINS = ['snapshot', 'disk', null] as const;
 
 test('a sandbox with a VM holds its resources until its destroy is complete', () => {
-  for (const status of sandboxStatus.options.filter((one) => SANDBOX_STATES[one].holdsMachine)) {
+  for (const status of sandboxStatus.options.filter((one) => SANDBOX_STATES[one].reservesCompute)) {
     for (const wakesFrom of REMAINS)
       assert.equal(destroyHolds({ status, reasonCode: null, wakesFrom }), 'machine', status);
   }

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { ROOT_TABLE, rootRules, slotRules } from './firewall.ts';
-import type { Program } from './machine-script.ts';
+import type { Program } from './locked-program.ts';
 import {
   GATEWAY_MAC,
   HOST_VETH_PREFIX,

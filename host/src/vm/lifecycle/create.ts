@@ -21,7 +21,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
   const { createMs } = parts.deadlines;
   const deadline = AbortSignal.timeout(createMs);
   const signal = AbortSignal.any([abort.signal, deadline]);
-  const over = parts.pool?.underWay();
+  const endCreate = parts.pool?.underWay();
   try {
     await makeRunning(parts, vm, signal, parts.pool ?? null).catch(async (error: unknown) => {
       if (vm.record.machineId === null || signal.aborted || vm.ending !== null) throw error;
@@ -49,7 +49,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     }
     throw new HostError('create_failed', reason, { cause: error });
   } finally {
-    over?.();
+    endCreate?.();
   }
   const { epoch } = vm.record;
   parts.log.info(

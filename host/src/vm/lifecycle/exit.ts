@@ -4,7 +4,7 @@
 import type { VmDeathCode } from '@berth/protocol/host.ts';
 import { HostError, boundedMessageOf } from '../host-error.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import type { LifecycleParts, OwnedVm, Watch } from '../owned/owned-vm.ts';
+import type { LifecycleParts, OwnedVm, ProcessWatch } from '../owned/owned-vm.ts';
 
 /** Reason of a VM's death, and the last time it was seen running; null if unknown. */
 export interface Death {
@@ -23,9 +23,9 @@ export async function release(parts: LifecycleParts, vm: OwnedVm): Promise<void>
 }
 
 /** Watches the process; if it exits while the VM is `running`, the VM becomes `dead`. */
-export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: ProcessIdentity): Watch {
+export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: ProcessIdentity): ProcessWatch {
   const stop = new AbortController();
-  const watch: Watch = { process, stop, gone: parts.driver.exited(process, stop.signal) };
+  const watch: ProcessWatch = { process, stop, gone: parts.driver.exited(process, stop.signal) };
   vm.watch = watch;
   void watch.gone.then(async (end) => {
     if (!stop.signal.aborted) {
@@ -41,7 +41,7 @@ export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: Proce
  * at once.
  */
 export function diedSignal(
-  watch: Watch,
+  watch: ProcessWatch,
   code: 'create_failed' | 'wake_failed' | 'resize_failed' | 'vm_not_running',
 ): AbortSignal {
   const died = new AbortController();
@@ -73,7 +73,7 @@ export function assertRunning({ record }: OwnedVm): void {
 /**
  * Runs in the VM's turn after the watched process exited. Never rejects: no caller waits for it.
  */
-async function onExit(parts: LifecycleParts, vm: OwnedVm, watch: Watch, end: Death): Promise<void> {
+async function onExit(parts: LifecycleParts, vm: OwnedVm, watch: ProcessWatch, end: Death): Promise<void> {
   if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') return;
 
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM ended');

@@ -83,7 +83,7 @@ export class VmLifecycle {
       switch (verdict.do) {
         case 'refuse':
           throw new HostError(verdict.code, verdict.message);
-        case 'came-down':
+        case 'ran-and-died':
           throw new HostError(
             'create_failed',
             `it ran under this epoch and ended: ${this.#vms.find(id)?.record.reason ?? 'unknown'}`,

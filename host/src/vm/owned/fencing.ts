@@ -29,7 +29,7 @@ interface Refusal<Code extends string> {
  * creating it anew would pass off an empty disk as the old one.
  */
 type CreateDecision =
-  | { do: 'start' | 'join' | 'answer' | 'replace' | 'came-down' }
+  | { do: 'start' | 'join' | 'answer' | 'replace' | 'ran-and-died' }
   | Refusal<'stale_epoch' | 'epoch_conflict' | 'superseded'>;
 
 export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateDecision {
@@ -61,7 +61,7 @@ export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): Creat
   if (!sameSpec(record.spec, spec))
     return { do: 'refuse', code: 'epoch_conflict', message: `epoch ${epoch} was used with another spec` };
 
-  if (record.status === 'dead') return { do: record.everRan ? 'came-down' : 'start' };
+  if (record.status === 'dead') return { do: record.everRan ? 'ran-and-died' : 'start' };
 
   return { do: record.status === 'running' ? 'answer' : 'join' };
 }

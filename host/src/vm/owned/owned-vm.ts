@@ -35,7 +35,7 @@ export interface LifecycleParts {
   deadlines: Deadlines;
 }
 
-export interface Watch {
+export interface ProcessWatch {
   process: ProcessIdentity;
   stop: AbortController;
   /** Resolves when the process exited; the value means nothing once `stop` is aborted. */
@@ -58,7 +58,7 @@ export class OwnedVm {
   readonly queue = new SerialQueue();
   /** Null unless it is running. */
   guest: GuestClient | null = null;
-  watch: Watch | null = null;
+  watch: ProcessWatch | null = null;
   /**
    * `maybe`: a clone may be in progress in the guest. `accepted` settles when every clone call was
    * accepted or failed.

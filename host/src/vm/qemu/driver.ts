@@ -48,7 +48,7 @@ import {
   writeDiskGib,
   type VmState,
 } from './start/state.ts';
-import { Watch } from './watch.ts';
+import { ExitPoller } from './exit-poller.ts';
 
 interface QemuDriverOptions {
   cacheFolder: string;
@@ -81,7 +81,7 @@ class Driver implements QemuDriver {
   readonly #claims: Claims;
   readonly #vms: RunningVms;
   readonly #pages = new Pages();
-  readonly #watch = new Watch();
+  readonly #watch = new ExitPoller();
   #bases: Bases | null = null;
 
   constructor(options: QemuDriverOptions) {

@@ -58,7 +58,7 @@ const TABLES: Record<
       asleep: ['stale_epoch', 'epoch_conflict', 'replace'],
       waking: ['stale_epoch', 'epoch_conflict', 'replace'],
       dead: ['stale_epoch', 'start', 'replace'],
-      'dead-with-disk': ['stale_epoch', 'came-down', 'replace'],
+      'dead-with-disk': ['stale_epoch', 'ran-and-died', 'replace'],
       destroying: ['stale_epoch', 'superseded', 'replace'],
     },
   },

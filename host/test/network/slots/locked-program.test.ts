@@ -1,7 +1,7 @@
 // Output of the tools that make the network: complete at any length, or a clear error.
 import { strict as assert } from 'node:assert';
 import { test } from 'node:test';
-import { runTool } from '../../../src/network/slots/machine-script.ts';
+import { runTool } from '../../../src/network/slots/locked-program.ts';
 import { NetworkError } from '../../../src/network/slots/slot.ts';
 
 test('a listing of many routes is returned whole', async () => {

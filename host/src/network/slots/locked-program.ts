@@ -30,12 +30,12 @@ export interface Program {
  * the next daemon's program starts. A program that waits for the lock when its daemon dies never
  * starts: it would undo the next daemon's work.
  */
-export function runMachineScript(step: string, program: Program, lockFile: string): Promise<string> {
+export function runUnderNetworkLock(step: string, program: Program, lockFile: string): Promise<string> {
   const lock = ['flock', '-w', String(LOCK_WAIT_SECONDS), '-E', String(LOCK_TIMEOUT_STATUS), lockFile];
   return runTool(step, ['setpriv', '--pdeathsig', 'KILL', ...lock, ...program.command], program.environment);
 }
 
-/** Runs one command; output, deadline and errors as in {@link runMachineScript}. */
+/** Runs one command; output, deadline and errors as in {@link runUnderNetworkLock}. */
 export async function runTool(
   step: string,
   command: readonly [string, ...string[]],

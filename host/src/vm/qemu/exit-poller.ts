@@ -22,7 +22,7 @@ interface Watched {
   outOfMemory: boolean;
 }
 
-export class Watch {
+export class ExitPoller {
   #kills: number | null = null;
   #polledAtMs = Number.NEGATIVE_INFINITY;
   #polling: Promise<void> | null = null;
