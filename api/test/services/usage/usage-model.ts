@@ -1,6 +1,8 @@
 // Test model of metering: a separate ledger, with sums by brute force. Shares only one rule with
 // the service: an instant counts as the millisecond that contains it.
 
+const HOUR_MS = 3_600_000;
+
 interface Interval {
   sandboxId: string;
   projectId: string;
@@ -58,6 +60,18 @@ export class UsageModel {
       sums.set(stretch.endUserId, { ms: sum.ms + ms, vcpuMs: sum.vcpuMs + ms * stretch.vcpu });
     }
     return sums;
+  }
+
+  /** The end users as the API lists them: by their hours, at one dollar a vCPU hour. */
+  ranking(query: UsageQuery): { endUserId: string; machineHours: number; estimatedCogsUsd: number }[] {
+    return [...this.byEndUser(query)]
+      .flatMap(([endUserId, sum]) => (endUserId === null ? [] : [{ endUserId, ...sum }]))
+      .sort((one, other) => other.ms - one.ms || (one.endUserId < other.endUserId ? -1 : 1))
+      .map(({ endUserId, ms, vcpuMs }) => ({
+        endUserId,
+        machineHours: ms / HOUR_MS,
+        estimatedCogsUsd: Math.round((vcpuMs / HOUR_MS) * 1_000_000) / 1_000_000,
+      }));
   }
 
   get stretches(): number {

@@ -31,11 +31,7 @@ before(async () => {
 });
 after(() => api.close());
 beforeEach(async () => {
-  await api.db
-    .updateTable('sandbox')
-    .set({ status: 'deleted', deleted_at: new Date() })
-    .where('status', '<>', 'deleted')
-    .execute();
+  await sql`update sandbox set status = 'deleted', deleted_at = now() where status <> 'deleted'`.execute(api.db);
   await sql`
     update usage_interval set during = tstzrange(lower(during), lower(during) + interval '1 second')
     where upper_inf(during)`.execute(api.db);
@@ -109,12 +105,10 @@ interface Warning {
   };
 }
 const warnings = async (): Promise<Warning[]> => {
-  const rows = api.db
-    .selectFrom('activity')
-    .select(['subject_id', 'details'])
-    .where('org_id', '=', org.orgId)
-    .where('kind', '=', 'usage_cap_warning');
-  return (await rows.orderBy('seq').execute()) as unknown as Warning[];
+  const { rows } = await sql<Warning>`
+    select subject_id, details from activity
+    where org_id = ${org.orgId} and kind = 'usage_cap_warning' order by seq`.execute(api.db);
+  return rows;
 };
 const percents = async (): Promise<number[]> => (await warnings()).map(({ details }) => details.percent);
 /** Runs a pass at each of the instants. */
@@ -498,9 +492,9 @@ test('warnings are deleted long after the longest period', async () => {
   await look(watch(), reachedAt);
   const count = async (): Promise<number> =>
     (await api.db.selectFrom('usage_cap_warning').select('percent').where('org_id', '=', org.orgId).execute()).length;
-  await sql`update usage_cap_warning set warned_at = now() - interval '401 days' where org_id = ${org.orgId} and percent = 80`.execute(
-    api.db,
-  );
+  await sql`
+    update usage_cap_warning set warned_at = now() - interval '401 days'
+    where org_id = ${org.orgId} and percent = 80`.execute(api.db);
   await purgeCapWarnings(
     { db: api.db, stopping: new AbortController().signal },
     { isLeader: () => Promise.resolve(true) },
