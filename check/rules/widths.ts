@@ -4,7 +4,7 @@ import type { SourceFile } from '../source/tree.ts';
 const CODE_COLUMNS = 120;
 const COMMENT_COLUMNS = 100;
 const COMMENT = /^\s*(?:\/\/|\/?\*)/;
-/** Diagrams, commands and other indented lines of a comment keep their form, at the width of code. */
+/** Diagrams, commands and other indented lines of a comment keep their form and get 120 columns. */
 const PREFORMATTED = /^\s*(?:\/\/|\*) {2,}/;
 
 /** Lines that cannot be broken without hurting the reader more than their width does. */

@@ -1,7 +1,8 @@
 // The host daemon: wires its parts, recovers the state of an earlier daemon, serves, and leaves its
 // VMs running on SIGTERM or SIGINT. Start one for development (the fake driver runs the guest
 // daemon as a local process and isolates nothing):
-//   mkdir -p /tmp/berth/secrets && (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
+//   mkdir -p /tmp/berth/secrets
+//   (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
 //   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
 // Without --listen it serves on the unix socket DATA/run/host.sock. The log line "the host daemon
 // is ready", with its url, means that it accepts calls.

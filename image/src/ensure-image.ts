@@ -97,9 +97,10 @@ async function readGivenManifest(path: string, recipe: Recipe): Promise<Manifest
     const programs = (['node', 'npm'] as const).filter((name) => manifest[name].version !== recipe[name].version);
     const differ = programs.map((name) => `${name} ${manifest[name].version}, here ${recipe[name].version}`).join('; ');
     throw new ImageError(
-      `${path} belongs to another recipe (${manifest.recipeHash.slice(0, 12)}, this checkout has ${recipe.hash.slice(0, 12)}${
-        differ === '' ? '' : `: ${differ}`
-      }); the same packages would make another image. Use the checkout it was made with, or build without a manifest.`,
+      `${path} belongs to another recipe (${manifest.recipeHash.slice(0, 12)}, ` +
+        `this checkout has ${recipe.hash.slice(0, 12)}${differ === '' ? '' : `: ${differ}`}); ` +
+        'the same packages would make another image. ' +
+        'Use the checkout it was made with, or build without a manifest.',
     );
   }
   return manifest;
@@ -264,7 +265,8 @@ async function repairImage(
   onProgress({ step: 'repair', message: `Repair the image (${fault.message})` });
   const unusable = (reason: string, cause: unknown): ImageError =>
     new ImageError(
-      `${fault.message}. It cannot be repaired: ${reason}. Remove ${folder} to build a new one; machines made from it are lost.`,
+      `${fault.message}. It cannot be repaired: ${reason}. ` +
+        `Remove ${folder} to build a new one; machines made from it are lost.`,
       { cause },
     );
   const old = await readFile(join(folder, 'image.json'), 'utf8').then(

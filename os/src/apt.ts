@@ -61,7 +61,8 @@ export async function ensureBackports(
   const text = deriveBackports(sources, codename, file.comment);
   if (text === null) {
     throw new AptError(
-      `the apt configuration of this machine has no source for ${codename} main, from which its backports could be taken`,
+      `the apt configuration of this machine has no source for ${codename} main, ` +
+        'from which its backports could be taken',
       `add ${codename}-backports to ${aptFolder}/sources.list.d yourself, then try again`,
     );
   }

@@ -24,7 +24,8 @@ export interface ListOptions extends CallOptions {
 }
 
 const LOST =
-  'The sandbox may have been created. List the sandboxes before you retry (`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
+  'The sandbox may have been created. List the sandboxes before you retry ' +
+  '(`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
   'create with an `idempotencyKey`: repeating the call then returns the first sandbox.';
 const LOST_WITH_KEY = 'Repeat the call with the same idempotencyKey: it returns the sandbox, or creates it.';
 

@@ -32,7 +32,8 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
       const names = issue.keys.slice(0, MAX_ISSUES_TOLD).map((key) => `${where}.${shorten(key)}`);
       if (issue.keys.length > names.length) names.push(`and ${issue.keys.length - names.length} more`);
       const allowed = fieldsAt(schema, issue.path);
-      return `${names.join(', ')}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${allowed.length === 0 ? 'no fields are allowed here' : `allowed: ${allowed.join(', ')}`}`;
+      const rest = allowed.length === 0 ? 'no fields are allowed here' : `allowed: ${allowed.join(', ')}`;
+      return `${names.join(', ')}: unknown field${issue.keys.length === 1 ? '' : 's'}; ${rest}`;
     }
     case 'invalid_type':
       if (issue.input === undefined) return `${where} is required: ${article(issue.expected)}`;
@@ -46,9 +47,9 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
     case 'invalid_union':
       return `${where} must be ${alternatives(issue)}, not ${shown}`;
     case 'too_small':
-      return `${where} must ${bound(issue.origin, 'at least', issue.minimum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
+      return `${where} must ${bound(issue.origin, 'at least', issue.minimum)}, not ${lengthOf(issue) ?? shown}`;
     case 'too_big':
-      return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue.origin, issue.input) ?? shown}`;
+      return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue) ?? shown}`;
     case 'invalid_key':
       // The path ends in the key itself, which is the input of the inner issues.
       return issue.issues.map((inner) => sentence(inner, schema, `${where} (field name)`)).join('; ');
@@ -121,7 +122,7 @@ function bound(origin: string, limit: string, amount: number | bigint): string {
     : `be ${limit} ${amount}`;
 }
 
-function lengthOf(origin: string, input: unknown): string | null {
+function lengthOf({ origin, input }: { origin: string; input?: unknown }): string | null {
   return origin === 'string' && typeof input === 'string' ? String(input.length) : null;
 }
 

@@ -72,7 +72,13 @@ export function newPasswordFields(state: FormState): Html {
     hint: `At least ${PASSWORD_CHARACTERS.min} characters. A few words in a row are easier to remember than symbols.`,
     maxLength,
   })}
-  ${field(state, { name: 'repeat', label: 'Repeat the password', type: 'password', autocomplete: 'new-password', maxLength })}`;
+  ${field(state, {
+    name: 'repeat',
+    label: 'Repeat the password',
+    type: 'password',
+    autocomplete: 'new-password',
+    maxLength,
+  })}`;
 }
 
 /** @param address shown read-only */

@@ -102,9 +102,13 @@ export function errorSummary({ errors }: FormState): Html {
   return html`<div class="summary" role="alert" tabindex="-1" autofocus>
     <h2>That did not work</h2>
     <ul>
-      ${errors.map(({ field: name, message }) => html`<li>${name === null ? message : html`<a href="#${fieldId(name)}">${message}</a>`}</li>`)}
+      ${errors.map((error) => html`<li>${errorItem(error)}</li>`)}
     </ul>
   </div>`;
+}
+
+function errorItem({ field: name, message }: FormState['errors'][number]): Html | string {
+  return name === null ? message : html`<a href="#${fieldId(name)}">${message}</a>`;
 }
 
 function fieldId(name: string): string {

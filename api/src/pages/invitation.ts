@@ -132,13 +132,14 @@ function notAccepted(error: CodedError): ShownPage {
 
 function visitorPage(invitation: ReceivedInvitationRow, token: string, { user }: SignedInVisitor): ShownPage {
   if (user.email.toLowerCase() !== invitation.email) {
+    const returnTo = hidden('return_to', invitationPath(token));
     return invitationShown(
       invitation,
       html`<p>
           You are signed in as <strong>${user.email}</strong>. Sign out, then continue as
           <strong>${invitation.email}</strong>.
         </p>
-        ${form('/sign-out', html`${hidden('return_to', invitationPath(token))}<button type="submit">Sign out and continue</button>`)}`,
+        ${form('/sign-out', html`${returnTo}<button type="submit">Sign out and continue</button>`)}`,
       { status: 403 },
     );
   }

@@ -96,7 +96,13 @@ function signInForm(
       autocomplete: 'username',
       maxLength: EMAIL_CHARACTERS,
     })}
-    ${field(state, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', maxLength: 1_024 })}
+    ${field(state, {
+      name: 'password',
+      label: 'Password',
+      type: 'password',
+      autocomplete: 'current-password',
+      maxLength: 1_024,
+    })}
     ${back} <button type="submit">Sign in</button>`;
   return shown(
     'Sign in',
@@ -109,8 +115,9 @@ function signInForm(
 }
 
 function providerForm(name: string, returnTo: string): Html {
+  const button = html`<button type="submit" class="second">Continue with ${name}</button>`;
   return html`<div class="or"><span>or</span></div>
-    ${form('/auth/oidc', html`${hidden('return_to', returnTo)}<button type="submit" class="second">Continue with ${name}</button>`)}`;
+    ${form('/auth/oidc', html`${hidden('return_to', returnTo)}${button}`)}`;
 }
 
 function signedIn({ user }: SignedInVisitor): ShownPage {

@@ -203,7 +203,8 @@ function unavailable(error: unknown): unknown {
   const refused =
     statusCode !== undefined && statusCode >= 400 && statusCode < 500 && statusCode !== 409 && statusCode !== 429;
   const cause = new Error(
-    `Stripe: ${type}${code === undefined ? '' : ` (${code})`}, ${statusCode ?? 'no response'}, ${requestId ?? 'no id'}: ${message}`,
+    `Stripe: ${type}${code === undefined ? '' : ` (${code})`}, ${statusCode ?? 'no response'}, ` +
+      `${requestId ?? 'no id'}: ${message}`,
   );
   return new CodedError(
     'payment_provider_unavailable',

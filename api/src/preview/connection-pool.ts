@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HostClient } from '../hosts/client.ts';
 
-/** Idle time after which a connection is closed. Apps that close earlier announce it, or just do. */
+/** Idle time before a connection is closed. Apps that close earlier announce it, or just do. */
 const IDLE_MS = 15_000;
 /** Idle connections kept for each port. */
 const IDLE_CONNECTIONS = 64;
@@ -27,7 +27,7 @@ interface ConnectionPoolOptions {
 }
 
 export class ConnectionPool {
-  /** Keeps connections alive. The app may close one as it is reused: for repeatable requests only. */
+  /** Keeps connections alive. The app may close one on reuse: for repeatable requests only. */
   readonly shared: Agent;
   /** Opens a connection for each request. */
   readonly dedicated: Agent;

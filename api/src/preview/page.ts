@@ -1,5 +1,5 @@
-// Sends refusals: a small page to browsers, the error envelope of the API to other clients. The page
-// has inline styles and no scripts, because every path of a preview's host belongs to the app.
+// Sends refusals: a small page to browsers, the error envelope of the API to other clients. The
+// page has inline styles and no scripts, because every path of a preview's host belongs to the app.
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BRAND } from '../pages/layout.ts';
@@ -8,9 +8,10 @@ import { html } from '../rules/html.ts';
 import { statusOf, type Refusal } from './refusals.ts';
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+const STYLE_SOURCE = `'sha256-${STYLE_HASH}'`;
 const HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'none'; base-uri 'none'`,
+  'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}; form-action 'none'; base-uri 'none'`,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   vary: 'Accept',

@@ -346,9 +346,8 @@ test("filtering usage by another org's project or end user responds as for missi
   const endUserId = 'whose sandbox runs elsewhere';
   await sql`
     insert into usage_interval (id, sandbox_id, org_id, project_id, end_user_id, vcpu, memory_gb, disk_gb, during)
-    values (${newId('usageInterval')}, ${newId('sandbox')}, ${foreign.orgId}, 'prj_x', ${endUserId}, 1, 1, 10, tstzrange(now() - interval '1 day', null))`.execute(
-    api.db,
-  );
+    values (${newId('usageInterval')}, ${newId('sandbox')}, ${foreign.orgId}, 'prj_x', ${endUserId}, 1, 1, 10,
+      tstzrange(now() - interval '1 day', null))`.execute(api.db);
   const requester = requesters[0] as Requester;
   const ofEndUser = await look(
     requester,

@@ -6,7 +6,9 @@ export const activityCommand: CommandSpec = {
   name: 'activity',
   summary: 'show the activity of the org, newest first',
   details:
-    'With --follow, the latest entries are printed oldest first, then each new entry once. With --json --follow, each entry is a line of JSON. With --json --all, each page of the API is a JSON object.',
+    'With --follow, the latest entries are printed oldest first, then each new entry once. ' +
+    'With --json --follow, each entry is a line of JSON. ' +
+    'With --json --all, each page of the API is a JSON object.',
   options: [
     { flags: '--limit <n>', about: 'maximum number of entries (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
     { flags: '--all', about: 'show all entries' },

@@ -18,7 +18,8 @@ const ssh: CommandSpec = {
   name: 'ssh',
   summary: 'connect by ssh to a sandbox created with --ssh-key',
   details:
-    "Arguments after the sandbox id are passed to ssh. Exits with ssh's exit code: that of the remote command, or 255 if the connection fails.",
+    'Arguments after the sandbox id are passed to ssh. ' +
+    "Exits with ssh's exit code: that of the remote command, or 255 if the connection fails.",
   arguments: [SANDBOX, { name: '[arguments...]', about: 'ssh options (-i, -L, -R, -N, ...), then a command' }],
   examples: [
     'berth ssh sbx_uodiunxlni4uyqmllemsqh4l',
@@ -48,7 +49,8 @@ const knownHost: CommandSpec = {
   summary: "print the known_hosts line of a sandbox, for ssh's KnownHostsCommand",
   arguments: [SANDBOX],
   examples: [
-    "ssh -o KnownHostsCommand='berth known-host %h' -o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l",
+    "ssh -o KnownHostsCommand='berth known-host %h' " +
+      "-o ProxyCommand='berth tunnel %h' berth@sbx_uodiunxlni4uyqmllemsqh4l",
   ],
   json: false,
   load: async () => (await import('./known-host.ts')).knownHost,

@@ -21,7 +21,8 @@ export async function invite(
   const { invitation } = answer;
   out.line(invitation.id);
   out.note(
-    `invited ${plainText(invitation.email)} as ${invitation.role}; the emailed link expires ${until(invitation.expiresAt)}`,
+    `invited ${plainText(invitation.email)} as ${invitation.role}; ` +
+      `the emailed link expires ${until(invitation.expiresAt)}`,
   );
 }
 

@@ -30,7 +30,8 @@ export async function login(context: CliContext, { options }: Input<LoginOptions
   const isKnown = before !== undefined && serviceAddress(before.url) === url;
   if (isPlaintextRemote(url) && !isKnown) {
     out.note(
-      `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: others on the network can read the token and act as you`,
+      `${out.style('yellow', 'warning:', 'stderr')} ${url} is not encrypted: ` +
+        'others on the network can read the token and act as you',
     );
   }
   const keep = async (changed: Omit<Profile, 'url'>): Promise<Profiles> =>

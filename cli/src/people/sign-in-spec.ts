@@ -5,8 +5,10 @@ export const loginCommand: CommandSpec = {
   name: 'login',
   summary: 'sign in with a browser or an API key',
   details:
-    'The credential is stored in a profile, in a file that only you can read. --url selects the service, and is stored in the profile. ' +
-    '--org and --project set the defaults of the profile. Exit code: 4 if the sign-in is denied or not approved in time.',
+    'The credential is stored in a profile, in a file that only you can read. ' +
+    '--url selects the service, and is stored in the profile. ' +
+    '--org and --project set the defaults of the profile. ' +
+    'Exit code: 4 if the sign-in is denied or not approved in time.',
   options: [
     { flags: '--with-key', about: 'read an API key from stdin instead' },
     { flags: '--no-browser', about: 'do not offer to open a browser' },

@@ -10,7 +10,8 @@ const create: CommandSpec = {
   name: 'create',
   summary: 'create a link to a port of a sandbox, and print it',
   details:
-    'Signed-in members of the org can open a team link. It is not stored, so it is not listed and cannot be revoked. Anyone with the URL can open a public link.',
+    'Signed-in members of the org can open a team link. ' +
+    'It is not stored, so it is not listed and cannot be revoked. Anyone with the URL can open a public link.',
   arguments: [SANDBOX, { name: '<port>', about: 'port in the sandbox' }],
   options: [
     { flags: '--audience <audience>', about: 'who can open the link', choices: ['team', 'public'], default: 'team' },

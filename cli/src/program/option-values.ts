@@ -30,7 +30,8 @@ export function durationSeconds(least: number, most: number): (typed: string) =>
     const seconds = secondsOf(typed);
     if (seconds !== null && seconds >= least && seconds <= most) return seconds;
     throw new InvalidArgumentError(
-      `It must be a number of seconds or a duration such as 45m, 2h or 7d, from ${least} s to ${most} s (${inWords(most)}).`,
+      'It must be a number of seconds or a duration such as 45m, 2h or 7d, ' +
+        `from ${least} s to ${most} s (${inWords(most)}).`,
     );
   };
 }

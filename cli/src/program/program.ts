@@ -4,6 +4,7 @@ import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from '../service/connection.ts';
 import type { Action, Chapter, CommandSpec, GroupSpec, Input, OptionSpec } from './command-spec.ts';
 import { once } from '../service/once.ts';
+import { wrapParagraphs } from './paragraphs.ts';
 
 /** Copy of EXIT.usage: help must not load failure.ts. */
 const USAGE = 2;
@@ -92,7 +93,7 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): Command {
   }
   if (spec.passThrough !== undefined) command.passThroughOptions();
   if (spec.passThrough === 'unknown') command.allowUnknownOption();
-  if (spec.details !== undefined) command.addHelpText('after', `\n${spec.details}`);
+  if (spec.details !== undefined) command.addHelpText('after', `\n${wrapParagraphs(spec.details)}`);
   command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  $ ${line}`).join('\n')}`);
   command.action(async () => await run(spec, command, command.args));
   return command;

@@ -132,7 +132,8 @@ function lost(error: unknown, signal: AbortSignal): unknown {
   if (error.code !== 'connection_failed' && error.code !== 'timeout') return error;
   return new CliFailure(`${plainText(error.message)} (${error.code})`, {
     remedy:
-      'check with berth sandbox ls; with --idempotency-key KEY the command can be repeated without creating a second sandbox',
+      'check with berth sandbox ls; ' +
+      'with --idempotency-key KEY the command can be repeated without creating a second sandbox',
     cause: error,
   });
 }

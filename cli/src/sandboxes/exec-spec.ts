@@ -14,12 +14,15 @@ const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
 export const execCommand: CommandSpec = {
   name: 'exec',
   summary: 'run a command in a sandbox',
-  details: `The command runs in /code as the user of the sandbox. A single word is passed to /bin/sh as shell text; several words are passed as exact arguments.
+  details: `The command runs in /code as the user of the sandbox. A single word is passed to /bin/sh as shell
+text; several words are passed as exact arguments.
 
-Without -i and -t, output is printed when the command exits, truncated to its end. With -i or -t, output streams without limits of time or size, and
-signals are forwarded to the command. A second Ctrl-C, a lost connection or a closed stdout kills the command.
+Without -i and -t, output is printed when the command exits, truncated to its end. With -i or -t,
+output streams without limits of time or size, and signals are forwarded to the command. A second
+Ctrl-C, a lost connection or a closed stdout kills the command.
 
-Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth failed.`,
+Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth
+failed.`,
   arguments: [
     { name: '<sandbox>', about: 'sandbox id' },
     { name: '<command...>', about: 'command, preferably after --' },
@@ -46,10 +49,13 @@ Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeo
 export const runCommand: CommandSpec = {
   name: 'run',
   summary: 'create a sandbox, run a command in it, and destroy the sandbox',
-  details: `The command runs as with berth exec -i: output streams, signals are forwarded, and berth exits with its exit code. Without -i, its stdin is empty.
+  details: `The command runs as with berth exec -i: output streams, signals are forwarded, and berth exits with
+its exit code. Without -i, its stdin is empty.
 
-The sandbox is destroyed when the command exits or fails, on a second Ctrl-C, and on a lost connection. Another Ctrl-C during the destroy skips the wait
-and prints the id of the sandbox. With --ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral sandboxes.`,
+The sandbox is destroyed when the command exits or fails, on a second Ctrl-C, and on a lost
+connection. Another Ctrl-C during the destroy skips the wait and prints the id of the sandbox. With
+--ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral
+sandboxes.`,
   arguments: [{ name: '<command...>', about: 'command, preferably after --' }],
   options: [...ATTACH, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
   examples: [

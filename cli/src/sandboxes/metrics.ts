@@ -93,7 +93,8 @@ function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): 
     ['uptime', duration(guest.uptimeSeconds)],
     [
       'on the host',
-      `${mebibytes(host.residentMemoryMib)} memory (${mebibytes(host.unsharedMemoryMib)} unshared), ${mebibytes(host.diskUsedMib)} disk`,
+      `${mebibytes(host.residentMemoryMib)} memory (${mebibytes(host.unsharedMemoryMib)} unshared), ` +
+        `${mebibytes(host.diskUsedMib)} disk`,
     ],
     ['at', instant(sampledAt)],
   ];

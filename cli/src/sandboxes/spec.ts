@@ -9,13 +9,15 @@ const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 const SANDBOXES = { name: '<sandboxes...>', about: 'sandbox ids' };
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for completion' };
 const SEVERAL =
-  'Tries every sandbox and reports each failure; the exit code is 1 if any failed. With --json, prints one object per sandbox.';
+  'Tries every sandbox and reports each failure; the exit code is 1 if any failed. ' +
+  'With --json, prints one object per sandbox.';
 
 const create: CommandSpec = {
   name: 'create',
   summary: 'create a sandbox and wait until it is ready',
   details:
-    'If stdout is not a terminal, only the id is printed. A failed clone of the repository is reported on stderr and does not change the exit code.',
+    'If stdout is not a terminal, only the id is printed. ' +
+    'A failed clone of the repository is reported on stderr and does not change the exit code.',
   options: [
     ...sandboxOptions,
     {
@@ -101,7 +103,8 @@ const resize: CommandSpec = {
   name: 'resize',
   summary: 'change the size of a sandbox',
   details:
-    'An awake sandbox grows immediately if possible. Other changes, and any decrease, take effect at its next wake. A disk can only grow.',
+    'An awake sandbox grows immediately if possible. ' +
+    'Other changes, and any decrease, take effect at its next wake. A disk can only grow.',
   arguments: [SANDBOX],
   options: [
     { flags: '--vcpu <n>', about: 'virtual CPUs', parse: wholeNumber(1, 1_024) },
@@ -124,7 +127,8 @@ const metrics: CommandSpec = {
   name: 'metrics',
   summary: 'show the current resource usage of a sandbox',
   details:
-    'With --watch, a terminal is updated in place; otherwise each update is a line, or a JSON object with --json. Stops on Ctrl-C, or when the sandbox is no longer awake.',
+    'With --watch, a terminal is updated in place; otherwise each update is a line, or a JSON object with --json. ' +
+    'Stops on Ctrl-C, or when the sandbox is no longer awake.',
   arguments: [SANDBOX],
   options: [
     { flags: '-w, --watch', about: 'update continuously' },

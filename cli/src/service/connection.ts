@@ -64,7 +64,8 @@ export async function connect(source: ConnectionSource): Promise<Connection> {
   } else if (profile?.apiKey === undefined && profile?.session === undefined) {
     throw new CliFailure(`not signed in${name === 'default' ? '' : ` with the profile '${name}'`}`, {
       remedy:
-        'sign in with berth login, or set BERTH_API_KEY to an API key (./berth keys create makes one on the host of the service)',
+        'sign in with berth login, or set BERTH_API_KEY to an API key ' +
+        '(./berth keys create makes one on the host of the service)',
       exitCode: EXIT.signIn,
     });
   } else {

@@ -48,7 +48,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name;
   throw new UsageError(
-    `invalid profile name '${name}': use up to 64 letters, digits, dots, dashes and underscores, starting with a letter or digit`,
+    `invalid profile name '${name}': use up to 64 letters, digits, dots, dashes and underscores, ` +
+      'starting with a letter or digit',
   );
 }
 

@@ -110,7 +110,8 @@ test('without an ssh client berth says what to install', async () => {
     [code, stderr],
     [
       255,
-      'berth: the ssh client is not installed on this machine\n  install it (apt install openssh-client), or use berth shell\n',
+      'berth: the ssh client is not installed on this machine\n' +
+        '  install it (apt install openssh-client), or use berth shell\n',
     ],
   );
 });

@@ -318,7 +318,8 @@ test('profiles are listed without credentials, chosen and removed; removal signs
     [unknown.code, unknown.stderr],
     [
       2,
-      "berth: no profile named 'nowhere'\n  known profiles: default, staging, ci; create it with berth login --profile nowhere\n",
+      "berth: no profile named 'nowhere'\n" +
+        '  known profiles: default, staging, ci; create it with berth login --profile nowhere\n',
     ],
   );
 

@@ -42,7 +42,8 @@ test('create prints only the URL on stdout, with the requested audience, label, 
   assert.match(
     stderr,
     new RegExp(
-      `^anyone with the link can open it, until \\S+Z \\(in [67] d\\); revoke it with berth preview rm ${id} ${link?.id}$`,
+      '^anyone with the link can open it, until \\S+Z \\(in [67] d\\); ' +
+        `revoke it with berth preview rm ${id} ${link?.id}$`,
       'm',
     ),
   );

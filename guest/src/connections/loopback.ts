@@ -17,7 +17,7 @@ export class ConnectionRefused extends Error {
   override readonly name = 'ConnectionRefused';
 }
 
-/** Supports half-close. Rejects with {@link NothingListens}, {@link ConnectionRefused} or the reason. */
+/** Rejects with {@link NothingListens}, {@link ConnectionRefused} or the reason. */
 export async function connectLoopback(port: number, signal: AbortSignal): Promise<Socket> {
   for (const host of ADDRESSES) {
     const socket = await dial(host, port, signal);

@@ -63,7 +63,8 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
   } catch (error) {
     if (!(error instanceof NetworkError)) throw error;
     const remedy =
-      'The kernel needs network namespaces, veth, tun and nftables with NAT, connection tracking, fib, limit, reject and connlimit; ' +
+      'The kernel needs network namespaces, veth, tun and nftables with NAT, ' +
+      'connection tracking, fib, limit, reject and connlimit; ' +
       'a container needs CAP_NET_ADMIN and CAP_SYS_ADMIN. Debian’s own kernels have all of it.';
     return [{ message: error.message, remedy }];
   }
@@ -84,7 +85,9 @@ export async function checkGuestCidr(text: string): Promise<NetworkFault[]> {
     (route) => overlaps(cidr, route.dst) && !isSlotRoute(cidr, route.dst, route.dev ?? ''),
   );
   return conflicts.map((route) => ({
-    message: `The machine has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, which overlaps the guest network ${text}.`,
+    message:
+      `The machine has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, ` +
+      `which overlaps the guest network ${text}.`,
     remedy: 'Set BERTH_GUEST_CIDR to a private block that nothing on this machine and its network uses.',
   }));
 }
@@ -134,8 +137,12 @@ export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
 function remedyFor(chain: { family: string; table: string; name: string; hook?: string | undefined }): string {
   const devices = `${HOST_VETH_PREFIX}*`;
   const where = `nft insert rule ${chain.family} ${chain.table} ${chain.name}`;
-  if (chain.hook === 'input')
-    return `Accept what comes from the slots; our own table closes all but the resolver: ${where} iifname '"${devices}"' accept`;
+  if (chain.hook === 'input') {
+    return (
+      'Accept what comes from the slots; ' +
+      `our own table closes all but the resolver: ${where} iifname '"${devices}"' accept`
+    );
+  }
   if (chain.family === 'ip' && chain.table === 'filter' && chain.name === 'FORWARD') {
     return (
       `With Docker: iptables -I DOCKER-USER -i ${HOST_VETH_PREFIX}+ -j ACCEPT; ` +

@@ -22,7 +22,8 @@ export class VanishedPackagesError extends Error {
       return `  ${name} ${version} (${now})`;
     });
     super(
-      `The archive no longer has these versions of the manifest; resolve anew, or put their files into the debs folder:\n${lines.join('\n')}`,
+      'The archive no longer has these versions of the manifest; ' +
+        `resolve anew, or put their files into the debs folder:\n${lines.join('\n')}`,
     );
     this.packages = packages;
   }

@@ -56,7 +56,8 @@ async function checkProcessor(): Promise<Finding[]> {
 
   const remedy =
     flag === undefined
-      ? 'switch virtualization on in the firmware, or nested virtualization on the host of this machine; without it sandboxes are emulated (slower)'
+      ? 'switch virtualization on in the firmware, or nested virtualization on the host of this machine; ' +
+        'without it sandboxes are emulated (slower)'
       : 'modprobe kvm_intel or kvm_amd; without it sandboxes are emulated (slower)';
   return [warn('processor', detail, remedy)];
 }

@@ -50,7 +50,8 @@ export async function demoSteps(api: PublicApi, progress: Progress, signal: Abor
     const projectId = await api.firstProjectId(orgId, signal);
     sandbox = await api.createSandbox(orgId, { projectId, agent: 'agent_one', name: 'demo' }, signal);
     sandbox = await settled(api, sandbox, ['running', 'ready', 'failed'], RUNNING_DEADLINE_MS, signal);
-    const size = `${sandbox.allocated_vcpu} vCPU, ${sandbox.allocated_memory_gb} GB, ${sandbox.allocated_disk_gb} GB disk`;
+    const { allocated_vcpu: vcpu, allocated_memory_gb: memory, allocated_disk_gb: disk } = sandbox;
+    const size = `${vcpu} vCPU, ${memory} GB, ${disk} GB disk`;
     const fault = sandbox.status === 'failed' ? `failed: ${sandbox.statusReason?.message ?? 'no reason given'}` : null;
     return { shown: `${sandbox.id} is ${sandbox.status} (${size})`, fault };
   });
@@ -125,7 +126,9 @@ function expecting(result: ExecResult, shown: string, wanted: Partial<ExecResult
   if (wrong !== undefined) {
     return {
       shown,
-      fault: `${wrong[0]} is ${String(result[wrong[0] as keyof ExecResult])}, not ${String(wrong[1])}; stderr: ${result.stderr.slice(-500)}`,
+      fault:
+        `${wrong[0]} is ${String(result[wrong[0] as keyof ExecResult])}, not ${String(wrong[1])}; ` +
+        `stderr: ${result.stderr.slice(-500)}`,
     };
   }
   return { shown, fault: stdout.test(result.stdout) ? null : `unexpected output: ${result.stdout.slice(0, 500)}` };

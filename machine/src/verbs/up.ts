@@ -51,7 +51,9 @@ function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
   const there = found.record?.url;
   if (there !== undefined && there !== wanted) {
     throw new OperatorFailure(`${found.message}, not ${wanted}`, {
-      remedy: `./berth down --data-dir ${context.config.dataFolder} first, or use another --data-dir for a second instance`,
+      remedy:
+        `./berth down --data-dir ${context.config.dataFolder} first, ` +
+        'or use another --data-dir for a second instance',
     });
   }
   context.progress.say(found.message);
@@ -109,7 +111,8 @@ function printWelcome(
  */
 function curlExample(url: string, token: string, orgId: string, projectId: string): string {
   const call = (flags: string, path: string, body: object): string =>
-    `curl ${flags} ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+    `curl ${flags} ${url}${path} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' ` +
+    `-d '${JSON.stringify(body)}'`;
   const create = call('-s', `/v1/orgs/${orgId}/sandboxes`, { projectId, agent: 'agent_one', name: 'first' });
   const sandboxId = `sed -E 's/.*"id":"(sbx_[a-z2-7]+)".*/\\1/'`;
   const exec = call('-sf --retry 60 --retry-delay 1 --retry-all-errors', '/v1/sandboxes/$SANDBOX/exec', {

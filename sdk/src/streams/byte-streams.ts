@@ -42,7 +42,8 @@ export class ByteSource {
     if (room > -UNREAD_BYTES) return;
     this.#connection.fail(
       new BerthError(
-        `cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}: this WebSocket has no back-pressure. ` +
+        `cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}: ` +
+          'this WebSocket has no back-pressure. ' +
           'Read faster, or pass WebSocket of the package ws to new Berth()',
         { code: 'reader_too_slow' },
       ),

@@ -64,7 +64,8 @@ export function requireMembership(actor: Actor, orgId: string, role: Role | null
     'org_access_denied',
     actor.kind === 'session'
       ? 'you are not a member of the org that owns this resource'
-      : `the creator of this ${actor.kind === 'api_key' ? 'API key' : 'token'} is not a member of the org that owns this resource`,
+      : `the creator of this ${actor.kind === 'api_key' ? 'API key' : 'token'} ` +
+          'is not a member of the org that owns this resource',
   );
 }
 

@@ -45,7 +45,8 @@ export function requireOneMore(plan: Plan, present: number): void {
   if (cap === null || present < cap) return;
   throw new CodedError(
     'concurrent_sandbox_limit',
-    `${describePlan(plan)} allows ${cap} sandbox${cap === 1 ? '' : 'es'} awake or starting at the same time, and the org has ${present}; ` +
+    `${describePlan(plan)} allows ${cap} sandbox${cap === 1 ? '' : 'es'} awake or starting at the same time, ` +
+      `and the org has ${present}; ` +
       'destroy one or put one to sleep',
   );
 }

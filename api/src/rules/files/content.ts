@@ -14,7 +14,8 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   if (encoding === 'base64' && bytes.toString('base64') !== content) {
     throw new CodedError(
       'invalid_request',
-      'body.content is not base64: it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
+      'body.content is not base64: ' +
+        'it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
     );
   }
   if (bytes.length > FILE_LIMITS.writeBytes) {

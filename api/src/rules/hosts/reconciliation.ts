@@ -88,13 +88,17 @@ export function reconcile(
   if (vm.epoch > sandbox.epoch) {
     return {
       do: 'report',
-      message: `its host has epoch ${vm.epoch}, the database only ${sandbox.epoch}: an older backup of the database was restored`,
+      message:
+        `its host has epoch ${vm.epoch}, the database only ${sandbox.epoch}: ` +
+        'an older backup of the database was restored',
     };
   }
   if (sandbox.hostId !== at.hostId && SANDBOX_STATES[sandbox.status].reservesDisk) {
     return {
       do: 'report',
-      message: `its sandbox's row names ${sandbox.hostId ?? 'no host'}: the id of this host was lost, or its disk is a copy`,
+      message:
+        `its sandbox's row names ${sandbox.hostId ?? 'no host'}: ` +
+        'the id of this host was lost, or its disk is a copy',
     };
   }
   const { awake, settled } = SANDBOX_STATES[sandbox.status];

@@ -174,7 +174,10 @@ function assess(input: RecommendationInput, resource: Resource): Assessment {
   if (amount === undefined) return stays('a smaller step would be too tight');
   return {
     amount,
-    reason: `${what} goes from ${current} to ${amount} ${unit}: no more than ${describeShare(highest, current)} was in use over any of ${WINDOWS.map(({ name }) => name).join(', ')}.`,
+    reason:
+      `${what} goes from ${current} to ${amount} ${unit}: ` +
+      `no more than ${describeShare(highest, current)} ` +
+      `was in use over any of ${WINDOWS.map(({ name }) => name).join(', ')}.`,
   };
 }
 

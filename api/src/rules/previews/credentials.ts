@@ -50,7 +50,10 @@ export function previewCookieName(previewUrl: string): string {
  */
 export function setPreviewCookie(previewUrl: string, value: string, secondsLeft: number): string {
   const within = previewUrl.startsWith('https:') ? 'Secure; SameSite=None; Partitioned' : 'SameSite=Lax';
-  return `${previewCookieName(previewUrl)}=${value}; Path=/; Max-Age=${Math.max(0, Math.floor(secondsLeft))}; HttpOnly; ${within}`;
+  return (
+    `${previewCookieName(previewUrl)}=${value}; Path=/; ` +
+    `Max-Age=${Math.max(0, Math.floor(secondsLeft))}; HttpOnly; ${within}`
+  );
 }
 
 /**

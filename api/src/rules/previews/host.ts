@@ -78,8 +78,12 @@ export function previewUrlFault(previewUrl: string, publicUrl: string): string |
   }
   if (own.endsWith(`.${preview}`))
     return `must not have a parent domain of the public URL's host (${publicUrl}): previews are on its subdomains`;
-  if (preview.endsWith(`.${own}`) && own !== LOCALHOST)
-    return `must not have a subdomain of the public URL's host (${publicUrl}): apps in sandboxes could set cookies for it`;
+  if (preview.endsWith(`.${own}`) && own !== LOCALHOST) {
+    return (
+      `must not have a subdomain of the public URL's host (${publicUrl}): ` +
+      'apps in sandboxes could set cookies for it'
+    );
+  }
 
   return null;
 }

@@ -36,6 +36,7 @@ export function requireLegal(action: SandboxAction, status: SandboxStatus): Excl
   if (verdict !== 'refuse') return verdict;
   throw new CodedError(
     REFUSAL_CODES[action],
-    `the sandbox is ${status} (${SANDBOX_STATES[status].meaning}); to ${VERBS[action]}, it must be ${statusesAllowing(action).join(' or ')}`,
+    `the sandbox is ${status} (${SANDBOX_STATES[status].meaning}); ` +
+      `to ${VERBS[action]}, it must be ${statusesAllowing(action).join(' or ')}`,
   );
 }

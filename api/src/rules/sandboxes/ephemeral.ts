@@ -34,7 +34,8 @@ export function requireModeAllowed(mode: ModeFields['mode'], useCase: string): v
   if (mode === undefined || useCase === EXTERNAL_USE_CASE) return;
   throw new CodedError(
     'ephemeral_not_allowed',
-    `body.mode "${mode}" is allowed only in projects whose useCase is "${EXTERNAL_USE_CASE}"; this project's is "${useCase}"`,
+    `body.mode "${mode}" is allowed only in projects whose useCase is "${EXTERNAL_USE_CASE}"; ` +
+      `this project's is "${useCase}"`,
   );
 }
 

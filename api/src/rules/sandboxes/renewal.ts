@@ -25,6 +25,7 @@ export function requireRenewalWithinPlan(plan: Plan, session: Session): void {
   if (renewedSeconds <= cap) return;
   throw new CodedError(
     'session_cap_exhausted',
-    `${describePlan(plan)} allows ephemeral sandboxes to live up to ${cap} s; renewed, this one would live ${renewedSeconds} s`,
+    `${describePlan(plan)} allows ephemeral sandboxes to live up to ${cap} s; ` +
+      `renewed, this one would live ${renewedSeconds} s`,
   );
 }

@@ -18,7 +18,9 @@ export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAle
   return {
     percentUsed: 0,
     status: 'normal',
-    message: `${hoursText(usedMs)} machine hours are used in this billing period. ${scope === 'org' ? 'There is no cap on them.' : 'The project has no cap; a cap of its org applies.'}`,
+    message:
+      `${hoursText(usedMs)} machine hours are used in this billing period. ` +
+      (scope === 'org' ? 'There is no cap on them.' : 'The project has no cap; a cap of its org applies.'),
   };
 }
 
@@ -34,8 +36,12 @@ function percentOf({ usedMs, cap }: CapUsage): number {
 }
 
 function messageOf(capUsage: CapUsage, status: UsageAlertStatus, stops: { graceSeconds: number } | null): string {
-  if (status === 'normal')
-    return `${hoursText(capUsage.usedMs)} of ${hoursText(capMs(capUsage.cap))} machine hours are used in this billing period.`;
+  if (status === 'normal') {
+    return (
+      `${hoursText(capUsage.usedMs)} of ${hoursText(capMs(capUsage.cap))} ` +
+      'machine hours are used in this billing period.'
+    );
+  }
 
   return describeWarning(capUsage, status === 'warning' ? 80 : 100, stops);
 }

@@ -77,7 +77,8 @@ export function requireBelowCap(capUsage: CapUsage): void {
 export function describeCapReached(capUsage: CapUsage): string {
   const { scope, cap, period } = capUsage;
   return (
-    `the cap of ${nameOf(scope)} is ${inWords(cap)} in this billing period and is used up; the period ends at ${period.endsAt.toISOString()}. ` +
+    `the cap of ${nameOf(scope)} is ${inWords(cap)} in this billing period ` +
+    `and is used up; the period ends at ${period.endsAt.toISOString()}. ` +
     remedyOf(scope)
   );
 }
@@ -89,7 +90,9 @@ export function describeWarning(
   stops: { graceSeconds: number } | null,
 ): string {
   const { scope, cap, usedMs } = capUsage;
-  const used = `${percent} % of the cap of ${nameOf(scope)} reached: ${hoursText(usedMs / HOUR_MS)} of ${inWords(cap)} are used in this billing period.`;
+  const used =
+    `${percent} % of the cap of ${nameOf(scope)} reached: ` +
+    `${hoursText(usedMs / HOUR_MS)} of ${inWords(cap)} are used in this billing period.`;
   if (stops === null)
     return `${used} Overage is enabled: sandboxes continue beyond the cap, and the excess is metered.`;
   const grace = `awake sandboxes go to sleep ${stops.graceSeconds} s later, and ephemeral ones are destroyed`;
@@ -130,12 +133,14 @@ function nameOf(scope: CapScope): string {
 function remedyOf(scope: CapScope): string {
   if (scope.kind === 'org') {
     return (
-      `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/subscription/usage-guardrails and a higher sandboxMachineHourLimit, ` +
+      `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/subscription/usage-guardrails ` +
+      'and a higher sandboxMachineHourLimit, ' +
       'or allow usage beyond it with sandboxOverageEnabled true.'
     );
   }
   return (
-    `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/projects/${scope.projectId}/usage-guardrails and a higher sandboxMachineHourLimit, ` +
+    `An org admin can raise it with PATCH /v1/orgs/${scope.orgId}/projects/${scope.projectId}/usage-guardrails ` +
+    'and a higher sandboxMachineHourLimit, ' +
     'or remove it with null.'
   );
 }

@@ -45,7 +45,8 @@ export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>):
   if (payments !== null) return payments;
   throw new CodedError(
     'billing_not_configured',
-    'this installation collects no payments; its operator must set BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE',
+    'this installation collects no payments; ' +
+      'its operator must set BERTH_STRIPE_SECRET_KEY_FILE and BERTH_STRIPE_WEBHOOK_SECRET_FILE',
   );
 }
 
@@ -124,8 +125,9 @@ function planForSale(plans: Plans, planId: string): { plan: Plan; priceId: strin
   const plan = plans.get(planId);
   if (plan !== undefined && plan.priceId !== null) return { plan, priceId: plan.priceId };
   const sold = [...plans.values()].filter(({ priceId }) => priceId !== null).map(({ id }) => id);
-  throw new CodedError(
-    'plan_not_for_sale',
-    `body.plan: ${planId} cannot be bought here; ${sold.length === 0 ? 'no plan has a price (its operator must add a priceId to the catalogue)' : `available: ${sold.join(', ')}`}`,
-  );
+  const why =
+    sold.length === 0
+      ? 'no plan has a price (its operator must add a priceId to the catalogue)'
+      : `available: ${sold.join(', ')}`;
+  throw new CodedError('plan_not_for_sale', `body.plan: ${planId} cannot be bought here; ${why}`);
 }

@@ -73,7 +73,8 @@ function planOf(context: PlanContext, orgId: string, subscription: SubscriptionR
   if (subscription !== undefined && subscription.status !== 'canceled' && !context.plans.has(subscription.plan)) {
     context.log.error(
       { orgId, plan: subscription.plan, known: [...context.plans.keys()] },
-      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); its creates, wakes, resizes and renewals are rejected',
+      'an org has a plan that is not in the catalogue (BERTH_PLANS_FILE); ' +
+        'its creates, wakes, resizes and renewals are rejected',
     );
   }
   return inForce(context.plans, subscription).plan;

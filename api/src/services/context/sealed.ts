@@ -19,7 +19,8 @@ export class UnsealError extends Error {
 
   constructor(owner: string, options?: ErrorOptions) {
     super(
-      `cannot decrypt a secret of ${owner}: it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE`,
+      `cannot decrypt a secret of ${owner}: ` +
+        'it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE',
       options,
     );
   }

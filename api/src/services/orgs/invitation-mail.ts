@@ -104,5 +104,6 @@ function oneLine(text: string): string {
 }
 
 function untilText(at: Date): string {
-  return `${new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(at)} UTC`;
+  const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
+  return `${format.format(at)} UTC`;
 }

@@ -103,8 +103,8 @@ export async function updateProject(
 /**
  * Deletes a project and, permanently, its credentials; its activity rows stay. Throws
  * `project_not_found`, or `project_has_sandboxes` while it has some. A create locks the project row
- * until it commits its sandbox (services/sandboxes/create.ts): either the sandbox is counted here, or the
- * create finds no project.
+ * until it commits its sandbox (services/sandboxes/create.ts): either the sandbox is counted here,
+ * or the create finds no project.
  */
 export async function deleteProject(
   context: ServiceContext,

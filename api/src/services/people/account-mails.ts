@@ -11,7 +11,9 @@ export function passwordResetMail(publicUrl: string, to: string, token: string):
     why: `A new password was requested for the account ${to} at ${publicUrl}.`,
     link: publicUrl + oneTimeLinkPath('reset_password', token),
     action: 'Choose a new password',
-    end: `The link works once, for ${ONE_TIME_LINK_MINUTES.reset_password} minutes. If you did not request it, do nothing: the password stays unchanged.`,
+    end:
+      `The link works once, for ${ONE_TIME_LINK_MINUTES.reset_password} minutes. ` +
+      'If you did not request it, do nothing: the password stays unchanged.',
   });
 }
 
@@ -22,7 +24,9 @@ export function emailVerificationMail(publicUrl: string, to: string, token: stri
     why: `An account at ${publicUrl} has the address ${to}. Confirm that it is yours.`,
     link: publicUrl + oneTimeLinkPath('verify_email', token),
     action: 'Confirm the address',
-    end: `The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. If you have no account there, do nothing.`,
+    end:
+      `The link works once, for ${ONE_TIME_LINK_MINUTES.verify_email / 60} hours. ` +
+      'If you have no account there, do nothing.',
   });
 }
 

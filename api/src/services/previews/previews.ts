@@ -97,7 +97,9 @@ async function createPublicLink(
     if (sandbox === undefined) throw new Error(`the row of ${sandboxId} is gone`);
     requireLegal('preview_link', sandbox.status);
     if ((await countOutstandingLinks(trx, sandboxId)) >= PREVIEW_LINKS.outstanding) {
-      const message = `the sandbox has ${PREVIEW_LINKS.outstanding} outstanding public links, the maximum; revoke some, or let them expire`;
+      const message =
+        `the sandbox has ${PREVIEW_LINKS.outstanding} outstanding public links, the maximum; ` +
+        'revoke some, or let them expire';
       throw new CodedError('preview_link_limit', message);
     }
     const row = await insertPreviewLink(trx, {

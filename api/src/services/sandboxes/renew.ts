@@ -26,7 +26,8 @@ export async function renewSandbox(context: ServiceContext, actor: Actor, sandbo
     if (sandbox === undefined) {
       throw new CodedError(
         'sandbox_state_conflict',
-        `the sandbox is ${before.status}, but expired at ${session.expiresAt.toISOString()} and is about to be destroyed; it can no longer be renewed`,
+        `the sandbox is ${before.status}, but expired at ${session.expiresAt.toISOString()} ` +
+          'and is about to be destroyed; it can no longer be renewed',
       );
     }
     requireRenewalWithinPlan(await planInForce(context, trx, sandbox.org_id), session);

@@ -180,7 +180,8 @@ function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } 
     alone: { name: `find_${kind}`, text: `select ${credential.join(', ')} from ${from} where c.token_sha256 = $1` },
     withSandbox: {
       name: `find_${kind}_and_sandbox`,
-      text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url, row_to_json(sandbox) as sandbox_row
+      text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url,
+        row_to_json(sandbox) as sandbox_row
         from ${from}
         left join sandbox on sandbox.id = $2
         left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}

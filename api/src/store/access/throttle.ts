@@ -44,7 +44,8 @@ export async function takeAttempt(
 /** Current fill level: the arithmetic of `refilled` in rules/access/throttle.ts. */
 function refilled(bucket: ThrottleBucket, at: ReturnType<typeof sql>) {
   return sql`least(${bucket.tries}::double precision, held.tokens
-    + greatest(0, extract(epoch from ${at} - held.refilled_at)::double precision) * ${bucket.tries / bucket.seconds}::double precision)`;
+    + greatest(0, extract(epoch from ${at} - held.refilled_at)::double precision)
+      * ${bucket.tries / bucket.seconds}::double precision)`;
 }
 
 /**

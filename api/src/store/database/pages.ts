@@ -27,7 +27,9 @@ export async function selectSlice<DB, TB extends keyof DB, Row>(
     after === null
       ? ordered
       : ordered.where(
-          sql<boolean>`(${at}, ${tie}) ${beyond} (timestamptz 'epoch' + ${after.atMicroseconds}::bigint * interval '1 microsecond', ${after.tie})`,
+          sql<boolean>`
+            (${at}, ${tie}) ${beyond}
+            (timestamptz 'epoch' + ${after.atMicroseconds}::bigint * interval '1 microsecond', ${after.tie})`,
         );
   // extract() is exact here: it returns a numeric. An extra row shows whether more follow.
   const found = (await rest

@@ -107,20 +107,26 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
   const hostId = filter.hostId ?? null;
   const result = await sql<HostFreeRow>`
     with held as (
-      select s.host_id, s.status = any(${statusesThat('reservesCompute')}) and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
+      select s.host_id,
+        s.status = any(${statusesThat('reservesCompute')})
+          and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
         greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
         greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
         greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
       from sandbox s
-      where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing' and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
-        and (s.status = any(${statusesThat('reservesCompute')}) or (s.status = any(${statusesThat('reservesDisk')}) and s.wakes_from is not null))
+      where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing'
+        and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
+        and (s.status = any(${statusesThat('reservesCompute')})
+          or (s.status = any(${statusesThat('reservesDisk')}) and s.wakes_from is not null))
     )
     select h.id,
       least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,
-      least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0), h.largest_memory_mib)::int as memory_mib,
+      least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0),
+        h.largest_memory_mib)::int as memory_mib,
       least(h.capacity_disk_gib - coalesce(sum(held.disk_gb), 0), h.largest_disk_gib)::int as disk_gib
     from host h left join held on held.host_id = h.id
-    where (${seenWithinMs}::float8 is null or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')
+    where (${seenWithinMs}::float8 is null
+      or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')
       and (${hostId}::text is null or h.id = ${hostId})
     group by h.id`.execute(db);
   return result.rows;

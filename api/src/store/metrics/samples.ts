@@ -85,7 +85,8 @@ export async function trimMetricsSamples(
     delete from metrics_sample where id in (
       select id from (
         select id, at, row_number() over (order by at desc) as place,
-          row_number() over (partition by date_bin('1 minute', at, 'epoch') order by memory_used desc, at desc) as place_in_minute
+          row_number() over (partition by date_bin('1 minute', at, 'epoch')
+            order by memory_used desc, at desc) as place_in_minute
         from metrics_sample where sandbox_id = ${sandboxId}
       ) placed
       where at < now() - ${retention.keptMs} * interval '1 millisecond' or place > ${retention.maxSamples}

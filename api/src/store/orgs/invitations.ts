@@ -11,7 +11,11 @@ export type InvitationWithStatus = InvitationRow & { status: InvitationStatus };
 
 const NOW = sql<Date>`now()`;
 const STATUS = sql<InvitationStatus>`
-  case when accepted_at is not null then 'accepted' when revoked_at is not null then 'revoked' when expires_at <= now() then 'expired' else 'pending' end`;
+  case
+    when accepted_at is not null then 'accepted'
+    when revoked_at is not null then 'revoked'
+    when expires_at <= now() then 'expired'
+    else 'pending' end`;
 
 interface NewInvitation {
   id: string;

@@ -13,9 +13,8 @@ export async function touchAwake(db: Database, sandboxId: string, quietMs: numbe
   const awake = statusesThat('awake');
   const touched = await sql`
     update sandbox set last_active_at = now()
-    where id = ${sandboxId} and status = any(${awake}) and last_active_at < now() - ${quietMs} * interval '1 millisecond'`.execute(
-    db,
-  );
+    where id = ${sandboxId} and status = any(${awake})
+      and last_active_at < now() - ${quietMs} * interval '1 millisecond'`.execute(db);
   if (touched.numAffectedRows === 1n) return true;
   // A second statement sees the commit of a transition that the first one waited for.
   const row = await db.selectFrom('sandbox').select('status').where('id', '=', sandboxId).executeTakeFirst();
@@ -42,7 +41,8 @@ export async function listPossibleSleepers(db: Database): Promise<SleeperRow[]> 
     select s.id, s.org_id as "orgId", s.epoch, s.status, s.mode, s.persistence_policy as "persistencePolicy",
       p.default_idle_minutes as "idleMinutes", s.last_active_at as "lastActiveAt", now() as now, h.url as "hostUrl"
     from sandbox s join project p on p.id = s.project_id join host h on h.id = s.host_id
-    where s.status <> 'deleted' and s.status = any(${statusesThat('awake')}) and s.mode = 'persistent' and s.persistence_policy = 'sleep_resume'
+    where s.status <> 'deleted' and s.status = any(${statusesThat('awake')})
+      and s.mode = 'persistent' and s.persistence_policy = 'sleep_resume'
       and p.default_idle_minutes is distinct from 0`.execute(db);
   return rows;
 }

@@ -43,8 +43,7 @@ export async function findIdempotencyKey(
 export async function deleteOldIdempotencyKeys(db: Database, limit: number): Promise<number> {
   const result = await sql`
     delete from idempotency_key where ctid = any(array(
-      select ctid from idempotency_key where created_at <= ${OLDEST_KEPT} order by created_at limit ${limit} for update skip locked))`.execute(
-    db,
-  );
+      select ctid from idempotency_key where created_at <= ${OLDEST_KEPT}
+      order by created_at limit ${limit} for update skip locked))`.execute(db);
   return Number(result.numAffectedRows ?? 0);
 }

@@ -55,7 +55,8 @@ export async function listUnattended(
     .where(
       sql<boolean>`not exists (
         select from durable_step step
-        where step.id in (select kind || ':' || sandbox.id || ':' || sandbox.epoch from unnest(${stepKinds}::text[]) kind))`,
+        where step.id in (
+          select kind || ':' || sandbox.id || ':' || sandbox.epoch from unnest(${stepKinds}::text[]) kind))`,
     )
     .execute();
   return rows.map(toFence);

@@ -36,7 +36,8 @@ interface Claim {
 export async function insertStep(trx: DatabaseTransaction, { id, kind, subject, input }: NewStep): Promise<void> {
   await sql`
     insert into durable_step (id, kind, org_id, input)
-    values (${id}, ${kind}, (select org_id from ${sql.table(subject.table)} where id = ${subject.id}), ${JSON.stringify(input)})
+    values (${id}, ${kind}, (select org_id from ${sql.table(subject.table)} where id = ${subject.id}),
+      ${JSON.stringify(input)})
     on conflict (id) do nothing`.execute(trx);
 }
 

@@ -88,12 +88,14 @@ export async function listCapsReached(db: Database): Promise<Map<string, CapReac
 export async function recordCapReached(db: Database, { scope, cap, period }: CapUsage, at: Date): Promise<Date> {
   const { rows } = await sql<{ since: Date }>`
     insert into usage_cap_reached as noted (scope_id, org_id, project_id, period_starts_at, cap_hours, since)
-    values (${scopeId(scope)}, ${scope.orgId}, ${scope.kind === 'project' ? scope.projectId : null}, ${period.startsAt}, ${cap}, ${at})
+    values (${scopeId(scope)}, ${scope.orgId}, ${scope.kind === 'project' ? scope.projectId : null},
+      ${period.startsAt}, ${cap}, ${at})
     on conflict (scope_id) do update set
       period_starts_at = excluded.period_starts_at,
       cap_hours = excluded.cap_hours,
       since = case
-        when noted.period_starts_at = excluded.period_starts_at and noted.cap_hours = excluded.cap_hours then noted.since
+        when noted.period_starts_at = excluded.period_starts_at and noted.cap_hours = excluded.cap_hours
+          then noted.since
         else excluded.since end
     returning since`.execute(db);
   return rows[0]?.since ?? at;
@@ -129,9 +131,8 @@ export async function recordCapWarning(
 export async function deleteCapWarnings(db: Database, ageDays: number, limit: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from usage_cap_warning where ctid in (
-      select ctid from usage_cap_warning where warned_at < now() - make_interval(days => ${ageDays}) limit ${limit})`.execute(
-    db,
-  );
+      select ctid from usage_cap_warning where warned_at < now() - make_interval(days => ${ageDays})
+      limit ${limit})`.execute(db);
   return Number(numAffectedRows ?? 0n);
 }
 

@@ -27,7 +27,8 @@ export async function listUncutOrgs(db: Database, most: number): Promise<string[
       and exists (
         select from (values (started_at), (period_anchor)) wanted (at)
         where not exists (
-          select from usage_cut where usage_cut.org_id = subscription.org_id and usage_cut.at = date_trunc('milliseconds', wanted.at)))
+          select from usage_cut
+          where usage_cut.org_id = subscription.org_id and usage_cut.at = date_trunc('milliseconds', wanted.at)))
     limit ${most}`.execute(db);
   return rows.map((row) => row.org_id);
 }
@@ -49,7 +50,8 @@ export async function cutUsageAt(trx: DatabaseTransaction, orgId: string, at: Da
   if (inserted === 0n) return;
   const { rows } = await sql<{ starts_at: Date; ends_at: Date }>`
     with span as (
-      delete from usage_span where org_id = ${orgId} and level = 'day' and starts_at < ${at} and ends_at > ${at} returning starts_at, ends_at
+      delete from usage_span where org_id = ${orgId} and level = 'day' and starts_at < ${at} and ends_at > ${at}
+      returning starts_at, ends_at
     ), total as (
       delete from usage_total using span
       where usage_total.org_id = ${orgId} and level = 'day' and usage_total.starts_at = span.starts_at
@@ -93,12 +95,14 @@ async function sumPeriodsAround(trx: DatabaseTransaction, orgId: string, at: Dat
     if (startsAt === null || endsAt === null) continue;
     await sql`
       insert into usage_span (org_id, level, starts_at, ends_at, first_at, last_at)
-      select ${orgId}, 'period', ${startsAt}::timestamptz, ${endsAt}::timestamptz, min(first_at), max(last_at) from usage_span
+      select ${orgId}, 'period', ${startsAt}::timestamptz, ${endsAt}::timestamptz, min(first_at), max(last_at)
+      from usage_span
       where org_id = ${orgId} and level = 'day' and starts_at >= ${startsAt} and starts_at < ${endsAt}
       having count(*) > 0`.execute(trx);
     await sql`
       insert into usage_total (org_id, level, starts_at, project_id, end_user_id, vcpu, memory_gb, disk_gb, ms)
-      select ${orgId}, 'period', ${startsAt}::timestamptz, project_id, end_user_id, vcpu, memory_gb, disk_gb, sum(ms) from usage_total
+      select ${orgId}, 'period', ${startsAt}::timestamptz, project_id, end_user_id, vcpu, memory_gb, disk_gb, sum(ms)
+      from usage_total
       where org_id = ${orgId} and level = 'day' and starts_at >= ${startsAt} and starts_at < ${endsAt}
       group by project_id, end_user_id, vcpu, memory_gb, disk_gb`.execute(trx);
   }
@@ -147,7 +151,8 @@ function addedParts(orgId: string): RawBuilder<unknown> {
       insert into usage_span (org_id, level, starts_at, ends_at, first_at, last_at)
       select ${orgId}, level, starts_at, ends_at, min(begins), max(ends) from part group by level, starts_at, ends_at
       on conflict (org_id, level, starts_at) do update set
-        first_at = least(usage_span.first_at, excluded.first_at), last_at = greatest(usage_span.last_at, excluded.last_at)
+        first_at = least(usage_span.first_at, excluded.first_at),
+        last_at = greatest(usage_span.last_at, excluded.last_at)
     ), added_total as (
       insert into usage_total (org_id, level, starts_at, project_id, end_user_id, vcpu, memory_gb, disk_gb, ms)
       select ${orgId}, level, starts_at, project_id, end_user_id, vcpu, memory_gb, disk_gb,

@@ -14,7 +14,7 @@ interface UsageWindow {
   endUserId?: string | undefined;
   from: Date;
   to: Date;
-  /** Now by the database clock (store/database/clock.ts). Open intervals count up to this instant. */
+  /** Now by the database clock (store/database/clock.ts). Open intervals count up to this. */
   at: Date;
 }
 
@@ -69,9 +69,9 @@ export async function usedByProjects(
 ): Promise<{ orgMs: number; projectMs: ReadonlyMap<string, number> }> {
   const { rows } = await sql<{ project_id: string | null; ms: string }>`
     ${partsIn(window)}
-    select case when project_id = any(${projectIds}::text[]) then project_id end as project_id, sum(ms) as ms from part group by 1`.execute(
-    db,
-  );
+    select case when project_id = any(${projectIds}::text[]) then project_id end as project_id,
+      sum(ms) as ms
+    from part group by 1`.execute(db);
   const projectMs = new Map(projectIds.map((id) => [id, 0]));
   for (const { project_id: id, ms } of rows) if (id !== null) projectMs.set(id, Number(ms));
   return { orgMs: rows.reduce((sum, { ms }) => sum + Number(ms), 0), projectMs };
@@ -106,7 +106,8 @@ function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): Ra
   const whose = sql`project_id, end_user_id, vcpu, memory_gb, disk_gb`;
   return sql`
     with seen as (
-      select ${from}::timestamptz as lo, greatest(${from}::timestamptz, least(${to}::timestamptz, ${at}::timestamptz)) as hi
+      select ${from}::timestamptz as lo,
+        greatest(${from}::timestamptz, least(${to}::timestamptz, ${at}::timestamptz)) as hi
     ), span as materialized (
       select level, starts_at, ends_at, first_at >= lo and last_at <= hi as whole from usage_span, seen
       where org_id = ${orgId} and starts_at < hi and last_at > lo and first_at < hi
@@ -114,9 +115,11 @@ function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): Ra
       select * from span where whole and level = 'period'
     ), day as materialized (
       select * from span
-      where level = 'day' and not exists (select from taken where span.starts_at >= taken.starts_at and span.ends_at <= taken.ends_at)
+      where level = 'day'
+        and not exists (select from taken where span.starts_at >= taken.starts_at and span.ends_at <= taken.ends_at)
     ), part as (
-      select ${whose}, ms from (select level, starts_at from taken union all select level, starts_at from day where whole) summed
+      select ${whose}, ms
+      from (select level, starts_at from taken union all select level, starts_at from day where whole) summed
       join usage_total using (level, starts_at)
       where org_id = ${orgId} ${asked}
       union all
@@ -139,6 +142,7 @@ function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): Ra
 function millisecondsWithin(from: RawBuilder<unknown>, to: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     (extract(epoch from greatest(interval '0',
-      least(date_trunc('milliseconds', upper(during)), ${to}) - greatest(date_trunc('milliseconds', lower(during)), ${from})
+      least(date_trunc('milliseconds', upper(during)), ${to})
+      - greatest(date_trunc('milliseconds', lower(during)), ${from})
     )) * 1000)::bigint as ms`;
 }

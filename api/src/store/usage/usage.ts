@@ -57,6 +57,7 @@ async function insertInterval(db: Database, sandbox: SandboxRow, from: string | 
       ${sandbox.allocated_vcpu}, ${sandbox.allocated_memory_gb}, ${sandbox.allocated_disk_gb},
       tstzrange(
         coalesce(${from}::timestamptz, greatest(
-          date_trunc('milliseconds', clock_timestamp()), (select max(upper(during)) from usage_interval where sandbox_id = ${sandbox.id}))),
+          date_trunc('milliseconds', clock_timestamp()),
+          (select max(upper(during)) from usage_interval where sandbox_id = ${sandbox.id}))),
         null))`.execute(db);
 }

@@ -45,7 +45,8 @@ test('a size above the plan is refused with plan, limit and requested size', () 
   assert.throws(() => requireSizeWithinPlan(medium, { vcpu: 2, memoryGb: 5, diskGb: 20 }), {
     code: 'plan_limit',
     message:
-      'the plan Starter (starter) allows sandboxes up to the machine size medium, which has 4 GB of memory; 5 were requested',
+      'the plan Starter (starter) allows sandboxes up to the machine size medium, ' +
+      'which has 4 GB of memory; 5 were requested',
   });
 });
 

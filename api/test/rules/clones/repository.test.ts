@@ -100,14 +100,18 @@ test('a URL with another host, port or scheme is refused, listing the allowed ho
   ]) {
     assert.equal(urlOf(url, HOSTS), null, url);
     assert.throws(() => requireRepositoryAllowed(url, HOSTS, 'body.repository'), {
-      message: `body.repository must have the form owner/repo, or be a URL on https://other.example.test or http://10.0.0.1:3000; to allow URLs on ${originOf(url)}, the operator of this service adds ${originOf(url).replace('https://', '')} to BERTH_GIT_ALLOW_URLS`,
+      message:
+        'body.repository must have the form owner/repo, or be a URL on https://other.example.test or ' +
+        `http://10.0.0.1:3000; to allow URLs on ${originOf(url)}, the operator of this service ` +
+        `adds ${originOf(url).replace('https://', '')} to BERTH_GIT_ALLOW_URLS`,
     });
   }
   assert.throws(
     () => requireRepositoryAllowed('https://a.test/b', { ...HOSTS, allowedOrigins: [] }, 'body.repository'),
     {
       message:
-        'body.repository must have the form owner/repo; to allow URLs on https://a.test, the operator of this service adds a.test to BERTH_GIT_ALLOW_URLS',
+        'body.repository must have the form owner/repo; ' +
+        'to allow URLs on https://a.test, the operator of this service adds a.test to BERTH_GIT_ALLOW_URLS',
     },
   );
   assert.throws(

@@ -20,7 +20,8 @@ function assertDoesNotOpen(key: Buffer, owner: string, sealed: Buffer): void {
       assert.ok(error instanceof UnsealError);
       assert.equal(
         error.message,
-        `cannot decrypt a secret of ${owner}: it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE`,
+        `cannot decrypt a secret of ${owner}: ` +
+          'it was altered, or encrypted for another owner or with another key than BERTH_SECRET_KEY_FILE',
       );
       return true;
     },

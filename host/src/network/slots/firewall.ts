@@ -105,6 +105,9 @@ table ${ROOT_TABLE} {${blockedSet}
  */
 export function slotRules(slot: Slot): string {
   const { address: guest, gateway, mac } = GUEST_NETWORK;
+  const resolver = `${slot.hostAddress}:${RESOLVER_PORT}`;
+  const dns = `meta l4proto { tcp, udp } th dport ${RESOLVER_PORT}`;
+  const excess = `limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst ${RESOLVER_BURST} packets`;
   return `
 table netdev berth {
   chain from_guest {
@@ -118,7 +121,7 @@ table inet berth {${blockedSet}
   chain dstnat {
     type nat hook prerouting priority dstnat; policy accept;
     iifname "${INNER_VETH_NAME}" ip saddr ${slot.hostAddress} ip daddr ${slot.address} dnat ip to ${guest}
-    iifname "${TAP_NAME}" ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 dnat ip to ${slot.hostAddress}:${RESOLVER_PORT}
+    iifname "${TAP_NAME}" ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 dnat ip to ${resolver}
   }
   chain srcnat {
     type nat hook postrouting priority srcnat; policy accept;
@@ -128,14 +131,14 @@ table inet berth {${blockedSet}
   chain forward {
     type filter hook forward priority filter; policy drop;
     meta nfproto != ipv4 drop
-    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} ct direction original limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst ${RESOLVER_BURST} packets drop
+    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} ct direction original ${excess} drop
     ct state established,related accept
     ct state invalid drop
     iifname "${INNER_VETH_NAME}" oifname "${TAP_NAME}" ip saddr ${slot.hostAddress} ct status dnat accept
     iifname "${TAP_NAME}" oifname "${INNER_VETH_NAME}" goto guest_out
   }
   chain guest_out {
-    ip daddr ${slot.hostAddress} meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} ct original ip daddr ${gateway} goto counted
+    ip daddr ${slot.hostAddress} ${dns} ct original ip daddr ${gateway} goto counted
     ip daddr @blocked reject with icmpx admin-prohibited
     goto counted
   }

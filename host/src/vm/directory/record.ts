@@ -16,7 +16,9 @@ const driverState = z.record(z.string(), z.unknown());
  * ```
  * creating -> running -> sleeping -> asleep -> waking -> running
  *     |          |           |                   |
- *     +----------+-----------+-------------------+--> dead --> waking     any --> destroying -> (folder gone, fence left)
+ *     +----------+-----------+-------------------+--> dead --> waking
+ *
+ *     any --> destroying -> (folder gone, fence left)
  * ```
  * `everRan` distinguishes a dead VM with a disk from one that never came up. Fields with a default
  * are missing in records of earlier daemons.

@@ -1,7 +1,8 @@
 // Owns every VM of this host. States and the verbs that change them (an unnamed arrow is the
 // success of the verb on its left):
 //
-//   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running --resize--> running
+//   (none) --create--> creating -> running --sleep--> sleeping -> asleep --wake--> waking -> running
+//     running --resize--> running
 //     failed create, exited process, wake that failed after its VM ran: dead --wake, if it ever ran--> waking
 //     any --destroy--> destroying -> destroyed (only the epoch is kept)
 //

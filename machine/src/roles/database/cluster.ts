@@ -38,7 +38,8 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
   if (owner !== null) {
     if (owner !== cluster.user.uid) {
       throw new Error(
-        `the database in ${data} belongs to uid ${owner}, not to ${cluster.user.name} (uid ${cluster.user.uid}): start Berth as the same user as before`,
+        `the database in ${data} belongs to uid ${owner}, not to ${cluster.user.name} (uid ${cluster.user.uid}): ` +
+          'start Berth as the same user as before',
       );
     }
     return;

@@ -27,7 +27,9 @@ async function checkAccelerator(config: Config): Promise<Finding[]> {
 
   if ('grade' in probe) return [probe];
 
-  const detail = `${probe.accelerator}: ${probe.reason} (QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
+  const detail =
+    `${probe.accelerator}: ${probe.reason} ` +
+    `(QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
   return [
     probe.accelerator === 'kvm'
       ? ok('accelerator', detail)

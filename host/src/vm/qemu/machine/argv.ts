@@ -91,7 +91,9 @@ export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[
  * requires `rom=off` (QEMU 8.2 and later).
  */
 function memoryBackend({ kind }: { kind: 'boot' | 'restore' | 'reboot' }): string {
-  const file = `memory-backend-file,id=mem,size=${TEMPLATE_SIZE.memoryMib}M,mem-path=${JAIL_PATHS.template}/${TEMPLATE_FILES.memory}`;
+  const file =
+    `memory-backend-file,id=mem,size=${TEMPLATE_SIZE.memoryMib}M,` +
+    `mem-path=${JAIL_PATHS.template}/${TEMPLATE_FILES.memory}`;
   return `${file},${kind === 'boot' ? 'share=on' : 'share=off,readonly=on,rom=off'}`;
 }
 

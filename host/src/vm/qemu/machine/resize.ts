@@ -20,8 +20,12 @@ export function faultInSize({ vcpu, memoryMib, diskGib }: VmSize): string | null
   if (vcpu < TEMPLATE_SIZE.vcpu || vcpu > VCPU_MAX)
     return `a VM has ${TEMPLATE_SIZE.vcpu} to ${VCPU_MAX} vCPUs, not ${vcpu}`;
 
-  if (memoryMib < TEMPLATE_SIZE.memoryMib || memoryMib > MEMORY_MAX_MIB || memoryMib % MEMORY_STEP_MIB !== 0)
-    return `a VM has ${TEMPLATE_SIZE.memoryMib} to ${MEMORY_MAX_MIB} MiB of memory in steps of ${MEMORY_STEP_MIB}, not ${memoryMib}`;
+  if (memoryMib < TEMPLATE_SIZE.memoryMib || memoryMib > MEMORY_MAX_MIB || memoryMib % MEMORY_STEP_MIB !== 0) {
+    return (
+      `a VM has ${TEMPLATE_SIZE.memoryMib} to ${MEMORY_MAX_MIB} MiB of memory ` +
+      `in steps of ${MEMORY_STEP_MIB}, not ${memoryMib}`
+    );
+  }
 
   if (diskGib < TEMPLATE_SIZE.diskGib || diskGib > DISK_MAX_GIB)
     return `a VM has a disk of ${TEMPLATE_SIZE.diskGib} to ${DISK_MAX_GIB} GiB, not ${diskGib}`;
@@ -94,7 +98,8 @@ async function removeAdded(qmp: QmpSession, before: Plugged, failure: unknown): 
     await unplugModules(qmp, moreModules, UNPLUG_DEADLINE_MS, late);
     return sizeOf(await readPlugged(qmp, late));
   } catch (error) {
-    const both = `${boundedMessageOf(failure)}; what was plugged in could not be taken back: ${boundedMessageOf(error)}`;
+    const undone = `what was plugged in could not be taken back: ${boundedMessageOf(error)}`;
+    const both = `${boundedMessageOf(failure)}; ${undone}`;
     throw new AggregateError([failure, error], both, { cause: error });
   }
 }

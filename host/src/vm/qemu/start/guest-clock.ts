@@ -28,7 +28,10 @@ export function clockFault(first: ClockReading, second: ClockReading): string | 
   const atMostMs = second.answeredMs - first.sentMs;
   if (passedMs >= atLeastMs * (1 - RATE_TOLERANCE) && passedMs <= atMostMs * (1 + RATE_TOLERANCE)) return null;
 
-  return `the guest's clock does not keep time: ${Math.round(passedMs)} ms passed in it, ${Math.round(atLeastMs)} to ${Math.round(atMostMs)} ms outside`;
+  return (
+    `the guest's clock does not keep time: ` +
+    `${Math.round(passedMs)} ms passed in it, ${Math.round(atLeastMs)} to ${Math.round(atMostMs)} ms outside`
+  );
 }
 
 /** The time stamp counter's rate that the kernel settled on, from its messages; null if absent. */

@@ -51,7 +51,8 @@ export class Bases {
     const probe = await readProbeFor(cacheFolder, version, host);
     if (probe === null) {
       throw new DriverError(
-        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run the set-up (berth up)`,
+        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: ` +
+          'run the set-up (berth up)',
       );
     }
     const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
