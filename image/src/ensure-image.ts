@@ -65,7 +65,8 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
     );
   }
 
-  if (process.arch !== 'x64') throw new ImageError(`Images are built for x86-64 machines; this one is ${process.arch}`);
+  if (process.arch !== 'x64')
+    throw new ImageError(`Images can be built on x86-64 hosts only; this host is ${process.arch}`);
   await mkdir(cacheFolder, { recursive: true, mode: 0o755 });
   const waiting = (): void => onProgress({ step: 'lock', message: 'Wait for another build of the image' });
   const lock = await waitForLock(join(cacheFolder, 'image.lock'), waiting, signal);
@@ -99,8 +100,8 @@ async function readGivenManifest(path: string, recipe: Recipe): Promise<Manifest
     throw new ImageError(
       `${path} belongs to another recipe (${manifest.recipeHash.slice(0, 12)}, ` +
         `this checkout has ${recipe.hash.slice(0, 12)}${differ === '' ? '' : `: ${differ}`}); ` +
-        'the same packages would make another image. ' +
-        'Use the checkout it was made with, or build without a manifest.',
+        'the same packages would yield a different image. ' +
+        'Use the checkout that created it, or build without a manifest.',
     );
   }
   return manifest;
@@ -266,7 +267,7 @@ async function repairImage(
   const unusable = (reason: string, cause: unknown): ImageError =>
     new ImageError(
       `${fault.message}. It cannot be repaired: ${reason}. ` +
-        `Remove ${folder} to build a new one; machines made from it are lost.`,
+        `Remove ${folder} to build a new one; VMs created from it are lost.`,
       { cause },
     );
   const old = await readFile(join(folder, 'image.json'), 'utf8').then(
@@ -284,7 +285,7 @@ async function repairImage(
   });
   for (const name of IMAGE_FILES) {
     if (repaired.record.files[name].sha256 !== old.files[name]?.sha256)
-      throw unusable(`building it again gives another ${name}`, fault);
+      throw unusable(`rebuilding it yields a different ${name}`, fault);
   }
 
   return publish(aside, folder, options.signal);

@@ -110,8 +110,11 @@ export async function openImage(
     for (const name of IMAGE_FILES) {
       const digest = await digestOf(folder, name, signal);
       const expected = record.files[name].sha256;
-      if (digest !== expected)
-        throw new ImageError(`${join(folder, name)} is not what was built: SHA-256 ${digest} instead of ${expected}`);
+      if (digest !== expected) {
+        throw new ImageError(
+          `${join(folder, name)} differs from the built file: SHA-256 ${digest} instead of ${expected}`,
+        );
+      }
     }
     // Taken before reading: a concurrent write changes the times, so that the file is read again
     // next time.

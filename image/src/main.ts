@@ -11,7 +11,7 @@ import type { Image } from './image-folder.ts';
 import { openImage } from './image-folder.ts';
 import { renderProgress } from './build/progress.ts';
 
-const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   make the guest image, or find it already made
+const USAGE = `usage: main.ts build [--manifest FILE] [--cache-dir DIR]   build the guest image unless it exists
        main.ts verify [--cache-dir DIR]                  read every image and compare it with its checksums`;
 
 function allocatedMegabytes(image: Image, signal: AbortSignal): Promise<number> {
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
     if (names.length === 0) throw new Error(`There is no image in ${folder}`);
     for (const name of names) {
       const image = await openImage(join(folder, name), { verify: 'full', signal: stop.signal });
-      console.log(`${image.folder}: every file is what was built`);
+      console.log(`${image.folder}: all checksums match`);
     }
   } else {
     console.error(USAGE);

@@ -150,7 +150,7 @@ async function sparseMap(take: Take): Promise<{ offset: number; length: number }
     text = lines.pop() ?? '';
     for (const line of lines) {
       if (complete()) break;
-      if (!/^\d+$/.test(line)) throw new Error('tar wrote a map of holes that is not understood');
+      if (!/^\d+$/.test(line)) throw new Error('tar wrote a sparse map of an unknown format');
       numbers.push(Number(line));
     }
   }

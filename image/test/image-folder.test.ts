@@ -51,7 +51,7 @@ describe('an image folder', () => {
       await overwrite(name, 3, 'X');
       await assert.rejects(openImage(folder, { verify: 'remembered' }), (error: Error) => {
         assert.ok(error instanceof ImageError);
-        assert.match(error.message, new RegExp(`${name.replace('.', '\\.')} is not what was built`));
+        assert.match(error.message, new RegExp(`${name.replace('.', '\\.')} differs from the built file`));
         return true;
       });
     });
@@ -59,7 +59,7 @@ describe('an image folder', () => {
 
   it('is refused when a hole of the disk was written to', async () => {
     await overwrite('root.ext4', 2 ** 29, 'X');
-    await assert.rejects(openImage(folder, { verify: 'remembered' }), /root\.ext4 is not what was built/);
+    await assert.rejects(openImage(folder, { verify: 'remembered' }), /root\.ext4 differs from the built file/);
   });
 
   it("is refused when a change was hidden by restoring the file's time", async () => {
@@ -69,7 +69,7 @@ describe('an image folder', () => {
     await openImage(folder, { verify: 'remembered' });
     await overwrite('vmlinuz', 0, 'X');
     await utimes(join(folder, 'vmlinuz'), times, times);
-    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);
+    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz differs from the built file/);
   });
 
   it('is refused before any read when a file has another size', async () => {
@@ -100,7 +100,7 @@ describe('an image folder', () => {
     await openImage(folder, { verify: 'remembered' });
     await overwrite('vmlinuz', 0, 'X');
     await writeFile(join(folder, 'verified.json'), '{"files":');
-    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);
+    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz differs from the built file/);
   });
 
   it('ignores the note when the record was replaced', async () => {
@@ -110,6 +110,6 @@ describe('an image folder', () => {
     };
     record.files.vmlinuz.sha256 = HASH;
     await writeFile(join(folder, 'image.json'), JSON.stringify(record));
-    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz is not what was built/);
+    await assert.rejects(openImage(folder, { verify: 'remembered' }), /vmlinuz differs from the built file/);
   });
 });

@@ -61,8 +61,7 @@ export async function ensureBackports(
   const text = deriveBackports(sources, codename, file.comment);
   if (text === null) {
     throw new AptError(
-      `the apt configuration of this machine has no source for ${codename} main, ` +
-        'from which its backports could be taken',
+      `the apt configuration has no source for ${codename} main, so no mirror for its backports is known`,
       `add ${codename}-backports to ${aptFolder}/sources.list.d yourself, then try again`,
     );
   }
@@ -121,7 +120,7 @@ async function aptGet(args: readonly string[], report: Report): Promise<void> {
   if (end !== '0') {
     throw new AptError(
       `apt-get ${args.join(' ')} failed (${end}):\n${tail.text()}`,
-      'mend what apt-get says above (dpkg --configure -a finishes an installation that was cut off), then try again',
+      'fix the apt-get error above (dpkg --configure -a completes an interrupted installation), then try again',
     );
   }
 }

@@ -28,8 +28,7 @@ export class LogFile {
    * bytes is logged once there is room.
    */
   write(chunk: Buffer): void {
-    const note =
-      this.#lostBytes === 0 ? '' : `(${this.#lostBytes} bytes of this log are lost: there was no room on the disk)\n`;
+    const note = this.#lostBytes === 0 ? '' : `(${this.#lostBytes} bytes of this log are lost: the disk was full)\n`;
     try {
       this.#append(note === '' ? chunk : Buffer.concat([Buffer.from(note), chunk]));
       this.#lostBytes = 0;

@@ -84,7 +84,7 @@ export async function endProcess(process: ProcessIdentity, options: { graceMs?: 
 
   await killProcess(process, 'SIGKILL');
   if (!(await goneWithin(process, KILL_DEADLINE_MS)))
-    throw new Error(`process ${process.pid} is still there ${KILL_DEADLINE_MS / 1000} s after SIGKILL`);
+    throw new Error(`process ${process.pid} still exists ${KILL_DEADLINE_MS / 1000} s after SIGKILL`);
 }
 
 /** Polls at short intervals first: a killed process is usually gone within milliseconds. */
@@ -127,7 +127,7 @@ function look(pid: number): ProcessIdentity | null {
 
   const [state, threads, startTicks] = [fields[0], fields[17], fields[19]];
   if (state === undefined || threads === undefined || startTicks === undefined)
-    throw new Error(`/proc/${pid}/stat has an unknown form`);
+    throw new Error(`/proc/${pid}/stat has an unknown format`);
 
   // A zombie leader whose other threads run (num_threads > 1) still holds its memory, files and
   // sockets.

@@ -108,7 +108,7 @@ export async function scanTar(path: string): Promise<{ contentBytes: number; fol
     let position = 0;
     for (;;) {
       const { bytesRead } = await handle.read(block, 0, TAR_BLOCK_BYTES, position);
-      if (bytesRead < TAR_BLOCK_BYTES) throw new Error(`${path} has no end mark: it is not a whole tar archive`);
+      if (bytesRead < TAR_BLOCK_BYTES) throw new Error(`${path} has no end marker: the tar archive is incomplete`);
       if (block[0] === 0) return { contentBytes: position, folders };
       const field = (offset: number, length: number): string => {
         const text = block.toString('utf8', offset, offset + length);

@@ -58,5 +58,5 @@ test('a full disk only loses lines, and their number is logged once there is roo
   log.close();
   const text = await readFile(join(small, 'service.log'), 'utf8');
   assert.match(text, /^before\n/);
-  assert.match(text, /\(16384 bytes of this log are lost: there was no room on the disk\)\nafter\n$/);
+  assert.match(text, /\(16384 bytes of this log are lost: the disk was full\)\nafter\n$/);
 });

@@ -80,7 +80,7 @@ describe('tar archives', () => {
   it('are refused when truncated', async () => {
     const path = join(folder, 'cut.tar');
     await writeFile(path, await buffer(tarEntries(entries, 5)));
-    await assert.rejects(scanTar(path), /no end mark/);
+    await assert.rejects(scanTar(path), /no end marker/);
   });
 
   it('refuse a path that the format cannot hold', async () => {

@@ -21,7 +21,7 @@ async function firstFile(paths: readonly string[]): Promise<string> {
     const found = await stat(path).catch(nullIf('ENOENT'));
     if (found) return path;
   }
-  throw new Error(`None of ${paths.join(', ')} is there: install the package debian-archive-keyring`);
+  throw new Error(`None of ${paths.join(', ')} exists: install the package debian-archive-keyring`);
 }
 
 /**
@@ -33,7 +33,7 @@ async function plainAddress(address: string): Promise<string> {
   if (!listed?.[1]) return address.endsWith('/') ? address : `${address}/`;
   const lines = (await readFile(listed[1], 'utf8')).split('\n').map((line) => line.trim().split(/\s+/)[0] ?? '');
   const first = lines.find((line) => line !== '' && !line.startsWith('#'));
-  if (first === undefined) throw new Error(`${listed[1]} names no mirror`);
+  if (first === undefined) throw new Error(`${listed[1]} contains no mirror`);
   return first.endsWith('/') ? first : `${first}/`;
 }
 
@@ -48,11 +48,8 @@ export async function machineArchive(signal: AbortSignal): Promise<ArchiveSource
   const address = (label: string): string | undefined =>
     targets.find((target) => target[0] === 'Debian' && target[1] === label)?.[2];
   const debian = address('Debian');
-  if (debian === undefined) {
-    throw new Error(
-      'apt on this machine knows no Debian archive: run `apt-get update`, and check the sources in /etc/apt',
-    );
-  }
+  if (debian === undefined)
+    throw new Error('apt on this host has no Debian archive: run `apt-get update`, and check the sources in /etc/apt');
 
   const debianAddress = await plainAddress(debian);
   const security = address('Debian-Security');

@@ -18,12 +18,12 @@ export class VanishedPackagesError extends Error {
 
   constructor(packages: { name: string; version: string; available: string[] }[]) {
     const lines = packages.map(({ name, version, available }) => {
-      const now = available.length === 0 ? 'no version is there now' : `there now: ${available.join(', ')}`;
+      const now = available.length === 0 ? 'no version is available now' : `available now: ${available.join(', ')}`;
       return `  ${name} ${version} (${now})`;
     });
     super(
       'The archive no longer has these versions of the manifest; ' +
-        `resolve anew, or put their files into the debs folder:\n${lines.join('\n')}`,
+        `resolve again, or put their files into the debs folder:\n${lines.join('\n')}`,
     );
     this.packages = packages;
   }
@@ -137,9 +137,7 @@ async function explain(
     const lines = changed.map(
       (each) => `  ${each.name} ${each.version}: manifest ${each.sha256}, archive ${ofVersion(each)[0]?.sha256}`,
     );
-    throw new ChecksumError(
-      `The archive has these versions with other content than the manifest says:\n${lines.join('\n')}`,
-    );
+    throw new ChecksumError(`The archive's content of these versions differs from the manifest:\n${lines.join('\n')}`);
   }
   throw new Error(
     `${failed.length} package files could not be downloaded (${failed.map((each) => each.name).join(', ')}):\n${words}`,

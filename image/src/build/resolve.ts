@@ -63,7 +63,7 @@ function manifestEntry(
   const archives = (['debian', 'security'] as const).toSorted((a, b) => apt.source[b].length - apt.source[a].length);
   const archive = archives.find((each) => chosen.uri.startsWith(apt.source[each]));
   if (archive === undefined)
-    throw new Error(`apt takes ${chosen.name} from an address that is none of the archive's: ${chosen.uri}`);
+    throw new Error(`apt takes ${chosen.name} from an address outside the archive: ${chosen.uri}`);
   return {
     name: record.name,
     version: record.version,

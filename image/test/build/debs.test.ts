@@ -87,7 +87,7 @@ describe('the package files of a manifest', () => {
         { name: 'one', version: '1.0', available: ['1.1'] },
         { name: 'gone', version: '3.1-2', available: [] },
       ]);
-      assert.match(error.message, /one 1\.0 \(there now: 1\.1\)\n {2}gone 3\.1-2 \(no version is there now\)/);
+      assert.match(error.message, /one 1\.0 \(available now: 1\.1\)\n {2}gone 3\.1-2 \(no version is available now\)/);
       return true;
     });
     // Downloaded packages stay: the next attempt fetches less.

@@ -14,16 +14,16 @@ export async function requireFreePort(listen: string, port: number): Promise<voi
   if (code === 'EADDRINUSE') {
     const owner = portOwner(port);
     throw new OperatorFailure(`port ${port} on ${listen} is taken${owner === null ? '' : ` by ${owner}`}`, {
-      remedy: 'choose another with --port (BERTH_PORT), or stop what has it',
+      remedy: 'choose another with --port (BERTH_PORT), or stop the program that uses it',
     });
   }
   if (code === 'EADDRNOTAVAIL') {
-    throw new OperatorFailure(`${listen} is no address of this machine`, {
+    throw new OperatorFailure(`${listen} is not an address of this host`, {
       remedy: 'choose one with --listen (BERTH_LISTEN)',
     });
   }
 
-  throw new OperatorFailure(`port ${port} on ${listen} cannot be listened on: ${code}`, {
+  throw new OperatorFailure(`cannot listen on port ${port} of ${listen}: ${code}`, {
     remedy: 'choose others with --listen and --port',
   });
 }

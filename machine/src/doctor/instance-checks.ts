@@ -19,7 +19,7 @@ async function checkService(config: Config): Promise<Finding[]> {
   if (!(await isSupervised(paths))) return [ok('service', `does not run with ${config.dataFolder}`)];
 
   const record = await readInstanceRecord(paths);
-  if (record === null) return [ok('service', 'is just starting')];
+  if (record === null) return [ok('service', 'is starting')];
 
   const dead: string[] = [];
   for (const [name, process] of Object.entries(record.services)) if (!(await isSame(process))) dead.push(name);
@@ -31,7 +31,7 @@ async function checkService(config: Config): Promise<Finding[]> {
       : fault(
           'service',
           `${detail}; not running: ${dead.join(', ')}`,
-          `its supervisor starts them again; the reason is in ${paths.log}`,
+          `its supervisor restarts them; the reason is in ${paths.log}`,
         ),
   ];
 }
@@ -45,13 +45,13 @@ async function checkDataFolder(config: Config): Promise<Finding[]> {
       open
         ? fault(
             'data folder',
-            `${paths.secrets} can be entered by others (mode ${(mode & 0o777).toString(8)})`,
+            `other users can enter ${paths.secrets} (mode ${(mode & 0o777).toString(8)})`,
             `chmod 700 ${paths.secrets}`,
           )
         : ok('data folder', config.dataFolder),
     ];
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return [ok('data folder', `${config.dataFolder}: made at the first start`)];
+    if (hasCode(error, 'ENOENT')) return [ok('data folder', `${config.dataFolder}: created at the first start`)];
 
     throw error;
   }

@@ -14,7 +14,7 @@ const SANDBOX_MEMORY_MIB = 1_152;
 /** Packages, stages, image and template during an image build. */
 const CACHE_FREE_GIB = 8;
 const DATA_FREE_GIB = 5;
-const INSTALL = './berth demo and ./berth up install it by themselves';
+const INSTALL = './berth demo and ./berth up install it';
 
 export function machineChecks(config: Config): Check[] {
   return [
@@ -56,7 +56,7 @@ async function checkProcessor(): Promise<Finding[]> {
 
   const remedy =
     flag === undefined
-      ? 'switch virtualization on in the firmware, or nested virtualization on the host of this machine; ' +
+      ? 'enable virtualization in the firmware, or nested virtualization on the hypervisor; ' +
         'without it sandboxes are emulated (slower)'
       : 'modprobe kvm_intel or kvm_amd; without it sandboxes are emulated (slower)';
   return [warn('processor', detail, remedy)];
@@ -68,7 +68,7 @@ async function checkMemory(reserveMib: number): Promise<Finding[]> {
     Math.floor(Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) / 1024);
   const total = mib('MemTotal');
   const forSandboxes = total - reserveMib;
-  const detail = `${total} MiB, ${mib('MemAvailable')} MiB available, ${reserveMib} MiB kept from sandboxes`;
+  const detail = `${total} MiB, ${mib('MemAvailable')} MiB available, ${reserveMib} MiB reserved`;
   return [
     forSandboxes >= SANDBOX_MEMORY_MIB
       ? ok('memory', detail)
@@ -93,7 +93,7 @@ async function checkDisk(config: Config): Promise<Finding[]> {
       const detail = `${folder}: ${freeGib.toFixed(1)} GiB free`;
       const full = warn(
         'disk',
-        `${detail}; ${wantedGib} GiB are sensible`,
+        `${detail}; at least ${wantedGib} GiB recommended`,
         `free some space, or choose another folder with --${name}-dir`,
       );
       const nothingLeft = bavail * bsize < 512 * MEBIBYTE;
@@ -125,7 +125,7 @@ async function checkCgroup(): Promise<Finding[]> {
     warn(
       'cgroup',
       'version 1, or none',
-      'nothing hangs on it yet; Debian uses version 2 unless its kernel is told otherwise',
+      'Berth does not require it yet; Debian uses version 2 unless a kernel parameter selects version 1',
     ),
   ];
 }
@@ -135,10 +135,6 @@ async function checkUserNamespaces(): Promise<Finding[]> {
   return [
     most > 0
       ? ok('user namespaces', `up to ${most}`)
-      : warn(
-          'user namespaces',
-          'switched off',
-          'Berth itself needs none, its tests do: sysctl user.max_user_namespaces=10000',
-        ),
+      : warn('user namespaces', 'switched off', "only Berth's tests need them: sysctl user.max_user_namespaces=10000"),
   ];
 }

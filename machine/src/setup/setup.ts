@@ -16,7 +16,7 @@ import type { PackageSelection, PackageState } from './packages.ts';
 
 const BACKPORTS_FILE = {
   name: 'berth-backports',
-  comment: 'Written by Berth: QEMU of the release is too old for it.',
+  comment: "Written by Berth: the release's QEMU is too old for it.",
 };
 /** A concurrent set-up may download and build everything. */
 const LOCK_WAIT_MS = 60 * 60_000;
@@ -59,7 +59,7 @@ export async function setUpPackages(
   await mkdir(config.cacheFolder, { recursive: true, mode: 0o755 });
   const lock = await waitForLock(
     join(config.cacheFolder, 'setup.lock'),
-    () => progress.say('• another Berth sets this machine up: waiting for it'),
+    () => progress.say('• waiting for another setup of this host'),
     AbortSignal.any([signal, AbortSignal.timeout(LOCK_WAIT_MS)]),
   );
   try {
@@ -112,7 +112,7 @@ async function readPackagesOrFail(systemName: string, options: PackageSelection)
 }
 
 async function install(lacking: readonly PackageState[], codename: string, report: Report): Promise<void> {
-  report('fetching the lists of packages');
+  report('fetching the package lists');
   await updateLists(report);
   const qemu = lacking.filter((state) => QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
   const others = lacking.filter((state) => !QEMU_PACKAGES.includes(state.name)).map((state) => state.name);
@@ -131,7 +131,7 @@ async function qemuRelease(codename: string, report: Report): Promise<string | u
 
   const release = `${codename}-backports`;
   if ((await ensureBackports(codename, BACKPORTS_FILE)) === 'added') {
-    report(`fetching the lists of ${release}`);
+    report(`fetching the package lists of ${release}`);
     await updateLists(report);
   }
   const newer = await candidateVersion('qemu-system-x86', release);

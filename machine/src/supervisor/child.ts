@@ -132,7 +132,7 @@ async function stopChild(
 /** The service is the child of bwrap's first process inside, whose pid bwrap reports. */
 async function confinedProcess(child: ChildProcess, exited: Promise<string>): Promise<ProcessIdentity> {
   const ended = exited.then((reason): never => {
-    throw new Error(`the service could not be started confined: ${reason}`);
+    throw new Error(`could not start the service in confinement: ${reason}`);
   });
   // The loser of the race must not become an unhandled rejection.
   ended.catch(() => undefined);
@@ -146,7 +146,7 @@ async function confinedProcess(child: ChildProcess, exited: Promise<string>): Pr
 
     if (performance.now() > deadline) {
       child.kill('SIGKILL');
-      throw new Error(`the service was not started confined within ${START_DEADLINE_MS / 1000} s`);
+      throw new Error(`the service did not start in confinement within ${START_DEADLINE_MS / 1000} s`);
     }
     await Promise.race([delay(2), ended]);
   }

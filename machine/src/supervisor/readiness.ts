@@ -48,7 +48,8 @@ export async function startAndWait(
     throw error;
   }
   const reason =
-    child.endedBy ?? (signal.aborted ? 'no longer wanted' : `no answer within ${startable.answerDeadlineMs / 1000} s`);
+    child.endedBy ??
+    (signal.aborted ? 'no longer wanted' : `no response within ${startable.answerDeadlineMs / 1000} s`);
   await stop();
   throw notStarted(reason);
 }

@@ -31,7 +31,7 @@ export async function findServiceUser(environment: Readonly<NodeJS.ProcessEnv> =
 
 async function requireUser(nameOrUid: string): Promise<ServiceUser> {
   const user = await lookUp(nameOrUid);
-  if (user === null) throw new Error(`there is no user ${nameOrUid} on this machine`);
+  if (user === null) throw new Error(`this host has no user ${nameOrUid}`);
 
   return user;
 }
@@ -42,7 +42,7 @@ async function lookUp(nameOrUid: string): Promise<ServiceUser | null> {
     const { stdout } = await run('getent', ['passwd', nameOrUid], { timeout: 10_000 });
     const [name, , uid, gid] = stdout.trim().split(':');
     if (name === undefined || uid === undefined || gid === undefined)
-      throw new Error(`getent passwd ${nameOrUid} gave an unknown form: ${stdout}`);
+      throw new Error(`getent passwd ${nameOrUid} returned an unknown format: ${stdout}`);
 
     return { name, uid: Number(uid), gid: Number(gid) };
   } catch (error) {

@@ -29,7 +29,7 @@ export async function demo(context: VerbContext): Promise<number> {
   const record = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
   if (record !== null) {
     progress.say(`Using the service that runs with ${config.dataFolder}.`);
-    return show(context, config, record.url, [{ name: 'set-up', tookMs: setUpMs, shown: 'all there', fault: null }]);
+    return show(context, config, record.url, [{ name: 'set-up', tookMs: setUpMs, shown: 'complete', fault: null }]);
   }
   const own: Config = {
     ...config,
@@ -62,7 +62,7 @@ async function show(context: VerbContext, config: Config, url: string, before: r
   print('');
   print(`${'step'.padEnd(26)} ${'ms'.padStart(8)}  result`);
   for (const { name, tookMs, shown, fault } of results) {
-    const [first = '', ...rest] = (fault === null ? shown : `FAULT: ${fault}`).split('\n');
+    const [first = '', ...rest] = (fault === null ? shown : `FAILED: ${fault}`).split('\n');
     print(`${name.padEnd(26)} ${tookMs.toFixed(0).padStart(8)}  ${first}`);
     rest.forEach((line) => print(`${' '.repeat(37)}${line}`));
   }
@@ -76,7 +76,7 @@ async function show(context: VerbContext, config: Config, url: string, before: r
   const faults = results.filter((result) => result.fault !== null);
   if (faults.length > 0) {
     throw new OperatorFailure(
-      `${faults.length} of ${results.length} steps went wrong: ${faults.map((fault) => fault.name).join(', ')}`,
+      `${faults.length} of ${results.length} steps failed: ${faults.map((fault) => fault.name).join(', ')}`,
       {
         remedy: `the logs are in ${instancePaths(config.dataFolder).log}; ./berth doctor checks the machine`,
       },

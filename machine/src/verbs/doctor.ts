@@ -31,9 +31,7 @@ async function runCheck(check: Check): Promise<Finding[]> {
   try {
     return await check.run();
   } catch (error) {
-    return [
-      fault(check.subject, (error as Error).message, 'mend what the message says, then run ./berth doctor again'),
-    ];
+    return [fault(check.subject, (error as Error).message, 'fix the reported faults, then run ./berth doctor again')];
   }
 }
 

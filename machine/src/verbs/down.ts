@@ -22,7 +22,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
     progress.say(
       ended === 0
         ? `Berth does not run with ${config.dataFolder}.`
-        : `Berth did not run any more; ${ended} services it left are stopped.`,
+        : `Berth was not running; stopped ${ended} leftover services.`,
     );
     return 0;
   }
@@ -36,7 +36,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
         throw new OperatorFailure(
           `the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`,
           {
-            remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again: nothing is lost`,
+            remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again; no data is lost`,
           },
         );
       }
@@ -56,11 +56,8 @@ async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise
     const record = await readInstanceRecord(paths);
     if (record !== null && (await isSame(record.supervisor))) return record;
 
-    if (performance.now() > deadline) {
-      throw new OperatorFailure(
-        `another program holds ${paths.lock}, but no supervisor of Berth says that it is the one`,
-      );
-    }
+    if (performance.now() > deadline)
+      throw new OperatorFailure(`another program holds ${paths.lock}, but no supervisor of Berth is recorded`);
 
     await delay(STEP_MS, undefined, { signal });
   }
@@ -69,8 +66,8 @@ async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise
 function describeVms(count: number | null): string {
   if (count === 0) return 'No sandboxes were running.';
 
-  const who = count === null ? 'Sandboxes go' : count === 1 ? '1 sandbox goes' : `${count} sandboxes go`;
-  return `${who} on running; the next ./berth up takes over.`;
+  const who = count === null ? 'Sandboxes keep' : count === 1 ? '1 sandbox keeps' : `${count} sandboxes keep`;
+  return `${who} running; the next ./berth up takes over.`;
 }
 
 /**

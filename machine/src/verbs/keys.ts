@@ -7,7 +7,7 @@ import { withApiOnMachine } from './on-machine.ts';
 export async function createKeyOnMachine(context: VerbContext, name: string): Promise<number> {
   return await withApiOnMachine(context, async (options) => {
     const key = await createKey(options, name);
-    context.progress.say(`API key ${key.keyId} (shown this once):`);
+    context.progress.say(`API key ${key.keyId} (shown once):`);
     context.print(key.token);
     return 0;
   });

@@ -13,9 +13,9 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
     const { kind, path, email, minutes } = await makeOwnerLink(options);
     const whatFor =
       kind === 'welcome'
-        ? 'A link with which the owner chooses an address and a password'
-        : `The owner's account ${email} has a password. A link with which the owner chooses a new one`;
-    progress.say(`${whatFor} (works once, within ${inWords(minutes)}; earlier ones do not work any more):`);
+        ? 'Link for the owner to choose an address and a password'
+        : `The owner's account ${email} has a password. Link to choose a new one`;
+    progress.say(`${whatFor} (works once, within ${inWords(minutes)}; earlier links no longer work):`);
     context.print((await originOf(context)) + path);
     return 0;
   });
@@ -26,7 +26,7 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
  */
 async function originOf({ config, environment, progress }: VerbContext): Promise<string> {
   const paths = instancePaths(config.dataFolder);
-  if (!(await isSupervised(paths))) progress.say('  The service does not run at the moment; ./berth up starts it.');
+  if (!(await isSupervised(paths))) progress.say('  The service is not running; ./berth up starts it.');
 
   const record = await readInstanceRecord(paths);
   return record?.publicUrl ?? record?.url ?? publicUrl(config, environment);

@@ -12,13 +12,13 @@ export async function setPlanOnMachine(
 ): Promise<number> {
   if (plan === undefined) {
     throw new OperatorFailure('--plan is missing', {
-      remedy: 'docs/operations.md says which there are: ./berth plans set --org ORG --plan PLAN',
+      remedy: 'docs/operations.md lists the plans: ./berth plans set --org ORG --plan PLAN',
     });
   }
   return await withApiOnMachine(context, async (options) => {
     const { orgId, before } = await setPlan(options, org, plan);
     const had = before === null ? 'none' : `${before.plan}${before.status === 'active' ? '' : ` (${before.status})`}`;
-    context.progress.say(`the org ${orgId} has the plan ${plan} now; it had ${had}`);
+    context.progress.say(`the org ${orgId} now has the plan ${plan}; before: ${had}`);
     context.print(`${orgId} ${plan}`);
     return 0;
   });

@@ -75,7 +75,7 @@ export class PublicApi {
     const response = await this.#send(route, params, body, signal, deadlineMs);
     const text = await response.text();
     if (response.status !== route.response.status)
-      throw new ApiFailure(`${route.method} ${route.path} answered ${response.status}: ${text.slice(0, 1_000)}`);
+      throw new ApiFailure(`${route.method} ${route.path} returned ${response.status}: ${text.slice(0, 1_000)}`);
 
     return JSON.parse(text);
   }

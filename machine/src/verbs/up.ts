@@ -31,7 +31,7 @@ export async function up(context: VerbContext): Promise<number> {
     if (error instanceof AlreadyRunning) return alreadyRuns(context, error);
 
     if (signal.aborted) {
-      progress.say('Stopped before everything had started.');
+      progress.say('Stopped before all services had started.');
       return 130;
     }
     throw error;
@@ -40,8 +40,8 @@ export async function up(context: VerbContext): Promise<number> {
   if (!signal.aborted)
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
-  await progress.step('stopping (virtual machines go on)', () => installation.stop());
-  progress.say('Stopped. Sandboxes go on running and are taken over by the next ./berth up.');
+  await progress.step('stopping (VMs keep running)', () => installation.stop());
+  progress.say('Stopped. Sandboxes keep running; the next ./berth up takes over.');
   return 0;
 }
 
@@ -62,15 +62,12 @@ function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
 
 function describe(event: SupervisorEvent, context: VerbContext): void {
   const { progress } = context;
-  if (event.kind === 'ended') {
-    progress.say(
-      `! ${event.service} ended (${event.reason}); it is started again in ${(event.pauseMs / 1000).toFixed(1)} s`,
-    );
-  } else if (event.kind === 'failed') {
+  if (event.kind === 'ended')
+    progress.say(`! ${event.service} exited (${event.reason}); restarting in ${(event.pauseMs / 1000).toFixed(1)} s`);
+  else if (event.kind === 'failed')
     progress.say(`! ${event.reason}\n  next try in ${(event.pauseMs / 1000).toFixed(1)} s`);
-  } else if (event.kind === 'started' && event.restart) {
+  else if (event.kind === 'started' && event.restart)
     progress.say(`✓ ${event.service} runs again (${(event.tookMs / 1000).toFixed(1)} s)`);
-  }
 }
 
 function printWelcome(
@@ -84,9 +81,9 @@ function printWelcome(
   print(`  previews    ${previewUrl.replace('://', '://<port>-<sandbox id without sbx_>.')}`);
   const flag = config.dataFolder;
   if (first.created) {
-    print(`  API key     ${first.token}   (shown this once; ./berth keys create --data-dir ${flag} makes another)`);
+    print(`  API key     ${first.token}   (shown once; ./berth keys create --data-dir ${flag} creates another)`);
     print(`  sign in     ${publicUrl}${first.welcomePath}`);
-    print(`              (works once; ./berth owner-link --data-dir ${flag} makes another)`);
+    print(`              (works once; ./berth owner-link --data-dir ${flag} creates another)`);
     print('');
     print('Create a sandbox and run a command in it:');
     print('');
@@ -96,13 +93,13 @@ function printWelcome(
     print('');
     print(`  BERTH_URL=${url} BERTH_API_KEY=${first.token} ./berth shell $SANDBOX`);
   } else {
-    print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} makes another`);
-    print(`  sign in     ${publicUrl}/sign-in   (./berth owner-link --data-dir ${flag} lets the owner in)`);
+    print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} creates another`);
+    print(`  sign in     ${publicUrl}/sign-in   (./berth owner-link --data-dir ${flag} creates a link for the owner)`);
     print('');
     print(`  curl -s ${url}/health`);
   }
   print('');
-  print('Ctrl-C or ./berth down stops it; sandboxes go on running.');
+  print('Ctrl-C or ./berth down stops it; sandboxes keep running.');
 }
 
 /**

@@ -39,9 +39,9 @@ test('a demo uses a running service; a fault is named and exits with 1', async (
     const { code, stdout, stderr } = await runVerb('demo', ...instance.flags);
     assert.equal(code, 1);
     assert.match(stderr, /Using the service that runs with /);
-    assert.match(stdout, /^uname, id, nproc, free +\d+ {2}FAULT: unexpected output: Linux/m);
+    assert.match(stdout, /^uname, id, nproc, free +\d+ {2}FAILED: unexpected output: Linux/m);
     assert.match(stdout, /^destroy the sandbox +\d+ {2}sbx_\w+ is deleted/m);
-    assert.match(stderr, /berth: 1 of 7 steps went wrong: uname, id, nproc, free\n/);
+    assert.match(stderr, /berth: 1 of 7 steps failed: uname, id, nproc, free\n/);
   } finally {
     await instance.remove(null);
   }

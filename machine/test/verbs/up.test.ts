@@ -166,14 +166,17 @@ test('up prints the preview host, and preview links use it', async () => {
 test('the first start prints a one-time link for the owner; owner-link makes more, no log has a token', async () => {
   const links = [/^ {2}sign in +(http\S+)$/m.exec(one.output)?.[1] ?? ''];
   assert.match(links[0] ?? '', new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}$`));
-  assert.match(one.output, new RegExp(`\\(works once; \\./berth owner-link --data-dir ${one.folder} makes another\\)`));
+  assert.match(
+    one.output,
+    new RegExp(`\\(works once; \\./berth owner-link --data-dir ${one.folder} creates another\\)`),
+  );
   assert.equal((await fetch(links[0] ?? '')).status, 200);
 
   const another = await runVerb('owner-link', '--data-dir', one.folder);
   assert.equal(another.code, 0, another.stderr);
   assert.match(
     another.stderr,
-    /chooses an address and a password \(works once, within 7 days; earlier ones do not work any more\)/,
+    /to choose an address and a password \(works once, within 7 days; earlier links no longer work\)/,
   );
   links.push(another.stdout.trim());
   assert.match(another.stdout, new RegExp(`^${one.url}/welcome\\?token=[\\w-]{43}\n$`));
@@ -242,7 +245,7 @@ test('down waits for every process, lists sandboxes that keep running, loses not
   const services = await one.services();
   const stopped = await runVerb('down', '--data-dir', one.folder);
   assert.equal(stopped.code, 0, stopped.stderr);
-  assert.match(stopped.stderr, /Stopped\. 1 sandbox goes on running; the next \.\/berth up takes over\./);
+  assert.match(stopped.stderr, /Stopped\. 1 sandbox keeps running; the next \.\/berth up takes over\./);
   for (const service of Object.values(services)) assert.equal(await isSame(service), false);
 
   assert.equal(await one.ended(), 0);
@@ -254,7 +257,7 @@ test('down waits for every process, lists sandboxes that keep running, loses not
   assert.equal(offline.code, 0, offline.stderr);
   const link = await runVerb('owner-link', '--data-dir', one.folder);
   assert.equal(link.code, 0, link.stderr);
-  assert.match(link.stderr, /The service does not run at the moment/);
+  assert.match(link.stderr, /The service is not running/);
   assert.match(link.stdout, new RegExp(`^${one.url}/reset-password\\?token=`));
 
   await one.up();

@@ -217,7 +217,7 @@ test('an undeliverable mail is abandoned and logged; the invitation stays and ca
   await untilStepEnded(id);
   const row = await rowOf(id);
   assert.deepEqual([row.sent_at, row.revoked_at, await countSent(id)], [null, null, 0]);
-  await untilTrue('the log says so', () => replica.log.includes('given up; invite again'));
+  await untilTrue('the log says so', () => replica.log.includes('giving up; invite again'));
   const server = await startServer({}, port);
   const again = await replica.ask('invite', { email: 'new@example.test' });
   await untilSent(again.id);

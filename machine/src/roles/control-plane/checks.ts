@@ -12,7 +12,8 @@ export const portCheck = (config: Config): Check => ({ subject: 'port', run: () 
 async function checkPort(config: Config): Promise<Finding[]> {
   const paths = instancePaths(config.dataFolder);
   const own = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
-  if (own?.url === apiUrl(config)) return [ok('port', `${config.listen}:${config.port} is the running service's`)];
+  if (own?.url === apiUrl(config))
+    return [ok('port', `${config.listen}:${config.port} is used by the running service`)];
 
   try {
     await requireFreePort(config.listen, config.port);

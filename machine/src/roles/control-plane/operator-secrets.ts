@@ -52,17 +52,17 @@ export function withOperatorSecrets(environment: Environment, paths: InstancePat
 }
 
 async function read(variable: string, file: string): Promise<string> {
-  const remedy = `${variable} names a file that holds the secret and nothing else`;
+  const remedy = `${variable} must name a file that contains only the secret`;
   let content: string;
   try {
     content = await readFile(file, 'utf8');
   } catch (error) {
-    throw new OperatorFailure(`the file of ${variable} is not usable: ${messageOf(error)}`, {
+    throw new OperatorFailure(`cannot use the file of ${variable}: ${messageOf(error)}`, {
       remedy,
       cause: error,
     });
   }
   if (content.trim() === '')
-    throw new OperatorFailure(`the file of ${variable} is not usable: ${file} is empty`, { remedy });
+    throw new OperatorFailure(`cannot use the file of ${variable}: ${file} is empty`, { remedy });
   return content;
 }

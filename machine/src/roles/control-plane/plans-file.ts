@@ -33,13 +33,13 @@ async function readPlans(file: string): Promise<unknown> {
 
   throw wrong(
     file,
-    catalogue.error.issues.map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`).join('; '),
+    catalogue.error.issues.map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`).join('; '),
   );
 }
 
 function wrong(file: string, why: string, cause?: unknown): OperatorFailure {
-  return new OperatorFailure(`the plan catalogue ${file} is not usable: ${why}`, {
-    remedy: 'docs/operations.md has an example; it is given with --plans-file or BERTH_PLANS_FILE',
+  return new OperatorFailure(`cannot use the plan catalogue ${file}: ${why}`, {
+    remedy: 'docs/operations.md has an example; set the file with --plans-file or BERTH_PLANS_FILE',
     cause,
   });
 }

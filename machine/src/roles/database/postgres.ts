@@ -111,7 +111,7 @@ async function launch(options: PostgresOptions, cluster: Cluster, socketFolder: 
       ended !== null && /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail.text());
     if (!heldByOld || performance.now() > deadline) {
       throw new Error(
-        `PostgreSQL did not start (${ended ?? `no answer within ${START_DEADLINE_MS / 1000} s`}):\n${tail.text()}`,
+        `PostgreSQL did not start (${ended ?? `no response within ${START_DEADLINE_MS / 1000} s`}):\n${tail.text()}`,
       );
     }
 
@@ -141,7 +141,7 @@ async function adopt(folder: string, socketFolder: string): Promise<RunningPostg
       };
     }
     if (performance.now() > deadline)
-      throw new Error(`the PostgreSQL server of ${folder} (pid ${process.pid}) runs but does not answer`);
+      throw new Error(`the PostgreSQL server of ${folder} (pid ${process.pid}) runs but does not respond`);
 
     await delay(20);
   }

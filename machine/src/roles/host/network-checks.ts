@@ -11,7 +11,7 @@ export function networkChecks(config: Config): Check[] {
     {
       subject: 'firewall',
       run: async () =>
-        toFindings('firewall', await checkOtherFirewalls(), 'no chain of others drops by default', 'warn'),
+        toFindings('firewall', await checkOtherFirewalls(), 'no chain of another program drops by default', 'warn'),
     },
   ];
 }
@@ -22,7 +22,7 @@ async function checkNetwork(config: Config): Promise<Finding[]> {
   return toFindings(
     'network',
     [...rights, ...addresses],
-    `slots can be made, ${config.guestCidr} is not in use`,
+    `slots can be created; ${config.guestCidr} is unused`,
     'fault',
   );
 }

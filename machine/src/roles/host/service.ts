@@ -86,14 +86,13 @@ async function callHost(paths: InstancePaths, path: string, signal: AbortSignal)
           response.setEncoding('utf8');
           response.on('data', (chunk: string) => {
             text += chunk;
-            if (text.length > ANSWER_MAX_BYTES)
-              response.destroy(new Error('the host daemon answers more than is sensible'));
+            if (text.length > ANSWER_MAX_BYTES) response.destroy(new Error("the host daemon's response is too long"));
           });
           response.once('error', reject);
           response.once('end', () => {
             if (response.statusCode === 200) resolve(JSON.parse(text));
             else
-              reject(new Error(`the host daemon answers ${path} with ${response.statusCode}: ${text.slice(0, 500)}`));
+              reject(new Error(`the host daemon returned ${response.statusCode} for ${path}: ${text.slice(0, 500)}`));
           });
         },
       );

@@ -10,7 +10,7 @@ import type { Config } from '../../config/config.ts';
 import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
 
-const BUILD = './berth up and ./berth demo make it';
+const BUILD = './berth up and ./berth demo create it';
 
 export function vmChecks(config: Config, signal: AbortSignal): Check[] {
   const images: Image[] = [];
@@ -33,11 +33,7 @@ async function checkAccelerator(config: Config): Promise<Finding[]> {
   return [
     probe.accelerator === 'kvm'
       ? ok('accelerator', detail)
-      : warn(
-          'accelerator',
-          detail,
-          'sandboxes are emulated: everything works, commands in them are 10 to 20 times slower',
-        ),
+      : warn('accelerator', detail, 'sandboxes are emulated: all features work; commands are 10 to 20 times slower'),
   ];
 }
 
@@ -65,7 +61,7 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
       return await openImage(folder, { verify, signal });
     } catch (error) {
       if (error instanceof ImageError) {
-        findings.push(fault('image', error.message, './berth up repairs it, or says why it cannot'));
+        findings.push(fault('image', error.message, './berth up repairs it, or reports why it cannot'));
         return null;
       }
       throw error;
@@ -77,11 +73,11 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
   const [newest, ...older] = images.toSorted((one, other) => other.record.builtAt.localeCompare(one.record.builtAt));
   if (newest !== undefined && (await open(newest.folder, 'full')) !== null) {
     found.push(newest);
-    findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, every file is what was built`));
+    findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, all checksums match`));
   }
   if (older.length > 0) {
     findings.push(
-      ok('image', `older ones, which sandboxes may stand on: ${older.map((image) => image.imageId).join(', ')}`),
+      ok('image', `older images, which sandboxes may still use: ${older.map((image) => image.imageId).join(', ')}`),
     );
   }
 
@@ -98,9 +94,9 @@ async function checkTemplate(config: Config, images: readonly Image[]): Promise<
         const { templateId, verified } = await verifyTemplate(config.cacheFolder, image, probe);
         return verified
           ? ok('template', `${templateId} of image ${image.imageId}, verified`)
-          : warn('template', `image ${image.imageId} has none for this QEMU`, BUILD);
+          : warn('template', `image ${image.imageId} has no template for this QEMU`, BUILD);
       } catch (error) {
-        if (error instanceof DriverError) return fault('template', error.message, './berth up builds it again');
+        if (error instanceof DriverError) return fault('template', error.message, './berth up rebuilds it');
 
         throw error;
       }

@@ -42,9 +42,9 @@ test('a plan catalogue readable only by root is copied for the services and remo
 });
 
 for (const [what, content, message] of [
-  ['is no JSON', '{', /given\.json is not usable: .*JSON/],
+  ['is no JSON', '{', /cannot use the plan catalogue .*given\.json: .*JSON/],
   ['has an unknown size', JSON.stringify({ plans: [{ ...PLAN, largestSize: 'huge' }] }), /plans\.0\.largestSize/],
-  ['has an unknown field', JSON.stringify({ plans: [PLAN], price: 1 }), /the whole: .*price/],
+  ['has an unknown field', JSON.stringify({ plans: [PLAN], price: 1 }), /the file: .*price/],
 ] as const) {
   test(`a plan catalogue that ${what} is refused with its name and position, and not copied`, async () => {
     await writeFile(file, content);
@@ -55,5 +55,8 @@ for (const [what, content, message] of [
 }
 
 test('a missing plan catalogue is refused by name', async () => {
-  await assert.rejects(copyPlansFile(join(folder, 'none.json'), paths, USER), /none\.json is not usable: ENOENT/);
+  await assert.rejects(
+    copyPlansFile(join(folder, 'none.json'), paths, USER),
+    /cannot use the plan catalogue .*none\.json: ENOENT/,
+  );
 });
