@@ -94,7 +94,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
   );
   const driver = text('driver');
   if (driver !== 'qemu' && driver !== 'fake')
-    throw new Error(`${optionLabel('driver')}: '${driver ?? ''}' is neither qemu nor fake`);
+    throw new Error(`${optionLabel('driver')}: '${driver ?? ''}' must be qemu or fake`);
 
   const imageFolder = text('imageFolder');
   return {
@@ -134,7 +134,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
 function poolBounds(number: (name: OptionName, min: number, max: number) => number): HostConfig['pool'] {
   const [min, max] = [Math.floor(number('poolMin', 0, 1_000)), Math.floor(number('poolMax', 0, 1_000))];
   if (max > 0 && min > max)
-    throw new Error(`${optionLabel('poolMin')}: ${min} is more than ${optionLabel('poolMax')}, which is ${max}`);
+    throw new Error(`${optionLabel('poolMin')}: ${min} exceeds ${optionLabel('poolMax')}, which is ${max}`);
 
   return { min: Math.min(min, max), max };
 }

@@ -48,7 +48,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
   await directory.open();
-  for (const name of await fences.open()) log.error({ name }, 'a fence could not be understood and was removed');
+  for (const name of await fences.open()) log.error({ name }, 'removed an invalid fence');
 
   const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
   const lifecycle: VmLifecycle = new VmLifecycle(
@@ -94,7 +94,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
   await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
   await driver.close();
-  log.info('the host daemon ends; its VMs go on');
+  log.info('the host daemon is stopping; its VMs keep running');
 }
 
 /**
@@ -105,7 +105,7 @@ function stopSignal(log: Logger): Promise<void> {
   const stop = Promise.withResolvers<void>();
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
-      log.info({ signal: name }, 'told to stop');
+      log.info({ signal: name }, 'stop requested');
       stop.resolve();
     });
   }
@@ -120,7 +120,7 @@ try {
 
   const log = pino({ level: config.logLevel, base: { part: 'host' } });
   process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'a bug ended the host daemon; the next one takes over its VMs');
+    log.fatal({ err: error }, 'an internal error ended the host daemon; the next one takes over its VMs');
     process.exit(70);
   });
   await run(config, log);

@@ -52,8 +52,7 @@ export async function newestImageFolder(cacheFolder: string): Promise<string> {
     if (built !== null && (newest === null || built.mtimeMs > newest.builtMs))
       newest = { folder, builtMs: built.mtimeMs };
   }
-  if (newest === null)
-    throw new Error(`there is no guest image in ${images}: run the set-up (berth up), or name one with --image-folder`);
+  if (newest === null) throw new Error(`no guest image in ${images}: run berth up, or set --image-folder`);
 
   return newest.folder;
 }

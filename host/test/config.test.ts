@@ -36,14 +36,14 @@ describe('the configuration of the host daemon', () => {
   });
 
   for (const [argv, message] of [
-    [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' is neither/],
+    [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' must be qemu or fake/],
     [['--cpu-overcommit', 'many'], /--cpu-overcommit \(BERTH_CPU_OVERCOMMIT\): 'many' is not a number/],
     [['--memory-reserve-mib', '-1'], /--memory-reserve-mib/],
     [
       ['--memory-overcommit', '0'],
       /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/,
     ],
-    [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 is more than --pool-max/],
+    [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 exceeds --pool-max/],
     [['--streams-per-vm', '0'], /--streams-per-vm \(BERTH_STREAMS_PER_VM\): '0' is not a number from 1 to 512/],
     [['--stream-idle-seconds', 'never'], /--stream-idle-seconds \(BERTH_STREAM_IDLE_SECONDS\)/],
     [['--listen', '4801'], /'4801' is not ADDRESS:PORT/],

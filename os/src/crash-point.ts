@@ -25,7 +25,7 @@ export class CrashPoints<Point extends string> {
     const [name, nth = '1'] = text.split('#');
     const point = this.#points.find((known) => known === name);
     if (point === undefined || !/^[1-9]\d{0,3}$/.test(nth))
-      throw new Error(`BERTH_CRASH_AT: '${text}' is none of ${this.#points.join(', ')} (with #n for the nth pass)`);
+      throw new Error(`BERTH_CRASH_AT: '${text}' is not one of ${this.#points.join(', ')} (with #n for the nth pass)`);
 
     this.#armed = { point, passesLeft: Number(nth) };
   }

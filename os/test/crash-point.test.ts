@@ -46,5 +46,5 @@ test('a file arms and disarms points of a running program', (t) => {
 
 test('an unknown point is refused with the list', () => {
   const points = new CrashPoints(['a', 'b']);
-  for (const text of ['c', '', 'a#0', 'a#x']) assert.throws(() => points.arm(text), /is none of a, b/);
+  for (const text of ['c', '', 'a#0', 'a#x']) assert.throws(() => points.arm(text), /is not one of a, b/);
 });

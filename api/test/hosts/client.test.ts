@@ -230,7 +230,7 @@ test('an exec cut off after its headers fails with the sent reason or host_unrea
     response.write(' ');
     response.write(JSON.stringify(RESULT), () => response.destroy());
   };
-  await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable', /middle of the answer/));
+  await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable', /middle of the response/));
 });
 
 test('exec outputs at the size limit are accepted; longer outputs and bodies are refused', async () => {
@@ -341,7 +341,7 @@ test('a truncated file and a malformed refusal are errors', async () => {
       response.writeHead(200, { 'content-length': 1_000 });
       response.write(text, () => request.socket.destroy());
     };
-    await assert.rejects(client.readFile(VM, '/a'), failsWith('host_unreachable', /middle of the answer/));
+    await assert.rejects(client.readFile(VM, '/a'), failsWith('host_unreachable', /middle of the response/));
   }
   answer = json(404, { error: 'something else' });
   await assert.rejects(client.readFile(VM, '/a'), failsWith('invalid_answer', /status 404/));

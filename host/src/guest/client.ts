@@ -45,7 +45,7 @@ export class GuestClient {
       authorization: () => (this.#secret === null ? undefined : `Bearer ${this.#secret}`),
       agentOf: () => this.#agent,
       refusal: refusalOf,
-      late: (what, deadlineMs) => unreachable(`${what}: no answer within ${deadlineMs / 1_000} s`),
+      late: (what, deadlineMs) => unreachable(`${what}: no response within ${deadlineMs / 1_000} s`),
       failure: (_kind: FailureKind, what, message, cause) => unreachable(`${what}: ${message}`, cause),
       isFailure: (error): error is HostError => error instanceof HostError,
     };
@@ -113,7 +113,7 @@ function refusalOf({ errors = [], statuses = {} }: CallSpec, what: string, statu
 
   const refusal = new GuestRefusal(
     status,
-    `${what}: the guest answered ${status}${message === undefined ? '' : `: ${message}`}`,
+    `${what}: the guest returned ${status}${message === undefined ? '' : `: ${message}`}`,
   );
   const named = statuses[status];
   return named === undefined ? refusal : new HostError(named[0], named[1], { cause: refusal });

@@ -63,10 +63,10 @@ export class GuestStreams {
   #admit(vm: StreamOwner): void {
     const { perVm, perHost } = this.#limits;
     if (vm.streams.size >= perVm)
-      throw new HostError('too_many_streams', `the VM has ${perVm} streams open, as many as it may`);
+      throw new HostError('too_many_streams', `the VM has reached its limit of ${perVm} open streams`);
 
     if (this.#open >= perHost)
-      throw new HostError('too_many_streams', `the host has ${perHost} streams open, as many as it may`);
+      throw new HostError('too_many_streams', `the host has reached its limit of ${perHost} open streams`);
   }
 }
 
@@ -76,7 +76,7 @@ export class GuestStreams {
  */
 export async function openGuestPort(guest: GuestClient, port: number, signal: AbortSignal): Promise<Duplex> {
   if (port === GUEST_PORT || port === guest.endpoint.port)
-    throw new HostError('port_forbidden', `port ${port} is the guest daemon's own`);
+    throw new HostError('port_forbidden', `port ${port} is reserved for the guest daemon`);
 
   const direct = await dialPort({ ...guest.endpoint, port }, signal);
   return direct ?? guest.open(guestPort, { params: { port: String(port) } }, { signal });

@@ -82,7 +82,7 @@ export async function sendIdentity(
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
   const fault = faultIn(seen, told, tookMs);
-  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not take its identity: ${fault}`);
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not apply its identity: ${fault}`);
 
   return seen;
 }
@@ -133,7 +133,7 @@ async function wakeAs(
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
   });
   const fault = clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
-  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not wake as it was told: ${fault}`);
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest did not apply its wake settings: ${fault}`);
 
   return seen;
 }
@@ -148,8 +148,7 @@ export async function sendSize(
   const body: GuestSize = { vcpu, memoryMib, diskGib };
   const seen = await client.call(sizeCall, { body }, { signal, deadlineMs });
   const fault = sizeFault(seen, size);
-  if (fault !== null)
-    throw new HostError('guest_unreachable', `the guest does not have the size it was given: ${fault}`);
+  if (fault !== null) throw new HostError('guest_unreachable', `the guest does not have the requested size: ${fault}`);
 
   return seen;
 }
@@ -158,7 +157,7 @@ export async function sendSize(
 export function faultIn(seen: GuestIdentityResult, told: GuestIdentity, tookMs: number): string | null {
   if (seen.hostname !== told.hostname) return `its hostname is '${seen.hostname}', not '${told.hostname}'`;
 
-  if (seen.machineId !== told.machineId) return 'its machine-id is another';
+  if (seen.machineId !== told.machineId) return 'its machine-id differs';
 
   return clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
 }

@@ -18,7 +18,7 @@ const LINE_CHARACTERS = 70;
 export function makeSshHostKey(comment: string): SshHostKey {
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
   if (jwk.d === undefined || jwk.x === undefined)
-    throw new Error('an ed25519 key was exported without its seed or its point');
+    throw new Error('an ed25519 key was exported without its private or public part');
 
   const seed = Buffer.from(jwk.d, 'base64url');
   const point = Buffer.from(jwk.x, 'base64url');

@@ -110,7 +110,7 @@ export class Claims {
       .then(
         () => void this.#left.delete(vmId),
         (error: unknown) =>
-          this.#warn('a slot could not be given back', { machineId: vmId, slot, error: boundedMessageOf(error) }),
+          this.#warn('could not release a slot', { machineId: vmId, slot, error: boundedMessageOf(error) }),
       )
       .finally(() => this.#freeing.delete(vmId));
     this.#freeing.set(vmId, freeing);

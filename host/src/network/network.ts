@@ -70,7 +70,7 @@ class SlotPool implements Network {
     this.#registryFolder = options.registryFolder ?? DEFAULT_REGISTRY_FOLDER;
     this.#idleTarget = options.idleSlots ?? DEFAULT_IDLE_SLOTS;
     const upstreams = new Upstreams(options.upstreams ?? { file: '/etc/resolv.conf' }, (error) =>
-      this.#log('warn', 'The name servers of the machine cannot be read', error),
+      this.#log('warn', "Cannot read the host's name servers", error),
     );
     this.#maker = new SlotMaker({
       instanceId: options.instanceId,
@@ -115,11 +115,11 @@ class SlotPool implements Network {
     const slot = slotOf(this.#cidr, number);
     const entry = await readEntry(this.#registryFolder, number);
     if (entry?.instanceId !== this.#options.instanceId || entry.vmId === null)
-      throw new NetworkError(`Network slot ${number} is not one that this instance has claimed.`);
+      throw new NetworkError(`This instance has not claimed network slot ${number}.`);
 
     const missing = await this.#maker.missingParts(slot);
     if (missing.length > 0)
-      throw new NetworkError(`Network slot ${number} is not whole: ${missing.join(' and ')} missing.`);
+      throw new NetworkError(`Network slot ${number} is incomplete: ${missing.join(' and ')} missing.`);
     await this.#maker.serve(slot);
     this.#claimed.set(number, { slot, vmId: entry.vmId });
     return slot;
@@ -140,8 +140,7 @@ class SlotPool implements Network {
     const orphans = [...entries].filter(([number]) => !known.has(number) && !this.#maker.has(number));
     await Promise.all(orphans.map(([number]) => this.#remove(number)));
     return orphans.map(
-      ([number, { vmId }]) =>
-        `network slot ${number} ${vmId === null ? 'that nobody had claimed' : `claimed for ${vmId}`}`,
+      ([number, { vmId }]) => `network slot ${number} ${vmId === null ? 'without a claim' : `claimed for ${vmId}`}`,
     );
   }
 
@@ -213,7 +212,7 @@ class SlotPool implements Network {
       this.#exhausted = slots.length === 0;
     } catch (error) {
       this.#failure = error;
-      this.#log('warn', 'Network slots could not be made', error);
+      this.#log('warn', 'Cannot create network slots', error);
       this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2 || FIRST_PAUSE_MS);
       this.#pauseFor(this.#pauseMs);
     }
@@ -225,7 +224,7 @@ class SlotPool implements Network {
     if (this.#failure) this.#waiters.rejectAll(this.#failure);
     if (!this.#exhausted) return;
     const full = new NetworkError(
-      `All network slots of ${this.#cidr.text} on this machine are taken (${this.#cidr.slotCount}).`,
+      `All network slots of ${this.#cidr.text} on this host are taken (${this.#cidr.slotCount}).`,
     );
     this.#waiters.rejectAll(full);
   }

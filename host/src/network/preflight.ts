@@ -31,7 +31,7 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
   if (process.getuid?.() !== 0) {
     return [
       {
-        message: 'Network slots are made by root, and this process is not root.',
+        message: 'Creating network slots requires root; this process is not root.',
         remedy: 'Run it as root or with sudo.',
       },
     ];
@@ -58,7 +58,7 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
   const inPrivate = 'mkdir -p /run/netns; mount -t tmpfs -o mode=0755 tmpfs /run/netns; exec "$@"';
   const trial = ['unshare', '--net', '--mount', 'sh', '-euc', inPrivate, 'sh', ...command] as const;
   try {
-    await runTool('Making a network slot for trial', trial, environment);
+    await runTool('Creating a test network slot', trial, environment);
     return [];
   } catch (error) {
     if (!(error instanceof NetworkError)) throw error;
@@ -86,9 +86,9 @@ export async function checkGuestCidr(text: string): Promise<NetworkFault[]> {
   );
   return conflicts.map((route) => ({
     message:
-      `The machine has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, ` +
+      `This host has a route to ${route.dst}${route.dev ? ` by ${route.dev}` : ''}, ` +
       `which overlaps the guest network ${text}.`,
-    remedy: 'Set BERTH_GUEST_CIDR to a private block that nothing on this machine and its network uses.',
+    remedy: 'Set BERTH_GUEST_CIDR to a private block that is unused on this host and its network.',
   }));
 }
 
@@ -109,8 +109,8 @@ const chains = z.object({
 });
 
 const OTHERS_HOOKS: Record<string, string> = {
-  forward: 'guests may reach no internet',
-  input: 'guests may get no answer from the resolver',
+  forward: 'guests may have no internet access',
+  input: 'guests may get no response from the resolver',
 };
 
 /**
@@ -127,7 +127,7 @@ export async function checkOtherFirewalls(): Promise<NetworkFault[]> {
     if (!['ip', 'inet'].includes(chain.family) || table === ROOT_TABLE) return [];
     return [
       {
-        message: `The chain ${chain.name} of the table ${table} (${chain.hook}) drops what is unknown: ${consequence}.`,
+        message: `Chain ${chain.name} of table ${table} (${chain.hook}) drops unmatched packets: ${consequence}.`,
         remedy: remedyFor(chain),
       },
     ];
@@ -139,19 +139,19 @@ function remedyFor(chain: { family: string; table: string; name: string; hook?: 
   const where = `nft insert rule ${chain.family} ${chain.table} ${chain.name}`;
   if (chain.hook === 'input') {
     return (
-      'Accept what comes from the slots; ' +
-      `our own table closes all but the resolver: ${where} iifname '"${devices}"' accept`
+      `Accept packets from the slots; Berth's own table blocks all but the resolver: ` +
+      `${where} iifname '"${devices}"' accept`
     );
   }
   if (chain.family === 'ip' && chain.table === 'filter' && chain.name === 'FORWARD') {
     return (
       `With Docker: iptables -I DOCKER-USER -i ${HOST_VETH_PREFIX}+ -j ACCEPT; ` +
       `iptables -I DOCKER-USER -o ${HOST_VETH_PREFIX}+ -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT. ` +
-      `Without: the same in the chain FORWARD. Our own table goes on closing what guests must not reach.`
+      `Without: the same in the chain FORWARD. Berth's own table still blocks the addresses that guests must not reach.`
     );
   }
   const rules = [`iifname '"${devices}"' accept`, `oifname '"${devices}"' ct state established,related accept`];
-  return `Accept what comes from and goes back to the slots: ${rules.map((rule) => `${where} ${rule}`).join('; ')}`;
+  return `Accept packets from and to the slots: ${rules.map((rule) => `${where} ${rule}`).join('; ')}`;
 }
 
 /** Shorter prefixes are routes to the outside, not networks in use. */

@@ -19,7 +19,7 @@ import type { GuestCidr, Slot } from './slots/slot.ts';
 /** File in the registry folder that lists the changes made to the host. */
 const CHANGES_FILE = '.machine-changes';
 
-const FORWARDING_CHANGE = 'net.ipv4.ip_forward was 0 and is 1 now: guests reach the internet through this machine.';
+const FORWARDING_CHANGE = 'set net.ipv4.ip_forward from 0 to 1: guests reach the internet through this host.';
 
 interface SlotMakerOptions {
   instanceId: string;
@@ -109,7 +109,7 @@ export class SlotMaker {
     try {
       this.#own.set(slot.number, await this.#options.resolver.serve(slot.hostAddress));
     } catch (error) {
-      throw new NetworkError(`Listening for DNS questions on slot ${slot.number}: ${(error as Error).message}`, {
+      throw new NetworkError(`Listening for DNS queries on slot ${slot.number}: ${(error as Error).message}`, {
         cause: error,
       });
     }
@@ -163,7 +163,7 @@ export class SlotMaker {
 
   async #runMake(slots: readonly Slot[]): Promise<string[]> {
     const names = slots.map((slot) => slot.number).join(', ');
-    const step = slots.length > 0 ? `Making network slot ${names}` : 'Making the network of the machine ready';
+    const step = slots.length > 0 ? `Creating network slot ${names}` : "Preparing the host's network";
     const output = await this.#run(step, makeProgram(slots));
     if (!output.includes('ip_forward')) return [];
     const line = `${new Date().toISOString()} ${FORWARDING_CHANGE}\n`;
@@ -183,7 +183,7 @@ export class SlotMaker {
 export async function removeSlots(registryFolder: string, numbers: readonly number[]): Promise<void> {
   const step = `Removing network slot ${numbers.join(', ')}`;
   const left = (await runUnderNetworkLock(step, unmakeProgram(numbers), lockFile(registryFolder))).trim();
-  if (left !== '') throw new NetworkError(`${step}: still there afterwards: ${left.replaceAll('\n', ', ')}`);
+  if (left !== '') throw new NetworkError(`${step}: not removed: ${left.replaceAll('\n', ', ')}`);
   for (const number of numbers) await removeEntry(registryFolder, number);
 }
 

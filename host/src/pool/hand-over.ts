@@ -38,7 +38,7 @@ export async function handOver(
   if (isLarger(order.size, size)) {
     const vm = { id: poolVm.id, folder: order.folder, state: poolVm.driverState, signal: order.signal };
     const got = await driver.resize(vm, size, order.size);
-    if (isLarger(order.size, got)) throw new DriverError(`it has ${JSON.stringify(got)} after it was made larger`);
+    if (isLarger(order.size, got)) throw new DriverError(`its size is ${JSON.stringify(got)} after the hot-plug`);
   }
 }
 

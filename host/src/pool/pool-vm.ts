@@ -90,10 +90,7 @@ export async function destroyPoolVm(parts: PoolVmParts, id: string, driverState:
     await parts.directory.remove(id);
     crashPoint('pool:removed');
   } catch (error) {
-    parts.log.error(
-      { machineId: id, err: error },
-      `a machine of the pool was not cleaned up: ${boundedMessageOf(error)}`,
-    );
+    parts.log.error({ machineId: id, err: error }, `a VM of the pool was not cleaned up: ${boundedMessageOf(error)}`);
   }
 }
 
@@ -104,7 +101,7 @@ export async function destroyPoolVm(parts: PoolVmParts, id: string, driverState:
 function endOf(gone: Promise<unknown>, unwatched: AbortSignal): AbortSignal {
   const died = new AbortController();
   void gone.then(() => {
-    if (!unwatched.aborted) died.abort(new DriverError('the process of the machine ended'));
+    if (!unwatched.aborted) died.abort(new DriverError('the process of the VM exited'));
   });
   return died.signal;
 }

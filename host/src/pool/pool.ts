@@ -61,12 +61,12 @@ export class WarmPool {
     const left = await directory.list();
     await eachOf(left, ENDS_AT_ONCE, async (id) => {
       const record = await directory.read(id).catch((error: unknown) => {
-        log.error({ machineId: id, err: error }, 'the record of a machine of the pool cannot be read');
+        log.error({ machineId: id, err: error }, 'the record of a VM of the pool cannot be read');
         return null;
       });
       await destroyPoolVm(this.#parts, id, record?.driverState ?? null);
     });
-    if (left.length > 0) log.info({ vms: left.length }, 'the pool of an earlier daemon is ended');
+    if (left.length > 0) log.info({ vms: left.length }, 'removing the pool of an earlier daemon');
   }
 
   start(): void {
@@ -124,7 +124,7 @@ export class WarmPool {
     } catch (error) {
       log.warn(
         { machineId: vm.id, err: error },
-        `a machine of the pool could not be handed out: ${boundedMessageOf(error)}`,
+        `a VM of the pool could not be handed over: ${boundedMessageOf(error)}`,
       );
       vm.guest.close();
       await destroyPoolVm(this.#parts, vm.id, vm.driverState);
@@ -175,17 +175,14 @@ export class WarmPool {
       this.#refillMs += REFILL_WEIGHT * (tookMs - this.#refillMs);
       this.#pauseMs = 0;
       this.#add(vm);
-      log.info(
-        { machineId: id, pid: vm.running.process.pid, tookMs: Math.round(tookMs) },
-        'a machine waits in the pool',
-      );
+      log.info({ machineId: id, pid: vm.running.process.pid, tookMs: Math.round(tookMs) }, 'a VM is ready in the pool');
     } catch (error) {
       if (!this.#stop.signal.aborted) {
         this.#pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2));
         this.#makeFromMs = performance.now() + this.#pauseMs;
         log.warn(
           { machineId: id, err: error, nextInMs: this.#pauseMs },
-          `a machine for the pool could not be made: ${boundedMessageOf(error)}`,
+          `a VM for the pool could not be created: ${boundedMessageOf(error)}`,
         );
       }
     } finally {
@@ -202,7 +199,7 @@ export class WarmPool {
     if (step.do === 'end') {
       if (step.why === 'memory is short') this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
 
-      log.info({ machineId: id, why: step.why }, 'a machine of the pool is given up');
+      log.info({ machineId: id, why: step.why }, 'discarding a VM of the pool');
       await this.#end(vm);
       return;
     }
@@ -215,7 +212,7 @@ export class WarmPool {
       if (!this.#stop.signal.aborted) {
         log.warn(
           { machineId: id, err: error },
-          `a machine of the pool did not do its exercise and is ended: ${boundedMessageOf(error)}`,
+          `discarding a VM of the pool that failed its exercise: ${boundedMessageOf(error)}`,
         );
       }
 
@@ -230,7 +227,7 @@ export class WarmPool {
     this.#ready.set(vm.id, vm);
     void vm.gone.then(() => {
       if (!vm.watch.signal.aborted && this.#ready.delete(vm.id)) {
-        this.#parts.log.warn({ machineId: vm.id }, 'the process of a machine in the pool ended');
+        this.#parts.log.warn({ machineId: vm.id }, 'the process of a VM in the pool exited');
         this.#begin(this.#end(vm));
       }
     });

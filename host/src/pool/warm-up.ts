@@ -33,10 +33,7 @@ export async function exercise(
       { body: { command, timeoutSeconds: EXEC_SECONDS } },
       { signal },
     );
-    if (exitCode !== 0) {
-      throw new DriverError(
-        `"${command}" ended with exit code ${exitCode} in a machine that warms up: ${stderr.slice(-500)}`,
-      );
-    }
+    if (exitCode !== 0)
+      throw new DriverError(`"${command}" exited with ${exitCode} in a VM that warms up: ${stderr.slice(-500)}`);
   }
 }

@@ -7,7 +7,7 @@ import { HostError } from '../vm/host-error.ts';
 /** A bug becomes a 500 without details, which are logged. */
 export function refusalOf(error: unknown, log: Logger): { status: number; body: HostErrorBody } {
   const known = knownOf(error);
-  if (known.code === 'internal') log.error({ err: error }, 'a call failed');
+  if (known.code === 'internal') log.error({ err: error }, 'call failed');
 
   const { code, message, shortage, errno } = known;
   return {
@@ -28,7 +28,7 @@ function knownOf(error: unknown): HostError {
 
   if (error instanceof RequestFault) return new HostError(FAULTS[error.kind], error.message);
 
-  return new HostError('internal', 'the host daemon failed; its log says why');
+  return new HostError('internal', "internal error; the host daemon's log has the reason");
 }
 
 const FAULTS: Readonly<Record<RequestFault['kind'], HostErrorCode>> = {

@@ -60,7 +60,7 @@ export class HostServer {
       check,
       handle: (call, received) => this.#handle(call, received),
       refusal: (error) => refusalOf(error, parts.log),
-      brokeOff: (error) => parts.log.warn({ err: error }, 'a response broke off'),
+      brokeOff: (error) => parts.log.warn({ err: error }, 'a response was interrupted'),
     });
     this.#server = createServer({ ...BOUNDS, noDelay: true }, (request, response) => {
       void this.#serve(request, response);

@@ -75,7 +75,7 @@ describe('the client of a guest', () => {
   });
 
   const hostile: [string, (guest: ScriptedGuest) => void, RegExp, typeof CALL?][] = [
-    ['never answers', (guest) => (guest.handler = () => {}), /no answer within 0\.4 s/, SHORT],
+    ['never answers', (guest) => (guest.handler = () => {}), /no response within 0\.4 s/, SHORT],
     [
       'sends its answer for ever',
       (guest) =>
@@ -97,18 +97,18 @@ describe('the client of a guest', () => {
           const timer = setInterval(() => response.write(' '), 20);
           response.on('close', () => clearInterval(timer));
         }),
-      /no answer within 0\.4 s/,
+      /no response within 0\.4 s/,
       SHORT,
     ],
     [
       'answers something that is not JSON',
       (guest) => (guest.handler = (_request, response) => void response.end('<html>')),
-      /not of its protocol/,
+      /violates its protocol/,
     ],
     [
       'answers with wrong types',
       (guest) => (guest.handler = (_request, response) => json(response, 200, { ok: 'yes' })),
-      /not of its protocol/,
+      /violates its protocol/,
     ],
     [
       'sends huge headers',
@@ -122,7 +122,7 @@ describe('the client of a guest', () => {
       (guest) =>
         (guest.handler = (_request, response) =>
           void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
-      /answered 302/,
+      /the guest returned 302/,
     ],
     [
       'closes the connection',
@@ -174,7 +174,7 @@ describe('the client of a guest', () => {
       async (raw) => {
         await assert.rejects(raw.call(health, {}, CALL), {
           code: 'guest_unreachable',
-          message: /sent an interim answer/,
+          message: /sent an interim response/,
         });
       },
     );

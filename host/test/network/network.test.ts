@@ -88,7 +88,7 @@ test('prepare enables IP forwarding once, reports it and records it', async () =
   writeFileSync('/proc/sys/net/ipv4/ip_forward', '0');
   const network = networkOf(FIRST);
   const changes = await network.prepare();
-  assert.match(changes.join(), /^net\.ipv4\.ip_forward was 0 and is 1 now/);
+  assert.match(changes.join(), /^set net\.ipv4\.ip_forward from 0 to 1/);
   assert.equal(readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim(), '1');
   assert.match(readFileSync('/run/berth/slots/.machine-changes', 'utf8'), /ip_forward was 0/);
   await network.close();
@@ -232,7 +232,7 @@ test('a slot of another instance or an incomplete slot cannot be adopted', async
   ip([`link delete ${slot.hostVeth}`]);
   const next = networkOf(SECOND, { idleSlots: 1 });
   await next.prepare();
-  await assert.rejects(next.adopt(slot.number), /not whole: device/);
+  await assert.rejects(next.adopt(slot.number), /is incomplete: device/);
   assert.deepEqual(await next.reap(new Set()), [`network slot ${slot.number} claimed for sbx_one`]);
   await next.close();
   await first.close();
@@ -305,7 +305,7 @@ test('a failed slot leaves nothing, names the failed step and is retried by the 
   execFileSync('mount', ['-o', 'remount,ro', '/run/netns']);
   await assert.rejects(
     network.prepare(),
-    (error) => error instanceof NetworkError && /^Making network slot \d+: .*Read-only/.test(error.message),
+    (error) => error instanceof NetworkError && /^Creating network slot \d+: .*Read-only/.test(error.message),
   );
   await assert.rejects(network.claim('sbx_one', soon()), NetworkError);
   execFileSync('mount', ['-o', 'remount,rw', '/run/netns']);
@@ -321,7 +321,7 @@ test('when one of several slots cannot listen, all their listeners close and the
   ip(['address add 10.200.0.5/32 dev lo']);
   const inTheWay = createSocket('udp4').unref().bind({ address: '10.200.0.5', port: RESOLVER_PORT });
   await once(inTheWay, 'listening');
-  await assert.rejects(network.prepare(), { name: 'NetworkError', message: /DNS questions on slot 1: .*EADDRINUSE/ });
+  await assert.rejects(network.prepare(), { name: 'NetworkError', message: /DNS queries on slot 1: .*EADDRINUSE/ });
   assert.deepEqual(hostState(), only());
   inTheWay.close();
   await once(inTheWay, 'close');

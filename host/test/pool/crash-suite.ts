@@ -145,7 +145,7 @@ export function poolCrashSuite(title: string, subject: CrashSubject): void {
       daemon.log = [];
       await filled();
       await answers();
-      assert.ok(!daemon.log.some((line) => line.includes('does not answer')), daemon.log.join('\n'));
+      assert.ok(!daemon.log.some((line) => line.includes('does not respond')), daemon.log.join('\n'));
       assert.equal((await daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`)).status, 200);
       await endsClean();
     });

@@ -50,7 +50,7 @@ describe('a VM that waits in the pool', () => {
         machine.of(ID)[0]?.exited.resolve({ code: 'qemu_crash', reason: 'ended', lastAliveUnixMs: 0 });
     }
 
-    await assert.rejects(exercisePoolVm(parts, made, NEVER), /the process of the machine ended/);
-    await assert.rejects(exercisePoolVm(parts, made, NEVER), /the process of the machine ended/);
+    await assert.rejects(exercisePoolVm(parts, made, NEVER), /the process of the VM exited/);
+    await assert.rejects(exercisePoolVm(parts, made, NEVER), /the process of the VM exited/);
   });
 });

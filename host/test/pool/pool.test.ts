@@ -109,7 +109,7 @@ describe('the warm pool', () => {
       capabilities: { ...fixture.driver.capabilities, hotplug: true },
       resize: async (_vm: ExistingVm, from: VmSize): Promise<VmSize> => from,
     });
-    await assert.rejects(fixture.take('a', undefined, { ...SIZE, vcpu: 2 }), /after it was made larger/);
+    await assert.rejects(fixture.take('a', undefined, { ...SIZE, vcpu: 2 }), /after the hot-plug/);
     assert.ok(!fixture.running().includes(id));
   });
 

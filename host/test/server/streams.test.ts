@@ -169,7 +169,7 @@ describe('the streams of a host daemon', () => {
       assert.match(message, /the port in the path is not valid/);
     }
     const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`, { protocol: 'websocket' });
-    assert.deepEqual([status, code, message], [400, 'invalid_request', 'this stream is asked for with Upgrade: tcp']);
+    assert.deepEqual([status, code, message], [400, 'invalid_request', 'this stream requires Upgrade: tcp']);
     await host.lifecycle.sleep(A, { epoch: 2 });
     assert.deepEqual((await refusal(`/vms/${A}/ports/${port}`)).slice(0, 2), [409, 'vm_not_running']);
   });
@@ -184,7 +184,7 @@ describe('the streams of a host daemon', () => {
     const [response] = (await once(asked, 'response')) as [IncomingMessage];
     assert.match(
       Buffer.concat(await response.toArray()).toString(),
-      /is a stream: ask for it with Connection: Upgrade and Upgrade: tcp/,
+      /is a stream: send the headers Connection: Upgrade and Upgrade: tcp/,
     );
   });
 
@@ -246,13 +246,13 @@ describe('the streams of a host daemon', () => {
     const failed = await refusal(terminal(query), { protocol: 'berth-terminal' });
     assert.deepEqual(
       failed,
-      [502, 'guest_unreachable', 'GET /terminal: the guest answered 500'],
+      [502, 'guest_unreachable', 'GET /terminal: the guest returned 500'],
       'a message has nothing of a command',
     );
 
     guest.upgrade = (_request, socket) => void socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}');
     const refused = await refusal(terminal('?cols=80&rows=24'), { protocol: 'berth-terminal' });
-    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has as many terminals, or commands, as it may']);
+    assert.deepEqual(refused, [429, 'too_many_streams', 'the VM has reached its limit of terminals or commands']);
     for (const query of [
       '',
       '?cols=80',
@@ -298,10 +298,10 @@ describe('the streams of a host daemon', () => {
     const ofOne = await Promise.all(Array.from({ length: host.streamLimits.perVm }, openAndUse));
     const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`);
     assert.deepEqual([status, code], [429, 'too_many_streams']);
-    assert.match(message, /the VM has 4 streams/);
+    assert.match(message, /the VM has reached its limit of 4 open streams/);
     await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
     const ofOther = await Promise.all([open(`/vms/${B}/ports/${port}`), open(`/vms/${B}/ports/${port}`)]);
-    assert.match((await refusal(`/vms/${B}/ports/${port}`))[2], /the host has 6 streams/);
+    assert.match((await refusal(`/vms/${B}/ports/${port}`))[2], /the host has reached its limit of 6 open streams/);
     const [first] = ofOne;
     assert.ok(first);
     const [gone] = connections;

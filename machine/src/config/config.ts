@@ -131,7 +131,7 @@ export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv
     const parsed = setting.schema.safeParse(text);
     if (!parsed.success) {
       const source = flags[name] === undefined ? variable : setting.flag;
-      const shown = name === 'databaseUrl' ? 'the value' : `'${text}'`;
+      const shown = name === 'databaseUrl' ? 'its value' : `'${text}'`;
       throw new OperatorFailure(`${source}: ${shown} is not ${setting.allowed}`);
     }
     return parsed.data as z.output<(typeof SETTINGS)[K]['schema']>;

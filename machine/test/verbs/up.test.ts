@@ -122,7 +122,7 @@ for (const service of ['database', 'host', 'api']) {
         .catch(() => null);
       return answer?.status === 200 && answer.body['stdout'] === `${service}\n` ? true : null;
     });
-    assert.match(one.output, new RegExp(`! ${service} ended \\(signal SIGKILL\\)`));
+    assert.match(one.output, new RegExp(`! ${service} exited \\(signal SIGKILL\\)`));
   });
 }
 

@@ -23,7 +23,7 @@ export const guestPort = defineCall({
   form: 'upgrade',
   upgrade: 'tcp',
   statuses: {
-    403: ['port_forbidden', "the port is the guest daemon's own"],
+    403: ['port_forbidden', 'the port is reserved for the guest daemon'],
     502: ['port_refused', 'nothing listens on this port of the guest'],
   },
   deadlineMs: 10_000,
@@ -92,7 +92,7 @@ export const openTerminal = defineCall({
   query: terminalQuery,
   form: 'upgrade',
   upgrade: 'berth-terminal',
-  statuses: { 429: ['too_many_streams', 'the VM has as many terminals, or commands, as it may'] },
+  statuses: { 429: ['too_many_streams', 'the VM has reached its limit of terminals or commands'] },
   deadlineMs: 20_000,
   marginMs: 10_000,
   since: 2,

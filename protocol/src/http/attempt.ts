@@ -124,7 +124,7 @@ export class Attempt {
     });
     return (
       this.refusalIn(status, bytes.toString('utf8')) ??
-      this.#failed('invalid', `status ${status} without an error the protocol knows`)
+      this.#failed('invalid', `status ${status} without a known error`)
     );
   }
 
@@ -196,7 +196,7 @@ class StaleConnection extends Error {}
  * also end an exchange without response or error, as with an unsolicited upgrade.
  */
 function refuseInterim(request: http.ClientRequest, reject: (error: Error) => void): void {
-  request.once('information', () => request.destroy(new Error('the peer sent an interim answer')));
+  request.once('information', () => request.destroy(new Error('the peer sent an interim response')));
   request.on('error', reject);
   request.once('close', () => reject(new Error('the peer closed the connection')));
 }

@@ -20,14 +20,14 @@ export class CallClient {
     return attempt.run(async () => {
       const text = (await this.#readAll(attempt)).toString('utf8');
       const json = parseJson(text);
-      if (json === undefined) throw attempt.invalid('the response is not of its protocol: it is no JSON');
+      if (json === undefined) throw attempt.invalid('the response violates its protocol: not JSON');
       const parsed = call.response?.safeParse(json);
       if (parsed?.success !== true) {
         const issue = parsed?.error.issues[0];
-        throw attempt.invalid(`the response is not of its protocol: ${issue?.path.join('.')}: ${issue?.message}`);
+        throw attempt.invalid(`the response violates its protocol: ${issue?.path.join('.')}: ${issue?.message}`);
       }
       if (call.confirms?.(parsed.data as never, request.upload?.bytes ?? 0) === false)
-        throw attempt.invalid('the response is not of its protocol: it is that of another request');
+        throw attempt.invalid('the response violates its protocol: it belongs to another request');
       return parsed.data as ResponseOf<C>;
     });
   }
@@ -75,6 +75,6 @@ export class CallClient {
     if (whole) return bytes;
     // A keep-alive response can only fail after its headers.
     const refused = call.form === 'keepalive' ? attempt.refusalIn(200, bytes.toString('utf8')) : undefined;
-    throw refused ?? new Error('the connection closed in the middle of the answer');
+    throw refused ?? new Error('the connection closed in the middle of the response');
   }
 }

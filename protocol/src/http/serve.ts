@@ -83,7 +83,7 @@ export class CallServer<C extends ServedCall> {
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
     response.once('close', () => {
-      if (!response.writableFinished) gone.abort(new DOMException('the caller went away', 'AbortError'));
+      if (!response.writableFinished) gone.abort(new DOMException('the caller closed its connection', 'AbortError'));
     });
     // The reader of the body sees this failure too.
     request.on('error', () => undefined);
@@ -107,7 +107,7 @@ export class CallServer<C extends ServedCall> {
   /** Resolves when the stream is closed. Never rejects. */
   async serveUpgrade(request: IncomingMessage, caller: Duplex, head: Buffer): Promise<void> {
     const gone = new AbortController();
-    caller.once('close', () => gone.abort(new DOMException('the caller went away', 'AbortError')));
+    caller.once('close', () => gone.abort(new DOMException('the caller closed its connection', 'AbortError')));
     // Until the connection's owner listens for errors.
     caller.on('error', () => undefined);
     if (head.length > 0) caller.unshift(head);
@@ -144,7 +144,7 @@ export class CallServer<C extends ServedCall> {
       if (upgrade !== undefined) {
         throw new RequestFault(
           'invalid',
-          `${path} is a stream: ask for it with Connection: Upgrade and Upgrade: ${upgrade}`,
+          `${path} is a stream: send the headers Connection: Upgrade and Upgrade: ${upgrade}`,
         );
       }
       const others = daemon.calls.filter(({ form }) => (form === 'upgrade') === upgrades);
@@ -152,7 +152,7 @@ export class CallServer<C extends ServedCall> {
     }
     const { call, params } = found;
     if (upgrades && request.headers.upgrade?.toLowerCase() !== call.upgrade)
-      throw new RequestFault('invalid', `this stream is asked for with Upgrade: ${call.upgrade}`);
+      throw new RequestFault('invalid', `this stream requires Upgrade: ${call.upgrade}`);
 
     const check = async (part: Part, value: () => unknown): Promise<unknown> =>
       call.schemas[part] === undefined ? undefined : daemon.check(call, part, await value());
@@ -187,7 +187,7 @@ function patternOf(path: string): RegExp {
 async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   try {
     const { bytes, whole } = await readBounded(request, maxBytes);
-    if (!whole) throw new RequestFault('invalid', 'the body broke off');
+    if (!whole) throw new RequestFault('invalid', 'the body was interrupted');
     return JSON.parse(bytes.toString('utf8'));
   } catch (error) {
     // The message of a SyntaxError quotes the body, which may hold a secret.
@@ -201,7 +201,7 @@ function uploadOf(request: IncomingMessage, { requestBytes = 0 }: ServedCall): U
   const bytes = Number(request.headers['content-length'] ?? Number.NaN);
   if (!Number.isInteger(bytes)) throw new RequestFault('invalid', 'a write needs a Content-Length');
   if (bytes > requestBytes)
-    throw new RequestFault('upload_too_long', `a file that is written has at most ${requestBytes} bytes`);
+    throw new RequestFault('upload_too_long', `the file exceeds the limit of ${requestBytes} bytes`);
   return { bytes, content: request };
 }
 
@@ -256,7 +256,7 @@ function exactly(bytes: number): (source: AsyncIterable<Buffer>) => AsyncGenerat
       sent += chunk.length;
       yield chunk;
     }
-    if (sent !== bytes) throw new Error(`${sent} bytes came, not ${bytes}`);
+    if (sent !== bytes) throw new Error(`received ${sent} bytes, not ${bytes}`);
   };
 }
 

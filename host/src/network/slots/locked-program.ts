@@ -60,10 +60,10 @@ export async function runTool(
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0 && output.stdout.length > OUTPUT_CHARS)
-      throw new NetworkError(`${step}: more than ${OUTPUT_CHARS} characters came back`);
+      throw new NetworkError(`${step}: output of more than ${OUTPUT_CHARS} characters`);
     if (code === 0) return output.stdout;
     const seen = output.stderr.trim() || (signal ? `ended by ${signal}` : `exit status ${code}`);
-    if (late) throw new NetworkError(`${step}: no end after ${DEADLINE_MS / 1000} s (${seen})`);
+    if (late) throw new NetworkError(`${step}: not finished within ${DEADLINE_MS / 1000} s (${seen})`);
     if (code === LOCK_TIMEOUT_STATUS)
       throw new NetworkError(`${step}: another instance held the network lock for ${LOCK_WAIT_SECONDS} s`);
     throw new NetworkError(`${step}: ${seen}`);

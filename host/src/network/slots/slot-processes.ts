@@ -24,7 +24,7 @@ export async function endSlotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>
     ended += found.length;
     await Promise.all(found.map((process) => endProcess(process)));
   }
-  throw new Error(`processes in ${slot.namespacePath} appear again as soon as they are ended`);
+  throw new Error(`processes in ${slot.namespacePath} reappear after being killed`);
 }
 
 async function slotProcesses(slot: Pick<Slot, 'namespacePath' | 'uid'>): Promise<ProcessIdentity[]> {

@@ -31,7 +31,7 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
   await mkdir(host, { recursive: true, mode: 0o700 });
   const lockPath = join(host, 'lock');
   const lock = await tryLock(lockPath);
-  if (lock === null) throw new Error(`another host daemon uses this data folder (it holds ${lockPath})`);
+  if (lock === null) throw new Error(`another host daemon uses this data folder and holds ${lockPath}`);
 
   try {
     return {
@@ -56,11 +56,11 @@ export async function readToken(path: string): Promise<string> {
     throw new Error(`--token-file (BERTH_HOST_TOKEN_FILE): ${error.message}`, { cause: error });
   });
   if ((mode & 0o007) !== 0)
-    throw new Error(`--token-file: ${path} can be read by every user; chmod it to 0600 or 0640`);
+    throw new Error(`--token-file: ${path} is readable by every user; chmod it to 0600 or 0640`);
 
   const token = (await readFile(path, 'utf8')).trim();
   if (token.length < TOKEN_MIN_CHARACTERS || /\s/.test(token))
-    throw new Error(`--token-file: ${path} must hold one word of at least ${TOKEN_MIN_CHARACTERS} characters`);
+    throw new Error(`--token-file: ${path} must contain one word of at least ${TOKEN_MIN_CHARACTERS} characters`);
 
   return token;
 }

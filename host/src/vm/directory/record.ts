@@ -120,12 +120,11 @@ export class VmDirectory extends RecordFolders {
       return { kind: 'corrupt', why: 'the record is not JSON' };
     }
     const parsed = vmRecord.safeParse(value);
-    if (!parsed.success)
-      return { kind: 'corrupt', why: `the record has another form: ${z.prettifyError(parsed.error)}` };
+    if (!parsed.success) return { kind: 'corrupt', why: `the record is invalid: ${z.prettifyError(parsed.error)}` };
 
     return parsed.data.id === id
       ? { kind: 'record', record: parsed.data }
-      : { kind: 'corrupt', why: 'the record is of another VM' };
+      : { kind: 'corrupt', why: 'the record belongs to another VM' };
   }
 
   async write(record: VmRecord): Promise<void> {

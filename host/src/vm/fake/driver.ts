@@ -88,7 +88,7 @@ export class FakeDriver implements VmDriver {
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
     const lastAliveUnixMs = await processExited(process, signal);
-    const reason = signal.aborted ? 'no longer watched' : `the guest daemon's process ${process.pid} has ended`;
+    const reason = signal.aborted ? 'no longer watched' : `the guest daemon's process ${process.pid} has exited`;
     return { code: 'process_ended', reason, lastAliveUnixMs };
   }
 
@@ -97,7 +97,7 @@ export class FakeDriver implements VmDriver {
     if (await this.hasSnapshot(snapshotFolder)) return vm.state;
 
     const running = runningState.parse(vm.state);
-    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has ended');
+    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has exited');
 
     try {
       await freeze(running.process, signal);
@@ -123,7 +123,7 @@ export class FakeDriver implements VmDriver {
     if (!found.success) throw new SnapshotUnusable('the snapshot of the fake VM does not verify');
 
     const { process, guest, size } = found.data;
-    if (!(await isSame(process))) throw new SnapshotUnusable('the processes of the fake VM are gone');
+    if (!(await isSame(process))) throw new SnapshotUnusable('the processes of the fake VM no longer exist');
 
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
@@ -142,7 +142,7 @@ export class FakeDriver implements VmDriver {
 
   async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
     const running = runningState.parse(vm.state);
-    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has ended');
+    if (!(await isSame(running.process))) throw new DriverError('the process of the fake VM has exited');
 
     try {
       const { diskGib } = await readSize(vm.folder);

@@ -41,7 +41,7 @@ async function sealed(
   try {
     return sealSecret(key, credentials);
   } catch (error) {
-    throw new HostError('guest_unreachable', "the guest's key for the credentials of a clone is none", {
+    throw new HostError('guest_unreachable', "the guest's key for the credentials of a clone is invalid", {
       cause: error,
     });
   }
@@ -66,6 +66,6 @@ export async function endClone({ log }: LifecycleParts, vm: OwnedVm, signal: Abo
   } catch (error) {
     // A guest older than this feature has no clone.
     if (!(error instanceof GuestRefusal && error.status === 404))
-      log.warn({ vmId: vm.id, err: error }, 'it is not known whether a clone was ended before a sleep');
+      log.warn({ vmId: vm.id, err: error }, 'could not confirm the end of a clone before a sleep');
   }
 }

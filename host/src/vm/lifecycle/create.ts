@@ -28,7 +28,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
 
       parts.log.warn(
         { vmId: vm.id, machineId: vm.record.machineId, err: error },
-        'a machine of the pool is of no use; the VM gets one of its own',
+        'a VM of the pool is unusable; creating a new one',
       );
       detach(vm);
       await makeRunning(parts, vm, signal, null);
@@ -41,7 +41,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
     const reason = late
       ? `it was not running within ${createMs / 1_000} s: ${boundedMessageOf(error)}`
       : boundedMessageOf(error);
-    parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not come up');
+    parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, err: error }, 'a VM did not start');
     await giveUp(parts, vm, reason);
     if (abort.signal.aborted) {
       // The daemon is closing, not a fault of the VM: a retry may succeed at the next daemon.
@@ -149,7 +149,7 @@ async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promi
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `a VM that did not come up was not cleaned up: ${boundedMessageOf(error)}`,
+      `a VM that did not start was not cleaned up: ${boundedMessageOf(error)}`,
     );
   }
   try {
@@ -157,7 +157,7 @@ async function giveUp(parts: LifecycleParts, vm: OwnedVm, reason: string): Promi
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM that did not come up was not written: ${boundedMessageOf(error)}`,
+      `the record of a VM that did not start was not written: ${boundedMessageOf(error)}`,
     );
   }
 }

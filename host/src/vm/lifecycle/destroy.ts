@@ -21,7 +21,9 @@ export async function destroyVm(parts: LifecycleParts, vms: OwnedVms, id: string
   const ending = { epoch: Math.max(vm.record.epoch, epoch), done: Promise.resolve() };
   vm.ending = ending;
   vm.closeStreams(new HostError('vm_not_found', 'the VM is being destroyed'));
-  vm.operation?.abort.abort(new HostError('superseded', `a destroy overtook it while it was ${vm.operation.status}`));
+  vm.operation?.abort.abort(
+    new HostError('superseded', `a destroy overtook the VM while it was ${vm.operation.status}`),
+  );
   ending.done = vm.queue.run(() => tearDown(parts, vm, ending.epoch));
   try {
     await ending.done;
@@ -52,7 +54,7 @@ export async function tearDown(parts: LifecycleParts, vm: OwnedVm, epoch: number
   crashPoint('destroy:fenced');
   await directory.remove(vm.id);
   crashPoint('destroy:removed');
-  log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is destroyed');
+  log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'VM destroyed');
 }
 
 /**
@@ -67,6 +69,6 @@ async function recordIntent({ directory, log }: LifecycleParts, vm: OwnedVm): Pr
   } catch (error) {
     if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error;
 
-    log.warn({ vmId: vm.id, err: error }, 'the disk is full: a VM is destroyed without a record of the intent');
+    log.warn({ vmId: vm.id, err: error }, 'the disk is full: destroying a VM without a record of the intent');
   }
 }

@@ -60,7 +60,7 @@ function stopWatching(vm: OwnedVm): void {
  */
 export function detach(vm: OwnedVm, why: HostError | null = null): void {
   stopWatching(vm);
-  vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon let go of the VM'));
+  vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon released the VM'));
   vm.guest?.close(why);
   vm.guest = null;
 }
@@ -76,7 +76,7 @@ export function assertRunning({ record }: OwnedVm): void {
 async function onExit(parts: LifecycleParts, vm: OwnedVm, watch: ProcessWatch, end: Death): Promise<void> {
   if (vm.watch !== watch || vm.ending !== null || vm.record.status !== 'running') return;
 
-  parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM ended');
+  parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM exited');
   await markDead(parts, vm, end);
 }
 

@@ -87,7 +87,7 @@ export class VmLifecycle {
         case 'ran-and-died':
           throw new HostError(
             'create_failed',
-            `it ran under this epoch and ended: ${this.#vms.find(id)?.record.reason ?? 'unknown'}`,
+            `the VM ran under this epoch and died: ${this.#vms.find(id)?.record.reason ?? 'unknown'}`,
           );
         case 'answer':
           return this.get(id);
@@ -196,7 +196,7 @@ export class VmLifecycle {
    */
   async sshHostKey(id: string): Promise<VmSshHostKey> {
     const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
-    if (names === null) throw new HostError('vm_not_found', `no host key of a VM ${id} is on record here`);
+    if (names === null) throw new HostError('vm_not_found', `this host has no host key of a VM ${id}`);
 
     const [kind, material] = names.sshHostKey.publicKey.split(' ');
     return { publicKey: `${kind} ${material}` };
@@ -263,7 +263,7 @@ export class VmLifecycle {
       if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
 
       const vm = this.#vms.find(id);
-      if (vm === undefined) throw new Error(`a verdict on the VM ${id}, which is not here, is a bug`);
+      if (vm === undefined) throw new Error(`bug: a decision about the unknown VM ${id}`);
 
       switch (verdict.do) {
         case 'answer':

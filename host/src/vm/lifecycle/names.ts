@@ -26,7 +26,7 @@ export async function nameBootedVm(
 ): Promise<void> {
   const names = await directory.readNames(vm.id);
   if (names === null) {
-    log.warn({ vmId: vm.id }, 'the names of a VM are not on record: a booted disk keeps those that it has');
+    log.warn({ vmId: vm.id }, 'no recorded names of a VM: a booted disk keeps its own');
     return;
   }
   let has: boolean;
@@ -35,14 +35,11 @@ export async function nameBootedVm(
     has = stdout.trim() === names.machineId && exitCode === 0;
   } catch (error) {
     signal.throwIfAborted();
-    log.warn(
-      { vmId: vm.id, err: error },
-      `a booted machine does not say what its names are: ${boundedMessageOf(error)}`,
-    );
+    log.warn({ vmId: vm.id, err: error }, `could not read the names of a booted VM: ${boundedMessageOf(error)}`);
     return;
   }
   if (!has) {
-    log.warn({ vmId: vm.id }, 'the names of a VM are not on its disk, and are given again');
+    log.warn({ vmId: vm.id }, 'the names of a VM are missing on its disk; setting them again');
     const identity = makeIdentity({ ...vm.record.spec, ...size }, secret, names);
     await sendIdentity(guest, identity, signal, deadlines.wakeMs);
   }

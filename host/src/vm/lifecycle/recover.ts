@@ -31,7 +31,7 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
     } else if (found.kind === 'unreadable') {
       // A disk failure, not a bad record: leave the unknown VM untouched.
       unread.push(id);
-      parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left alone');
+      parts.log.error({ vmId: id, err: found.error }, 'the record of a VM cannot be read; the VM is left unchanged');
     } else {
       // No record: the daemon died between folder and record, before anything was made. A damaged
       // record may belong to a disk that is still needed.
@@ -40,10 +40,10 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
       if (damaged) {
         parts.log.error(
           { vmId: id, found },
-          'the record of a VM is damaged: its machine is ended, its folder set aside',
+          'the record of a VM is damaged: killing the VM and setting its folder aside',
         );
       } else {
-        parts.log.info({ vmId: id }, 'a VM without a record is removed');
+        parts.log.info({ vmId: id }, 'removing a VM without a record');
       }
     }
   }
@@ -60,12 +60,12 @@ export async function recoverAll(parts: LifecycleParts): Promise<{ owned: OwnedV
 
   if (unread.length > 0) {
     // Only the records hold the driver's ids of these VMs.
-    parts.log.error({ vmIds: unread }, 'nothing is reaped: it could be a machine of a VM whose record cannot be read');
+    parts.log.error({ vmIds: unread }, 'orphans are not reaped: they could belong to a VM whose record cannot be read');
   } else {
     const known = new Set(owned.filter((vm) => !vm.record.freed).map((vm) => vm.machineId));
     await attempt(parts, null, 'reaping', async () => {
       const reaped = await parts.driver.reapOrphans(known);
-      if (reaped.length > 0) parts.log.warn({ reaped }, 'reaped what no record names');
+      if (reaped.length > 0) parts.log.warn({ reaped }, 'reaped VMs without a record');
     });
   }
   // Folders last: the driver may read from them what to end.
@@ -93,14 +93,14 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
       await attempt(parts, id, 'removing a spent snapshot', () => parts.directory.removeSnapshot(id));
       break;
     case 'creating':
-      parts.log.warn({ vmId: id }, 'a half-made VM is ended');
+      parts.log.warn({ vmId: id }, 'discarding a half-created VM');
       vm.record = {
         ...record,
         status: 'dead',
-        reason: 'the host daemon ended while the VM was being created',
+        reason: 'the host daemon exited while the VM was being created',
         deathCode: 'not_created',
       };
-      await attempt(parts, id, 'ending a half-made VM', () => clear(parts, vm));
+      await attempt(parts, id, 'discarding a half-created VM', () => clear(parts, vm));
       break;
     case 'sleeping':
       await vm.queue.run(() => settleSleep(parts, vm));
@@ -108,7 +108,7 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
     case 'asleep':
       if (isUnfinished(parts, record)) await finishSleep(parts, vm);
 
-      await attempt(parts, id, 'looking at its snapshot', () => checkSnapshot(parts, vm));
+      await attempt(parts, id, 'checking its snapshot', () => checkSnapshot(parts, vm));
       break;
     case 'waking':
       await vm.queue.run(() => settleWake(parts, vm));
@@ -128,27 +128,27 @@ async function settleSleep(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   try {
     if (await driver.hasSnapshot(directory.snapshotFolder(vm.id))) {
       await finishSleep(parts, vm);
-      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a sleep that was cut short is over');
+      log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'completed an interrupted sleep');
       return;
     }
   } catch (error) {
-    log.error({ vmId: vm.id, err: error }, 'it cannot be told how far a sleep had come that was cut short');
+    log.error({ vmId: vm.id, err: error }, 'could not determine the progress of an interrupted sleep');
     await markDead(
       parts,
       vm,
-      notAdopted(`its sleep was cut short, and its snapshot cannot be read: ${boundedMessageOf(error)}`),
+      notAdopted(`its sleep was interrupted, and its snapshot cannot be read: ${boundedMessageOf(error)}`),
     );
     return;
   }
   vm.record = { ...vm.record, status: 'running' };
-  await attempt(parts, vm.id, 'recording that it goes on', () => directory.write(vm.record));
-  await attempt(parts, vm.id, 'letting it go on', () => adopt(parts, vm));
-  await attempt(parts, vm.id, 'removing half a snapshot', () => directory.removeSnapshot(vm.id));
+  await attempt(parts, vm.id, 'recording that it resumes', () => directory.write(vm.record));
+  await attempt(parts, vm.id, 'resuming it', () => adopt(parts, vm));
+  await attempt(parts, vm.id, 'removing an incomplete snapshot', () => directory.removeSnapshot(vm.id));
 }
 
 async function checkSnapshot({ driver, directory }: LifecycleParts, vm: OwnedVm): Promise<void> {
   if (vm.record.snapshot && !(await driver.hasSnapshot(directory.snapshotFolder(vm.id)))) {
-    vm.record = { ...vm.record, snapshot: false, reason: 'its snapshot is gone' };
+    vm.record = { ...vm.record, snapshot: false, reason: 'its snapshot is missing' };
     await directory.write(vm.record);
   }
 }
@@ -166,7 +166,7 @@ async function settleWake(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
       vm,
       record.snapshot ? 'asleep' : 'dead',
       left,
-      'the host daemon ended while the VM was waking',
+      'the host daemon exited while the VM was waking',
     );
     return;
   }
@@ -217,9 +217,9 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     }
     // The recorded process runs: never destroy a tenant's VM because its guest is too busy to
     // respond.
-    log.warn({ vmId: vm.id, err: error }, 'an adopted guest did not answer yet');
+    log.warn({ vmId: vm.id, err: error }, 'an adopted guest has not responded yet');
   }
-  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'a VM is adopted');
+  log.info({ vmId: vm.id, epoch: vm.record.epoch, pid: running.process.pid }, 'VM adopted');
 }
 
 /** The VM if its recorded process runs; otherwise the VM is dead. */
@@ -230,14 +230,14 @@ async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm |
     running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
   } catch (error) {
     // For example without its network, so unreachable; `running` would never be corrected.
-    log.error({ vmId: vm.id, err: error }, 'a VM cannot be taken over and is ended');
+    log.error({ vmId: vm.id, err: error }, 'a VM could not be taken over; killing it');
     await markDead(parts, vm, notAdopted(`it could not be taken over: ${boundedMessageOf(error)}`));
     return null;
   }
   if (running === null) {
     await markDead(parts, vm, {
       code: 'process_ended',
-      reason: 'its process ended while no host daemon ran',
+      reason: 'its process exited while no host daemon ran',
       lastAliveUnixMs: null,
     });
   }

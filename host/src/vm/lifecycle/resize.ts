@@ -109,7 +109,7 @@ async function rollBack(parts: LifecycleParts, vm: OwnedVm, plugged: Amounts, fr
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `what a failed resize had plugged in was not taken back: ${boundedMessageOf(error)}`,
+      `the hot-plug of a failed resize was not undone: ${boundedMessageOf(error)}`,
     );
     return error instanceof ResizeFailed ? sizeOf(error.has) : plugged;
   }

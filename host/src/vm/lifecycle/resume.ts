@@ -52,12 +52,12 @@ export async function resumeVm(
       // first.
       if (!isReleased || !(error instanceof SnapshotUnusable) || signal.aborted) throw error;
 
-      log.warn({ vmId: vm.id, epoch, err: error }, 'a snapshot is of no use: the disk of its VM is booted');
+      log.warn({ vmId: vm.id, epoch, err: error }, 'unusable snapshot: booting the disk of its VM');
       // The disk diverges from the snapshot with the boot's first write.
       const givenUp: VmRecord = {
         ...vm.record,
         snapshot: false,
-        reason: `its snapshot is of no use: ${boundedMessageOf(error)}`.slice(0, 4_096),
+        reason: `its snapshot is unusable: ${boundedMessageOf(error)}`.slice(0, 4_096),
       };
       await directory.write(givenUp);
       vm.record = givenUp;
@@ -120,7 +120,7 @@ async function markUnspent({ directory, log }: LifecycleParts, vm: OwnedVm, unsp
   } catch (error) {
     log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM whose machine never ran was not written: ${boundedMessageOf(error)}`,
+      `the record of a VM that never ran was not written: ${boundedMessageOf(error)}`,
     );
   }
 }

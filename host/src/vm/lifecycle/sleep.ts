@@ -44,9 +44,9 @@ export async function putToSleep(
       await keepRunning(parts, vm, epoch, error);
       if (abort.signal.aborted) throw abort.signal.reason;
 
-      throw new HostError('sleep_failed', `it runs on: ${boundedMessageOf(error)}`, { cause: error });
+      throw new HostError('sleep_failed', `the VM keeps running: ${boundedMessageOf(error)}`, { cause: error });
     }
-    parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its machine was not released');
+    parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM is captured, but its process was not released');
     driverState = null;
   }
   detach(vm, new HostError('vm_not_running', 'the VM went to sleep'));
@@ -80,7 +80,7 @@ export async function finishSleep(parts: LifecycleParts, vm: OwnedVm): Promise<v
     vm.record = { ...vm.record, status: 'asleep', snapshot: true, freed: false, reason: null };
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the machine of a VM that fell asleep was not released: ${boundedMessageOf(error)}`,
+      `the process of a sleeping VM was not released: ${boundedMessageOf(error)}`,
     );
   }
 }
@@ -97,7 +97,7 @@ async function isCaptured({ driver, directory, log }: LifecycleParts, vm: OwnedV
   } catch (error) {
     log.error(
       { vmId: vm.id, err: error },
-      `it cannot be told whether a snapshot is complete: ${boundedMessageOf(error)}`,
+      `could not determine whether a snapshot is complete: ${boundedMessageOf(error)}`,
     );
     return false;
   }
@@ -114,14 +114,14 @@ async function recordAsleep(parts: LifecycleParts, vm: OwnedVm, driverState: Dri
   } catch (error) {
     parts.log.error(
       { vmId: vm.id, err: error },
-      `the record of a VM that fell asleep was not written: ${boundedMessageOf(error)}`,
+      `the record of a sleeping VM was not written: ${boundedMessageOf(error)}`,
     );
   }
 }
 
 /** Never rejects: with `sleeping` and no complete snapshot the next daemon resumes the VM. */
 async function keepRunning(parts: LifecycleParts, vm: OwnedVm, epoch: number, error: unknown): Promise<void> {
-  parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM could not be put to sleep and runs on');
+  parts.log.warn({ vmId: vm.id, epoch, err: error }, 'a VM could not be put to sleep and keeps running');
   vm.record = { ...vm.record, status: 'running', epoch };
   try {
     await parts.directory.write(vm.record);
@@ -129,7 +129,7 @@ async function keepRunning(parts: LifecycleParts, vm: OwnedVm, epoch: number, er
   } catch (failure) {
     parts.log.error(
       { vmId: vm.id, err: failure },
-      `the record of a VM that runs on was not written: ${boundedMessageOf(failure)}`,
+      `the record of a VM that keeps running was not written: ${boundedMessageOf(failure)}`,
     );
   }
 }

@@ -44,7 +44,7 @@ export class UnreadVms {
         const why = found.kind === 'corrupt' ? found.why : 'it is gone';
         throw new HostError(
           'internal',
-          `the record of the VM ${id} could not be read when the host daemon started, nor now: ${why}`,
+          `the record of the VM ${id} cannot be read, neither at the start of the host daemon nor now: ${why}`,
         );
       }
       const vm = new OwnedVm(found.record);
@@ -53,7 +53,7 @@ export class UnreadVms {
       this.#ids.delete(id);
       this.#parts.log.info(
         { vmId: id, epoch: vm.record.epoch },
-        'a VM is taken over whose record could not be read at the start',
+        'took over a VM whose record could not be read at the start',
       );
     });
   }

@@ -62,7 +62,7 @@ export async function resumeWake(
   } catch (error) {
     throw await giveUp(parts, vm, vm.record, abort, error, boundedMessageOf(error));
   }
-  parts.log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'a wake that was cut short is finished');
+  parts.log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'completed an interrupted wake');
 }
 
 /**
@@ -116,12 +116,8 @@ async function finishWake(
   const { sizeAsked } = vm.record;
   if (sizeAsked !== null && !sameSize(size, sizeAsked)) {
     const { has, failure } = await changeSize(parts, vm, sizeAsked, alive);
-    if (failure !== null) {
-      log.warn(
-        { vmId: vm.id, err: failure, has, sizeAsked },
-        'a VM that woke does not have the size it was asked to have',
-      );
-    }
+    if (failure !== null)
+      log.warn({ vmId: vm.id, err: failure, has, sizeAsked }, 'a woken VM does not have the requested size');
 
     vm.record = { ...vm.record, spec: { ...vm.record.spec, ...has } };
   }

@@ -53,7 +53,7 @@ export class Capacity {
       const { resource, requested, available } = shortage;
       throw new HostError(
         'insufficient_capacity',
-        `not enough ${resource}: ${requested} asked for, ${available} available`,
+        `not enough ${resource}: ${requested} requested, ${available} available`,
         { shortage },
       );
     }

@@ -104,7 +104,7 @@ export function decideWake(known: KnownVm, epoch: number): Verdict<'nothing_to_w
     case 'asleep':
       return { do: 'start' };
     case 'dead':
-      return record.everRan ? { do: 'start' } : nothingToWake('the VM never came up: there is no disk of it');
+      return record.everRan ? { do: 'start' } : nothingToWake('the VM never started: it has no disk');
     case 'waking':
       return { do: epoch === record.epoch ? 'join' : 'wait' };
     case 'running':
@@ -114,7 +114,7 @@ export function decideWake(known: KnownVm, epoch: number): Verdict<'nothing_to_w
     case 'resizing':
       return { do: 'wait' };
     default:
-      return nothingToWake('neither snapshot nor disk of the VM are on this host');
+      return nothingToWake('this host has neither a snapshot nor a disk of the VM');
   }
 }
 
@@ -132,7 +132,7 @@ export function decideResize(
       const less = sizeParts.filter((part) => size[part] < record.spec[part]);
       if (less.length > 0) {
         const said = less.map((part) => `${part} ${size[part]} instead of ${record.spec[part]}`).join(', ');
-        return { do: 'refuse', code: 'invalid_request', message: `a VM that runs does not shrink: ${said}` };
+        return { do: 'refuse', code: 'invalid_request', message: `a running VM cannot shrink: ${said}` };
       }
       return { do: sameSize(record.spec, size) ? 'answer' : 'start' };
     }
@@ -186,7 +186,7 @@ function destroyed(epoch: number): Refusal<'stale_epoch'> {
   return {
     do: 'refuse',
     code: 'stale_epoch',
-    message: `the VM was destroyed under epoch ${epoch}; whatever comes after needs a newer one`,
+    message: `the VM was destroyed under epoch ${epoch}; use a newer epoch`,
   };
 }
 

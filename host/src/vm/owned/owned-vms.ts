@@ -55,7 +55,7 @@ export class OwnedVms {
 
   underWay(id: string): { done: Promise<void> } {
     const operation = this.#vms.get(id)?.operation;
-    if (operation == null) throw new Error(`the VM ${id} is between two states and nobody moves it`);
+    if (operation == null) throw new Error(`bug: the VM ${id} is in transition without a transition in progress`);
 
     return operation;
   }
@@ -67,10 +67,7 @@ export class OwnedVms {
     if (status !== 'running' || vm?.guest == null) {
       throw status === 'destroyed'
         ? new HostError('vm_not_found', `the VM ${id} is destroyed`)
-        : new HostError(
-            'vm_not_running',
-            `the VM ${id} is ${status === 'running' ? 'about to be dead' : status}, not running`,
-          );
+        : new HostError('vm_not_running', `the VM ${id} is ${status === 'running' ? 'dying' : status}, not running`);
     }
     const newest = vm.known().epoch;
     if (epoch !== undefined && epoch < newest)

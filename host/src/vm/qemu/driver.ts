@@ -164,7 +164,7 @@ class Driver implements QemuDriver {
       // The writer may have crashed before the folder was durable.
       await flushFolder(vm.snapshotFolder);
     } else {
-      await withContext('capturing the machine', vm.signal, () => this.#capture(vm, state));
+      await withContext('capturing the VM', vm.signal, () => this.#capture(vm, state));
     }
     await this.#vms.end(state);
     this.#claims.freeSoon(state);
@@ -179,7 +179,7 @@ class Driver implements QemuDriver {
 
   async wake(vm: WakeVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
-    return withContext('waking the machine', vm.signal, async () => {
+    return withContext('waking the VM', vm.signal, async () => {
       const manifest = await readManifest(vm.snapshotFolder);
       const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
       await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
@@ -189,10 +189,10 @@ class Driver implements QemuDriver {
       // limit.
       const diskGib = await readDiskGib(vm.folder, state);
       if (manifest.devices.diskGib > diskGib)
-        throw new SnapshotUnusable('the disk of the snapshot is larger than it was ever made');
+        throw new SnapshotUnusable('the disk of the snapshot exceeds its recorded size');
 
       const slot = await this.#claims.claim(vm, newState(state.vmId, base, diskGib));
-      const running = await this.#vms.start('waking the machine', vm, slot, (order) =>
+      const running = await this.#vms.start('waking the VM', vm, slot, (order) =>
         wakeSnapshot(base, order, snapshot, this.#pages, () => vm.beforeContinue()),
       );
       return { ...running, size: sizeOf(manifest.devices) };
@@ -210,7 +210,7 @@ class Driver implements QemuDriver {
           this.#claims.claimFor(vm, asked, (slot) =>
             this.#vms.start('booting the disk', vm, slot, bootDisk.bind(null, base)),
           ),
-        (why) => this.#options.log('warn', `a disk is booted again: ${why}`, { machineId: state.vmId }),
+        (why) => this.#options.log('warn', `booting a disk again: ${why}`, { machineId: state.vmId }),
       );
       const qmp = await this.#vms.controlOf(state.vmId, running.process).session(vm.signal);
       return { ...running, size: sizeOf(await readPlugged(qmp, vm.signal)) };
@@ -220,7 +220,7 @@ class Driver implements QemuDriver {
   async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
     const state = stateOf(vm.state);
     const process = await livingProcess(state);
-    return withContext('changing the size of the machine', vm.signal, async () => {
+    return withContext('resizing the VM', vm.signal, async () => {
       const qmp = await this.#vms.controlOf(state.vmId, process).session(vm.signal);
       const allowDisk = async (diskGib: number): Promise<void> => {
         await writeDiskGib(vm.folder, diskGib);
@@ -265,7 +265,7 @@ class Driver implements QemuDriver {
 
   async #capture(vm: SleepVm, state: VmState): Promise<void> {
     const process = await livingProcess(state);
-    if (state.slot === null) throw new DriverError('the machine has no slot');
+    if (state.slot === null) throw new DriverError('the VM has no slot');
 
     const { uid } = this.#claims.slotOf(state.slot);
     const base = await this.#prepared().of(state.templateId);
@@ -287,6 +287,6 @@ class Driver implements QemuDriver {
         signal,
       });
     });
-    this.#options.log('info', 'a machine is captured', { machineId: state.vmId, ...times });
+    this.#options.log('info', 'VM captured', { machineId: state.vmId, ...times });
   }
 }

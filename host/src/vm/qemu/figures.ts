@@ -49,7 +49,7 @@ export async function readFigures(process: ProcessIdentity, diskPath: string): P
 }
 
 function ended(process: ProcessIdentity, cause?: unknown): DriverError {
-  return new DriverError(`the QEMU process ${process.pid} has ended`, { cause });
+  return new DriverError(`the QEMU process ${process.pid} has exited`, { cause });
 }
 
 function kibOf(rollup: string, field: string): number {

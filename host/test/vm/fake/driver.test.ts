@@ -93,7 +93,7 @@ test('state is on disk before anything runs, and lets another driver take the VM
 
   const exited = other.exited(vm.process, new AbortController().signal);
   await killProcess(vm.process, 'SIGKILL');
-  assert.match((await exited).reason, /has ended/);
+  assert.match((await exited).reason, /has exited/);
   assert.equal(await other.recover(folder, last), null);
   assert.equal(await other.recover(folder, saved[0] ?? {}), null);
 });

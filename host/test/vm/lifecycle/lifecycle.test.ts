@@ -144,7 +144,7 @@ describe('the lifecycle of VMs', () => {
     };
     await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), {
       code: 'create_failed',
-      message: /machine-id is another/,
+      message: /machine-id differs/,
     });
     assert.equal(host.machine.running.size, 0);
   });

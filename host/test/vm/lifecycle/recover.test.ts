@@ -49,7 +49,7 @@ describe('recovery of the VMs of an earlier daemon', () => {
     await host.restart();
     const { status, deathCode, keeps } = host.lifecycle.get(A);
     assert.deepEqual([status, deathCode, keeps], ['dead', 'process_ended', 'disk']);
-    assert.match(host.lifecycle.get(A).reason ?? '', /ended while no host daemon ran/);
+    assert.match(host.lifecycle.get(A).reason ?? '', /exited while no host daemon ran/);
     assert.equal(await readFile(join(host.directory.driverFolder(A), 'disk'), 'utf8'), 'disk');
     await host.lifecycle.destroy(A, 1);
     assert.deepEqual(await host.folders(), []);
@@ -169,7 +169,7 @@ describe('recovery of the VMs of an earlier daemon', () => {
     });
 
     it('rejects destroy, create and wake until the record can be read', async () => {
-      const unread = { code: 'internal', message: /record of the VM .* could not be read .* EISDIR/ };
+      const unread = { code: 'internal', message: /record of the VM .* cannot be read.* EISDIR/ };
       await assert.rejects(host.lifecycle.destroy(A, 2), unread);
       await assert.rejects(host.lifecycle.create(A, { epoch: 2, spec: SMALL }), unread);
       await assert.rejects(host.lifecycle.wake(A, { epoch: 2, spec: SMALL }), unread);
@@ -351,7 +351,7 @@ describe('recovery of the VMs of an earlier daemon', () => {
     });
 
     it('marks the VM dead with its disk when the disk was being booted', async () => {
-      await rewind({ status: 'waking', epoch: 3, snapshot: false, reason: 'its snapshot is of no use', freed: false });
+      await rewind({ status: 'waking', epoch: 3, snapshot: false, reason: 'its snapshot is unusable', freed: false });
       await host.restart();
       const { status, deathCode, keeps } = host.lifecycle.get(A);
       assert.deepEqual([status, deathCode, keeps, host.driver.destroys > 0], ['dead', 'wake_failed', 'disk', true]);

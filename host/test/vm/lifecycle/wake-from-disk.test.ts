@@ -39,7 +39,7 @@ describe('waking a VM', () => {
       await corrupt();
       const view = await host.lifecycle.wake(A, { epoch: 3, spec: LARGE });
       assert.deepEqual([view.status, view.spec, view.woke?.from], ['running', LARGE, 'disk']);
-      assert.match(view.woke?.reason ?? '', /its snapshot is of no use: its manifest does not verify/);
+      assert.match(view.woke?.reason ?? '', /its snapshot is unusable: its manifest does not verify/);
       assert.deepEqual(host.driver.resizes, [[BOOT_SIZE, sizeOf(LARGE)]]);
       assert.equal(host.guest(A).secret, await host.directory.readSecret(A));
       await host.answersExec(A);
@@ -120,7 +120,7 @@ describe('waking a VM', () => {
       await host.restart();
       assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['asleep', 'disk']);
       const view = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-      assert.deepEqual(view.woke, { from: 'disk', reason: 'its snapshot is gone' });
+      assert.deepEqual(view.woke, { from: 'disk', reason: 'its snapshot is missing' });
     });
   });
 

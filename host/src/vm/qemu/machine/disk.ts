@@ -81,5 +81,5 @@ export async function assertPlainOverlay(path: string): Promise<void> {
     header.readBigUInt64BE(8) === 0n && // no backing file
     header.readUInt32BE(32) === 0 && // not encrypted
     (features & ~STALE_FEATURES) === 0n;
-  if (!isPlain) throw new DriverError('the disk has a header that no machine of ours writes');
+  if (!isPlain) throw new DriverError('the disk has an unexpected header');
 }

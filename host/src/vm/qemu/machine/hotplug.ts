@@ -36,7 +36,8 @@ export async function plugCpus(qmp: QmpSession, count: number, signal: AbortSign
 
   const places = await readCpuPlaces(qmp, signal);
   const free = places.filter((place) => place['qom-path'] === undefined).sort((a, b) => cpuNumber(a) - cpuNumber(b));
-  if (free.length < count) throw new DriverError(`QEMU has room for ${free.length} more vCPUs, ${count} are wanted`);
+  if (free.length < count)
+    throw new DriverError(`QEMU has room for ${free.length} more vCPUs; ${count} were requested`);
 
   const plug = async (beforeEach: (at: number) => Promise<void>): Promise<void> => {
     for (const [at, place] of free.slice(0, count).entries()) {
@@ -67,22 +68,16 @@ async function plugEmulated(
 ): Promise<void> {
   const names = await qmp.command('qom-list', { path: '/objects' }, objects, { signal });
   const threads = 1 + names.filter(({ name }) => name.startsWith(VCPU_THREAD_PREFIX)).length;
-  if (threads + count > VCPU_MAX) {
-    throw new DriverError(
-      `an emulated machine that had ${threads} vCPUs so far can be given ${count} more only after it slept`,
-    );
-  }
+  if (threads + count > VCPU_MAX)
+    throw new DriverError(`an emulated VM with ${threads} vCPUs can get ${count} more only after a sleep`);
 
   const runs = (await qmp.command('query-status', undefined, runState, { signal })).status === 'running';
   if (runs) await qmp.command('stop', undefined, z.unknown(), { signal, deadlineMs: STOP_DEADLINE_MS });
 
   try {
     const text = await qmp.command('human-monitor-command', { 'command-line': 'info jit' }, z.string(), { signal });
-    if (freeRegions(text, threads) < count) {
-      throw new DriverError(
-        'the emulator has no room for the code of another vCPU just now; after the machine slept it has',
-      );
-    }
+    if (freeRegions(text, threads) < count)
+      throw new DriverError('the emulator has no room for the code of another vCPU until the VM has slept');
 
     await plug(async (at) => void (await qmp.command('object-add', vcpuThread(threads + at), z.unknown(), { signal })));
   } finally {
@@ -125,7 +120,7 @@ export async function unplugAllCpus(qmp: QmpSession, deadlineMs: number, signal:
   const numbers = (await readCpuPlaces(qmp, signal)).filter(isPluggedCpu).map(cpuNumber);
   const gone = await unplugCpus(qmp, numbers, deadlineMs, signal);
   if (gone.length < numbers.length)
-    throw new DriverError(`the guest did not let go of its vCPUs within ${deadlineMs / 1_000} s`);
+    throw new DriverError(`the guest did not release its vCPUs within ${deadlineMs / 1_000} s`);
 }
 
 /**
@@ -152,7 +147,7 @@ export async function plugModules(qmp: QmpSession, sizesMib: readonly number[], 
   await dropUnusedMemory(qmp, taken, signal);
   for (const sizeMib of sizesMib) {
     const id = Array.from({ length: MEMORY_SLOTS }, (_, number) => `module${number}`).find((name) => !taken.has(name));
-    if (id === undefined) throw new DriverError(`the machine has ${MEMORY_SLOTS} memory modules, and no room for more`);
+    if (id === undefined) throw new DriverError(`the VM has ${MEMORY_SLOTS} memory modules, the maximum`);
 
     taken.add(id);
     const memory = { 'qom-type': 'memory-backend-ram', id: moduleMemory(id), size: sizeMib * MIB };

@@ -89,7 +89,7 @@ export async function readPlugged(qmp: QmpSession, signal: AbortSignal): Promise
     diskGib: await readDiskGib(qmp, signal),
   });
   if (!found.success || new Set(found.data.cpus).size !== found.data.cpus.length)
-    throw new DriverError('QEMU names devices that nobody plugged in');
+    throw new DriverError('QEMU lists unknown devices');
 
   return found.data;
 }
@@ -144,12 +144,12 @@ export async function readModules(qmp: QmpSession, signal: AbortSignal): Promise
       slot: data.slot,
     });
     if (!parsed.success || data.memdev !== `/objects/${moduleMemory(data.id)}`)
-      throw new DriverError('QEMU names a memory module that nobody plugged in');
+      throw new DriverError('QEMU lists an unknown memory module');
 
     return parsed.data;
   });
   if (new Set(modules.map(({ id }) => id)).size !== modules.length)
-    throw new DriverError('QEMU names a memory module twice');
+    throw new DriverError('QEMU lists a memory module twice');
 
   return modules.sort((a, b) => a.slot - b.slot);
 }

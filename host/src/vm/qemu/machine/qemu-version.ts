@@ -39,8 +39,7 @@ export async function readQemuVersion(): Promise<QemuVersion> {
 export function parseQemuVersion(output: string): QemuVersion {
   const match = /^QEMU emulator version ((\d+)\.(\d+)\.\S+(?: \([^)]*\))?)/.exec(output);
   const [, text, major, minor] = match ?? [];
-  if (text === undefined)
-    throw new DriverError(`${QEMU_PROGRAM} answers with an unknown version: ${output.slice(0, 200)}`);
+  if (text === undefined) throw new DriverError(`${QEMU_PROGRAM} returned an unknown version: ${output.slice(0, 200)}`);
 
   const atLeast = (wantedMajor: number, wantedMinor: number): boolean =>
     Number(major) > wantedMajor || (Number(major) === wantedMajor && Number(minor) >= wantedMinor);

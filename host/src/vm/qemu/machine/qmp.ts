@@ -104,7 +104,7 @@ export class QmpSession {
     if (this.#closeReason !== null) throw new QmpError(`${execute}: ${this.#closeReason}`, { over: true });
 
     if (this.#waiting.size >= COMMANDS_WAITING_MAX)
-      throw new QmpError(`${execute}: ${COMMANDS_WAITING_MAX} commands wait for QEMU already`);
+      throw new QmpError(`${execute}: ${COMMANDS_WAITING_MAX} commands already wait for QEMU`);
 
     const id = this.#nextId++;
     const settle = Promise.withResolvers<unknown>();
@@ -115,7 +115,7 @@ export class QmpSession {
     );
     try {
       const returned = answer.safeParse(await within(settle.promise, execute, call));
-      if (!returned.success) throw new QmpError(`${execute}: QEMU returned something else than expected`);
+      if (!returned.success) throw new QmpError(`${execute}: QEMU returned an unexpected response`);
 
       return returned.data;
     } finally {
@@ -172,7 +172,7 @@ export class QmpSession {
     }
     const waiting = parsed.id === undefined ? undefined : this.#waiting.get(parsed.id);
     if (waiting === undefined && !this.#eventLimit.take(line.length)) {
-      this.#end(`QEMU sent more than ${EVENT_BYTES_PER_SECOND} bytes a second that nobody asked for`);
+      this.#end(`QEMU sent more than ${EVENT_BYTES_PER_SECOND} unsolicited bytes a second`);
       return;
     }
     if (parsed.event !== undefined) {
@@ -245,7 +245,7 @@ async function within<T>(promise: Promise<T>, what: string, call: QmpCall): Prom
   const deadlineMs = call.deadlineMs ?? COMMAND_DEADLINE_MS;
   const cut = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => cut.reject(new QmpError(`${what}: no answer of QEMU within ${deadlineMs / 1_000} s`)),
+    () => cut.reject(new QmpError(`${what}: no response from QEMU within ${deadlineMs / 1_000} s`)),
     deadlineMs,
   );
   const onAbort = (): void => cut.reject(call.signal.reason);

@@ -98,7 +98,7 @@ async function removeAdded(qmp: QmpSession, before: Plugged, failure: unknown): 
     await unplugModules(qmp, moreModules, UNPLUG_DEADLINE_MS, late);
     return sizeOf(await readPlugged(qmp, late));
   } catch (error) {
-    const undone = `what was plugged in could not be taken back: ${boundedMessageOf(error)}`;
+    const undone = `the hot-plug could not be undone: ${boundedMessageOf(error)}`;
     const both = `${boundedMessageOf(failure)}; ${undone}`;
     throw new AggregateError([failure, error], both, { cause: error });
   }

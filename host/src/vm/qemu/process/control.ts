@@ -115,7 +115,7 @@ export class Control {
         this.#endSoon();
         return;
       default:
-        throw new DriverError(`the machine was left half made: its QEMU is ${status.slice(0, 32)}`);
+        throw new DriverError(`the VM was left half-created: its QEMU is ${status.slice(0, 32)}`);
     }
   }
 
@@ -144,7 +144,7 @@ export class Control {
 
   /** Closes the connection; QEMU keeps running. */
   close(): void {
-    this.#closed.abort(new DriverError('the control of the machine was closed'));
+    this.#closed.abort(new DriverError('the control of the VM was closed'));
     clearTimeout(this.#retry ?? undefined);
     this.#qmp?.close();
     this.#qmp = null;
@@ -152,7 +152,7 @@ export class Control {
 
   /** Via the process's own root: the folder may have been renamed. */
   async #open(signal: AbortSignal): Promise<QmpSession> {
-    if (!(await isSame(this.#process))) throw new DriverError(`the QEMU process ${this.#process.pid} has ended`);
+    if (!(await isSame(this.#process))) throw new DriverError(`the QEMU process ${this.#process.pid} has exited`);
 
     const path = `/proc/${this.#process.pid}/root/vm/${VM_FILES.control}`;
     const qmp = await openQmp(path, (event) => this.note(event), { signal, deadlineMs: CALL_DEADLINE_MS });
@@ -180,7 +180,7 @@ export class Control {
         continue;
       }
       try {
-        this.#warn('the control connection to a VM broke and is opened again', { reason });
+        this.#warn('the control connection to a VM was lost; reconnecting', { reason });
         await this.resume({ signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) });
         return;
       } catch (error) {
@@ -194,7 +194,7 @@ export class Control {
     if (this.#qmp === null) return;
 
     this.#ending ??= this.#end(this.#qmp).catch((error: unknown) => {
-      this.#warn('a VM that ended by itself could not be cleared away', { error: boundedMessageOf(error) });
+      this.#warn('a VM that exited by itself could not be removed', { error: boundedMessageOf(error) });
     });
   }
 
@@ -206,7 +206,7 @@ export class Control {
     } catch (error) {
       // A QEMU that exited by a signal no longer responds.
       if (await isSame(this.#process))
-        this.#warn('the console of a VM that ended could not be read', { error: boundedMessageOf(error) });
+        this.#warn('the console of an exited VM could not be read', { error: boundedMessageOf(error) });
     }
     await endProcess(this.#process);
   }
@@ -220,7 +220,7 @@ export class Control {
 
     if (performance.now() - this.#warnedAtMs >= NO_SPACE_WARN_EVERY_MS) {
       this.#warnedAtMs = performance.now();
-      this.#warn('there is no room on the disk for what a VM writes: it stands still until there is');
+      this.#warn("the host's disk is full: a VM is paused until its writes fit");
     }
     this.#retry = setTimeout(() => {
       this.#retry = null;
@@ -231,9 +231,7 @@ export class Control {
       const call = { signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(CALL_DEADLINE_MS)]) };
       this.session(call.signal)
         .then((qmp) => qmp.command('cont', undefined, z.unknown(), call))
-        .catch((error: unknown) =>
-          this.#warn('a VM that stood still could not be told to go on', { error: boundedMessageOf(error) }),
-        );
+        .catch((error: unknown) => this.#warn('a paused VM could not be resumed', { error: boundedMessageOf(error) }));
     }, NO_SPACE_RETRY_MS);
     this.#retry.unref();
   }

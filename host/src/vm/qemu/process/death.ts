@@ -34,9 +34,9 @@ export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd,
 
   const killed = exit === null || exit.code === SIGKILL_CODE;
   if (killed && outOfMemory)
-    return { code: 'out_of_memory', reason: 'the machine ran out of memory and its kernel ended this VM' };
+    return { code: 'out_of_memory', reason: 'the host ran out of memory and its kernel killed this VM' };
 
-  if (exit === null) return { code: 'process_ended', reason: `the QEMU process ${pid} has ended` };
+  if (exit === null) return { code: 'process_ended', reason: `the QEMU process ${pid} has exited` };
 
   const crashed = exit.code !== null && exit.code !== 0 && (exit.code < 128 || isFault(exit.code));
   return { code: crashed ? 'qemu_crash' : 'process_ended', reason: exit.message };
@@ -55,13 +55,13 @@ function nameGuestEnd({ shutdownReason, panic }: GuestEnd): Pick<VmEnd, 'code' |
     case 'guest-shutdown':
       return { code: 'guest_shutdown', reason: 'the guest shut itself down' };
     case 'guest-reset':
-      return { code: 'guest_reboot', reason: 'the guest rebooted itself, which ends the machine' };
+      return { code: 'guest_reboot', reason: 'the guest rebooted, which ends the VM' };
     case 'host-signal':
-      return { code: 'process_ended', reason: 'QEMU was told to end by a signal' };
+      return { code: 'process_ended', reason: 'QEMU was stopped by a signal' };
     case 'host-error':
-      return { code: 'qemu_crash', reason: 'QEMU ended because of an error of its own' };
+      return { code: 'qemu_crash', reason: 'QEMU exited after an internal error' };
     default:
-      return { code: 'process_ended', reason: `QEMU ended: ${shutdownReason.slice(0, 64)}` };
+      return { code: 'process_ended', reason: `QEMU exited: ${shutdownReason.slice(0, 64)}` };
   }
 }
 

@@ -30,7 +30,7 @@ export async function allowFileSize(
   diskGib: number,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await isSame(process))) throw new DriverError(`the QEMU process ${process.pid} has ended`);
+  if (!(await isSame(process))) throw new DriverError(`the QEMU process ${process.pid} has exited`);
 
   try {
     const asUser = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
@@ -39,7 +39,7 @@ export async function allowFileSize(
   } catch (error) {
     signal.throwIfAborted();
     throw new DriverError(
-      `the largest file of QEMU could not be set for a disk of ${diskGib} GiB: ${(error as Error).message}`,
+      `could not set QEMU's file size limit for a disk of ${diskGib} GiB: ${(error as Error).message}`,
       {
         cause: error,
       },

@@ -143,7 +143,7 @@ function watch(child: ChildProcess): AbortSignal {
   );
   child.once('close', (code, signalName) => {
     const how = signalName === null ? `with exit code ${code}` : `by ${signalName}`;
-    ended.abort(new QemuEnded(`QEMU ended ${how}${messages === '' ? '' : `: ${messages.trim()}`}`, code));
+    ended.abort(new QemuEnded(`QEMU exited ${how}${messages === '' ? '' : `: ${messages.trim()}`}`, code));
   });
   return ended.signal;
 }

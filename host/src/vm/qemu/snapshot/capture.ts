@@ -51,14 +51,11 @@ type CaptureTimes = Readonly<Record<'stoppedMs' | 'devicesMs' | 'pagesMs' | 'man
 export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
   const { qmp, signal } = order;
   const { status } = await qmp.command('query-status', undefined, runState, { signal });
-  if (status === 'io-error') {
-    throw new DriverError(
-      'the machine stands still for want of room on the disk, and cannot be captured before there is some',
-    );
-  }
+  if (status === 'io-error')
+    throw new DriverError("cannot capture the VM: it is paused because the host's disk is full");
 
   if (status !== 'running' && status !== 'paused')
-    throw new DriverError(`the machine cannot be captured while it is ${status.slice(0, 32)}`);
+    throw new DriverError(`cannot capture the VM while it is ${status.slice(0, 32)}`);
 
   const progress = { manifestBegun: false };
   try {
@@ -67,7 +64,7 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
     await resumeAfterFailure(order, progress).catch((failure: Error) => {
       throw new AggregateError(
         [error, failure],
-        `${boundedMessageOf(error)}; and it could not be told to go on: ${failure.message}`,
+        `${boundedMessageOf(error)}; and the VM could not be resumed: ${failure.message}`,
         {
           cause: error,
         },
@@ -158,7 +155,7 @@ async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<
     const state = Buffer.alloc(size);
     for (let done = 0; done < size;) {
       const { bytesRead } = await file.read(state, done, size - done, done);
-      if (bytesRead === 0) throw new DriverError('the state of the devices became shorter while it was read');
+      if (bytesRead === 0) throw new DriverError('the device state shrank while it was read');
 
       done += bytesRead;
     }

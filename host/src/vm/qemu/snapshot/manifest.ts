@@ -56,10 +56,10 @@ export async function readManifest(folder: string): Promise<Manifest> {
   const end = text.indexOf('\n');
   const body = text.slice(end + 1).trimEnd();
   if (text.slice(0, end) !== digest(body))
-    throw new SnapshotUnusable('the manifest of the snapshot is not what was written: its SHA-256 differs');
+    throw new SnapshotUnusable('the manifest of the snapshot is damaged: its SHA-256 differs');
 
   const parsed = manifest.safeParse(JSON.parse(body));
-  if (!parsed.success) throw new SnapshotUnusable('the manifest of the snapshot is of another version');
+  if (!parsed.success) throw new SnapshotUnusable('the manifest of the snapshot has another version');
 
   return parsed.data;
 }

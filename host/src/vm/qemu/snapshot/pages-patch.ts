@@ -22,19 +22,19 @@ export class PagesUnusable extends Error {}
 export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, throwIfStopped: Stop): Promise<void> {
   const { dataBytes, runs: runCount, sha256 } = job.memory;
   const file = await open(job.path, 'r').catch((error: NodeJS.ErrnoException) => {
-    throw hasCode(error, 'ENOENT') ? new PagesUnusable('the memory file is gone') : error;
+    throw hasCode(error, 'ENOENT') ? new PagesUnusable('the memory file is missing') : error;
   });
   let writer: MemoryPatcher | null = null;
   try {
     const tableBytes = runCount * RUN_ENTRY_BYTES;
     if ((await file.stat()).size !== dataBytes + tableBytes)
-      throw new PagesUnusable('the memory file has another size than was captured');
+      throw new PagesUnusable('the size of the memory file differs from the captured size');
 
     const table = await readPart(file, Buffer.alloc(tableBytes), dataBytes);
     const openWriter = async (): Promise<MemoryPatcher> => {
       const known = await into;
       throwIfStopped();
-      if (known === null) throw new Error('there is no machine to write pages to');
+      if (known === null) throw new Error('there is no VM to write pages to');
 
       return MemoryPatcher.open(known, table, dataBytes);
     };
@@ -67,7 +67,7 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
     }
     await next;
     if (hash.update(table).digest('hex') !== sha256)
-      throw new PagesUnusable('the memory file is not what was captured: its SHA-256 differs');
+      throw new PagesUnusable('the memory file is damaged: its SHA-256 differs');
 
     writer ??= await openWriter();
     ahead.forEach((part) => writer?.write(part));
@@ -90,7 +90,7 @@ class MemoryPatcher {
   static async open({ process, blocks }: PatchTarget, table: Buffer, dataBytes: number): Promise<MemoryPatcher> {
     const sizes = blocks.map(({ sizeBytes }) => sizeBytes);
     const runs = decodeRuns(table, sizes, dataBytes);
-    if (runs === null) throw new PagesUnusable('the memory file names pages that the machine does not have');
+    if (runs === null) throw new PagesUnusable('the memory file lists pages that the VM does not have');
 
     const memory = await open(`/proc/${process.pid}/mem`, 'r+');
     try {
@@ -133,7 +133,7 @@ function placeOf(
       run = runs[at];
     }
     const block = run === undefined ? undefined : blocks[run.block];
-    if (run === undefined || block === undefined) throw new Error('the memory file has pages that belong nowhere');
+    if (run === undefined || block === undefined) throw new Error('the memory file has pages without an address');
 
     const into = offset - runStart;
     return { address: block.address + run.firstPage * PAGE_BYTES + into, bytes: run.pages * PAGE_BYTES - into };
@@ -157,7 +157,7 @@ function writeWhole(fd: number, bytes: Buffer, position: number): void {
   for (let done = 0; done < bytes.length;) {
     const bytesWritten = writeSync(fd, bytes, done, bytes.length - done, position + done);
     // Writing into the memory of an exited process writes nothing and reports no error.
-    if (bytesWritten === 0) throw new Error('the QEMU process ended while its memory was written');
+    if (bytesWritten === 0) throw new Error('the QEMU process exited while its memory was written');
 
     done += bytesWritten;
   }

@@ -17,7 +17,7 @@ parentPort?.on('message', (message: PagesMessage) => {
 function begin({ job, stop }: PagesRequest): void {
   const word = new Int32Array(stop);
   const throwIfStopped = (): void => {
-    if (Atomics.load(word, 0) !== 0) throw new Error('the copying of pages was given up');
+    if (Atomics.load(word, 0) !== 0) throw new Error('the copying of pages was aborted');
   };
   target = Promise.withResolvers();
   const working =

@@ -129,12 +129,12 @@ export class Pages {
 
       this.#busy
         .get(worker)
-        ?.settle.reject(new DriverError(`the thread that copies pages has ended: ${error.message}`, { cause: error }));
+        ?.settle.reject(new DriverError(`the thread that copies pages has exited: ${error.message}`, { cause: error }));
       this.#busy.delete(worker);
       this.#dispatch();
     };
     worker.on('error', end);
-    worker.on('exit', () => end(new Error('it was ended')));
+    worker.on('exit', () => end(new Error('terminated')));
     worker.on('message', (result: PagesResult) => {
       const waiting = this.#busy.get(worker);
       this.#busy.delete(worker);

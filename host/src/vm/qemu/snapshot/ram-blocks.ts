@@ -54,10 +54,10 @@ export function blockOf(
     .map((line) => LINE.exec(line))
     .find((match) => match?.[1] === name || match?.[1] === `/objects/${name}`);
   const [total, address] = [Number.parseInt(found?.[2] ?? '', 16), Number.parseInt(found?.[3] ?? '', 16)];
-  if (total !== sizeBytes) throw new DriverError(`QEMU has no memory called ${name} of ${sizeBytes / MIB} MiB`);
+  if (total !== sizeBytes) throw new DriverError(`QEMU has no memory ${name} of ${sizeBytes / MIB} MiB`);
 
   if (!isMapped(maps, address, address + sizeBytes))
-    throw new DriverError(`QEMU has its memory ${name} at an address where it has none`);
+    throw new DriverError(`QEMU reports memory ${name} at an unmapped address`);
 
   return { address, sizeBytes, origin };
 }

@@ -41,20 +41,20 @@ export async function verifySnapshot(
   vmId: string,
   vmFolder: string,
 ): Promise<VerifiedSnapshot> {
-  if (manifest.vmId !== vmId) throw new SnapshotUnusable('the snapshot is another machine’s');
+  if (manifest.vmId !== vmId) throw new SnapshotUnusable('the snapshot belongs to another VM');
 
   const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(
-    missingIsUnusable('the disk of the snapshot is gone'),
+    missingIsUnusable('the disk of the snapshot is missing'),
   );
   if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs)
     throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
 
   const path = join(folder, SNAPSHOT_FILES.devices);
-  const gone = missingIsUnusable('the state of the devices is gone');
+  const gone = missingIsUnusable('the device state is missing');
   const sizeMatches = (await stat(path).catch(gone)).size === manifest.devicesFile.sizeBytes;
   const deviceState = sizeMatches ? await readFile(path).catch(gone) : null;
   if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256)
-    throw new SnapshotUnusable('the state of the devices is not what was captured');
+    throw new SnapshotUnusable('the device state differs from the captured one');
 
   return { folder, manifest, deviceState };
 }
@@ -62,7 +62,7 @@ export async function verifySnapshot(
 /** Rejects with {@link SnapshotUnusable} if the snapshot was made with different VM options. */
 export function assertSameOptions({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
   if (machineHash(accelerator, hostVendor) !== manifest.machineHash)
-    throw new SnapshotUnusable('the snapshot was taken of a machine with other devices than are made today');
+    throw new SnapshotUnusable("the snapshot's devices differ from those of current VMs");
 }
 
 /**
@@ -111,7 +111,7 @@ export async function wakeSnapshot(
     throw spent && !told ? new NeverContinued(boundedMessageOf(error), { cause: error }) : error;
   } finally {
     // After a failed start nothing uses the snapshot's files any longer.
-    over.abort(new DriverError('the machine was not started'));
+    over.abort(new DriverError('the VM was not started'));
     await patching.catch(() => undefined);
   }
 }

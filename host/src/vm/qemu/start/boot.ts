@@ -78,8 +78,7 @@ async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingVm, signa
     client.close();
   }
   signal.throwIfAborted();
-  const last =
-    seen instanceof GuestRefusal ? seen.message : `it did not answer within ${deadlineMs / 1_000} s of the boot`;
+  const last = seen instanceof GuestRefusal ? seen.message : `no response within ${deadlineMs / 1_000} s of the boot`;
   const shown = (await readConsole(qmp, signal)).slice(-CONSOLE_SHOWN).trim() || '(nothing)';
-  throw new DriverError(`the guest daemon: ${last}; the console's end: ${shown}`, { cause: seen });
+  throw new DriverError(`the guest daemon: ${last}; last console output: ${shown}`, { cause: seen });
 }

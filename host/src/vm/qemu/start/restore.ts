@@ -68,10 +68,10 @@ export async function loadDevices({ qmp, launched, signal }: PausedQemu, deviceS
     if (seen.status === 'completed') return;
 
     const how = seen['error-desc'] ?? seen.status ?? 'not begun';
-    if (seen.status === 'failed') throw new DevicesRefused(`the devices' state was not loaded: ${how}`);
+    if (seen.status === 'failed') throw new DevicesRefused(`the device state was not loaded: ${how}`);
 
     if (performance.now() > deadline)
-      throw new DriverError(`the devices' state was not loaded within ${LOAD_DEADLINE_MS / 1_000} s: ${how}`);
+      throw new DriverError(`the device state was not loaded within ${LOAD_DEADLINE_MS / 1_000} s: ${how}`);
 
     await delay(LOAD_STEP_MS, undefined, { signal });
   }

@@ -33,7 +33,7 @@ export function parseState(state: DriverState | null): VmState | null {
 /** Rejects with {@link DriverError} if nothing was saved. */
 export function stateOf(state: DriverState): VmState {
   const parsed = parseState(state);
-  if (parsed === null) throw new DriverError('nothing is on record of how the VM was made');
+  if (parsed === null) throw new DriverError("the VM's record lacks its driver state");
 
   return parsed;
 }

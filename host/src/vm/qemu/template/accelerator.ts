@@ -59,7 +59,7 @@ export async function writeProbe(
   const probe =
     failure === null
       ? describe('kvm', 'the guest boots under KVM', version, host)
-      : describe('tcg', `${KVM_DEVICE} is there, but a boot under it failed: ${failure}`, version, host);
+      : describe('tcg', `${KVM_DEVICE} exists, but a boot under KVM failed: ${failure}`, version, host);
   await mkdir(templatesFolder(cacheFolder), { recursive: true });
   await writeDurably(probeFile(cacheFolder, version, host), `${JSON.stringify(probe, null, 2)}\n`, 0o644);
   return probe;

@@ -51,15 +51,14 @@ export class Bases {
     const probe = await readProbeFor(cacheFolder, version, host);
     if (probe === null) {
       throw new DriverError(
-        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: ` +
-          'run the set-up (berth up)',
+        `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run berth up`,
       );
     }
     const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
     const template = await openTemplate(cacheFolder, templateId);
     if (template === null) {
       throw new DriverError(
-        `there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run the set-up (berth up)`,
+        `there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run berth up`,
       );
     }
 
@@ -84,8 +83,7 @@ export class Bases {
 
   async #open(templateId: string): Promise<RestoreBase> {
     const template = await openTemplate(this.#cacheFolder, templateId);
-    if (template === null)
-      throw new DriverError(`the template ${templateId} that the VM was made from is gone from ${this.#cacheFolder}`);
+    if (template === null) throw new DriverError(`the VM's template ${templateId} is missing in ${this.#cacheFolder}`);
 
     const { imageId } = template.facts;
     const { current } = this;

@@ -110,7 +110,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     for (const name of FILE_NAMES) {
       const path = join(folder, TEMPLATE_FILES[name]);
       if ((await sha256OfFile(path)) !== record.files[name].sha256)
-        throw new DriverError(`${path} is not what was built: its SHA-256 differs`);
+        throw new DriverError(`${path} differs from the built file: its SHA-256 differs`);
     }
     // Taken before reading: a concurrent write changes the file's times, so it is read again next
     // time.

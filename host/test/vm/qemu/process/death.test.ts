@@ -15,7 +15,7 @@ const exit = (code: number | null, outOfMemory = false): SeenEnd => ({
 });
 
 for (const [what, seen, code, reason] of [
-  ['a reboot', guest('guest-reset'), 'guest_reboot', /rebooted itself/],
+  ['a reboot', guest('guest-reset'), 'guest_reboot', /guest rebooted, which ends the VM/],
   ['a shutdown', guest('guest-shutdown'), 'guest_shutdown', /shut itself down/],
   ['a reboot after a panic on the console', guest('guest-reset', 'no init'), 'guest_panic', /panicked: no init$/],
   ['a panic that QEMU tells', guest('guest-panic'), 'guest_panic', /panicked$/],
@@ -35,7 +35,7 @@ for (const [what, seen, code, reason] of [
   ['an error exit', exit(1), 'qemu_crash', /1/],
   ['an exit without an error', exit(0), 'process_ended', /0/],
   ['a polite signal', exit(143), 'process_ended', /143/],
-  ['an end nobody could see', NOTHING, 'process_ended', /process 7 has ended/],
+  ['an end nobody could see', NOTHING, 'process_ended', /process 7 has exited/],
 ] as const) {
   test(`${what} is reported as ${code}`, () => {
     const end = nameEnd(seen);
@@ -46,7 +46,7 @@ for (const [what, seen, code, reason] of [
 
 test('the exit reason of QEMU is one bounded sentence for any message', () => {
   for (const name of ['__proto__', 'constructor', 'x'.repeat(1_000)])
-    assert.deepEqual(nameEnd(guest(name)), { code: 'process_ended', reason: `QEMU ended: ${name.slice(0, 64)}` });
+    assert.deepEqual(nameEnd(guest(name)), { code: 'process_ended', reason: `QEMU exited: ${name.slice(0, 64)}` });
 });
 
 test('a kernel panic message is found on the console, bounded and printable', () => {

@@ -39,7 +39,7 @@ test('the last messages of an exiting program are its reason', async () => {
   deviceState.end();
   if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve, { once: true }));
 
-  assert.match((ended.reason as Error).message, /ended with exit code 0: no such machine/);
+  assert.match((ended.reason as Error).message, /exited with exit code 0: no such machine/);
 });
 
 test('a program with an aborted start is killed', async () => {

@@ -119,7 +119,7 @@ test('a QEMU that crashes while booting a disk is restarted, at most three times
       started += 1;
       if (started <= falls) await fallOver(process.pid);
     });
-    if (falls === 3) await assert.rejects(booting, /QEMU ended with exit code 133/);
+    if (falls === 3) await assert.rejects(booting, /QEMU exited with exit code 133/);
     else await booting;
     assert.equal(started, 3);
   }
@@ -232,7 +232,7 @@ describe('a VM woken from its snapshot', () => {
     };
     await assert.rejects(subject.wake(machine.vm, { beforeContinue }), {
       name: 'NeverContinued',
-      message: /QEMU ended with exit code 137/,
+      message: /QEMU exited with exit code 137/,
     });
     await resumesAtNextDaemon(machine);
   });
@@ -280,7 +280,7 @@ async function endOf(vm: SubjectVm, command: string): Promise<VmEnd> {
 for (const [what, key, code, reason] of [
   ['panics', 'c', 'guest_panic', /panicked: sysrq triggered crash/],
   ['shuts itself down', 'o', 'guest_shutdown', /shut itself down/],
-  ['reboots itself', 'b', 'guest_reboot', /rebooted itself/],
+  ['reboots itself', 'b', 'guest_reboot', /guest rebooted, which ends the VM/],
 ] as const) {
   test(`a guest that ${what} ends its VM, reported as ${code}`, async (context) => {
     const vm = await vmFor(context);

@@ -28,7 +28,7 @@ test('a failed boot under KVM is cached as TCG with its reason', async (context)
   const cache = await cacheFolder(context);
   const written = await writeProbe(cache, VERSION, HOST, 'the guest daemon did not answer');
   assert.equal(written.accelerator, 'tcg');
-  assert.match(written.reason, /a boot under it failed: the guest daemon did not answer/);
+  assert.match(written.reason, /a boot under KVM failed: the guest daemon did not answer/);
   const read = await readProbeFor(cache, VERSION, HOST);
   assert.equal(read?.accelerator, 'tcg');
   assert.equal(hasKvm ? read?.reason : written.reason, written.reason);

@@ -116,7 +116,7 @@ test('an aborted build removes its files', { timeout: DEADLINE_MS }, async () =>
   stopped.child.kill('SIGTERM');
   const { code, output } = await stopped.ended;
   assert.equal(code, 1);
-  assert.match(output, /told to stop by SIGTERM/);
+  assert.match(output, /stopped by SIGTERM/);
   assert.deepEqual(leftBehind(), NOTHING);
   assert.equal(await openTemplate(cache, templateId), null);
 });

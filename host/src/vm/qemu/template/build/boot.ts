@@ -148,5 +148,5 @@ async function quitQemu(qmp: QmpSession, process: ProcessIdentity): Promise<void
   const late = AbortSignal.timeout(QUIT_DEADLINE_MS);
   await qmp.command('quit', undefined, z.unknown(), { signal: late });
   await processExited(process, late);
-  if (late.aborted) throw new DriverError(`QEMU did not end within ${QUIT_DEADLINE_MS / 1_000} s`);
+  if (late.aborted) throw new DriverError(`QEMU did not exit within ${QUIT_DEADLINE_MS / 1_000} s`);
 }

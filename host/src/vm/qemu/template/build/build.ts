@@ -79,7 +79,7 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
     return await openTemplate(order.cacheFolder, id);
   } catch (error) {
     if (error instanceof DriverError) {
-      order.report(`the template is built again: ${error.message}`);
+      order.report(`rebuilding the template: ${error.message}`);
       return null;
     }
     throw error;
@@ -92,7 +92,7 @@ async function runAsBuilder<T>(order: BuildOrder, work: (network: Network) => Pr
   await mkdir(folder, { recursive: true });
   const lock = await waitForLock(
     join(folder, '.lock'),
-    () => order.report('another builder is at work: waiting for it'),
+    () => order.report('waiting for another builder'),
     order.signal,
   );
   try {
@@ -174,7 +174,7 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
     await flushFolder(templatesFolder(order.cacheFolder));
   });
   const built = await openTemplate(order.cacheFolder, templateId);
-  if (built === null) throw new DriverError(`template ${templateId} vanished after it was built`);
+  if (built === null) throw new DriverError(`template ${templateId} disappeared after the build`);
 
   return built;
 }

@@ -47,14 +47,14 @@ async function run(argv: readonly string[]): Promise<void> {
   }
   const { template, probe, built } = await ensureTemplate(order);
   console.log(`accelerator: ${probe.accelerator} (${probe.reason})`);
-  console.log(`template: ${template.templateId} ${built ? 'was built' : 'is there'} in ${template.folder}`);
+  console.log(`template: ${template.templateId} ${built ? 'was built' : 'exists'} in ${template.folder}`);
 }
 
 /** Aborts at the first SIGTERM or SIGINT: partial work is removed before the process exits. */
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'] as const)
-    process.once(name, () => stop.abort(new Error(`told to stop by ${name}`)));
+    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
 
   return stop.signal;
 }

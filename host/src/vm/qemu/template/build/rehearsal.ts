@@ -98,7 +98,7 @@ async function rehearseOnce(client: GuestClient, round: number, signal: AbortSig
 async function runCommand(client: GuestClient, command: string, signal: AbortSignal): Promise<string> {
   const { exitCode, stdout, stderr } = await client.call(exec, { body: { command, timeoutSeconds: 60 } }, { signal });
   if (exitCode !== 0)
-    throw new DriverError(`"${command}" ended with exit code ${exitCode} in the template: ${stderr.slice(-500)}`);
+    throw new DriverError(`"${command}" exited with ${exitCode} in the template: ${stderr.slice(-500)}`);
 
   return stdout;
 }
