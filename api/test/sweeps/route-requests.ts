@@ -91,6 +91,7 @@ async function onPreview(setting: Setting): Promise<{ params: { sandboxId: strin
     label: null,
     end_user_id: null,
     created_by: org.userId,
+    api_key_id: null,
     expiresInSeconds: 60,
   });
   return { params: { sandboxId, previewId: id } };

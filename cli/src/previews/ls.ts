@@ -1,7 +1,9 @@
+import type { Preview } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { since, until } from '../output/time.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
+import { inactiveText } from './inactive.ts';
 
 export async function listPreviews({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
   const id = sandboxId(typed);
@@ -19,6 +21,9 @@ export async function listPreviews({ connect, out, signal }: CliContext, { args:
       { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
       { title: 'expires', value: ({ expiresAt }) => until(expiresAt), least: 8 },
       { title: 'last used', value: ({ lastUsedAt }) => lastUsedAt && since(lastUsedAt), least: 8, optional: true },
+      ...(answer.previews.some((link) => inactiveText(link) !== null)
+        ? [{ title: 'inactive', value: (link: Preview) => inactiveText(link), least: 8 }]
+        : []),
       { title: 'url', value: ({ url }) => url, whole: true, optional: true },
     ],
     answer.previews,

@@ -8,6 +8,7 @@ import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Preview } from '@berth/sdk';
 import { portOf } from './create.ts';
+import { inactiveText } from './inactive.ts';
 import { linkId } from './rm.ts';
 
 export async function openPreview(context: CliContext, { args: [typed, what = ''] }: Input): Promise<void> {
@@ -16,6 +17,12 @@ export async function openPreview(context: CliContext, { args: [typed, what = ''
   const wanted = /^\d+$/.test(what) ? { port: portOf(what) } : { linkId: linkId(what) };
   const preview = await findLink(await connect(), id, wanted, signal);
   const { url } = preview;
+  const inactive = inactiveText(preview);
+  if (inactive !== null) {
+    throw new CliFailure(`the link does not open: ${plainText(inactive)}`, {
+      remedy: `create another with berth preview create ${id} ${preview.port} --audience public`,
+    });
+  }
   if (url === null) {
     throw new CliFailure('you are not allowed to see the URL of this link', {
       remedy: 'ask an admin of the org for it',

@@ -114,6 +114,20 @@ test('open passes a link to the browser, or prints it without one', async () => 
   assert.match(gone.stderr, /no active link prv_nope to sbx_\w+\n/);
 });
 
+test('ls and open say why a link does not open', async () => {
+  const { id: own } = await service.api.makeSandbox('ready');
+  await service.run(['preview', 'create', own, '3000', '--audience', 'public']);
+  const made = (await service.body(`/v1/sandboxes/${own}/previews`)) as { previews: Preview[] };
+  const link = made.previews[0]?.id ?? '';
+  await service.api.db.updateTable('preview_link').set({ api_key_id: 'key_gone' }).where('id', '=', link).execute();
+  const listed = await service.run(['preview', 'ls', own]);
+  assert.match(listed.stdout, /^ID +.*INACTIVE +URL\n.* its API key was revoked +-\n$/);
+  const opened = await service.run(['preview', 'open', own, link]);
+  assert.deepEqual([opened.code, opened.stdout], [1, '']);
+  assert.match(opened.stderr, /the link does not open: its API key was revoked\n/);
+  assert.match(opened.stderr, new RegExp(`create another with berth preview create ${own} 3000 --audience public`));
+});
+
 test('a URL that is not a web page is never passed to a program', async (t) => {
   const api = await ApiServer.start();
   t.after(() => api.close());

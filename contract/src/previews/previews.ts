@@ -15,6 +15,17 @@ export const previewAudience = z.enum(['team', 'public']).meta({
     "Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL.",
 });
 
+/** Reasons why a public link that is neither expired nor revoked does not open. */
+const previewInactiveReason = z.enum(['api_key_revoked', 'creator_removed', 'creator_not_permitted']).meta({
+  id: 'PreviewInactiveReason',
+  description:
+    'Reason why a public link does not open although it is neither expired nor revoked. `api_key_revoked`: the API ' +
+    'key that created it was revoked. `creator_removed`: its creator is no longer a member of the org. ' +
+    "`creator_not_permitted`: its creator's role no longer has `sandbox.preview.share`. More may be added; clients " +
+    'must accept unknown values.',
+});
+export type PreviewInactiveReason = z.infer<typeof previewInactiveReason>;
+
 /** The spec's table is complete: unknown fields are rejected. */
 const createPreviewBody = z.strictObject({
   port: z
@@ -38,7 +49,7 @@ const preview = z
       .string()
       .nullable()
       .describe(
-        'URL to open. null for a revoked link, and for callers without the permission ' +
+        'URL to open. null for a revoked or inactive link, and for callers without the permission ' +
           '`sandbox.preview.share`, because the URL grants access to anyone.',
       ),
     expiresAt: timestamp,
@@ -47,6 +58,9 @@ const preview = z
     createdAt: timestamp,
     lastUsedAt: timestamp.nullable().describe('Accurate to one minute; null for a team link or an unused link.'),
     revokedAt: timestamp.nullable(),
+    inactiveReason: previewInactiveReason
+      .nullable()
+      .describe('Reason why the link does not open at present; create another link to replace it. Otherwise null.'),
   })
   .meta({ id: 'Preview', description: 'A preview link to a port of a sandbox.' });
 export type Preview = z.infer<typeof preview>;

@@ -134,6 +134,7 @@ export const examplePreview = {
   createdAt: AT,
   lastUsedAt: null,
   revokedAt: null,
+  inactiveReason: null,
 };
 
 export const exampleUsage = {

@@ -86,6 +86,7 @@ export const SANDBOX_ANSWERS: Answers = {
       createdAt: new Date(about.nowMs).toISOString(),
       lastUsedAt: null,
       revokedAt: null,
+      inactiveReason: null,
     };
     if (body.audience === 'public') one.previews.unshift(preview);
     note(about, 'preview_link_created', { kind: 'sandbox', id: record.id }, record);

@@ -17,7 +17,7 @@ export const previewRoutes = [
   })),
 ];
 
-function viewPublicLink({ row, url }: previews.PublicLink): Preview {
+function viewPublicLink({ row, url, inactiveReason }: previews.PublicLink): Preview {
   return {
     id: row.id,
     audience: 'public',
@@ -29,6 +29,7 @@ function viewPublicLink({ row, url }: previews.PublicLink): Preview {
     createdAt: row.created_at.toISOString(),
     lastUsedAt: row.last_used_at?.toISOString() ?? null,
     revokedAt: row.revoked_at?.toISOString() ?? null,
+    inactiveReason,
   };
 }
 
@@ -44,5 +45,6 @@ function viewTeamLink({ port, url, expiresAt, label, endUserId, createdAt }: pre
     createdAt: createdAt.toISOString(),
     lastUsedAt: null,
     revokedAt: null,
+    inactiveReason: null,
   };
 }

@@ -3,6 +3,7 @@
 import { ROLE_PERMISSIONS, role as roleName } from '@berth/contract/route/permissions.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
+import { inactiveReason } from '../../rules/previews/link-creator.ts';
 import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
 import { findPublicAccess, findTeamAccess, touchPreviewLink } from '../../store/previews/links.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -43,6 +44,8 @@ async function decidePublic(
   if (link.revoked) return { refusal: 'revoked' };
   if (link.expired) return { refusal: 'expired' };
   if (isGone(link.sandbox)) return { refusal: 'sandbox_gone' };
+  // Visitors learn nothing about the org's keys and members.
+  if (inactiveReason(link.creator) !== null) return { refusal: 'revoked' };
   // Does not delay the response.
   if (!link.usedLately) {
     touchPreviewLink(context.db, linkId).catch((error: unknown) => {

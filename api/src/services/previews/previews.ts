@@ -1,7 +1,7 @@
 // Preview links: create, list, revoke. access.ts decides about each request to a preview.
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
-import type { CreatePreviewBody } from '@berth/contract/previews/previews.ts';
+import type { CreatePreviewBody, PreviewInactiveReason } from '@berth/contract/previews/previews.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -9,6 +9,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { withToken } from '../../rules/previews/credentials.ts';
 import { previewOrigin } from '../../rules/previews/host.ts';
+import { inactiveReason } from '../../rules/previews/link-creator.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { isId, newId } from '../../store/database/ids.ts';
 import {
@@ -37,10 +38,11 @@ export interface TeamLink {
   endUserId: string | null;
 }
 
-/** A stored link; `url` is null if the caller may not see it. */
+/** A stored link; `url` is null if the caller may not see it, or the link does not open. */
 export interface PublicLink {
   row: PreviewLinkRow;
   url: string | null;
+  inactiveReason: PreviewInactiveReason | null;
 }
 
 /**
@@ -111,6 +113,7 @@ async function createPublicLink(
       label,
       end_user_id: endUserId,
       created_by: actor.userId,
+      api_key_id: actor.kind === 'api_key' ? actor.id : null,
       expiresInSeconds,
     });
     await insertActivity(trx, {
@@ -120,11 +123,14 @@ async function createPublicLink(
       subject: { kind: 'preview_link', id: row.id },
       details: { audience: 'public', port, expiresAt: row.expires_at, label, endUserId },
     });
-    return { row, url: publicUrlOf(context, row) };
+    return { row, url: publicUrlOf(context, row), inactiveReason: null };
   });
 }
 
-/** The sandbox's valid public links, newest first; without URLs for a caller who may not share. */
+/**
+ * The sandbox's public links that are neither expired nor revoked, newest first; without URLs for a
+ * caller who may not share.
+ */
 export async function listPreviews(
   context: ServiceContext,
   actor: Actor,
@@ -136,7 +142,11 @@ export async function listPreviews(
   const { rows, fields } = await readInPages('previews', query, (page) =>
     dead ? Promise.resolve({ rows: [], next: null }) : listOutstandingLinks(context.db, sandbox.id, page),
   );
-  return { links: rows.map((row) => ({ row, url: mayShare ? publicUrlOf(context, row) : null })), fields };
+  const links = rows.map(({ creator, ...row }) => {
+    const reason = inactiveReason(creator);
+    return { row, url: mayShare && reason === null ? publicUrlOf(context, row) : null, inactiveReason: reason };
+  });
+  return { links, fields };
 }
 
 /** Revokes a public link on every replica within seconds. Idempotent. */
@@ -152,7 +162,10 @@ export async function revokePreview(
       throw new CodedError('preview_link_not_found', 'the sandbox has no public link with the id in the path');
     const revoked = await writeRevocation(trx, sandbox.id, previewId);
     // A concurrent call may have revoked it since the read.
-    if (revoked === undefined) return { row: (await findPreviewLink(trx, sandbox.id, previewId)) ?? found, url: null };
+    if (revoked === undefined) {
+      const row = (await findPreviewLink(trx, sandbox.id, previewId)) ?? found;
+      return { row, url: null, inactiveReason: null };
+    }
     await insertActivity(trx, {
       ...locationOf(sandbox),
       actor,
@@ -160,7 +173,7 @@ export async function revokePreview(
       subject: { kind: 'preview_link', id: previewId },
       details: { port: revoked.port, label: revoked.label, endUserId: revoked.end_user_id },
     });
-    return { row: revoked, url: null };
+    return { row: revoked, url: null, inactiveReason: null };
   });
 }
 

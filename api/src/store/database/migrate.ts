@@ -17,6 +17,7 @@ import * as destroyHolds from '../../../migrations/0013_destroy_holds.ts';
 import * as metricsSampleAge from '../../../migrations/0014_metrics_sample_age.ts';
 import * as activityProjectKind from '../../../migrations/0015_activity_project_kind.ts';
 import * as durableStep from '../../../migrations/0016_durable_step.ts';
+import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -36,6 +37,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0014_metrics_sample_age': metricsSampleAge,
   '0015_activity_project_kind': activityProjectKind,
   '0016_durable_step': durableStep,
+  '0017_preview_link_key': previewLinkKey,
 };
 
 /**

@@ -149,6 +149,8 @@ export interface PreviewLinkTable {
   label: string | null;
   end_user_id: string | null;
   created_by: string | null;
+  /** null for a link made by a signed-in person. */
+  api_key_id: string | null;
   created_at: GeneratedInstant;
   expires_at: Instant;
   revoked_at: Instant | null;

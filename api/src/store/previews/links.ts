@@ -3,6 +3,7 @@
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
+import type { LinkCreator } from '../../rules/previews/link-creator.ts';
 import { selectSlice } from '../database/pages.ts';
 import { SANDBOX_CHANGES_CHANNEL } from '../sandboxes/changes.ts';
 import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
@@ -12,7 +13,7 @@ export type { PreviewLinkRow };
 
 interface NewPreviewLink extends Pick<
   PreviewLinkRow,
-  'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'port' | 'label' | 'end_user_id' | 'created_by'
+  'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'port' | 'label' | 'end_user_id' | 'created_by' | 'api_key_id'
 > {
   expiresInSeconds: number;
 }
@@ -31,14 +32,29 @@ export async function insertPreviewLink(
     .executeTakeFirstOrThrow();
 }
 
+/** Facts for the decision whether a link's creator may still share it. */
+const CREATOR_COLUMNS = [
+  sql<string | null>`(select role from membership
+    where membership.org_id = preview_link.org_id and membership.user_id = preview_link.created_by)`.as('creator_role'),
+  sql<boolean>`preview_link.api_key_id is not null and not exists (select from api_key
+    where api_key.id = preview_link.api_key_id and api_key.revoked_at is null)`.as('key_revoked'),
+] as const;
+
 /** A sandbox's links that are neither expired nor revoked, newest first. */
 export async function listOutstandingLinks(
   db: Database,
   sandboxId: string,
   page: PageRequest | null,
-): Promise<Slice<PreviewLinkRow>> {
-  const query = selectOutstanding(db, sandboxId).selectAll();
-  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+): Promise<Slice<PreviewLinkRow & { creator: LinkCreator }>> {
+  const query = selectOutstanding(db, sandboxId).selectAll('preview_link').select(CREATOR_COLUMNS);
+  const { rows, next } = await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
+  return {
+    rows: rows.map(({ creator_role: role, key_revoked: keyRevoked, ...row }) => ({
+      ...row,
+      creator: { role, keyRevoked },
+    })),
+    next,
+  };
 }
 
 /** Number of the links that {@link listOutstandingLinks} returns. */
@@ -116,6 +132,7 @@ interface PublicAccessRow {
   revoked: boolean;
   expired: boolean;
   usedLately: boolean;
+  creator: LinkCreator;
 }
 
 export async function findPublicAccess(db: Database, linkId: string): Promise<PublicAccessRow | undefined> {
@@ -131,11 +148,13 @@ export async function findPublicAccess(db: Database, linkId: string): Promise<Pu
       sql<boolean>`preview_link.revoked_at is not null`.as('link_revoked'),
       sql<boolean>`preview_link.expires_at <= now()`.as('link_expired'),
       sql<boolean>`coalesce(preview_link.last_used_at > now() - interval '1 minute', false)`.as('link_used_lately'),
+      ...CREATOR_COLUMNS,
     ])
     .where('preview_link.id', '=', linkId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { link_port, link_expires_at, link_revoked, link_expired, link_used_lately, ...sandbox } = row;
+  const { link_port, link_expires_at, link_revoked, link_expired, link_used_lately, ...rest } = row;
+  const { creator_role: role, key_revoked: keyRevoked, ...sandbox } = rest;
   return {
     sandbox,
     port: link_port,
@@ -143,6 +162,7 @@ export async function findPublicAccess(db: Database, linkId: string): Promise<Pu
     revoked: link_revoked,
     expired: link_expired,
     usedLately: link_used_lately,
+    creator: { role, keyRevoked },
   };
 }
 

@@ -53,6 +53,7 @@ test('a link defaults to the team and one day; a team link has no id and no row'
     endUserId: null,
     lastUsedAt: null,
     revokedAt: null,
+    inactiveReason: null,
   });
   assert.ok(Date.parse(createdAt) >= before && Date.parse(createdAt) <= Date.now());
   assert.equal(Date.parse(expiresAt) - Date.parse(createdAt), 86_400_000);
@@ -81,6 +82,7 @@ test('a public link has its id and fields, is listed with its URL, and keeps its
     endUserId: 'u/1',
     lastUsedAt: null,
     revokedAt: null,
+    inactiveReason: null,
   });
   // The one has microseconds in the database.
   assert.ok(Math.abs(Date.parse(expiresAt) - Date.parse(createdAt) - 3_600_000) <= 1);

@@ -790,7 +790,7 @@ export type Preview = {
     audience: PreviewAudience | (string & {});
     port: number;
     /**
-     * URL to open. null for a revoked link, and for callers without the permission `sandbox.preview.share`, because the URL grants access to anyone.
+     * URL to open. null for a revoked or inactive link, and for callers without the permission `sandbox.preview.share`, because the URL grants access to anyone.
      */
     url: string | null;
     expiresAt: string;
@@ -802,12 +802,21 @@ export type Preview = {
      */
     lastUsedAt: string | null;
     revokedAt: string | null;
+    /**
+     * Reason why the link does not open at present; create another link to replace it. Otherwise null.
+     */
+    inactiveReason: PreviewInactiveReason | (string & {}) | null;
 };
 
 /**
  * Who can open the link. `team`: signed-in members of the sandbox's org. `public`: anyone who has the URL.
  */
 export type PreviewAudience = 'team' | 'public';
+
+/**
+ * Reason why a public link does not open although it is neither expired nor revoked. `api_key_revoked`: the API key that created it was revoked. `creator_removed`: its creator is no longer a member of the org. `creator_not_permitted`: its creator's role no longer has `sandbox.preview.share`. More may be added; clients must accept unknown values.
+ */
+export type PreviewInactiveReason = 'api_key_revoked' | 'creator_removed' | 'creator_not_permitted';
 
 /**
  * Intended use of a sandbox; selects its initial machine size. `auto` follows measured use.
