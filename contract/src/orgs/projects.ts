@@ -6,7 +6,7 @@ import { profile } from '../sandboxes/machine-sizes.ts';
 import { pageFields, pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
 import { branchName, labels, metadata, persistencePolicy, repository } from '../sandboxes/fields.ts';
-import { idText, text, timestamp } from '../route/text.ts';
+import { CONTROL, idText, text, textWithout, timestamp } from '../route/text.ts';
 
 const useCase = text(1, 64).describe(
   "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can " +
@@ -52,17 +52,18 @@ export type Project = z.infer<typeof project>;
  */
 export const repoCredentials = z
   .strictObject({
-    username: z
-      .string()
-      .min(1)
-      .max(REPO_CREDENTIAL_CHARACTERS)
-      .regex(/^[^:\p{Cc}\p{Cs}]*$/u, 'must not contain colons, control characters or lone surrogates')
-      .optional(),
-    token: z
-      .string()
-      .min(1)
-      .max(REPO_CREDENTIAL_CHARACTERS)
-      .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters or lone surrogates'),
+    username: textWithout(
+      `:${CONTROL}`,
+      1,
+      REPO_CREDENTIAL_CHARACTERS,
+      'must not contain colons, control characters or lone surrogates',
+    ).optional(),
+    token: textWithout(
+      CONTROL,
+      1,
+      REPO_CREDENTIAL_CHARACTERS,
+      'must not contain control characters or lone surrogates',
+    ),
   })
   .meta({
     id: 'RepoCredentials',

@@ -53,6 +53,14 @@ export const repository = z
   })
   .describe("`owner/repo` on the service's git host, or the full https URL of a repository.");
 
+/** The part of the rule that the published pattern omits. */
+export const BRANCH_RULE =
+  'Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white ' +
+  'space and parts ending with `.lock`.';
+
+/** As the inside of a character class: ASCII and Latin-1 characters that no branch name has. */
+const NEVER_IN_BRANCH = String.raw`\x00-\x20\x7f-\xa0~^:?*\[\\`;
+
 /**
  * A branch name accepted by `git check-ref-format --branch`, without control characters and Unicode
  * white space.
@@ -65,7 +73,11 @@ export const branchName = z
     /^(?!HEAD$|@$|[-./])(?!.*(?:\.\.|\/\.|\/\/|@\{|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}\p{Cs}]+(?<![./])$/u,
     'must be a git branch name',
   )
-  .describe('Name of a git branch.');
+  .meta({
+    // The part of the rule that needs neither look-around nor Unicode properties.
+    pattern: `^[^-./${NEVER_IN_BRANCH}](?:[^${NEVER_IN_BRANCH}]*[^./${NEVER_IN_BRANCH}])?$`,
+    description: `Name of a git branch. ${BRANCH_RULE}`,
+  });
 
 const metadataValue = z.union([text(0, METADATA_LIMITS.valueCharacters), z.number(), z.boolean()]);
 

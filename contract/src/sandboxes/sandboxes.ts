@@ -6,7 +6,16 @@ import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from '../route/l
 import { machineSize, profile } from './machine-sizes.ts';
 import { pageFields, pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
-import { agent, allocation, branchName, labels, metadata, persistencePolicy, repository } from './fields.ts';
+import {
+  agent,
+  allocation,
+  BRANCH_RULE,
+  branchName,
+  labels,
+  metadata,
+  persistencePolicy,
+  repository,
+} from './fields.ts';
 import { sandboxStatus } from './state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from '../route/text.ts';
@@ -34,7 +43,8 @@ export const createSandboxBody = z.strictObject({
     .optional()
     .describe(
       "Branch to clone. Absent: the project's default branch if the repository is also the project's " +
-        "default; otherwise, or with null: the repository's default branch.",
+        "default; otherwise, or with null: the repository's default branch. " +
+        BRANCH_RULE,
     ),
   profile: profile.optional().describe("When absent: inferred from `machineSize`, else the project's default."),
   machineSize: machineSize.optional().describe('Overrides the machine size that the profile starts with.'),

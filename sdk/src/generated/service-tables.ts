@@ -1047,7 +1047,7 @@ export const ROUTES = [
           "type": "string",
           "minLength": 1,
           "maxLength": 512,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         }
       }
     ],
@@ -1247,7 +1247,7 @@ export const ROUTES = [
           "type": "string",
           "minLength": 1,
           "maxLength": 512,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         }
       }
     ],
@@ -1413,7 +1413,7 @@ export const ROUTES = [
           "type": "string",
           "minLength": 0,
           "maxLength": 4096,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         }
       }
     ],
@@ -1440,7 +1440,7 @@ export const ROUTES = [
           "type": "string",
           "minLength": 0,
           "maxLength": 4096,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         }
       },
       {
@@ -1473,7 +1473,7 @@ export const ROUTES = [
           "type": "string",
           "minLength": 1,
           "maxLength": 4096,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         }
       }
     ],
@@ -1667,7 +1667,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "expiresInDays": {
         "type": "integer",
@@ -1697,7 +1697,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "expiresInDays": {
         "description": "Lifetime in days. null or absent: the key does not expire.",
@@ -1772,7 +1772,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       }
     },
     "required": [
@@ -1804,13 +1804,13 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 512,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "label": {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       }
     },
     "required": [
@@ -1826,13 +1826,13 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "useCase": {
         "type": "string",
         "minLength": 1,
         "maxLength": 64,
-        "pattern": "^[^\\0\\p{Cs}]*$",
+        "pattern": "^[^\\x00]*$",
         "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
       },
       "defaultProfile": {
@@ -1872,8 +1872,8 @@ export const SCHEMAS = {
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
-            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "Name of a git branch."
+            "pattern": "^[^-./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\](?:[^\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\]*[^./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\])?$",
+            "description": "Name of a git branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`."
           },
           {
             "type": "null"
@@ -1904,7 +1904,7 @@ export const SCHEMAS = {
           "type": "string",
           "minLength": 1,
           "maxLength": 128,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         },
         "additionalProperties": {
           "anyOf": [
@@ -1912,7 +1912,7 @@ export const SCHEMAS = {
               "type": "string",
               "minLength": 0,
               "maxLength": 1024,
-              "pattern": "^[^\\0\\p{Cs}]*$"
+              "pattern": "^[^\\x00]*$"
             },
             {
               "type": "number"
@@ -1966,7 +1966,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "repository": {
         "description": "Cloned into `/code`: `owner/repo` on the service's git host, or the full https URL of a repository. Absent: the project's default; null: no repository.",
@@ -1981,14 +1981,14 @@ export const SCHEMAS = {
         ]
       },
       "branch": {
-        "description": "Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.",
+        "description": "Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`.",
         "anyOf": [
           {
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
-            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "Name of a git branch."
+            "pattern": "^[^-./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\](?:[^\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\]*[^./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\])?$",
+            "description": "Name of a git branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`."
           },
           {
             "type": "null"
@@ -2013,7 +2013,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 512,
-        "pattern": "^[^\\0\\p{Cs}]*$",
+        "pattern": "^[^\\x00]*$",
         "description": "Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it."
       },
       "metadata": {
@@ -2022,7 +2022,7 @@ export const SCHEMAS = {
           "type": "string",
           "minLength": 1,
           "maxLength": 128,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         },
         "additionalProperties": {
           "anyOf": [
@@ -2030,7 +2030,7 @@ export const SCHEMAS = {
               "type": "string",
               "minLength": 0,
               "maxLength": 1024,
-              "pattern": "^[^\\0\\p{Cs}]*$"
+              "pattern": "^[^\\x00]*$"
             },
             {
               "type": "number"
@@ -2074,7 +2074,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 1048576,
-        "pattern": "^[^\\0\\p{Cs}]*$",
+        "pattern": "^[^\\x00]*$",
         "description": "Command for /bin/sh in /code."
       },
       "timeoutSeconds": {
@@ -2170,13 +2170,13 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 8192,
-        "pattern": "^[^:\\p{Cc}\\p{Cs}]*$"
+        "pattern": "^[^:\\x00-\\x1f\\x7f-\\x9f]*$"
       },
       "token": {
         "type": "string",
         "minLength": 1,
         "maxLength": 8192,
-        "pattern": "^[^\\p{Cc}\\p{Cs}]*$"
+        "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
       }
     },
     "required": [
@@ -2240,13 +2240,13 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 100,
-        "pattern": "^[^\\0\\p{Cs}]*$"
+        "pattern": "^[^\\x00]*$"
       },
       "useCase": {
         "type": "string",
         "minLength": 1,
         "maxLength": 64,
-        "pattern": "^[^\\0\\p{Cs}]*$",
+        "pattern": "^[^\\x00]*$",
         "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
       },
       "defaultProfile": {
@@ -2286,8 +2286,8 @@ export const SCHEMAS = {
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
-            "pattern": "^(?!HEAD$|@$|[-./])(?!.*(?:\\.\\.|\\/\\.|\\/\\/|@\\{|\\.lock(?:\\/|$)))[^\\s~^:?*[\\\\\\p{Cc}\\p{Cs}]+(?<![./])$",
-            "description": "Name of a git branch."
+            "pattern": "^[^-./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\](?:[^\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\]*[^./\\x00-\\x20\\x7f-\\xa0~^:?*\\[\\\\])?$",
+            "description": "Name of a git branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`."
           },
           {
             "type": "null"
@@ -2318,7 +2318,7 @@ export const SCHEMAS = {
           "type": "string",
           "minLength": 1,
           "maxLength": 128,
-          "pattern": "^[^\\0\\p{Cs}]*$"
+          "pattern": "^[^\\x00]*$"
         },
         "additionalProperties": {
           "anyOf": [
@@ -2326,7 +2326,7 @@ export const SCHEMAS = {
               "type": "string",
               "minLength": 0,
               "maxLength": 1024,
-              "pattern": "^[^\\0\\p{Cs}]*$"
+              "pattern": "^[^\\x00]*$"
             },
             {
               "type": "number"
@@ -2414,7 +2414,7 @@ export const SCHEMAS = {
         "type": "string",
         "minLength": 1,
         "maxLength": 4096,
-        "pattern": "^[^\\0\\p{Cs}]*$",
+        "pattern": "^[^\\x00]*$",
         "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
       },
       "content": {

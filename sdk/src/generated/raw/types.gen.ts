@@ -282,7 +282,7 @@ export type CreateSandboxRequest = {
      */
     repository?: string | null;
     /**
-     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.
+     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`.
      */
     branch?: string | null;
     /**
@@ -1320,7 +1320,7 @@ export type CreateSandboxRequestWritable = {
      */
     repository?: string | null;
     /**
-     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch.
+     * Branch to clone. Absent: the project's default branch if the repository is also the project's default; otherwise, or with null: the repository's default branch. Accepted by `git check-ref-format --branch`: not `HEAD` or `@`, and without `..`, `/.`, `//`, `@{`, Unicode white space and parts ending with `.lock`.
      */
     branch?: string | null;
     /**
