@@ -1,6 +1,6 @@
 // Usage relative to a cap: percentage, status and message. Pure; usage/caps.ts selects the cap.
 import type { UsageAlert, UsageAlertStatus } from '@berth/contract/usage/usage.ts';
-import { capMs, describeWarning, isAtCap, warningsDue, type CapScope, type CapUsage } from './caps.ts';
+import { capMs, describeWarning, hoursText, isAtCap, warningsDue, type CapScope, type CapUsage } from './caps.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -19,7 +19,7 @@ export function uncappedAlert(usedMs: number, scope: CapScope['kind']): UsageAle
     percentUsed: 0,
     status: 'normal',
     message:
-      `${hoursText(usedMs)} machine hours are used in this billing period. ` +
+      `${hoursText(usedMs / HOUR_MS)} machine hours are used in this billing period. ` +
       (scope === 'org' ? 'There is no cap on them.' : 'The project has no cap; a cap of its org applies.'),
   };
 }
@@ -38,15 +38,10 @@ function percentOf({ usedMs, cap }: CapUsage): number {
 function messageOf(capUsage: CapUsage, status: UsageAlertStatus, stops: { graceSeconds: number } | null): string {
   if (status === 'normal') {
     return (
-      `${hoursText(capUsage.usedMs)} of ${hoursText(capMs(capUsage.cap))} ` +
+      `${hoursText(capUsage.usedMs / HOUR_MS)} of ${hoursText(capUsage.cap)} ` +
       'machine hours are used in this billing period.'
     );
   }
 
   return describeWarning(capUsage, status === 'warning' ? 80 : 100, stops);
-}
-
-/** Machine hours with two decimals. */
-function hoursText(ms: number): string {
-  return String(Math.floor(ms / (HOUR_MS / 100)) / 100);
 }

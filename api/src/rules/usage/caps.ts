@@ -149,8 +149,10 @@ function inWords(hours: number): string {
   return `${hoursText(hours)} machine hour${hours === 1 ? '' : 's'}`;
 }
 
-/** Machine hours with three decimals (3.6 s). A smaller cap is shown exactly. */
-function hoursText(hours: number): string {
-  const rounded = Math.floor(hours * 1_000 + 1e-6) / 1_000;
-  return String(rounded === 0 ? hours : rounded);
+/** Machine hours, rounded down to three decimals (3.6 s); less than that to three digits. */
+export function hoursText(hours: number): string {
+  const places = hours > 0 && hours < 0.001 ? 2 - Math.floor(Math.log10(hours)) : 3;
+  const rounded = Math.floor(hours * 10 ** places + 1e-6) / 10 ** places;
+  // String() writes small numbers with an exponent.
+  return rounded.toFixed(places).replace(/\.?0+$/, '');
 }

@@ -63,6 +63,20 @@ test('an alert message has the usage, and from the warning on the effect and rem
   );
 });
 
+for (const [cap, used, text] of [
+  [1, 0.2259, '0.225 of 1'],
+  [0.0003908333333333333, 0.0007816666666666666, '0.000781 of 0.00039'],
+  [0.0003908333333333333, 0.000001, '0.000001 of 0.00039'],
+  [0.1 + 0.2, 0.05, '0.05 of 0.3'],
+  [1_000_000, 1_000_000, '1000000 of 1000000'],
+  [1, 0, '0 of 1'],
+] as const) {
+  test(`a message rounds ${used} hours of a cap of ${cap} to ${text}`, () => {
+    const { message } = usageAlertOf(standing(cap, Math.round(used * HOUR_MS * 1e6) / 1e6), GRACE);
+    assert.ok(message.includes(`${text} machine hour`), message);
+  });
+}
+
 test('100 % is reported exactly when the cap is reached, and percentages never decrease', () => {
   fc.assert(
     fc.property(
