@@ -2,7 +2,7 @@
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { Berth } from '@berth/sdk';
 import { attachCommand, checkAttachment } from './attached-command.ts';
-import { commandText } from './command-text.ts';
+import { commandText, quoted } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { sandboxId } from '../service/resource-id.ts';
@@ -43,10 +43,18 @@ function commandWords(words: readonly string[], id: string): readonly string[] {
   if (first === '--') return rest;
   if (first?.startsWith('-') === true) {
     throw new UsageError(`'${first}' must come before the sandbox id: words after it are the command`, {
-      remedy: `berth exec ${first} ${id} -- COMMAND`,
+      remedy: `berth exec ${misplacedOptions(words).join(' ')} ${id} -- COMMAND`,
     });
   }
   return words;
+}
+
+/** Options typed after the sandbox id, with their values. */
+function misplacedOptions(words: readonly string[]): readonly string[] {
+  const separator = words.indexOf('--');
+  if (separator !== -1) return words.slice(0, separator).map((word) => quoted(word));
+  const end = words.findIndex((word, index) => !word.startsWith('-') && words[index - 1] !== '--timeout-seconds');
+  return words.slice(0, end === -1 ? words.length : end).map((word) => quoted(word));
 }
 
 async function runForResult(

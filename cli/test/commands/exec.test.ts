@@ -106,6 +106,13 @@ test('a usage error is reported with exit code 2', async () => {
       ['sbx_abc', '-it', 'bash'],
       /'-it' must come before the sandbox id: words after it are the command\n {2}berth exec -it sbx_abc/,
     ],
+    [['sbx_abc', '--timeout-seconds', '60', '--', 'x'], /\n {2}berth exec --timeout-seconds 60 sbx_abc -- COMMAND\n/],
+    [
+      ['sbx_abc', '-i', '--timeout-seconds', '60', 'x'],
+      /\n {2}berth exec -i --timeout-seconds 60 sbx_abc -- COMMAND\n/,
+    ],
+    [['sbx_abc', '--timeout-seconds=60', 'x', '-l'], /\n {2}berth exec --timeout-seconds=60 sbx_abc -- COMMAND\n/],
+    [['sbx_abc', '-t', '$(x)', '--', 'y'], /\n {2}berth exec -t '\$\(x\)' sbx_abc -- COMMAND\n/],
     [['sbx;abc', 'true'], /invalid sandbox id 'sbx;abc'/],
     [['--timeout-seconds', '0', 'sbx_abc', 'true'], /must be a whole number from 1 to 600/],
     [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds cannot be combined with -i or -t/],
