@@ -90,7 +90,7 @@ test('prepare enables IP forwarding once, reports it and records it', async () =
   const changes = await network.prepare();
   assert.match(changes.join(), /^set net\.ipv4\.ip_forward from 0 to 1/);
   assert.equal(readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8').trim(), '1');
-  assert.match(readFileSync('/run/berth/slots/.machine-changes', 'utf8'), /ip_forward was 0/);
+  assert.match(readFileSync('/run/berth/slots/.machine-changes', 'utf8'), /ip_forward from 0 to 1/);
   await network.close();
   const again = networkOf(FIRST);
   assert.deepEqual(await again.prepare(), []);

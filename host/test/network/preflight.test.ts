@@ -65,12 +65,12 @@ test('foreign firewalls that drop by default are reported with a rule that admit
   assert.deepEqual(await checkOtherFirewalls(), []);
   nft('table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; }');
   const [docker] = await checkOtherFirewalls();
-  assert.match(docker?.message ?? '', /chain FORWARD of the table ip filter .*no internet/);
+  assert.match(docker?.message ?? '', /Chain FORWARD of table ip filter .*no internet/);
   assert.match(docker?.remedy ?? '', /DOCKER-USER/);
   nft('delete table ip filter');
   nft('table inet site { chain incoming { type filter hook input priority 0; policy drop; }; }');
   const [site] = await checkOtherFirewalls();
-  assert.match(site?.message ?? '', /chain incoming .*resolver/);
+  assert.match(site?.message ?? '', /Chain incoming .*resolver/);
   assert.match(site?.remedy ?? '', /nft insert rule inet site incoming iifname/);
   nft('delete table inet site');
 });
