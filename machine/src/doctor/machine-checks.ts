@@ -57,8 +57,8 @@ async function checkProcessor(): Promise<Finding[]> {
   const remedy =
     flag === undefined
       ? 'enable virtualization in the firmware, or nested virtualization on the hypervisor; ' +
-        'without it sandboxes are emulated (slower)'
-      : 'modprobe kvm_intel or kvm_amd; without it sandboxes are emulated (slower)';
+        'without it sandboxes are emulated (slower, less isolated)'
+      : 'modprobe kvm_intel or kvm_amd; without it sandboxes are emulated (slower, less isolated)';
   return [warn('processor', detail, remedy)];
 }
 

@@ -1,11 +1,13 @@
 // A complete Berth on this computer, for `up` and `demo`: database, host daemon and API of one data
 // folder.
+import { readProbe } from '@berth/host/template.ts';
 import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import type { InstancePaths } from '../supervisor/instance.ts';
 import { bootstrap } from './control-plane/api-command.ts';
 import { CONTROL_PLANE } from './control-plane/role.ts';
 import { apiUrl, previewUrl, publicUrl } from './control-plane/service.ts';
 import { DATABASE } from './database/service.ts';
+import { EMULATION_RISK, requireIsolation } from './host/emulation.ts';
 import { HOST } from './host/service.ts';
 import { startRoles } from '../supervisor/start-roles.ts';
 import type { RolesOptions } from '../supervisor/start-roles.ts';
@@ -32,6 +34,10 @@ export async function startInstallation(
 ): Promise<RunningInstallation> {
   const { config, environment, progress } = options;
   const urls = { url: apiUrl(config), publicUrl: publicUrl(config, environment) };
+  const probe = config.driver === 'qemu' ? await readProbe(config.cacheFolder) : null;
+  if (probe !== null) requireIsolation(probe.accelerator, urls.publicUrl, environment);
+  if (probe?.accelerator === 'tcg') progress.say(`! ${EMULATION_RISK}`);
+
   const roles = [...(config.databaseUrl === null ? [DATABASE] : []), HOST, CONTROL_PLANE];
   const { context, result, stop } = await startRoles(
     { ...options, roles, urls },

@@ -10,12 +10,12 @@ import { vmChecks } from '../roles/host/vm-checks.ts';
 import type { VerbContext } from './context.ts';
 
 /** Returns exit code 1 if there is a fault. */
-export async function doctor({ config, progress, print, signal }: VerbContext): Promise<number> {
+export async function doctor({ config, environment, progress, print, signal }: VerbContext): Promise<number> {
   const checks = [
     ...machineChecks(config),
     ...[supervisorCheck, portCheck, dataFolderCheck, databaseCheck].map((check) => check(config)),
     ...networkChecks(config),
-    ...vmChecks(config, signal),
+    ...vmChecks(config, environment, signal),
   ];
   const findings: Finding[] = [];
   for (const check of checks) findings.push(...(await progress.step(check.subject, () => runCheck(check))));

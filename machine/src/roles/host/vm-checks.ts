@@ -9,19 +9,21 @@ import { nullIf } from '@berth/os/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
+import { publicUrl } from '../control-plane/service.ts';
+import { EMULATION_RISK, emulationFault } from './emulation.ts';
 
 const BUILD = './berth up and ./berth demo create it';
 
-export function vmChecks(config: Config, signal: AbortSignal): Check[] {
+export function vmChecks(config: Config, environment: Readonly<NodeJS.ProcessEnv>, signal: AbortSignal): Check[] {
   const images: Image[] = [];
   return [
-    { subject: 'accelerator', run: () => checkAccelerator(config) },
+    { subject: 'accelerator', run: () => checkAccelerator(config, environment) },
     { subject: 'image', run: () => checkImages(config, signal, images) },
     { subject: 'template', run: () => checkTemplate(config, images) },
   ];
 }
 
-async function checkAccelerator(config: Config): Promise<Finding[]> {
+async function checkAccelerator(config: Config, environment: Readonly<NodeJS.ProcessEnv>): Promise<Finding[]> {
   const probe = await probeOrFault(config);
   if (probe === null) return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
 
@@ -30,11 +32,12 @@ async function checkAccelerator(config: Config): Promise<Finding[]> {
   const detail =
     `${probe.accelerator}: ${probe.reason} ` +
     `(QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
-  return [
-    probe.accelerator === 'kvm'
-      ? ok('accelerator', detail)
-      : warn('accelerator', detail, 'sandboxes are emulated: all features work; commands are 10 to 20 times slower'),
-  ];
+  if (probe.accelerator === 'kvm') return [ok('accelerator', detail)];
+
+  const found = emulationFault(probe.accelerator, publicUrl(config, environment), environment);
+  return found === null
+    ? [warn('accelerator', detail, EMULATION_RISK)]
+    : [fault('accelerator', `${detail}; ${found.message}`, found.remedy)];
 }
 
 async function probeOrFault(config: Config): Promise<Probe | Finding | null> {

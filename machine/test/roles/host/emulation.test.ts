@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readProbe } from '@berth/host/template.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { CHECKOUT, defaultCacheFolder } from '../../../src/config/folders.ts';
+import { OperatorFailure } from '../../../src/output/failure.ts';
+import { emulationFault, requireIsolation } from '../../../src/roles/host/emulation.ts';
+import { startInstallation } from '../../../src/roles/installation.ts';
+import { Progress } from '../../../src/output/progress.ts';
+
+const BEYOND = ['https://berth.example.test', 'http://10.0.0.5:4800', 'https://localhost.example.test', 'http://[::2]'];
+const LOOPBACK = [
+  'http://127.0.0.1:4800',
+  'http://127.1.2.3',
+  'http://[::1]:4800',
+  'http://localhost',
+  'https://a.localhost',
+];
+
+test("an emulated service beyond this machine needs the operator's consent", () => {
+  for (const url of BEYOND) {
+    for (const consent of [undefined, '', '0', 'true']) {
+      const environment = { BERTH_ALLOW_EMULATION: consent };
+      assert.throws(
+        () => requireIsolation('tcg', url, environment),
+        (error) =>
+          error instanceof OperatorFailure &&
+          error.message.startsWith(`cannot serve ${url}: sandboxes are emulated`) &&
+          /BERTH_ALLOW_EMULATION=1/.test(error.remedy ?? ''),
+      );
+    }
+    assert.equal(emulationFault('tcg', url, { BERTH_ALLOW_EMULATION: '1' }), null);
+  }
+});
+
+test('a service under KVM or on loopback needs no consent', () => {
+  for (const url of BEYOND) assert.equal(emulationFault('kvm', url, {}), null);
+  for (const url of LOOPBACK) assert.equal(emulationFault('tcg', url, {}), null);
+});
+
+test('an emulated service with a public URL does not start without consent', async (context) => {
+  const cacheDir = defaultCacheFolder(process.env);
+  if ((await readProbe(cacheDir))?.accelerator !== 'tcg') return context.skip('this host has KVM');
+
+  const folder = await mkdtemp(join(tmpdir(), 'berth-emulation-'));
+  context.after(() => rm(folder, { recursive: true }));
+  const environment = { BERTH_PUBLIC_URL: 'https://berth.example.test' };
+  const config = readConfig({ dataDir: join(folder, 'data'), cacheDir }, environment);
+  const options = { checkout: CHECKOUT, config, environment, progress: new Progress(), onEvent: () => undefined };
+  await assert.rejects(startInstallation(options, context.signal), /^OperatorFailure: cannot serve https:/);
+  assert.deepEqual(await readdir(folder), []);
+});
