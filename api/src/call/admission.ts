@@ -44,9 +44,21 @@ export async function admit(
   const counted = control.requests.count(actor);
   Object.assign(headers, counted.headers);
   if (counted.refusal !== undefined) throw counted.refusal;
+  if (actor.kind === 'api_key') countForOrg(control, actor, actor.orgId);
   const orgId = await authorize(control.context, actor, route, params, named);
-  if (orgId !== undefined && actor.kind !== 'api_key') call.log.setBindings({ org: orgId });
+  if (orgId !== undefined && actor.kind !== 'api_key') {
+    call.log.setBindings({ org: orgId });
+    // Only now: a stranger must not use up the requests of an org.
+    countForOrg(control, actor, orgId);
+  }
   return { actor, bearer, sandbox: named.sandbox };
+}
+
+function countForOrg({ requests, orgRequests }: CallControl, actor: Actor, orgId: string): void {
+  const refusal = orgRequests.count(orgId);
+  if (refusal === undefined) return;
+  requests.refund(actor);
+  throw refusal;
 }
 
 /** Authenticates the caller, unless its address has failed too often. */

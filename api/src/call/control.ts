@@ -3,13 +3,15 @@
 import type { Route } from '@berth/contract/route/route.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { BoundRoute } from './bind.ts';
-import { FailedAuthentications, RequestLimit } from './rate-limit.ts';
+import { FailedAuthentications, OrgRequestLimit, RequestLimit } from './rate-limit.ts';
 
 export interface CallControl {
   context: ServiceContext;
   routes: readonly BoundRoute[];
   /** Limits requests per credential. */
   requests: RequestLimit;
+  /** Limits requests per org. */
+  orgRequests: OrgRequestLimit;
   /** Limits failed authentications per address. */
   failures: FailedAuthentications;
   /** Receives every successful response as the caller will parse it. */
@@ -27,11 +29,13 @@ export function newCallControl(
   routes: readonly BoundRoute[],
   { now, onAnswer }: CallControlOptions = {},
 ): CallControl {
-  const counting = { perMinute: context.settings.requestsPerMinute, ...(now === undefined ? {} : { now }) };
+  const clock = now === undefined ? {} : { now };
+  const counting = { perMinute: context.settings.requestsPerMinute, ...clock };
   return {
     context,
     routes,
     requests: new RequestLimit(counting),
+    orgRequests: new OrgRequestLimit({ perMinute: context.settings.orgRequestsPerMinute, ...clock }),
     failures: new FailedAuthentications(counting),
     onAnswer,
   };

@@ -1,6 +1,6 @@
-// Limits the requests of each credential, and the failed authentications of each address. Buckets
-// are in memory and per instance (spec: Limits). Authentication runs first: a counted request may
-// still be refused.
+// Limits the requests of each credential and of each org, and the failed authentications of each
+// address. Buckets are in memory and per instance (spec: Limits). Authentication runs first: a
+// counted request may still be refused.
 import { addressBlock } from '../rules/access/address-block.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { FULL_AFTER_MS, refundToken, takeToken, type Bucket, type Taken } from '../rules/access/token-bucket.ts';
@@ -67,10 +67,12 @@ export class Buckets {
 /** Limits the requests of each credential. */
 export class RequestLimit {
   readonly #buckets: Buckets;
+  readonly #perMinute: number;
   readonly #policy: string;
 
   constructor(options: BucketsOptions) {
     this.#buckets = new Buckets(options);
+    this.#perMinute = options.perMinute;
     this.#policy = `"default";q=${options.perMinute};w=60`;
   }
 
@@ -82,8 +84,34 @@ export class RequestLimit {
     const { allowed, left, fullInSeconds, nextInSeconds } = this.#buckets.take(credentialOf(actor));
     const headers = { 'ratelimit-policy': this.#policy, ratelimit: `"default";r=${left};t=${fullInSeconds}` };
     if (allowed) return { headers, refusal: undefined };
-    const message = `too many requests with this credential; retry in ${nextInSeconds} s`;
+    const limit = `${this.#perMinute} per minute (BERTH_REQUESTS_PER_MINUTE)`;
+    const message = `too many requests with this credential: the limit is ${limit}; retry in ${nextInSeconds} s`;
     return { headers, refusal: new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds }) };
+  }
+
+  /** Gives a request back that another limit refused. */
+  refund(actor: Actor): void {
+    this.#buckets.refund(credentialOf(actor));
+  }
+}
+
+/** Limits the requests of all credentials of an org together: an org makes keys at will. */
+export class OrgRequestLimit {
+  readonly #buckets: Buckets;
+  readonly #perMinute: number;
+
+  constructor(options: BucketsOptions) {
+    this.#buckets = new Buckets(options);
+    this.#perMinute = options.perMinute;
+  }
+
+  /** Counts a request. Returns a refusal when the limit is exceeded. */
+  count(orgId: string): CodedError | undefined {
+    const { allowed, nextInSeconds } = this.#buckets.take(orgId);
+    if (allowed) return undefined;
+    const limit = `${this.#perMinute} per minute for all its credentials (BERTH_ORG_REQUESTS_PER_MINUTE)`;
+    const message = `too many requests of this org: the limit is ${limit}; retry in ${nextInSeconds} s`;
+    return new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds });
   }
 }
 

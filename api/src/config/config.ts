@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/billing/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
+import { ORG_REQUESTS_FACTOR } from '@berth/contract/route/limits.ts';
 import type { z } from 'zod';
 import { databaseEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
 import { planCatalogueOf, type Plans } from '../rules/billing/plan-catalogue.ts';
@@ -110,6 +111,8 @@ export function readServeConfig(environment: Environment): ServeConfig {
       publicUrl,
       previewUrl: readPreviewUrl(values, publicUrl),
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
+      orgRequestsPerMinute:
+        values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
       capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,

@@ -43,6 +43,7 @@ test('missing variables get their defaults', () => {
       publicUrl: 'http://127.0.0.1:4800',
       previewUrl: 'http://localhost:4800',
       requestsPerMinute: 600,
+      orgRequestsPerMinute: 6_000,
       sessionTokenMinutes: 60,
       signUp: 'invited',
       capGraceSeconds: 300,
@@ -55,6 +56,13 @@ test('missing variables get their defaults', () => {
     stripe: null,
     crashAt: null,
   });
+});
+
+test("an org's default rate is ten times a credential's; its own variable overrides it", () => {
+  const read = (environment: Record<string, string>): number =>
+    readServeConfig({ ...enough, ...environment }).settings.orgRequestsPerMinute;
+  assert.equal(read({ BERTH_REQUESTS_PER_MINUTE: '1000000' }), 10_000_000);
+  assert.equal(read({ BERTH_REQUESTS_PER_MINUTE: '50', BERTH_ORG_REQUESTS_PER_MINUTE: '70' }), 70);
 });
 
 test('DATABASE_URL is the fallback of BERTH_DATABASE_URL; an empty variable counts as unset', () => {
@@ -75,6 +83,7 @@ for (const [variable, value] of Object.entries({
   BERTH_LOG_LEVEL: 'loud',
   BERTH_DATABASE_CONNECTIONS: '0',
   BERTH_REQUESTS_PER_MINUTE: '0',
+  BERTH_ORG_REQUESTS_PER_MINUTE: '10000001',
   BERTH_SESSION_TOKEN_MINUTES: '1441',
   BERTH_CAP_GRACE_SECONDS: '86401',
   BERTH_SIGN_UP: 'everybody',

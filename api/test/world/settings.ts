@@ -7,6 +7,7 @@ export const SETTINGS: Settings = {
   previewUrl: 'http://previews.example.test',
   // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
+  orgRequestsPerMinute: 10_000_000,
   sessionTokenMinutes: 60,
   signUp: 'invited',
   capGraceSeconds: 300,

@@ -3,7 +3,7 @@
 import { DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { operationOf, SECURITY, SHARED_HEADERS, SHARED_PARAMETERS } from './operation.ts';
 import { inOrder, tagOf } from './tags.ts';
-import { REQUESTS_PER_MINUTE } from '../route/limits.ts';
+import { ORG_REQUESTS_FACTOR, REQUESTS_PER_MINUTE } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
 import { ROUTES } from '../routes.ts';
 
@@ -115,9 +115,10 @@ to finish. If it takes longer, poll the sandbox.
 **Retries.** \`GET\` can be retried. A write whose response was lost may have been carried out:
 check the resource before you retry, or send an \`Idempotency-Key\` where the operation accepts one.
 
-**Rate limits.** ${REQUESTS_PER_MINUTE} requests per minute and credential, unless the operator
-configures another limit. Above it, the response is 429 with \`Retry-After\`. The headers
-\`RateLimit\` and \`RateLimit-Policy\` report the remaining requests.
+**Rate limits.** ${REQUESTS_PER_MINUTE} requests per minute and credential, and
+${ORG_REQUESTS_FACTOR} times as many of all credentials of an org, unless the operator configures
+other limits. Above one, the response is 429 with \`Retry-After\`, and the message names the limit.
+The headers \`RateLimit\` and \`RateLimit-Policy\` report the remaining requests of the credential.
 
 **Lists.** Lists accept \`limit\` and \`after\`. Without both the whole list is returned, unless the
 operation states a page size.

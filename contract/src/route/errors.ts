@@ -110,8 +110,8 @@ export const ERRORS = {
   rate_limited: {
     status: 429,
     meaning:
-      'Too many requests with this credential, from this address without a credential, or to a limited ' +
-      'operation. See Retry-After.',
+      'Too many requests with this credential, of this org, from this address without a credential, or to a ' +
+      'limited operation. See Retry-After.',
   },
   sandbox_busy: { status: 429, meaning: 'Too many concurrent file calls in this sandbox. See Retry-After.' },
   request_header_too_large: { status: 431, meaning: 'The request headers are too long.' },

@@ -62,6 +62,12 @@ export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as 
  */
 export const REQUESTS_PER_MINUTE = 600;
 
+/**
+ * Default rate limit of all credentials of an org together, as a multiple of the limit of one
+ * credential, per API replica.
+ */
+export const ORG_REQUESTS_FACTOR = 10;
+
 /** Lifetime of an API key in days; without it the key does not expire (spec: API key). */
 export const EXPIRES_IN_DAYS = { min: 1, max: 365 } as const;
 

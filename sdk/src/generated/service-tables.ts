@@ -215,7 +215,7 @@ export const ERRORS = {
   },
   "rate_limited": {
     "status": 429,
-    "meaning": "Too many requests with this credential, from this address without a credential, or to a limited operation. See Retry-After."
+    "meaning": "Too many requests with this credential, of this org, from this address without a credential, or to a limited operation. See Retry-After."
   },
   "sandbox_busy": {
     "status": 429,

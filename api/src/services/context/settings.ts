@@ -11,6 +11,11 @@ export interface Settings {
   previewUrl: string;
   /** Rate limit per credential and API replica (`BERTH_REQUESTS_PER_MINUTE`). */
   requestsPerMinute: number;
+  /**
+   * Rate limit of all credentials of an org together, per API replica
+   * (`BERTH_ORG_REQUESTS_PER_MINUTE`).
+   */
+  orgRequestsPerMinute: number;
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
   /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */
