@@ -7,6 +7,7 @@ import { readProcess } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
 import type { Config } from '../config/config.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress } from '../output/progress.ts';
 import {
@@ -145,7 +146,7 @@ async function supervise<T>(
     if (signal.aborted || error instanceof OperatorFailure) throw error;
 
     throw new OperatorFailure((error as Error).message, {
-      remedy: `the logs are in ${paths.log}; ./berth doctor checks the machine`,
+      remedy: `the logs are in ${paths.log}; ${commandHint('doctor', { dataFolder: paths.root })} checks the machine`,
       cause: error,
     });
   } finally {

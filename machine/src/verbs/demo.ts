@@ -8,6 +8,7 @@ import { createKey } from '../roles/control-plane/api-command.ts';
 import type { Config } from '../config/config.ts';
 import { demoSteps } from './demo-steps.ts';
 import type { StepResult } from './demo-steps.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
 import { startInstallation } from '../roles/installation.ts';
@@ -78,11 +79,13 @@ async function show(context: VerbContext, config: Config, url: string, before: r
     throw new OperatorFailure(
       `${faults.length} of ${results.length} steps failed: ${faults.map((fault) => fault.name).join(', ')}`,
       {
-        remedy: `the logs are in ${instancePaths(config.dataFolder).log}; ./berth doctor checks the machine`,
+        remedy:
+          `the logs are in ${instancePaths(config.dataFolder).log}; ` +
+          `${commandHint('doctor', config)} checks the machine`,
       },
     );
   }
-  print('Everything worked. ./berth up starts the service and prints an API key.');
+  print(`Everything worked. ${commandHint('up', context.config)} starts the service and prints an API key.`);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 // but the VMs is gone.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import { endRecordedServices, instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
 import type { InstancePaths, InstanceRecord } from '../supervisor/instance.ts';
@@ -36,7 +37,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
         throw new OperatorFailure(
           `the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`,
           {
-            remedy: `kill -9 ${record.supervisor.pid}, then ./berth down again; no data is lost`,
+            remedy: `kill -9 ${record.supervisor.pid}, then ${commandHint('down', config)} again; no data is lost`,
           },
         );
       }
@@ -45,7 +46,7 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
     }
     await endRecordedServices(record);
   });
-  progress.say(`Stopped. ${describeVms(vms)}`);
+  progress.say(`Stopped. ${describeVms(vms, commandHint('up', config))}`);
   return 0;
 }
 
@@ -63,11 +64,11 @@ async function runningRecord(paths: InstancePaths, signal: AbortSignal): Promise
   }
 }
 
-function describeVms(count: number | null): string {
+function describeVms(count: number | null, up: string): string {
   if (count === 0) return 'No sandboxes were running.';
 
   const who = count === null ? 'Sandboxes keep' : count === 1 ? '1 sandbox keeps' : `${count} sandboxes keep`;
-  return `${who} running; the next ./berth up takes over.`;
+  return `${who} running; the next ${up} takes over.`;
 }
 
 /**

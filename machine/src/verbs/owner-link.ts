@@ -1,6 +1,7 @@
 // `berth owner-link`: makes a sign-in link for the owner of the first org locally, also while the
 // service is stopped.
 import { makeOwnerLink } from '../roles/control-plane/api-command.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
 import { publicUrl } from '../roles/control-plane/service.ts';
 import type { VerbContext } from './context.ts';
@@ -26,7 +27,8 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
  */
 async function originOf({ config, environment, progress }: VerbContext): Promise<string> {
   const paths = instancePaths(config.dataFolder);
-  if (!(await isSupervised(paths))) progress.say('  The service is not running; ./berth up starts it.');
+  if (!(await isSupervised(paths)))
+    progress.say(`  The service is not running; ${commandHint('up', config)} starts it.`);
 
   const record = await readInstanceRecord(paths);
   return record?.publicUrl ?? record?.url ?? publicUrl(config, environment);

@@ -1,5 +1,6 @@
 // `berth plans set`: changes an org's plan locally, also while the service is stopped.
 import { setPlan } from '../roles/control-plane/api-command.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
@@ -12,7 +13,7 @@ export async function setPlanOnMachine(
 ): Promise<number> {
   if (plan === undefined) {
     throw new OperatorFailure('--plan is missing', {
-      remedy: 'docs/operations.md lists the plans: ./berth plans set --org ORG --plan PLAN',
+      remedy: `docs/operations.md lists the plans: ${commandHint('plans set', context.config)} --org ORG --plan PLAN`,
     });
   }
   return await withApiOnMachine(context, async (options) => {

@@ -1,4 +1,5 @@
 // `berth up`: prepares this computer, starts everything and runs until stopped.
+import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
 import { startInstallation } from '../roles/installation.ts';
@@ -41,7 +42,7 @@ export async function up(context: VerbContext): Promise<number> {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
   await progress.step('stopping (VMs keep running)', () => installation.stop());
-  progress.say('Stopped. Sandboxes keep running; the next ./berth up takes over.');
+  progress.say(`Stopped. Sandboxes keep running; the next ${commandHint('up', config)} takes over.`);
   return 0;
 }
 
@@ -51,9 +52,7 @@ function alreadyRuns(context: VerbContext, found: AlreadyRunning): number {
   const there = found.record?.url;
   if (there !== undefined && there !== wanted) {
     throw new OperatorFailure(`${found.message}, not ${wanted}`, {
-      remedy:
-        `./berth down --data-dir ${context.config.dataFolder} first, ` +
-        'or use another --data-dir for a second instance',
+      remedy: `${commandHint('down', context.config)} first, or use another --data-dir for a second instance`,
     });
   }
   context.progress.say(found.message);
@@ -79,11 +78,10 @@ function printWelcome(
   print(`  org         ${first.orgId}`);
   print(`  project     ${first.projectId ?? '(none)'}`);
   print(`  previews    ${previewUrl.replace('://', '://<port>-<sandbox id without sbx_>.')}`);
-  const flag = config.dataFolder;
   if (first.created) {
-    print(`  API key     ${first.token}   (shown once; ./berth keys create --data-dir ${flag} creates another)`);
+    print(`  API key     ${first.token}   (shown once; ${commandHint('keys create', config)} creates another)`);
     print(`  sign in     ${publicUrl}${first.welcomePath}`);
-    print(`              (works once; ./berth owner-link --data-dir ${flag} creates another)`);
+    print(`              (works once; ${commandHint('owner-link', config)} creates another)`);
     print('');
     print('Create a sandbox and run a command in it:');
     print('');
@@ -93,13 +91,13 @@ function printWelcome(
     print('');
     print(`  BERTH_URL=${url} BERTH_API_KEY=${first.token} ./berth shell $SANDBOX`);
   } else {
-    print(`  API key     shown at the first start; ./berth keys create --data-dir ${flag} creates another`);
-    print(`  sign in     ${publicUrl}/sign-in   (./berth owner-link --data-dir ${flag} creates a link for the owner)`);
+    print(`  API key     shown at the first start; ${commandHint('keys create', config)} creates another`);
+    print(`  sign in     ${publicUrl}/sign-in   (${commandHint('owner-link', config)} creates a link for the owner)`);
     print('');
     print(`  curl -s ${url}/health`);
   }
   print('');
-  print('Ctrl-C or ./berth down stops it; sandboxes keep running.');
+  print(`Ctrl-C or ${commandHint('down', config)} stops it; sandboxes keep running.`);
 }
 
 /**

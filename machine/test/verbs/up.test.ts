@@ -57,6 +57,12 @@ test('the first start prints a shell line that creates a sandbox and runs a comm
   sandboxId = id;
 });
 
+test('every suggested command names the data folder', () => {
+  const hints = one.output.match(/\.\/berth (?:down|keys create|owner-link)\b.*/g) ?? [];
+  assert.equal(hints.length, 3);
+  for (const hint of hints) assert.match(hint, new RegExp(`^\\./berth [a-z -]+ --data-dir ${one.folder} `));
+});
+
 test('services run unprivileged: database and API as their user, and secrets are closed', async () => {
   const { database, api } = await one.services();
   for (const service of [database, api]) {
@@ -245,7 +251,12 @@ test('down waits for every process, lists sandboxes that keep running, loses not
   const services = await one.services();
   const stopped = await runVerb('down', '--data-dir', one.folder);
   assert.equal(stopped.code, 0, stopped.stderr);
-  assert.match(stopped.stderr, /Stopped\. 1 sandbox keeps running; the next \.\/berth up takes over\./);
+  assert.ok(
+    stopped.stderr.includes(
+      `Stopped. 1 sandbox keeps running; the next ./berth up --data-dir ${one.folder} takes over.`,
+    ),
+    stopped.stderr,
+  );
   for (const service of Object.values(services)) assert.equal(await isSame(service), false);
 
   assert.equal(await one.ended(), 0);
