@@ -185,18 +185,48 @@ export class Sandbox extends SandboxStreams {
       `waiting for sandbox ${this.id} to be ${shown(wanted)}, which was ${this.status},`,
       [signal],
     );
+    let lost: BerthError | undefined;
     try {
       let wasMoving = begun;
       for (let pause = FIRST_POLL_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
         if (isOver(this.status) || (wasMoving && isSettled(this.status))) throw this.#unexpected(wanted);
         wasMoving ||= !isSettled(this.status);
         await delay(pause, deadline.signal);
-        await this.refresh({ signal: deadline.signal });
+        lost = await this.#poll(deadline.signal);
       }
       return this;
+    } catch (error) {
+      throw this.#named(error, lost);
     } finally {
       deadline.end();
     }
+  }
+
+  /**
+   * Refreshes once. Returns a failure that passes, such as a restart of the service: the transition
+   * continues without connections.
+   */
+  async #poll(signal: AbortSignal): Promise<BerthError | undefined> {
+    try {
+      await this.refresh({ signal });
+      return undefined;
+    } catch (error) {
+      const passes = error instanceof BerthError && (error.retryable || error.code === 'timeout');
+      if (!passes || signal.aborted) throw error;
+      return error;
+    }
+  }
+
+  /** Adds the sandbox's id, and the failure of the last poll, to an error of the SDK. */
+  #named(error: unknown, lost: BerthError | undefined): unknown {
+    if (!(error instanceof BerthError)) return error;
+    const { code, status, requestId, retryAfter, retryable, message } = error;
+    const more = lost === undefined ? '' : `; the last poll failed: ${lost.message}`;
+    const cause = lost ?? error.cause;
+    return new BerthError(message + more, {
+      ...{ code, status, requestId, retryAfter, retryable, cause },
+      sandboxId: this.id,
+    });
   }
 
   /** For `await using`: destroys the sandbox without waiting. */

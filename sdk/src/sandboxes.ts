@@ -3,6 +3,7 @@ import type { Calls } from './calls.ts';
 import type { CreateSandboxData } from './generated/raw/index.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
+import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 /** Fields of a create request; the project is optional if the client has one. */
@@ -23,11 +24,39 @@ export interface ListOptions extends CallOptions {
   endUserId?: string;
 }
 
+/** Timeout of the delete of a sandbox that failed in its create. */
+const DELETE_TIMEOUT_MS = 30_000;
 const LOST =
   'The sandbox may have been created. List the sandboxes before you retry ' +
   '(`berth.sandboxes.list({ endUserId })`, or by a label in `metadata`), or ' +
   'create with an `idempotencyKey`: repeating the call then returns the first sandbox.';
 const LOST_WITH_KEY = 'Repeat the call with the same idempotencyKey: it returns the sandbox, or creates it.';
+
+/** Reasons of `failed` by which the service confirms that the sandbox never ran. */
+const NEVER_RAN: ReadonlySet<string | undefined> = new Set(['create_failed', 'insufficient_capacity']);
+
+/**
+ * Deletes a sandbox that failed in its create. Returns the error for the caller.
+ * @param known the create may have returned an older sandbox, which may hold data
+ */
+async function withoutFailed(sandbox: Sandbox, error: unknown, known: boolean): Promise<unknown> {
+  const reason = sandbox.data.statusReason?.code;
+  const isFailed = error instanceof BerthError && error.code === 'unexpected_status' && sandbox.status === 'failed';
+  if (!isFailed || (known && !NEVER_RAN.has(reason))) return error;
+  try {
+    await sandbox.destroy({ wait: false, timeoutMs: DELETE_TIMEOUT_MS });
+  } catch (failure) {
+    const why = failure instanceof Error ? failure.message : String(failure);
+    return new BerthError(`${error.message}; it could not be deleted: ${why}`, {
+      code: error.code,
+      sandboxId: sandbox.id,
+      cause: failure,
+    });
+  }
+  // Another create with the same key would return the deleted sandbox.
+  const retryable = !known && reason === 'insufficient_capacity';
+  return new BerthError(`${error.message}; it was deleted`, { code: error.code, sandboxId: sandbox.id, retryable });
+}
 
 export class Sandboxes {
   readonly #calls: Calls;
@@ -39,7 +68,8 @@ export class Sandboxes {
 
   /**
    * Creates a sandbox and waits until it is awake. With `wait: false` it may still be
-   * `provisioning`.
+   * `provisioning`. A sandbox that fails in its create is deleted; any other error after the
+   * service accepted the create has the sandbox's `sandboxId`.
    */
   async create(
     spec: SandboxSpec,
@@ -56,7 +86,12 @@ export class Sandboxes {
     const known = idempotencyKey !== undefined;
     const notes = { signal, ...(wait ? {} : { timeoutMs }), repeatable: known, whenLost: known ? LOST_WITH_KEY : LOST };
     const sandbox = new Sandbox(this.#calls, (await raw.createSandbox({ path, body, headers, ...set(notes) })).sandbox);
-    return wait ? await sandbox.settle('running', startedMs, { signal, timeoutMs }, true) : sandbox;
+    if (!wait) return sandbox;
+    try {
+      return await sandbox.settle('running', startedMs, { signal, timeoutMs }, true);
+    } catch (error) {
+      throw await withoutFailed(sandbox, error, known);
+    }
   }
 
   /** Lists sandboxes, newest first, without deleted ones. */

@@ -1,63 +1,14 @@
 // Requests, retries, and errors of calls without a response.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { test, type TestContext } from 'node:test';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { test } from 'node:test';
 import { Berth, BerthError, type BerthErrorFields, type BerthOptions } from '../src/index.ts';
 import { exampleSandbox } from '@berth/contract/route/examples.ts';
 import { notePauses } from './clock.ts';
+import { against, broken, failureOf, json, refusal, type Answer } from './scripted-server.ts';
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void;
-
-const json =
-  (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
-  (_, response) =>
-    void response
-      .writeHead(status, { 'content-type': 'application/json', 'x-request-id': 'req_1', ...headers })
-      .end(JSON.stringify(body));
-const refusal = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
-  json(status, { error: { code, message: `no: ${code}` } }, headers);
-const broken: Answer = (request) => void request.socket.destroy();
 const ME = { id: 'usr_1', email: null, displayName: null };
 const ORGS = { orgs: [{ id: 'org_1', name: 'One', role: 'owner', createdAt: '2026-11-21T09:30:00.000Z' }] };
-
-interface Scripted {
-  berth: Berth;
-  url: string;
-  /** Method, path and headers of each request. */
-  seen: { method: string; path: string; headers: IncomingMessage['headers']; body: string }[];
-}
-
-/** A client of a server with these responses, repeating the last. */
-async function against(t: TestContext, answers: readonly Answer[], options: BerthOptions = {}): Promise<Scripted> {
-  const seen: Scripted['seen'] = [];
-  const script = [...answers];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => (body += text));
-    request.on('end', () => {
-      seen.push({ method: request.method ?? '', path: request.url ?? '', headers: request.headers, body });
-      (script.length > 1 ? script.shift() : script[0])?.(request, response);
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { berth: new Berth({ url, apiKey: 'brt_key', orgId: 'org_1', projectId: 'prj_1', ...options }), url, seen };
-}
-
-async function failureOf(call: Promise<unknown>): Promise<BerthError> {
-  const error: unknown = await call.then(
-    () => assert.fail('it succeeded'),
-    (error: unknown) => error,
-  );
-  assert.ok(error instanceof BerthError, String(error));
-  return error;
-}
 
 const fieldsOf = ({ code, status, requestId, retryAfter, retryable }: BerthError): BerthErrorFields => ({
   code,
@@ -284,6 +235,7 @@ test("waiting for an unreachable status fails with the service's reason", async 
   const lost = await against(t, [
     at('provisioning'),
     at('failed', { code: 'create_failed', message: 'no disk was left' }),
+    at('destroying'),
   ]);
   const failed = await failureOf(lost.berth.sandboxes.create({ agent: 'agent_one' }));
   assert.equal(failed.code, 'unexpected_status');

@@ -30,6 +30,7 @@ export interface BerthErrorFields {
   requestId?: string | undefined;
   retryAfter?: number | undefined;
   retryable?: boolean;
+  sandboxId?: string | undefined;
   cause?: unknown;
 }
 
@@ -46,9 +47,16 @@ export class BerthError extends Error {
   readonly retryAfter: number | undefined;
   /** Whether a retry is safe and may succeed. */
   readonly retryable: boolean;
+  /**
+   * Sandbox of a failed transition, which may still be in progress. After a failed create, the
+   * sandbox that it left, if any.
+   */
+  readonly sandboxId: string | undefined;
 
-  constructor(message: string, { code, status, requestId, retryAfter, retryable = false, cause }: BerthErrorFields) {
+  constructor(message: string, fields: BerthErrorFields) {
+    const { code, status, requestId, retryAfter, retryable = false, sandboxId, cause } = fields;
     super(message, cause === undefined ? undefined : { cause });
+    this.sandboxId = sandboxId;
     this.code = code;
     this.status = status;
     this.requestId = requestId;

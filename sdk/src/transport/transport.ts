@@ -112,7 +112,21 @@ interface Sent {
   body?: string;
 }
 
-/** Error without a response: the outcome is unknown. */
+/** Failed system calls before a request is sent. */
+const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
+/** Codes of Undici and Bun for the same. */
+const NOT_CONNECTED: ReadonlySet<unknown> = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ConnectionRefused']);
+
+/** Reports whether the request was never sent: no connection was made. */
+function isUnsent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, syscall, errors } = error as Error & { code?: unknown; syscall?: unknown; errors?: unknown[] };
+  // A host name with several addresses.
+  if (Array.isArray(errors) && errors.length > 0) return errors.every(isUnsent);
+  return CONNECTING.has(syscall) || NOT_CONNECTED.has(code) || isUnsent(error.cause);
+}
+
+/** Error without a response: the outcome is unknown unless the request was never sent. */
 function lost(
   what: string,
   cause: unknown,
@@ -121,6 +135,10 @@ function lost(
 ): BerthError {
   const why = cause instanceof Error ? reasonOf(cause) : String(cause);
   const code = cause instanceof BerthError ? cause.code : 'connection_failed';
+  if (isUnsent(cause)) {
+    const message = `${what}: no connection: ${why}. The request was not sent`;
+    return new BerthError(message, { code, cause, retryable: true });
+  }
   const message = code === 'timeout' ? why : `${what}: no response: ${why}`;
   return new BerthError(reads ? message : `${message}. ${whenLost}`, { code, cause, retryable: reads || repeatable });
 }
