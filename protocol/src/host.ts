@@ -133,3 +133,17 @@ export const hostError = z.object({
   }),
 });
 export type HostErrorBody = z.infer<typeof hostError>;
+
+type Resource = NonNullable<HostErrorBody['error']['shortage']>['resource'];
+
+/** Settings of the operator that raise the limit of a resource; docs/operations.md has them. */
+export const CAPACITY_SETTINGS: { readonly [resource in Resource]: string } = {
+  vcpu: '--cpu-overcommit (BERTH_CPU_OVERCOMMIT)',
+  memoryMib: 'BERTH_MEMORY_OVERCOMMIT or a lower --memory-reserve-mib, as far as the host has free memory',
+  diskGib: 'BERTH_DISK_OVERCOMMIT or a lower BERTH_DISK_RESERVE_GIB, as far as the host has free disk space',
+};
+
+/** Sentence for a shortage message. */
+export function capacityRemedy(resource: Resource): string {
+  return `The operator can raise the limit with ${CAPACITY_SETTINGS[resource]}.`;
+}

@@ -119,7 +119,9 @@ export const ERRORS = {
   port_refused: { status: 502, meaning: 'Nothing listens on this port of the sandbox.' },
   insufficient_capacity: {
     status: 503,
-    meaning: 'No host has enough capacity; the message names the shortage. See Retry-After.',
+    meaning:
+      'No host has enough capacity; the message names the shortage, and the setting that raises the limit. ' +
+      'See Retry-After.',
   },
   host_unavailable: { status: 503, meaning: 'The host does not respond. See Retry-After.' },
   sandbox_unreachable: {

@@ -235,7 +235,7 @@ export const ERRORS = {
   },
   "insufficient_capacity": {
     "status": 503,
-    "meaning": "No host has enough capacity; the message names the shortage. See Retry-After."
+    "meaning": "No host has enough capacity; the message names the shortage, and the setting that raises the limit. See Retry-After."
   },
   "host_unavailable": {
     "status": 503,

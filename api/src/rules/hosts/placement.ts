@@ -1,6 +1,7 @@
 // Selects the host of a new VM, and describes the shortage if no host fits. Pure;
 // services/hosts/placement.ts reserves the capacity.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import { capacityRemedy } from '@berth/protocol/host.ts';
 
 /** Amounts in the units of the host protocol. */
 export interface HostRoom {
@@ -44,13 +45,13 @@ export function hostsWithRoom(candidates: readonly HostCandidate[], needed: Host
 
 /**
  * Describes the shortage on the host with the most free capacity, e.g. `needs 16384 MiB of memory,
- * at most 2048 free on one host`.
+ * at most 2048 free on one host`, with the operator's remedy.
  */
 export function describeShortage(candidates: readonly HostCandidate[], needed: HostRoom): string {
   const best = candidates.toSorted(emptiestFirst)[0];
   const resource = (best === undefined ? undefined : shortage(best.free, needed)) ?? 'memoryMib';
   const free = Math.max(0, ...candidates.map((host) => host.free[resource]));
-  return `needs ${needed[resource]} ${UNITS[resource]}, at most ${free} free on one host`;
+  return `needs ${needed[resource]} ${UNITS[resource]}, at most ${free} free on one host. ${capacityRemedy(resource)}`;
 }
 
 function emptiestFirst(a: HostCandidate, b: HostCandidate): number {
@@ -58,11 +59,14 @@ function emptiestFirst(a: HostCandidate, b: HostCandidate): number {
 }
 
 /**
- * Describes the shortage on one host, e.g. `needs 4 vCPU, 2 are free`; undefined if there is none.
+ * Describes the shortage on one host, e.g. `needs 4 vCPU, 2 are free`, with the operator's remedy;
+ * undefined if there is none.
  */
 export function describeShortageOn(free: HostRoom, needed: Partial<HostRoom>): string | undefined {
   const resource = shortage(free, needed);
-  return resource && `needs ${needed[resource]} ${UNITS[resource]}, ${Math.max(0, free[resource])} are free`;
+  if (resource === undefined) return undefined;
+  const left = Math.max(0, free[resource]);
+  return `needs ${needed[resource]} ${UNITS[resource]}, ${left} are free. ${capacityRemedy(resource)}`;
 }
 
 /**

@@ -1,7 +1,10 @@
 // Choice of a host: only with capacity, the emptiest first, and shortages that name the resource.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { MACHINE_SIZES, machineSize } from '@berth/contract/sandboxes/machine-sizes.ts';
+import { CAPACITY_SETTINGS, capacityRemedy } from '@berth/protocol/host.ts';
 import fc from 'fast-check';
 import { describeShortage, hostsWithRoom, roomFor, type HostCandidate } from '../../../src/rules/hosts/placement.ts';
 
@@ -39,11 +42,24 @@ test('a shortage names the resource, the required and the largest free amount', 
   const needed = roomFor(MACHINE_SIZES.large);
   assert.equal(
     describeShortage([host('a', 64, 2_048, 500), host('b', 64, 4_096, 500)], needed),
-    'needs 8192 MiB of memory, at most 4096 free on one host',
+    `needs 8192 MiB of memory, at most 4096 free on one host. ${capacityRemedy('memoryMib')}`,
   );
-  assert.equal(describeShortage([host('a', 2, 65_536, 500)], needed), 'needs 4 vCPU, at most 2 free on one host');
+  assert.equal(
+    describeShortage([host('a', 2, 65_536, 500)], needed),
+    'needs 4 vCPU, at most 2 free on one host. ' +
+      'The operator can raise the limit with --cpu-overcommit (BERTH_CPU_OVERCOMMIT).',
+  );
   assert.equal(
     describeShortage([host('a', 64, 65_536, -3)], needed),
-    'needs 40 GiB of disk, at most 0 free on one host',
+    `needs 40 GiB of disk, at most 0 free on one host. ${capacityRemedy('diskGib')}`,
   );
+});
+
+test('every setting that a shortage names is in docs/operations.md', () => {
+  const operations = readFileSync(join(import.meta.dirname, '../../../../docs/operations.md'), 'utf8');
+  for (const [resource, settings] of Object.entries(CAPACITY_SETTINGS)) {
+    const names = settings.match(/--[a-z-]+|BERTH_[A-Z_]+/g) ?? [];
+    assert.notEqual(names.length, 0, resource);
+    for (const name of names) assert.ok(operations.includes(`\`${name}\``), name);
+  }
 });

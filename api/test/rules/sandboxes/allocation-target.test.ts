@@ -1,6 +1,7 @@
 // Target of a resize, and its increases.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { capacityRemedy } from '@berth/protocol/host.ts';
 import { largerOf, sameSize, targetOf } from '../../../src/rules/sandboxes/allocation-target.ts';
 import { describeExcess, describeShortageOn, growth } from '../../../src/rules/hosts/placement.ts';
 
@@ -25,8 +26,11 @@ test('a live step targets the larger of each amount', () => {
 test('a shortage names the missing resource, never one that is not requested', () => {
   const free = { vcpu: 1, memoryMib: 4_096, diskGib: -5 };
   assert.equal(describeShortageOn(free, { vcpu: 1, memoryMib: 4_096 }), undefined);
-  assert.equal(describeShortageOn(free, { vcpu: 2 }), 'needs 2 vCPU, 1 are free');
-  assert.equal(describeShortageOn(free, { diskGib: 1 }), 'needs 1 GiB of disk, 0 are free');
+  assert.equal(describeShortageOn(free, { vcpu: 2 }), `needs 2 vCPU, 1 are free. ${capacityRemedy('vcpu')}`);
+  assert.equal(
+    describeShortageOn(free, { diskGib: 1 }),
+    `needs 1 GiB of disk, 0 are free. ${capacityRemedy('diskGib')}`,
+  );
 });
 
 test('the first amount above the maximal VM is named', () => {

@@ -184,7 +184,10 @@ test('an asleep sandbox frees vCPUs and memory and keeps its disk; a wake needs 
   await addHost('b', 64, 100, 500);
   const refused = await verb(asleep.id, 'wake');
   assert.deepEqual([refused.status, refused.body.error.code], [503, 'insufficient_capacity']);
-  assert.match(refused.body.error.message, /needs 1 vCPU, 0 are free/);
+  assert.match(
+    refused.body.error.message,
+    /needs 1 vCPU, 0 are free\. The operator can raise the limit with --cpu-overcommit/,
+  );
   assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
   assert.equal((await rows()).find(({ id }) => id === asleep.id)?.status, 'stopped');
   await addHost('a', 2, 100, 500);

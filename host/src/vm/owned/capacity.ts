@@ -9,6 +9,7 @@ import {
   type HeldVm,
   type HostFigures,
 } from '../admission.ts';
+import { capacityRemedy } from '@berth/protocol/host.ts';
 import { HostError } from '../host-error.ts';
 import type { OwnedVm } from './owned-vm.ts';
 
@@ -53,7 +54,7 @@ export class Capacity {
       const { resource, requested, available } = shortage;
       throw new HostError(
         'insufficient_capacity',
-        `not enough ${resource}: ${requested} requested, ${available} available`,
+        `not enough ${resource}: ${requested} requested, ${available} available. ${capacityRemedy(resource)}`,
         { shortage },
       );
     }
