@@ -258,6 +258,12 @@ for (const [title, body, message] of [
   ['a NUL in its name', { name: 'a\0' }, /^body\.name must not contain NUL characters or lone surrogates$/],
   ['an empty useCase', { useCase: '' }, /^body\.useCase must be at least 1 character long, not 0$/],
   ['an over-long useCase', { useCase: 'x'.repeat(65) }, /^body\.useCase must be at most 64 characters long, not 65$/],
+  [
+    'a useCase in upper case',
+    { useCase: 'External' },
+    /^body\.useCase must be spelled "external", in lower case and without white space$/,
+  ],
+  ['a useCase with white space', { useCase: ' external' }, /^body\.useCase must be spelled "external"/],
   ['a useCase that is null', { useCase: null }, /^body\.useCase must be a string, not null$/],
   [
     'a wrong profile',

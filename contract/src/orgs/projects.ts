@@ -8,12 +8,18 @@ import { defineRoute } from '../route/route.ts';
 import { branchName, labels, metadata, persistencePolicy, repository } from '../sandboxes/fields.ts';
 import { CONTROL, idText, text, textWithout, timestamp } from '../route/text.ts';
 
-const useCase = text(1, 64).describe(
-  "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can " +
-    'have ephemeral sandboxes.',
-);
 export const DEFAULT_USE_CASE = 'internal';
 export const EXTERNAL_USE_CASE = 'external';
+
+const useCase = text(1, 64)
+  .refine(
+    (value) => value === EXTERNAL_USE_CASE || value.trim().toLowerCase() !== EXTERNAL_USE_CASE,
+    `must be spelled "${EXTERNAL_USE_CASE}", in lower case and without white space`,
+  )
+  .describe(
+    "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can " +
+      'have ephemeral sandboxes. Another spelling of `external` is rejected.',
+  );
 
 const idleMinutesText = `Minutes until idle \`sleep_resume\` sandboxes sleep; 0: never; null: ${IDLE_MINUTES.default}.`;
 const wakeOnUseText =

@@ -1833,7 +1833,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 64,
         "pattern": "^[^\\x00]*$",
-        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected."
       },
       "defaultProfile": {
         "anyOf": [
@@ -2247,7 +2247,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 64,
         "pattern": "^[^\\x00]*$",
-        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes."
+        "description": "Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected."
       },
       "defaultProfile": {
         "anyOf": [

@@ -232,7 +232,7 @@ export type CreateProjectRequest = {
      */
     name?: string;
     /**
-     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1116,7 +1116,7 @@ export type UpdateMemberResult = {
 export type UpdateProjectRequest = {
     name?: string;
     /**
-     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1274,7 +1274,7 @@ export type CreateProjectRequestWritable = {
      */
     name?: string;
     /**
-     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
@@ -1362,7 +1362,7 @@ export type CreateSandboxRequestWritable = {
 export type UpdateProjectRequestWritable = {
     name?: string;
     /**
-     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes.
+     * Free text. `external`: the sandboxes serve end users of the operator's product; only such projects can have ephemeral sandboxes. Another spelling of `external` is rejected.
      */
     useCase?: string;
     defaultProfile?: Profile | null;
