@@ -1,12 +1,14 @@
 // Wake: restores a stopped sandbox, or a failed one with a disk, on its host with its pending
 // allocation. Writes intent and durable step; workers/sandboxes/wake.ts does the rest.
+import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { largerOf } from '../../rules/sandboxes/allocation-target.ts';
 import { growth, roomFor } from '../../rules/hosts/placement.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
-import { allocationOf, pendingOf } from '../../store/sandboxes/sandboxes.ts';
+import { allocationOf, findSandbox, pendingOf } from '../../store/sandboxes/sandboxes.ts';
+import type { SandboxWatch } from '../../store/sandboxes/changes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { capacityError, roomOnOwnHost, type RoomOnHost } from '../hosts/placement.ts';
@@ -14,12 +16,13 @@ import { requireConcurrentRoom } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { commitIntent, type Intent } from './intent.ts';
 import { transitionSandbox } from './transition.ts';
-import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
+import { waitWhileInTransition, type TransitionAnswer } from './wait.ts';
 import { requireMachineHours } from '../usage/caps.ts';
 
 /**
- * Wakes a sandbox. Repeating it during the wake gives the same response and starts nothing. Throws
- * `wake_not_possible` and the errors of {@link requestWake}.
+ * Wakes a sandbox. Repeating it during the wake gives the same response and starts nothing. A wake
+ * during the sleep is only early: it waits for the snapshot. Throws `wake_not_possible` and the
+ * errors of {@link requestWake}.
  */
 export async function wakeSandbox(
   context: ServiceContext,
@@ -28,11 +31,32 @@ export async function wakeSandbox(
   answer: TransitionAnswer,
 ): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);
+  // Both waits together take as long as one.
+  const signal = AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]);
   try {
-    return await waitUntilSettled(context, watch, await requestWake(context, actor, sandboxId), answer);
+    let waking: SandboxRow;
+    try {
+      waking = await requestWake(context, actor, sandboxId);
+    } catch (error) {
+      if (answer.respondAsync || !(await hasFallenAsleep(context, watch, sandboxId, signal))) throw error;
+      waking = await requestWake(context, actor, sandboxId);
+    }
+    return answer.respondAsync ? waking : await waitWhileInTransition(context, watch, waking, signal);
   } finally {
     watch.close();
   }
+}
+
+/** Waits for the end of a sleep. Returns false if there is none, or it is still in progress. */
+async function hasFallenAsleep(
+  context: ServiceContext,
+  watch: SandboxWatch,
+  sandboxId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const sandbox = await findSandbox(context.db, sandboxId);
+  if (sandbox?.status !== 'sleeping') return false;
+  return (await waitWhileInTransition(context, watch, sandbox, signal)).status === 'stopped';
 }
 
 /**

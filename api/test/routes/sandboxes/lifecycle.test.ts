@@ -47,6 +47,22 @@ test('a sleep returns stopped and its wake source, repeatedly; a wake returns re
   assert.deepEqual(await get(id), woken.body.sandbox);
 });
 
+test('a wake during a sleep waits for the snapshot, within the same limit as any wait', async () => {
+  const id = await create();
+  api.host.sleepMs = 500;
+  assert.equal((await beginAtOnce(id, 'sleep')).body.sandbox.status, 'sleeping');
+  const woken = await begin(id, 'wake');
+  assert.equal(woken.status, 200, JSON.stringify(woken.body));
+  assert.match(woken.body.sandbox.status, /^(waking|ready)$/);
+  const slow = await create();
+  api.host.sleepMs = 60_000;
+  await beginAtOnce(slow, 'sleep');
+  for (const early of [await beginAtOnce(slow, 'wake'), await begin(slow, 'wake')]) {
+    assert.deepEqual([early.status, early.body.error.code], [400, 'wake_not_possible']);
+    assert.match(early.body.error.message, /is sleeping .*it must be stopped or failed/);
+  }
+});
+
 test('the deprecated aliases act like their successors', async () => {
   const id = await create();
   assert.equal((await verb(id, 'stop')).body.sandbox.status, 'stopped');
