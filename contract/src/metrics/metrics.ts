@@ -31,7 +31,10 @@ const liveMetrics = z
         network: z.strictObject({ receivedBytes: amount, sentBytes: amount }),
         processCount: z.int().nonnegative(),
       })
-      .describe('Reported by the guest. Bytes and times are counted from its boot.'),
+      .describe(
+        'Reported by the guest. Bytes and times are counted from the boot of its kernel. The kernel of a new sandbox ' +
+          'was booted in the template, so compare two responses for the use in between.',
+      ),
     host: z
       .strictObject({
         cpuSeconds: amount,

@@ -616,7 +616,7 @@ export type LiveMetrics = {
 };
 
 /**
- * Reported by the guest. Bytes and times are counted from its boot.
+ * Reported by the guest. Bytes and times are counted from the boot of its kernel. The kernel of a new sandbox was booted in the template, so compare two responses for the use in between.
  */
 export type LiveMetricsGuest = {
     uptimeSeconds: number;
