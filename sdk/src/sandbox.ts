@@ -191,7 +191,7 @@ export class Sandbox extends SandboxStreams {
       for (let pause = FIRST_POLL_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
         if (isOver(this.status) || (wasMoving && isSettled(this.status))) throw this.#unexpected(wanted);
         wasMoving ||= !isSettled(this.status);
-        await delay(pause, deadline.signal);
+        await delay(Math.max(pause, (lost?.retryAfter ?? 0) * 1_000), deadline.signal);
         lost = await this.#poll(deadline.signal);
       }
       return this;

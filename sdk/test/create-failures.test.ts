@@ -38,6 +38,17 @@ test('a create whose service does not return times out with the sandbox and the 
   );
 });
 
+test('a poll honours Retry-After', async (t) => {
+  const pauses = notePauses(t);
+  const limited = refusal(429, 'rate_limited', { 'retry-after': '5' });
+  const { berth } = await against(t, [at('provisioning'), limited, at('ready')], { maxRetries: 0 });
+  assert.equal((await berth.sandboxes.create(SPEC)).status, 'ready');
+  assert.deepEqual(
+    pauses.filter((ms) => ms > 0),
+    [100, 5_000],
+  );
+});
+
 test('a poll that fails for good ends the create with the sandbox in the error', async (t) => {
   notePauses(t);
   const { berth, seen } = await against(t, [at('provisioning'), refusal(401, 'unauthenticated')]);

@@ -63,6 +63,22 @@ test('a wake during a sleep waits for the snapshot, within the same limit as any
   }
 });
 
+test('ten wakes during a sleep all succeed and start one wake', async () => {
+  const id = await create();
+  api.host.sleepMs = 500;
+  await beginAtOnce(id, 'sleep');
+  const answers = await Promise.all(Array.from({ length: 10 }, () => begin(id, 'wake')));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  await settled(api, () => begin(id, 'sleep'));
+  const requested = await api.db
+    .selectFrom('activity')
+    .select('kind')
+    .where('sandbox_id', '=', id)
+    .where('kind', '=', 'sandbox_wake_requested')
+    .execute();
+  assert.equal(requested.length, 1);
+});
+
 test('the deprecated aliases act like their successors', async () => {
   const id = await create();
   assert.equal((await verb(id, 'stop')).body.sandbox.status, 'stopped');
