@@ -113,6 +113,11 @@ export function readServeConfig(environment: Environment): ServeConfig {
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       orgRequestsPerMinute:
         values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,
+      shares: {
+        orgsPerUser: values.BERTH_ORGS_PER_USER,
+        projectsPerOrg: values.BERTH_PROJECTS_PER_ORG,
+        apiKeysPerOrg: values.BERTH_API_KEYS_PER_ORG,
+      },
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
       capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,

@@ -1,7 +1,7 @@
 // Environment variables of the control plane, with defaults and bounds. Only config.ts reads them;
 // it documents their meaning.
 import { isIP } from 'node:net';
-import { REQUESTS_PER_MINUTE, ACCESS_TOKEN_MINUTES } from '@berth/contract/route/limits.ts';
+import { ACCESS_TOKEN_MINUTES, FAIR_SHARES, REQUESTS_PER_MINUTE } from '@berth/contract/route/limits.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 
@@ -40,6 +40,9 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(10_000_000).optional(),
+  BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
+  BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.projectsPerOrg),
+  BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
   BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),

@@ -1,5 +1,6 @@
 // Operator settings in tests.
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
+import { FAIR_SHARES } from '@berth/contract/route/limits.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 
 export const SETTINGS: Settings = {
@@ -8,6 +9,7 @@ export const SETTINGS: Settings = {
   // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
   orgRequestsPerMinute: 10_000_000,
+  shares: FAIR_SHARES,
   sessionTokenMinutes: 60,
   signUp: 'invited',
   capGraceSeconds: 300,

@@ -71,7 +71,7 @@ export const createApiKey = defineRoute({
     status: 201,
     body: z.strictObject({ apiKey, token: z.string().describe('The key. Only this response contains it.') }),
   },
-  errors: [],
+  errors: ['api_key_limit'],
   activity: 'api_key_created',
   published: true,
   example: {

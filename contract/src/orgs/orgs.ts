@@ -30,7 +30,7 @@ export const createOrg = defineRoute({
   permission: null,
   request: { body: z.strictObject({ name: text(1, NAME_CHARACTERS) }) },
   response: { status: 201, body: z.strictObject({ org }) },
-  errors: [],
+  errors: ['org_limit'],
   activity: 'org_created',
   published: false,
 });

@@ -154,7 +154,7 @@ export const createProject = defineRoute({
   permission: 'project.create',
   request: { params: orgParams, body: createProjectBody },
   response: { status: 201, body: z.strictObject({ project }) },
-  errors: [],
+  errors: ['project_limit'],
   activity: 'project_created',
   published: true,
   example: {

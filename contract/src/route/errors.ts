@@ -68,6 +68,18 @@ export const ERRORS = {
     status: 409,
     meaning: "The plan's limit of concurrent sandboxes is reached; the message names the limit.",
   },
+  org_limit: {
+    status: 409,
+    meaning: 'The user has created the maximum number of orgs; the message names the limit and how to raise it.',
+  },
+  project_limit: {
+    status: 409,
+    meaning: 'The org has the maximum number of projects; the message names the limit and how to raise it.',
+  },
+  api_key_limit: {
+    status: 409,
+    meaning: 'The org has the maximum number of usable API keys; the message names the limit and how to raise it.',
+  },
   preview_link_limit: {
     status: 409,
     meaning: 'The limit of public preview links of the sandbox is reached; the message names the limit.',

@@ -67,6 +67,12 @@ export const REQUESTS_PER_MINUTE = 600;
  */
 export const ORG_REQUESTS_FACTOR = 10;
 
+/**
+ * Default limits of the orgs that a user creates, and of the projects and usable API keys of an
+ * org. Rates and plans limit each org and key, so their number needs a limit too.
+ */
+export const FAIR_SHARES = { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000 } as const;
+
 /** Lifetime of an API key in days; without it the key does not expire (spec: API key). */
 export const EXPIRES_IN_DAYS = { min: 1, max: 365 } as const;
 

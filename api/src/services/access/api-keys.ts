@@ -5,6 +5,7 @@ import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
+import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import {
@@ -14,6 +15,7 @@ import {
   revokeApiKey as writeRevocation,
   type KnownKeyRow,
 } from '../../store/access/api-keys.ts';
+import { countUsableKeys, lockOrg } from '../../store/orgs/fair-shares.ts';
 import { findFirstOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';
@@ -47,6 +49,7 @@ export async function listApiKeys(
 
 /**
  * Creates a key that acts as the caller. Only its hash is stored; the token is returned this once.
+ * Throws `api_key_limit`.
  */
 export async function createApiKey(
   context: ServiceContext,
@@ -64,7 +67,11 @@ export async function createApiKey(
     expiresInDays: body.expiresInDays ?? null,
     actor,
   };
-  return await context.db.transaction().execute((trx) => makeKey(trx, request));
+  return await context.db.transaction().execute(async (trx) => {
+    await lockOrg(trx, orgId);
+    requireShare(context.settings.shares, 'apiKeysPerOrg', await countUsableKeys(trx, orgId));
+    return await makeKey(trx, request);
+  });
 }
 
 /**

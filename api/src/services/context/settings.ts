@@ -1,5 +1,6 @@
 // The operator's settings that services use. Read in src/config/config.ts.
 import type { GitHosts } from '../../rules/clones/repository.ts';
+import type { FairShares } from '../../rules/orgs/fair-shares.ts';
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
 export interface Settings {
@@ -16,6 +17,7 @@ export interface Settings {
    * (`BERTH_ORG_REQUESTS_PER_MINUTE`).
    */
   orgRequestsPerMinute: number;
+  shares: FairShares;
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
   /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */

@@ -1,20 +1,24 @@
 // Creation of orgs.
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { findOrg, insertMembership, insertOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
+import { countCreatedOrgs, lockOrgCreator } from '../../store/orgs/fair-shares.ts';
 import type { OrgRow } from '../../store/database/schema.ts';
 import { insertSubscription } from '../../store/billing/subscriptions.ts';
 import type { ServiceContext } from '../context/context.ts';
 
 export type { OrgRow };
 
-/** Creates an org on the initial plan, owned by the caller. */
+/** Creates an org on the initial plan, owned by the caller. Throws `org_limit`. */
 export async function createOrg(context: ServiceContext, actor: Actor, { name }: { name: string }): Promise<OrgRow> {
   const orgId = newId('org');
   return await context.db.transaction().execute(async (trx) => {
-    await insertOrg(trx, { id: orgId, name });
+    await lockOrgCreator(trx, actor.userId);
+    requireShare(context.settings.shares, 'orgsPerUser', await countCreatedOrgs(trx, actor.userId));
+    await insertOrg(trx, { id: orgId, name, createdBy: actor.userId });
     await insertSubscription(trx, { orgId, plan: SELF_HOSTED_PLAN.id });
     await insertMembership(trx, { orgId, userId: actor.userId, role: 'owner' });
     await insertActivity(trx, { orgId, actor, kind: 'org_created', details: { name } });

@@ -11,10 +11,12 @@ import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
 import { CodedError } from '../../rules/coded-error.ts';
+import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { requireRepositoryAllowed } from '../../rules/clones/repository.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { newId } from '../../store/database/ids.ts';
+import { countProjects, lockOrg } from '../../store/orgs/fair-shares.ts';
 import * as store from '../../store/orgs/projects.ts';
 import type { ProjectRecord } from '../../store/orgs/projects.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
@@ -37,6 +39,7 @@ export async function getProject(context: ServiceContext, orgId: string, project
   return (await store.findProject(context.db, orgId, projectId)) ?? throwNotFound();
 }
 
+/** Throws `project_limit`. */
 export async function createProject(
   context: ServiceContext,
   actor: Actor,
@@ -46,6 +49,8 @@ export async function createProject(
   requireDefaultAllowed(context, body);
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
+    await lockOrg(trx, orgId);
+    requireShare(context.settings.shares, 'projectsPerOrg', await countProjects(trx, orgId));
     const project = await store.insertProject(trx, {
       id,
       org_id: orgId,

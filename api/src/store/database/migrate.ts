@@ -18,6 +18,7 @@ import * as metricsSampleAge from '../../../migrations/0014_metrics_sample_age.t
 import * as activityProjectKind from '../../../migrations/0015_activity_project_kind.ts';
 import * as durableStep from '../../../migrations/0016_durable_step.ts';
 import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
+import * as orgCreator from '../../../migrations/0018_org_creator.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -38,6 +39,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0015_activity_project_kind': activityProjectKind,
   '0016_durable_step': durableStep,
   '0017_preview_link_key': previewLinkKey,
+  '0018_org_creator': orgCreator,
 };
 
 /**

@@ -123,6 +123,8 @@ export interface ThrottleTable {
 export interface OrgTable {
   id: string;
   name: string;
+  /** null: the operator, or a user whose account was deleted. */
+  created_by: string | null;
   created_at: GeneratedInstant;
 }
 

@@ -4,6 +4,7 @@ import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { Database, DatabaseTransaction, Tables } from '../database/schema.ts';
+import { lockOrg } from './fair-shares.ts';
 
 export interface MemberRow {
   user_id: string;
@@ -15,10 +16,10 @@ export interface MemberRow {
 
 /**
  * Serialises changes of the org's memberships and invitations until the transaction ends. Read
- * after this to validate the change. Nothing else waits for this lock.
+ * after this to validate the change. Only creates of projects and keys wait for this lock too.
  */
 export async function lockMemberships(trx: DatabaseTransaction, orgId: string): Promise<void> {
-  await trx.selectFrom('org').select('id').where('id', '=', orgId).forNoKeyUpdate().execute();
+  await lockOrg(trx, orgId);
 }
 
 /** The org's members, oldest membership first. */

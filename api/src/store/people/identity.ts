@@ -9,8 +9,14 @@ export async function insertUser(db: Database, user: { id: string; name: string;
     .execute();
 }
 
-export async function insertOrg(db: Database, org: { id: string; name: string }): Promise<void> {
-  await db.insertInto('org').values(org).execute();
+export async function insertOrg(
+  db: Database,
+  { id, name, createdBy }: { id: string; name: string; createdBy?: string },
+): Promise<void> {
+  await db
+    .insertInto('org')
+    .values({ id, name, created_by: createdBy ?? null })
+    .execute();
 }
 
 export async function insertMembership(

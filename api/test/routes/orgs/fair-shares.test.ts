@@ -1,0 +1,99 @@
+// Limits of orgs per user, and of projects and API keys per org, also with concurrent calls.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
+
+const SHARES = { orgsPerUser: 4, projectsPerOrg: 5, apiKeysPerOrg: 6 };
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false, settings: { shares: SHARES } });
+});
+after(() => api.close());
+
+const person = (): Promise<TestSession> => api.makeSession({ role: null });
+const makeOrg = ({ token }: TestSession): Promise<Answer> =>
+  api.call('POST', '/v1/orgs', { token, body: { name: 'o' } });
+const orgOf = async (owner: TestSession): Promise<string> => (await makeOrg(owner)).body.org.id;
+const makeProject = (orgId: string, { token }: TestSession): Promise<Answer> =>
+  api.call('POST', `/v1/orgs/${orgId}/projects`, { token, body: {} });
+const makeKey = (orgId: string, { token }: TestSession, body: object = {}): Promise<Answer> =>
+  api.call('POST', `/v1/orgs/${orgId}/api-keys`, { token, body: { name: 'k', ...body } });
+
+/** Of concurrent calls exactly `allowed` succeed; the others name limit and remedy. */
+async function assertAllowed(
+  allowed: number,
+  code: string,
+  message: RegExp,
+  call: () => Promise<Answer>,
+): Promise<void> {
+  const answers = await Promise.all(Array.from({ length: 3 * allowed + 3 }, call));
+  assert.equal(answers.filter(({ status }) => status === 201).length, allowed);
+  for (const { status, body } of answers.filter((answer) => answer.status !== 201)) {
+    assert.deepEqual([status, body.error.code], [409, code]);
+    assert.match(body.error.message, message);
+  }
+}
+
+test('a user creates at most the limit of orgs, also concurrently; handing them over frees no place', async () => {
+  const [one, other] = [await person(), await person()];
+  const message = /^you have created 4 orgs, the maximum for a user; .*BERTH_ORGS_PER_USER/;
+  await assertAllowed(SHARES.orgsPerUser, 'org_limit', message, () => makeOrg(one));
+  const { orgs } = (await api.call('GET', '/v1/me/orgs', { token: one.token })).body;
+  assert.equal(orgs.length, SHARES.orgsPerUser);
+  for (const { id } of orgs) {
+    await api.db.insertInto('membership').values({ org_id: id, user_id: other.userId, role: 'owner' }).execute();
+    assert.equal((await api.call('DELETE', `/v1/me/orgs/${id}`, { token: one.token })).status, 200);
+  }
+  assert.equal((await makeOrg(one)).body.error.code, 'org_limit');
+  assert.equal((await makeOrg(other)).status, 201, 'orgs that others created do not count');
+});
+
+test('an org has at most the limit of projects, also concurrently; a deleted one frees its place', async () => {
+  const owner = await person();
+  const [orgId, second] = [await orgOf(owner), await orgOf(owner)];
+  const message = /^the org has 5 projects, the maximum; delete some, .*BERTH_PROJECTS_PER_ORG/;
+  await assertAllowed(SHARES.projectsPerOrg, 'project_limit', message, () => makeProject(orgId, owner));
+  assert.equal((await makeProject(second, owner)).status, 201, 'each org has its own limit');
+  const { token: key } = (await makeKey(orgId, owner)).body;
+  const byKey = await api.call('POST', `/v1/orgs/${orgId}/projects`, { token: key, body: {} });
+  assert.equal(byKey.body.error.code, 'project_limit');
+  const [{ id }] = (await api.call('GET', `/v1/orgs/${orgId}/projects`, { token: owner.token })).body.projects;
+  await api.call('DELETE', `/v1/orgs/${orgId}/projects/${id}`, { token: owner.token });
+  await assertAllowed(1, 'project_limit', message, () => makeProject(orgId, owner));
+});
+
+test('an org has at most the limit of usable keys, also concurrently; ended ones free theirs', async () => {
+  const owner = await person();
+  const orgId = await orgOf(owner);
+  const message = /^the org has 6 usable API keys, the maximum; revoke some, .*BERTH_API_KEYS_PER_ORG/;
+  const makeOwn = (): Promise<Answer> => makeKey(orgId, owner, { expiresInDays: 1 });
+  await assertAllowed(SHARES.apiKeysPerOrg, 'api_key_limit', message, makeOwn);
+  const { apiKeys } = (await api.call('GET', `/v1/orgs/${orgId}/api-keys`, { token: owner.token })).body;
+  await api.call('DELETE', `/v1/orgs/${orgId}/api-keys/${apiKeys[0].id}`, { token: owner.token });
+  await assertAllowed(1, 'api_key_limit', message, () => makeKey(orgId, owner));
+  await api.db
+    .updateTable('api_key')
+    .set({ expires_at: new Date(Date.now() - 1_000) })
+    .where('id', '=', apiKeys[1].id)
+    .execute();
+  await assertAllowed(1, 'api_key_limit', message, () => makeKey(orgId, owner));
+});
+
+test('concurrent creates of projects, keys and memberships in an org all end', async () => {
+  const owner = await person();
+  const orgId = await orgOf(owner);
+  const { userId } = await api.makeSession({ role: null });
+  await api.db.insertInto('membership').values({ org_id: orgId, user_id: userId, role: 'member' }).execute();
+  const changeRole = (role: string): Promise<Answer> =>
+    api.call('PATCH', `/v1/orgs/${orgId}/members/${userId}`, { token: owner.token, body: { role } });
+  const answers = await Promise.all(
+    ['admin', 'member', 'viewer', 'operator'].flatMap((role) => [
+      changeRole(role),
+      makeProject(orgId, owner),
+      makeKey(orgId, owner),
+      makeOrg(owner),
+    ]),
+  );
+  assert.ok(answers.every(({ status }) => [200, 201, 409].includes(status)));
+});
