@@ -2,12 +2,18 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import * as fc from 'fast-check';
 import { z } from 'zod';
 import { fullDocument } from '../../src/document/openapi.ts';
 import { repoCredentials } from '../../src/orgs/projects.ts';
 import { text } from '../../src/route/text.ts';
 import { branchName } from '../../src/sandboxes/fields.ts';
+
+interface Example {
+  schema: object;
+  example?: unknown;
+}
 
 function patternsIn(part: unknown): string[] {
   if (typeof part !== 'object' || part === null) return [];
@@ -126,4 +132,23 @@ test('the pattern of a branch accepts every branch that the service accepts', ()
 test('text with lone surrogates stays rejected', () => {
   for (const one of ['\ud800', 'a\udc00b', '\udc00\ud800'])
     assert.deepEqual([text(0, 9).safeParse(one).success, branchName.safeParse(one).success], [false, false]);
+});
+
+test('the examples of the document pass a validator that compiles patterns without the unicode flag', () => {
+  const { components, paths } = fullDocument();
+  const validator = new Ajv2020({ strict: false, unicodeRegExp: false, validateFormats: false });
+  validator.addSchema({ $id: 'document', components });
+  let checked = 0;
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const { requestBody } = operation as { requestBody?: { content: Record<string, Example> } };
+      for (const { schema, example } of Object.values(requestBody?.content ?? {})) {
+        if (example === undefined) continue;
+        const local = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components')) as object;
+        assert.ok(validator.validate(local, example), `${method} ${path}: ${validator.errorsText()}`);
+        checked += 1;
+      }
+    }
+  }
+  assert.ok(checked >= 8, String(checked));
 });
