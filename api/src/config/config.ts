@@ -120,6 +120,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
       },
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,
+      signUpsPerHour: { address: values.BERTH_SIGN_UPS_PER_ADDRESS, domain: values.BERTH_SIGN_UPS_PER_DOMAIN },
       capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,
       machineRates,
       trustedProxies: values.BERTH_TRUSTED_PROXIES,

@@ -1,7 +1,12 @@
 // Environment variables of the control plane, with defaults and bounds. Only config.ts reads them;
 // it documents their meaning.
 import { isIP } from 'node:net';
-import { ACCESS_TOKEN_MINUTES, FAIR_SHARES, REQUESTS_PER_MINUTE } from '@berth/contract/route/limits.ts';
+import {
+  ACCESS_TOKEN_MINUTES,
+  FAIR_SHARES,
+  REQUESTS_PER_MINUTE,
+  SIGN_UPS_PER_HOUR,
+} from '@berth/contract/route/limits.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 
@@ -45,6 +50,8 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
+  BERTH_SIGN_UPS_PER_ADDRESS: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.address),
+  BERTH_SIGN_UPS_PER_DOMAIN: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.domain),
   BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
   BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
   BERTH_SMTP_URL: z

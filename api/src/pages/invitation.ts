@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 import { html, type Html } from '../rules/html.ts';
-import { addressKey } from '../rules/access/throttle.ts';
+import { addressKey, domainKey } from '../rules/access/throttle.ts';
 import { hasAccount, signUpByInvitation } from '../services/people/accounts.ts';
 import { acceptInvitationAs, findInvitationByToken, type ReceivedInvitationRow } from '../services/orgs/invitations.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
@@ -72,7 +72,7 @@ async function signUp(
   const { name, password } = read;
   const { context, signIn } = site;
   try {
-    await signIn.throttle('sign-up', [addressKey(request.caller.address)]);
+    await signIn.throttle('sign-up', [addressKey(request.caller.address), domainKey(invitation.email)]);
     const { userId } = await signUpByInvitation(signIn, invitation, { name, password });
     const login = await signIn.createLogin(userId, request.caller);
     const cookie = loginCookie(context.settings.publicUrl, login);

@@ -32,7 +32,7 @@ import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.t
 import { countAttempts } from './tries.ts';
 
 interface SignInParts extends LibraryParts {
-  settings: Pick<Settings, 'publicUrl' | 'signUp' | 'sessionTokenMinutes'>;
+  settings: Pick<Settings, 'publicUrl' | 'signUp' | 'signUpsPerHour' | 'sessionTokenMinutes'>;
   oidc: OidcConfig | null;
 }
 
@@ -129,7 +129,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   async throttle(kind: ThrottleKind, keys: readonly ThrottleKey[]): Promise<void> {
-    await countAttempts(this.#parts.db, this.#throttleKey, kind, keys);
+    await countAttempts(this.#parts.db, this.#throttleKey, kind, keys, this.#parts.settings.signUpsPerHour);
   }
 
   async findDevice(userCode: string): Promise<PendingDevice | null> {

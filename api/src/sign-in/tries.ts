@@ -1,6 +1,14 @@
 // Counts attempts and refuses excess ones. rules/access/throttle.ts defines the limits.
 import { createHmac } from 'node:crypto';
-import { bucketOf, refilled, secondsUntilTry, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
+import {
+  bucketOf,
+  limitText,
+  refilled,
+  secondsUntilTry,
+  type SignUpTries,
+  type ThrottleKey,
+  type ThrottleKind,
+} from '../rules/access/throttle.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
 import type { Database } from '../store/database/schema.ts';
 import { takeAttempt } from '../store/access/throttle.ts';
@@ -15,11 +23,12 @@ export async function countAttempts(
   hashKey: Buffer,
   kind: ThrottleKind,
   keys: readonly ThrottleKey[],
+  signUps: SignUpTries,
 ): Promise<void> {
   // Addresses first: a blocked address takes no attempt from its target account.
   const inOrder = keys.toSorted((a, b) => Number(b.startsWith('address:')) - Number(a.startsWith('address:')));
   for (const key of inOrder) {
-    const bucket = bucketOf(kind, key);
+    const bucket = bucketOf(kind, key, signUps);
     if (bucket === undefined)
       throw new Error(`attempts of the kind ${kind} are not counted by ${key.split(':', 1)[0]}`);
     const empty = await takeAttempt(db, createHmac('sha256', hashKey).update(`${kind} ${key}`).digest(), bucket);
@@ -28,7 +37,8 @@ export async function countAttempts(
       1,
       secondsUntilTry(refilled(empty.tokens, empty.elapsedSeconds, bucket), bucket),
     );
-    throw new SignInError('too_many_attempts', `too many attempts; try again in ${inWords(retryAfterSeconds)}`, {
+    const limit = limitText(kind, key, bucket) ?? 'too many attempts';
+    throw new SignInError('too_many_attempts', `${limit}; try again in ${inWords(retryAfterSeconds)}`, {
       retryAfterSeconds,
     });
   }

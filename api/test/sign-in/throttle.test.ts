@@ -3,7 +3,14 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { accountKey, addressKey, loginKey, userKey } from '../../src/rules/access/throttle.ts';
+import {
+  accountKey,
+  addressKey,
+  domainKey,
+  loginKey,
+  userKey,
+  type ThrottleKey,
+} from '../../src/rules/access/throttle.ts';
 import type { SignInError } from '../../src/services/people/sign-in-port.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { makePerson, newCaller, PASSWORD, refusedWith, startInstance, stopRefilling, type Instance } from './client.ts';
@@ -101,6 +108,7 @@ test('mails, sign-ups, devices and refreshes are limited by their own keys', asy
     ['verify-email', accountKey('a@example.test'), 3],
     ['verify-email', addressKey('192.0.2.1'), 20],
     ['sign-up', addressKey('192.0.2.1'), 10],
+    ['sign-up', domainKey('a@example.test'), 200],
     ['device-code', userKey('usr_a'), 20],
     ['device-code', addressKey('192.0.2.1'), 20],
     ['device-request', addressKey('192.0.2.1'), 30],
@@ -114,6 +122,31 @@ test('mails, sign-ups, devices and refreshes are limited by their own keys', asy
       Array.from({ length: tries + 2 }, () => outcome(api.signIn.throttle(kind, [key]))),
     );
     assert.deepEqual([count(outcomes, 'in'), count(outcomes, 'too_many_attempts')], [tries - 1, 3], `${kind} ${key}`);
+  }
+});
+
+test('refused sign-ups name the limit of the address or mail domain and its variable', async () => {
+  const limited = await startApi({ durable: false, settings: { signUpsPerHour: { address: 2, domain: 3 } } });
+  try {
+    const refused = async (key: ThrottleKey, tries: number): Promise<string> => {
+      for (let attempt = 0; attempt < tries; attempt += 1) await limited.signIn.throttle('sign-up', [key]);
+      return await limited.signIn.throttle('sign-up', [key]).then(
+        () => 'in',
+        (error: SignInError) => error.message,
+      );
+    };
+    assert.match(
+      await refused(addressKey('192.0.2.1'), 2),
+      /from this network address: the limit is 2 per hour \(BERTH_SIGN_UPS_PER_ADDRESS\); try again in/,
+    );
+    assert.match(
+      await refused(domainKey('a@Example.test'), 3),
+      /with this mail domain: the limit is 3 per hour \(BERTH_SIGN_UPS_PER_DOMAIN\); try again in/,
+    );
+    assert.equal(await refused(domainKey('a@other.test'), 0), 'in');
+    assert.notEqual(await refused(domainKey('"a@x"@example.test'), 0), 'in');
+  } finally {
+    await limited.close();
   }
 });
 

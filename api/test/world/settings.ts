@@ -1,6 +1,6 @@
 // Operator settings in tests.
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
-import { FAIR_SHARES } from '@berth/contract/route/limits.ts';
+import { FAIR_SHARES, SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 
 export const SETTINGS: Settings = {
@@ -12,6 +12,7 @@ export const SETTINGS: Settings = {
   shares: FAIR_SHARES,
   sessionTokenMinutes: 60,
   signUp: 'invited',
+  signUpsPerHour: SIGN_UPS_PER_HOUR,
   capGraceSeconds: 300,
   machineRates: DEFAULT_MACHINE_RATES,
   trustedProxies: [],

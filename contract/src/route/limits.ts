@@ -73,6 +73,9 @@ export const ORG_REQUESTS_FACTOR = 10;
  */
 export const FAIR_SHARES = { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000 } as const;
 
+/** Default limits of new accounts per hour. `address`: of the network; `domain`: of the mail. */
+export const SIGN_UPS_PER_HOUR = { address: 10, domain: 200 } as const;
+
 /** Lifetime of an API key in days; without it the key does not expire (spec: API key). */
 export const EXPIRES_IN_DAYS = { min: 1, max: 365 } as const;
 

@@ -1,5 +1,6 @@
 // Rate limits on attempts: token buckets, refilled continuously, per account, address and user.
 // Pure; store/access/throttle.ts holds the rows.
+import { SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
 import { addressBlock } from './address-block.ts';
 
 /** Capacity of a bucket, and the time in which it refills completely. */
@@ -8,9 +9,15 @@ export interface Bucket {
   seconds: number;
 }
 
-type ThrottleScope = 'account' | 'address' | 'user' | 'login';
+type ThrottleScope = 'account' | 'address' | 'domain' | 'user' | 'login';
 /** Key of a bucket. Only the functions below make keys, so that each subject has exactly one. */
 export type ThrottleKey = `${ThrottleScope}:${string}`;
+
+/** New accounts per hour of a network address, and of a mail domain. */
+export interface SignUpTries {
+  address: number;
+  domain: number;
+}
 
 const QUARTER_HOUR = 900;
 const HOUR = 3_600;
@@ -20,7 +27,11 @@ export const THROTTLES = {
   'sign-in': { account: { tries: 10, seconds: QUARTER_HOUR }, address: { tries: 50, seconds: QUARTER_HOUR } },
   'reset-password': { account: { tries: 3, seconds: HOUR }, address: { tries: 20, seconds: HOUR } },
   'verify-email': { account: { tries: 3, seconds: HOUR }, address: { tries: 20, seconds: HOUR } },
-  'sign-up': { address: { tries: 10, seconds: HOUR } },
+  /** The operator may set other numbers of tries. `domain`: of the new account's mail address. */
+  'sign-up': {
+    address: { tries: SIGN_UPS_PER_HOUR.address, seconds: HOUR },
+    domain: { tries: SIGN_UPS_PER_HOUR.domain, seconds: HOUR },
+  },
   /** A person enters a device code. */
   'device-code': { user: { tries: 20, seconds: QUARTER_HOUR }, address: { tries: 20, seconds: QUARTER_HOUR } },
   /** A device requests a code, which inserts a row. */
@@ -50,6 +61,14 @@ export function addressKey(address: string): ThrottleKey {
   return `address:${addressBlock(address)}`;
 }
 
+/** Key of the domain of an email address. */
+export function domainKey(email: string): ThrottleKey {
+  return `domain:${email
+    .slice(email.lastIndexOf('@') + 1)
+    .trim()
+    .toLowerCase()}`;
+}
+
 export function userKey(userId: string): ThrottleKey {
   return `user:${userId}`;
 }
@@ -62,9 +81,33 @@ export function loginKey(loginId: string): ThrottleKey {
  * The bucket that limits attempts of a kind under a key; undefined if the kind has none for that
  * scope.
  */
-export function bucketOf(kind: ThrottleKind, key: ThrottleKey): Bucket | undefined {
+export function bucketOf(
+  kind: ThrottleKind,
+  key: ThrottleKey,
+  signUps: SignUpTries = SIGN_UPS_PER_HOUR,
+): Bucket | undefined {
+  const scope = key.slice(0, key.indexOf(':')) as ThrottleScope;
   const scopes: { [scope in ThrottleScope]?: Bucket } = THROTTLES[kind];
-  return scopes[key.slice(0, key.indexOf(':')) as ThrottleScope];
+  const bucket = scopes[scope];
+  if (bucket === undefined || kind !== 'sign-up' || !isSignUpScope(scope)) return bucket;
+  return { ...bucket, tries: signUps[scope] };
+}
+
+/** Text that names the limit of a bucket and the variable that raises it; null if it is fixed. */
+export function limitText(kind: ThrottleKind, key: ThrottleKey, { tries }: Bucket): string | null {
+  const scope = key.slice(0, key.indexOf(':')) as ThrottleScope;
+  if (kind !== 'sign-up' || !isSignUpScope(scope)) return null;
+  const { of, variable } = SIGN_UP_TEXTS[scope];
+  return `too many new accounts ${of}: the limit is ${tries} per hour (${variable})`;
+}
+
+const SIGN_UP_TEXTS = {
+  address: { of: 'from this network address', variable: 'BERTH_SIGN_UPS_PER_ADDRESS' },
+  domain: { of: 'with this mail domain', variable: 'BERTH_SIGN_UPS_PER_DOMAIN' },
+} as const;
+
+function isSignUpScope(scope: ThrottleScope): scope is keyof SignUpTries {
+  return scope in SIGN_UP_TEXTS;
 }
 
 /** Tokens in a bucket that held `tokens` and was refilled for `elapsedSeconds`. */

@@ -1,5 +1,6 @@
 // The operator's settings that services use. Read in src/config/config.ts.
 import type { GitHosts } from '../../rules/clones/repository.ts';
+import type { SignUpTries } from '../../rules/access/throttle.ts';
 import type { FairShares } from '../../rules/orgs/fair-shares.ts';
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
 
@@ -22,6 +23,8 @@ export interface Settings {
   sessionTokenMinutes: number;
   /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */
   signUp: 'invited' | 'open';
+  /** New accounts per hour (`BERTH_SIGN_UPS_PER_ADDRESS`, `BERTH_SIGN_UPS_PER_DOMAIN`). */
+  signUpsPerHour: SignUpTries;
   /**
    * Grace period from the first observation of a reached cap on machine hours until awake sandboxes
    * are put to sleep (`BERTH_CAP_GRACE_SECONDS`).
