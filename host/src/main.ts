@@ -9,6 +9,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
+import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import { pino, type Logger } from 'pino';
 import { readHost } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
@@ -114,6 +115,7 @@ function stopSignal(log: Logger): Promise<void> {
 
 // Fixed umask: file modes must not depend on the caller's.
 process.umask(0o022);
+closeInheritedFiles();
 try {
   const config = readConfig(process.argv.slice(2), process.env);
   if (config.crashAt !== null) armCrashPoint(config.crashAt);

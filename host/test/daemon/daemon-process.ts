@@ -46,8 +46,10 @@ export class DaemonFixture {
   }
 
   /** Resolves with true when the daemon accepts calls, false when `crashAt` killed it before. */
-  async start(options: { crashAt?: string } = {}): Promise<boolean> {
-    const daemon = spawn(process.execPath, [MAIN, '--data-dir', this.root, ...this.#flags], {
+  async start(options: { crashAt?: string; inheritedFile?: string } = {}): Promise<boolean> {
+    const command = [process.execPath, MAIN, '--data-dir', this.root, ...this.#flags];
+    const inherit = options.inheritedFile === undefined ? '' : `exec 77< ${options.inheritedFile};`;
+    const daemon = spawn('bash', ['-c', `${inherit} exec "$@"`, 'bash', ...command], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,

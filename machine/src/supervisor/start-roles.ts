@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { HeldLock } from '@berth/os/file-lock.ts';
 import { LogFile } from '@berth/os/log-file.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
+import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
 import type { Config } from '../config/config.ts';
@@ -65,6 +66,8 @@ export async function startRoles<T>(
   afterStart: (context: RoleContext) => Promise<T>,
   signal: AbortSignal,
 ): Promise<RunningRoles<T>> {
+  // Files of the operator's shell or service manager are no business of a service or a QEMU.
+  closeInheritedFiles();
   const paths = instancePaths(options.config.dataFolder);
   const lock = await lockInstance(paths);
   if (lock === null) throw new AlreadyRunning(options.config.dataFolder, await readInstanceRecord(paths));

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
@@ -58,6 +58,11 @@ export class TestInstance {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  /** A file that the caller of `up` has open, as a shell or a service manager may. */
+  get callersFile(): string {
+    return `${this.folder}.callers-file`;
+  }
+
   /** Output of `up` since its start, stdout and stderr. */
   get output(): string {
     return this.#output;
@@ -66,7 +71,11 @@ export class TestInstance {
   /** Starts `up` and resolves when it reports that it runs. */
   async up(): Promise<void> {
     this.#output = '';
-    const child = spawn(process.execPath, [MAIN, 'up', ...this.flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    await writeFile(this.callersFile, 'secret');
+    const command = [process.execPath, MAIN, 'up', ...this.flags];
+    const child = spawn('bash', ['-c', 'exec 77< "$0"; exec "$@"', this.callersFile, ...command], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     this.#up = child;
     const greeted = Promise.withResolvers<void>();
     for (const stream of [child.stdout, child.stderr]) {
@@ -144,5 +153,6 @@ export class TestInstance {
     for (const service of Object.values(services)) if (await isSame(service)) await endProcess(service);
 
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+    await rm(this.callersFile, { force: true });
   }
 }

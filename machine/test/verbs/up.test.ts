@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { isSame } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { processesWith } from '../../../os/test/open-files.ts';
 import { socketDatabaseUrl } from '../../src/roles/database/connection.ts';
 import { TestInstance, runVerb } from './berth-program.ts';
 
@@ -72,6 +73,10 @@ test('services run unprivileged: database and API as their user, and secrets are
   }
   const { stdout } = await run('stat', ['-c', '%a %u', `${one.folder}/secrets`]);
   assert.equal(stdout.trim(), '700 0');
+});
+
+test('a file that the caller of up left open is open in no service or sandbox', () => {
+  assert.deepEqual(processesWith(one.callersFile), []);
 });
 
 test('a second up reports the running instance, and refuses another port for it', async () => {
