@@ -11,8 +11,9 @@ import { guestExecResult, type GuestExecResult } from '@berth/protocol/calls/exe
 import type { GuestIdentity, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
 
-/** As root, commands run as a user whose uid nobody else has; otherwise as the only user. */
-export const testUid = process.getuid?.() === 0 ? 199_998 : (process.getuid?.() ?? 0);
+const FIRST_TEST_UID = 10_000_000;
+/** As root, commands of each test file have their own uid, also beside other files. */
+export const testUid = process.getuid?.() === 0 ? FIRST_TEST_UID + process.pid : (process.getuid?.() ?? 0);
 
 export interface Answer {
   status: number;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 const MODULE = JSON.stringify(new URL('../src/inherited-files.ts', import.meta.url).href);
 
-/** Files that a child of a Node process sees, while that process inherited /etc/hostname as fd 77. */
+/** Files that a child of Node sees, if Node inherited /etc/hostname as descriptor 77. */
 function filesOfChild(prepare: string): string {
   const code = `import { closeInheritedFiles } from ${MODULE};
     import { spawnSync } from 'node:child_process';

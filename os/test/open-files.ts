@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 
-/** Ids of the processes that have the file open, by inode: paths are relative to mount namespaces. */
+/** Ids of processes with the file open, by inode: paths are relative to mount namespaces. */
 export function processesWith(file: string): string[] {
   const { dev, ino } = statSync(file);
   return readdirSync('/proc')

@@ -6,6 +6,12 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ConformanceOptions, Subject, SubjectVm } from './subject.ts';
 
+/** Paths as the VM's process sees them. */
+const OPEN_IN_A_VM =
+  /^(\/dev\/(null|kvm|net\/tun)|anon_inode:\S+|socket:\[\d+\]|\/memfd:.*|\/(image|template|vm)\/[\w.-]+)$/;
+/** Messages, and the listener and connection of its control. */
+const SOCKETS_OF_A_VM = 3;
+
 export function isolationConforms(current: () => Subject, { spec }: ConformanceOptions): void {
   describe('the process of a VM', () => {
     let one: SubjectVm;
@@ -81,6 +87,22 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
           shown.filter(([, , , , , options = '']) => !options.split(',').includes('ro')),
           [],
         );
+      }
+    });
+
+    it('has no open file but its disk, image, template, devices, event queues and sockets', () => {
+      for (const { running } of [one, two]) {
+        const folder = `/proc/${running.process.pid}/fd`;
+        const open = readdirSync(folder).map((fd) => readlinkSync(`${folder}/${fd}`));
+        assert.ok(
+          open.some((path) => path.startsWith('/vm/')),
+          'its disk is open',
+        );
+        assert.deepEqual(
+          open.filter((path) => !OPEN_IN_A_VM.test(path)),
+          [],
+        );
+        assert.ok(open.filter((path) => path.startsWith('socket:')).length <= SOCKETS_OF_A_VM, open.join(', '));
       }
     });
 

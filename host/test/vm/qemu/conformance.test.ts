@@ -1,6 +1,7 @@
 // The conformance suite with the QEMU driver and real guests, on a private host; the internet is a
 // namespace of this test. Needs root, the image and the template (`berth test` makes them).
 import { after, before } from 'node:test';
+import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
 import { readConfig } from '../../../src/config.ts';
@@ -13,6 +14,8 @@ import { enterPrivateHost } from '../private-host.ts';
 import { slotLeftovers } from '../../network/slots/slot-leftovers.ts';
 
 enterPrivateHost();
+// As the host daemon does at its start.
+closeInheritedFiles();
 
 const { cacheFolder, imageFolder } = readConfig([], process.env);
 const image = imageFolder ?? (await newestImageFolder(cacheFolder));
