@@ -41,7 +41,7 @@ test('a file arms and disarms points of a running program', (t) => {
   points.pass('a');
   assert.deepEqual(kill.mock.calls[0]?.arguments, [process.pid, 'SIGKILL']);
   writeFileSync(file, 'c');
-  assert.throws(() => points.pass('a'), /is none of a, b/);
+  assert.throws(() => points.pass('a'), /is not one of a, b/);
 });
 
 test('an unknown point is refused with the list', () => {

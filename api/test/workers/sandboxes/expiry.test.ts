@@ -147,7 +147,7 @@ test('when the leading session does nothing, other replicas end sandboxes in tim
   await idle.connect();
   try {
     const { rows } = await idle.query(`select pg_try_advisory_lock(hashtextextended('berth:task:expiry', 0)) as leads`);
-    assert.deepEqual(rows, [{ isLeader: true }]);
+    assert.deepEqual(rows, [{ leads: true }]);
     await requireInTime(async () => {
       const id = await createEphemeral(await startReplica(), 500);
       await untilDeleted(id);
