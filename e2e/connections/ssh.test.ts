@@ -245,7 +245,7 @@ test('ssh names a missing key, a sleeping sandbox, a missing sandbox and a wrong
   const without = await awakeSandbox(berth);
   const plain = await berthSsh(without.id, 'ed25519', 'id');
   assert.deepEqual([plain.code, plain.stdout], [255, '']);
-  assert.match(plain.stderr, /it was created without sshPublicKey\n.*berth shell/);
+  assert.match(plain.stderr, /the sandbox was created without an SSH key\n.*berth shell/);
   assert.match(
     (await client.run(BERTH, ['tunnel', without.id])).stderr,
     /nothing listens on port 22 of the sandbox \(port_refused\)/,

@@ -41,7 +41,7 @@ test('the CLI creates, shows, sleeps, wakes, resizes and deletes a sandbox', asy
 
   assert.equal((await run('resize', id, '--vcpu', '2')).stdout, `${id} 2 vCPU, 1 GB, 10 GB disk\n`);
   await until('the guest has it', async () => ((await exec(service, id, 'nproc')).stdout === '2\n' ? true : null));
-  assert.match((await run('get', id)).stdout, /^last wake +\S+Z \(.+ ago\) from its snapshot$/m);
+  assert.match((await run('get', id)).stdout, /^last wake +\S+Z \(.+ ago\) from snapshot$/m);
 
   assert.equal((await run('rm', id)).stdout, `${id} deleted\n`);
   assert.equal((await getSandbox(service, id)).status, 'deleted');

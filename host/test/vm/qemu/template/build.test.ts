@@ -85,7 +85,7 @@ test(
     const builds = [startBuild(), startBuild()];
     const results = await Promise.all(builds.map((build) => build.ended));
     const said = results.map(
-      ({ output }) => /template: ([0-9a-f]{24}) (was built|is there)/.exec(output)?.slice(1, 3) ?? output,
+      ({ output }) => /template: ([0-9a-f]{24}) (was built|exists)/.exec(output)?.slice(1, 3) ?? output,
     );
     assert.deepEqual(
       results.map(({ code }) => code),
@@ -95,7 +95,7 @@ test(
     assert.equal(said[0]?.[0], said[1]?.[0]);
     assert.deepEqual(
       said.map(([, how]) => how).sort((a, b) => String(a).localeCompare(String(b))),
-      ['is there', 'was built'],
+      ['exists', 'was built'],
     );
     assert.deepEqual(leftBehind(), NOTHING);
 

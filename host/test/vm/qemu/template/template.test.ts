@@ -59,7 +59,7 @@ for (const name of Object.values(TEMPLATE_FILES)) {
       before.map((byte) => byte ^ 1),
     );
     await utimes(path, 1_000_000_000, 1_000_000_000);
-    await assert.rejects(openTemplate(cache, ID), /is damaged: its SHA-256 differs/);
+    await assert.rejects(openTemplate(cache, ID), /differs from the built file: its SHA-256 differs/);
   });
 
   test(`a template without its file ${name} is refused`, async (context) => {
