@@ -9,7 +9,7 @@ const PREFORMATTED = /^\s*(?:\/\/|\*) {2,}/;
 
 /** Lines that cannot be broken without hurting the reader more than their width does. */
 const UNBREAKABLE = [
-  // One word, such as a URL.
+  // A single word, such as a URL.
   /^\s*(?:\/\/|\*)?\s*\S+$/,
   // A regular expression: JavaScript has no way to break one but into strings, with other escapes.
   /^\s*(?:\w+: )?\/(?![/*]).*\/[dgimsuvy]*[,;)]*$/,

@@ -35,7 +35,7 @@ export function linesOf(said: string): string[] {
     : [...lines.slice(0, SHOWN_LINES), `and ${lines.length - SHOWN_LINES} more lines`];
 }
 
-/** One line for the reason of a failure. */
+/** Reason of a failure, as a single line. */
 export function reasonOf(said: string): string {
   const known = REASONS.find(([pattern]) => pattern.test(said));
   const [line] = linesOf(said);

@@ -100,7 +100,7 @@ function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): 
   ];
 }
 
-/** One update per line, for logs. */
+/** Prints an update per line, for logs. */
 function metricsLine({ sampledAt, guest: { cpu, memory, disk, network } }: LiveMetrics): string {
   const used = cpu.usedPercent === null ? '-' : percent(cpu.usedPercent);
   const parts = [

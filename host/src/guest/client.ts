@@ -105,8 +105,15 @@ export class GuestClient {
 }
 
 /** Converts a refusal of the guest, by the error table of the call if any. */
-function refusalOf({ errors = [], statuses = {} }: CallSpec, what: string, status: number, text: string): HostError {
+function refusalOf(
+  { errors = [], statuses = {} }: CallSpec,
+  what: string,
+  status: number,
+  text: string,
+): HostError | undefined {
   const parsed = guestError.safeParse(parseJson(text));
+  // Status 200 without an error: the connection broke before the end of the response.
+  if (status === 200 && !parsed.success) return undefined;
   const { code, errno, message } = parsed.data?.error ?? {};
   const known = errors.find((one) => one === code);
   if (known !== undefined) return new HostError(known, `the guest refused the call: ${errno ?? known}`, { errno });

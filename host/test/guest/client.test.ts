@@ -74,6 +74,17 @@ describe('the client of a guest', () => {
     });
   });
 
+  it('reports an exec cut off before its result as a broken connection', async () => {
+    guest.handler = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.write(' ', () => response.destroy());
+    };
+    await assert.rejects(client.call(exec, { body: { command: 'true', timeoutSeconds: 5 } }, CALL), {
+      code: 'guest_unreachable',
+      message: /closed in the middle of the response/,
+    });
+  });
+
   const hostile: [string, (guest: ScriptedGuest) => void, RegExp, typeof CALL?][] = [
     ['never answers', (guest) => (guest.handler = () => {}), /no response within 0\.4 s/, SHORT],
     [

@@ -1,5 +1,5 @@
-// One interface for the runtime's WebSocket and the npm package `ws`. `ws` has back-pressure and
-// detects silent servers. Of the others, only Bun's can be paused.
+// Interface over the runtime's WebSocket and the npm package `ws`. `ws` has back-pressure and
+// detects silent servers. Among the runtimes' own, only Bun's can be paused.
 import { WEBSOCKET } from '../generated/limits.ts';
 
 /**

@@ -20,7 +20,7 @@ const makeProject = (orgId: string, { token }: TestSession): Promise<Answer> =>
 const makeKey = (orgId: string, { token }: TestSession, body: object = {}): Promise<Answer> =>
   api.call('POST', `/v1/orgs/${orgId}/api-keys`, { token, body: { name: 'k', ...body } });
 
-/** Of concurrent calls exactly `allowed` succeed; the others name limit and remedy. */
+/** Exactly `allowed` concurrent calls succeed; the others name limit and remedy. */
 async function assertAllowed(
   allowed: number,
   code: string,

@@ -105,7 +105,7 @@ function ticksOf(pid: number): { used: number; startTicks: string } | null {
     : { used: fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0), startTicks };
 }
 
-/** Of a vanished process, and of one that this user may not read, which is not the VM's. */
+/** Errors of a vanished process, and of another user's process, which is not the VM's. */
 const GONE = ['ENOENT', 'ESRCH', 'EACCES'] as const;
 
 /** Fields 3 and on of /proc/PID/stat, which follow the last parenthesis of the name. */

@@ -44,7 +44,7 @@ describe('the data folder', () => {
     await writeFile(file, `${'t'.repeat(40)}\n`, { mode: 0o600 });
     assert.equal(await readToken(file), 't'.repeat(40));
     await chmod(file, 0o644);
-    await assert.rejects(readToken(file), /can be read by every user/);
+    await assert.rejects(readToken(file), /is readable by every user/);
     await chmod(file, 0o640);
     await writeFile(file, 'short');
     await assert.rejects(readToken(file), /at least 32 characters/);

@@ -29,7 +29,7 @@ test('a VM pauses on a full host disk and resumes once there is room, also under
       cacheFolder,
       imageFolder: image,
       network: { instanceId: 'noroom22', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
-      log: (_level, message) => message.startsWith('there is no room') && stopped.resolve(),
+      log: (_level, message) => message.startsWith("the host's disk is full") && stopped.resolve(),
     });
   const subject = await Subject.prepare(driver);
   context.after(async () => {
