@@ -5,7 +5,7 @@ import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import type { InstancePaths } from '../supervisor/instance.ts';
 import { bootstrap } from './control-plane/api-command.ts';
 import { CONTROL_PLANE } from './control-plane/role.ts';
-import { apiUrl, previewUrl, publicUrl } from './control-plane/service.ts';
+import { apiUrl, previewUrl, publicUrl, servedUrls } from './control-plane/service.ts';
 import { DATABASE } from './database/service.ts';
 import { EMULATION_RISK, requireIsolation } from './host/emulation.ts';
 import { HOST } from './host/service.ts';
@@ -35,7 +35,7 @@ export async function startInstallation(
   const { config, environment, progress } = options;
   const urls = { url: apiUrl(config), publicUrl: publicUrl(config, environment) };
   const probe = config.driver === 'qemu' ? await readProbe(config.cacheFolder) : null;
-  if (probe !== null) requireIsolation(probe.accelerator, urls.publicUrl, environment);
+  if (probe !== null) requireIsolation(probe.accelerator, servedUrls(config, environment), environment);
   if (probe?.accelerator === 'tcg') progress.say(`! ${EMULATION_RISK}`);
 
   const roles = [...(config.databaseUrl === null ? [DATABASE] : []), HOST, CONTROL_PLANE];

@@ -38,7 +38,8 @@ export async function wakeSandbox(
     try {
       waking = await requestWake(context, actor, sandboxId);
     } catch (error) {
-      if (answer.respondAsync || !(await hasFallenAsleep(context, watch, sandboxId, signal))) throw error;
+      const early = error instanceof CodedError && error.code === 'wake_not_possible' && !answer.respondAsync;
+      if (!early || !(await hasFallenAsleep(context, watch, sandboxId, signal))) throw error;
       waking = await requestWake(context, actor, sandboxId);
     }
     return answer.respondAsync ? waking : await waitWhileInTransition(context, watch, waking, signal);

@@ -128,7 +128,19 @@ export function databaseAsSeen(
 /** The API's URL for a local client. */
 export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   const address = config.listen === '0.0.0.0' ? '127.0.0.1' : config.listen === '::' ? '::1' : config.listen;
-  return `http://${address.includes(':') ? `[${address}]` : address}:${config.port}`;
+  return urlAt(address, config.port);
+}
+
+/** URLs by which the service is reached: its address, its public URL, and the parent of previews. */
+export function servedUrls(
+  config: Pick<Config, 'listen' | 'port'>,
+  environment: Readonly<NodeJS.ProcessEnv>,
+): string[] {
+  return [publicUrl(config, environment), previewUrl(config, environment), urlAt(config.listen, config.port)];
+}
+
+function urlAt(address: string, port: number): string {
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 /** The service's public URL: the operator's `BERTH_PUBLIC_URL`, else that for a local client. */

@@ -11,16 +11,16 @@ export const EMULATION_RISK =
 
 const REMEDY = `use a host with KVM, or set ${ALLOW_EMULATION}=1 if all users of the sandboxes are trusted`;
 
-/** Fault and remedy of a service with this public URL; null if it may run. */
+/** Fault and remedy of a service with these URLs; null if it may run. */
 export function emulationFault(
   accelerator: Probe['accelerator'],
-  publicUrl: string,
+  urls: readonly string[],
   environment: Readonly<NodeJS.ProcessEnv>,
 ): { message: string; remedy: string } | null {
-  if (accelerator === 'kvm' || isLoopback(new URL(publicUrl).hostname) || environment[ALLOW_EMULATION] === '1')
-    return null;
+  const beyond = urls.find((url) => !isLoopback(new URL(url).hostname));
+  if (accelerator === 'kvm' || beyond === undefined || environment[ALLOW_EMULATION] === '1') return null;
 
-  return { message: `cannot serve ${publicUrl}: ${EMULATION_RISK}`, remedy: REMEDY };
+  return { message: `cannot serve ${beyond}: ${EMULATION_RISK}`, remedy: REMEDY };
 }
 
 /** @throws OperatorFailure if {@link emulationFault} finds one */

@@ -9,7 +9,7 @@ import { nullIf } from '@berth/os/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
-import { publicUrl } from '../control-plane/service.ts';
+import { servedUrls } from '../control-plane/service.ts';
 import { EMULATION_RISK, emulationFault } from './emulation.ts';
 
 const BUILD = './berth up and ./berth demo create it';
@@ -34,7 +34,7 @@ async function checkAccelerator(config: Config, environment: Readonly<NodeJS.Pro
     `(QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
   if (probe.accelerator === 'kvm') return [ok('accelerator', detail)];
 
-  const found = emulationFault(probe.accelerator, publicUrl(config, environment), environment);
+  const found = emulationFault(probe.accelerator, servedUrls(config, environment), environment);
   return found === null
     ? [warn('accelerator', detail, EMULATION_RISK)]
     : [fault('accelerator', `${detail}; ${found.message}`, found.remedy)];

@@ -8,6 +8,7 @@ import { readConfig } from '../../../src/config/config.ts';
 import { CHECKOUT, defaultCacheFolder } from '../../../src/config/folders.ts';
 import { OperatorFailure } from '../../../src/output/failure.ts';
 import { emulationFault, requireIsolation } from '../../../src/roles/host/emulation.ts';
+import { servedUrls } from '../../../src/roles/control-plane/service.ts';
 import { startInstallation } from '../../../src/roles/installation.ts';
 import { Progress } from '../../../src/output/progress.ts';
 
@@ -25,20 +26,33 @@ test("an emulated service beyond this machine needs the operator's consent", () 
     for (const consent of [undefined, '', '0', 'true']) {
       const environment = { BERTH_ALLOW_EMULATION: consent };
       assert.throws(
-        () => requireIsolation('tcg', url, environment),
+        () => requireIsolation('tcg', [LOOPBACK[0] ?? '', url], environment),
         (error) =>
           error instanceof OperatorFailure &&
           error.message.startsWith(`cannot serve ${url}: sandboxes are emulated`) &&
           /BERTH_ALLOW_EMULATION=1/.test(error.remedy ?? ''),
       );
     }
-    assert.equal(emulationFault('tcg', url, { BERTH_ALLOW_EMULATION: '1' }), null);
+    assert.equal(emulationFault('tcg', [url], { BERTH_ALLOW_EMULATION: '1' }), null);
   }
 });
 
 test('a service under KVM or on loopback needs no consent', () => {
-  for (const url of BEYOND) assert.equal(emulationFault('kvm', url, {}), null);
-  for (const url of LOOPBACK) assert.equal(emulationFault('tcg', url, {}), null);
+  assert.equal(emulationFault('kvm', BEYOND, {}), null);
+  assert.equal(emulationFault('tcg', LOOPBACK, {}), null);
+});
+
+test('an emulated service on an address of the network needs consent, whatever its public URL', () => {
+  for (const [flags, environment, url] of [
+    [{ listen: '0.0.0.0' }, {}, 'http://0.0.0.0:4800'],
+    [{ listen: '::' }, {}, 'http://[::]:4800'],
+    [{ listen: '0.0.0.0' }, { BERTH_PUBLIC_URL: 'http://127.0.0.1:4800' }, 'http://0.0.0.0:4800'],
+    [{}, { BERTH_PREVIEW_URL: 'https://apps.example.test' }, 'https://apps.example.test'],
+  ] as const) {
+    const urls = servedUrls(readConfig({ ...flags, port: '4800' }, environment), environment);
+    assert.match(emulationFault('tcg', urls, {})?.message ?? '', new RegExp(RegExp.escape(url)));
+  }
+  assert.equal(emulationFault('tcg', servedUrls(readConfig({}, {}), {}), {}), null);
 });
 
 test('an emulated service with a public URL does not start without consent', async (context) => {
