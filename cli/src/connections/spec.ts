@@ -19,6 +19,7 @@ const ssh: CommandSpec = {
   summary: 'connect by ssh to a sandbox created with --ssh-key',
   details:
     'Arguments after the sandbox id are passed to ssh. ' +
+    'The ssh agent is forwarded only if the first of them is -A, whatever the ssh configuration says. ' +
     "Exits with ssh's exit code: that of the remote command, or 255 if the connection fails.",
   arguments: [SANDBOX, { name: '[arguments...]', about: 'ssh options (-i, -L, -R, -N, ...), then a command' }],
   examples: [

@@ -25,14 +25,17 @@ export async function ssh(context: CliContext, { args: [typed, ...args] }: Input
   try {
     const known = join(folder, 'known_hosts');
     await writeFile(known, `${knownHostsLine(id, access.hostKey)}\n`);
-    return await run(context, [...optionsOf(access.user, known), id, ...args]);
+    return await run(context, [...optionsOf(access.user, known, args[0] === '-A'), id, ...args]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** ssh uses the first value of an option: these override arguments and configuration. */
-function optionsOf(user: string, knownHostsFile: string): string[] {
+/**
+ * ssh uses the first value of an option: these override arguments and configuration. The
+ * configuration forwards neither agent nor display: the sandbox could use them.
+ */
+function optionsOf(user: string, knownHostsFile: string, forwardsAgent: boolean): string[] {
   const options = {
     ProxyCommand: `${shellWord(process.execPath)} ${shellWord(thisProgram())} tunnel %h`,
     User: user,
@@ -42,6 +45,8 @@ function optionsOf(user: string, knownHostsFile: string): string[] {
     GlobalKnownHostsFile: '/dev/null',
     UpdateHostKeys: 'no',
     CheckHostIP: 'no',
+    ForwardX11: 'no',
+    ...(forwardsAgent ? {} : { ForwardAgent: 'no' }),
   };
   return Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
 }

@@ -94,6 +94,14 @@ test('ssh runs through the tunnel, knows only this host key and gets all argumen
   assert.deepEqual((await readdir(folder)).sort(), ['end', 'ssh'], 'no file is left');
 });
 
+test('ssh forwards the agent only if the first argument says so', async () => {
+  const forwarded = async (...args: string[]) =>
+    !(await run(['ssh', 'sbx_abc', ...args])).stdout.split('\n').includes('[ForwardAgent=no]');
+  assert.equal(await forwarded(), false);
+  assert.equal(await forwarded('ls', '-A'), false);
+  assert.equal(await forwarded('-A', 'git', 'pull'), true);
+});
+
 for (const [end, code] of [
   ['exit 7', 7],
   ['exit 255', 255],

@@ -284,9 +284,12 @@ const RESOLVE = `
 `;
 
 async function resolveInGuest(server: string, name: string, type = 'A'): Promise<unknown> {
-  const program = [process.execPath, '-e', RESOLVE, server, name, type];
-  const { stdout } = await run('nsenter', [`--net=${guest.namespacePath}`, ...program]);
-  return JSON.parse(stdout);
+  return await resolveAs(['nsenter', `--net=${guest.namespacePath}`], server, name, type);
+}
+
+async function resolveAs([program, ...args]: [string, ...string[]], server: string, name: string, type = 'A') {
+  const { stdout } = await run(program, [...args, process.execPath, '-e', RESOLVE, server, name, type]);
+  return JSON.parse(stdout) as unknown;
 }
 
 test('a guest resolves names at its gateway, by UDP and, for large responses, by TCP', async () => {
@@ -313,6 +316,18 @@ test('the resolver is reachable only at the gateway, which has no other open por
       ...at(RESOLVER_PORT, GUEST_NETWORK.gateway),
     ]),
   );
+});
+
+test('neither a host process nor a neighbour of the host reaches a resolver', async () => {
+  for (const who of [
+    ['setpriv', '--reuid=0', '--clear-groups'],
+    ['setpriv', '--reuid=65534', '--clear-groups'],
+    ['nsenter', `--net=${uplink.namespacePath}`],
+  ] as [string, ...string[]][]) {
+    const resolved = await resolveAs(who, `${slot.hostAddress}:${RESOLVER_PORT}`, 'www.internet.test');
+    assert.equal(resolved, 'ETIMEOUT', who.join(' '));
+  }
+  assert.deepEqual(await resolveInGuest(GUEST_NETWORK.gateway, 'www.internet.test'), [ZONE_ADDRESS]);
 });
 
 /** Packets that left the slot on the host's side. */

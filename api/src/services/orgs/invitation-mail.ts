@@ -52,8 +52,8 @@ interface Facts {
 }
 
 function messageOf(invitation: InvitationForMail, link: string): MailMessage {
-  const org = oneLine(invitation.org_name);
-  const inviter = oneLine(invitation.inviter_name ?? '');
+  const org = shownName(invitation.org_name);
+  const inviter = shownName(invitation.inviter_name ?? '');
   const invited = inviter === '' ? 'You are invited to' : `${inviter} invites you to`;
   const article = /^[aeiou]/.test(invitation.role) ? 'an' : 'a';
   const facts = {
@@ -98,9 +98,19 @@ function htmlOf({ said, until, link }: Facts): string {
     </html> `.toString();
 }
 
-/** Makes an untrusted name one line, so that it cannot imitate a line of the message. */
-function oneLine(text: string): string {
-  return text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+/** Maximum length of a name in a mail: the operator sends it, and a tenant chooses the name. */
+const NAME_CHARACTERS = 40;
+
+/**
+ * Makes an untrusted name one short line that cannot imitate a line of the message, and that no mail
+ * program turns into a link.
+ */
+function shownName(name: string): string {
+  const line = name.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+  const characters = Array.from(new Intl.Segmenter('en').segment(line), ({ segment }) => segment);
+  const short = characters.length <= NAME_CHARACTERS ? line : `${characters.slice(0, NAME_CHARACTERS - 1).join('')}…`;
+  // A word joiner is invisible, and ends every host name and URL.
+  return short.replaceAll(/(?<=\S)[.:@](?=\S)/gu, (mark) => `${mark}\u2060`);
 }
 
 function untilText(at: Date): string {

@@ -147,6 +147,22 @@ test('a mail names inviter, org, role, recipient and expiry, as text and HTML', 
   await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
 });
 
+test('a name in a mail is short and becomes no link', async () => {
+  const server = await startServer();
+  const name = `Pay at https://evil.example/now or mail a@evil.example ${'👩‍🔧'.repeat(30)}`;
+  await world.db.updateTable('org').set({ name }).where('id', '=', world.replica.orgId).execute();
+  const replica = await start({ mail: smtpTo(server.port) });
+  const { id } = await replica.ask('invite', { email: 'new@example.test' });
+  await untilSent(id);
+  const content = server.received[0]?.content ?? '';
+  const readable = content
+    .replaceAll(/=\r\n/g, '')
+    .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString());
+  assert.match(readable, /the org “Pay at https:\u2060\/\/evil\.\u2060example\/now or mail…” as a member/);
+  assert.doesNotMatch(readable, /evil\.example|https:\/\/evil/);
+  await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
+});
+
 for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(name))) {
   test(`a replica killed at ${point} loses no mail: the newest has the only valid link, recorded once`, async () => {
     const killed = await start({}, point);

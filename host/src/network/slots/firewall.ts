@@ -41,7 +41,8 @@ const blockedSet = `
 /**
  * Rules of the root namespace; loading them atomically replaces an earlier version. Blocks the
  * closed addresses again, because the host may rewrite destinations before this hook, for example
- * for a container's published port.
+ * for a container's published port. Only guests reach the resolvers: questions of a local user or
+ * of a neighbour on the network would use up the limits of a guest.
  */
 export function rootRules(): string {
   return `
@@ -71,6 +72,7 @@ table ${ROOT_TABLE} {${blockedSet}
   chain input {
     type filter hook input priority filter; policy accept;
     iifname "${HOST_VETH_PREFIX}*" goto input_from_guest
+    meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} drop
   }
   chain input_from_guest {
     meta nfproto != ipv4 drop

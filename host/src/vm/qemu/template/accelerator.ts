@@ -2,7 +2,7 @@
 // a kernel hangs under KVM. A real boot decides, once per QEMU, kernel and processor; the result is
 // kept beside the templates.
 import { createHash } from 'node:crypto';
-import { access, constants, mkdir } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
@@ -10,7 +10,7 @@ import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import { readHostPlatform, type HostPlatform } from '../machine/host-platform.ts';
 import type { Accelerator } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
-import { templatesFolder } from './template.ts';
+import { closeTemplatesFolder, templatesFolder } from './template.ts';
 
 const KVM_DEVICE = '/dev/kvm';
 
@@ -60,7 +60,7 @@ export async function writeProbe(
     failure === null
       ? describe('kvm', 'the guest boots under KVM', version, host)
       : describe('tcg', `${KVM_DEVICE} exists, but a boot under KVM failed: ${failure}`, version, host);
-  await mkdir(templatesFolder(cacheFolder), { recursive: true });
+  await closeTemplatesFolder(cacheFolder);
   await writeDurably(probeFile(cacheFolder, version, host), `${JSON.stringify(probe, null, 2)}\n`, 0o644);
   return probe;
 }

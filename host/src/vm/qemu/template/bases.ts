@@ -9,7 +9,7 @@ import type { BootFiles } from '../machine/argv.ts';
 import { readHostPlatform } from '../machine/host-platform.ts';
 import { kernelCommandLine, type Accelerator } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
-import { openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
+import { closeTemplatesFolder, openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
 
 /** Properties shared by all VMs of one template. */
 export interface RestoreBase {
@@ -48,6 +48,7 @@ export class Bases {
       readHostPlatform(),
       openImage(imageFolder, { verify: 'remembered' }),
     ]);
+    await closeTemplatesFolder(cacheFolder);
     const probe = await readProbeFor(cacheFolder, version, host);
     if (probe === null) {
       throw new DriverError(

@@ -2,7 +2,7 @@
 // nothing. A template's folder appears by one rename and is never written again, except for the
 // cache file `verified.json`.
 import { createHash, randomUUID } from 'node:crypto';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
@@ -90,6 +90,16 @@ export function templateIdOf(facts: TemplateFacts): string {
 /** Folder of all templates of a cache folder. */
 export function templatesFolder(cacheFolder: string): string {
   return join(cacheFolder, 'template');
+}
+
+/**
+ * Creates the folder of all templates, or closes an existing one to other users of the host: a
+ * template's memory holds the first state of every guest. The jail binds a single template.
+ */
+export async function closeTemplatesFolder(cacheFolder: string): Promise<void> {
+  const folder = templatesFolder(cacheFolder);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
 }
 
 /**

@@ -105,6 +105,8 @@ test(
       const found: Stats = await stat(join(template.folder, name));
       assert.deepEqual([found.mode & 0o777, found.uid], [0o444, 0], name);
     }
+    const folder: Stats = await stat(join(cache, 'template'));
+    assert.deepEqual([folder.mode & 0o777, folder.uid], [0o700, 0], 'other users of the host can read guest memory');
   },
 );
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { TEMPLATE_FILES } from '../../../../src/vm/qemu/machine/argv.ts';
 import {
+  closeTemplatesFolder,
   openTemplate,
   templateFacts,
   templateIdOf,
@@ -41,6 +42,17 @@ test('an unchanged template opens, with its device state', async (context) => {
     tscKhz: 2_596_105,
     deviceState: Buffer.from('content of devices'),
   });
+});
+
+test('other users of the host cannot reach the templates, old ones included', async (context) => {
+  const { cache, folder } = await cacheWith(context);
+  await chmod(join(cache, 'template'), 0o755);
+  await closeTemplatesFolder(cache);
+  assert.equal((await stat(join(cache, 'template'))).mode & 0o777, 0o700);
+  assert.notEqual(await openTemplate(cache, ID), null, folder);
+  const absent = join(cache, 'absent');
+  await closeTemplatesFolder(absent);
+  assert.equal((await stat(join(absent, 'template'))).mode & 0o777, 0o700);
 });
 
 test('a missing template is null, not an error', async (context) => {

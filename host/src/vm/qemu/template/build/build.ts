@@ -23,6 +23,7 @@ import type { QemuVersion } from '../../machine/qemu-version.ts';
 import { rehearse, type Rehearsed } from './rehearsal.ts';
 import { endSlotProcesses } from '../../../../network/slots/slot-processes.ts';
 import {
+  closeTemplatesFolder,
   openTemplate,
   templateFacts,
   templateIdOf,
@@ -89,7 +90,7 @@ async function usable(order: BuildOrder, probe: Probe): Promise<Template | null>
 /** Takes the lock, clears away what a killed builder left, and provides a network for the build. */
 async function runAsBuilder<T>(order: BuildOrder, work: (network: Network) => Promise<T>): Promise<T> {
   const folder = templatesFolder(order.cacheFolder);
-  await mkdir(folder, { recursive: true });
+  await closeTemplatesFolder(order.cacheFolder);
   const lock = await waitForLock(
     join(folder, '.lock'),
     () => order.report('waiting for another builder'),
