@@ -50,7 +50,7 @@ test('an emulated service on an address of the network needs consent, whatever i
     [{}, { BERTH_PREVIEW_URL: 'https://apps.example.test' }, 'https://apps.example.test'],
   ] as const) {
     const urls = servedUrls(readConfig({ ...flags, port: '4800' }, environment), environment);
-    assert.match(emulationFault('tcg', urls, {})?.message ?? '', new RegExp(RegExp.escape(url)));
+    assert.equal(emulationFault('tcg', urls, {})?.message.startsWith(`cannot serve ${url}:`), true, url);
   }
   assert.equal(emulationFault('tcg', servedUrls(readConfig({}, {}), {}), {}), null);
 });
