@@ -102,8 +102,8 @@ function htmlOf({ said, until, link }: Facts): string {
 const NAME_CHARACTERS = 40;
 
 /**
- * Makes an untrusted name one short line that cannot imitate a line of the message, and that no mail
- * program turns into a link.
+ * Makes an untrusted name one short line that cannot imitate a line of the message, and that no
+ * mail program turns into a link.
  */
 function shownName(name: string): string {
   const line = name.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();

@@ -131,7 +131,7 @@ export function apiUrl(config: Pick<Config, 'listen' | 'port'>): string {
   return urlAt(address, config.port);
 }
 
-/** URLs by which the service is reached: its address, its public URL, and the parent of previews. */
+/** URLs of the service: its public URL, the parent of previews, and its own address. */
 export function servedUrls(
   config: Pick<Config, 'listen' | 'port'>,
   environment: Readonly<NodeJS.ProcessEnv>,
