@@ -47,6 +47,29 @@ for (const [what, first] of [
   });
 }
 
+test('a command that fails after its headers rejects with the error in its body', async (t) => {
+  const { berth, seen } = await against(t, [
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'x-request-id': 'req_1' });
+      response.end(
+        ` ${JSON.stringify({ error: { code: 'sandbox_state_conflict', message: 'the sandbox is asleep' } })}`,
+      );
+    },
+  ]);
+  const failure = await failureOf(
+    berth.raw.execInSandbox({ path: { sandboxId: 'sbx_1' }, body: { command: 'sleep 9' } }),
+  );
+  assert.equal(failure.message, 'the sandbox is asleep');
+  assert.deepEqual(fieldsOf(failure), {
+    code: 'sandbox_state_conflict',
+    status: 200,
+    requestId: 'req_1',
+    retryAfter: undefined,
+    retryable: false,
+  });
+  assert.equal(seen.length, 1);
+});
+
 test('a read is retried up to maxRetries and then fails with the last error', async (t) => {
   notePauses(t);
   const { berth, seen } = await against(t, [refusal(503, 'host_unavailable')], { maxRetries: 1 });

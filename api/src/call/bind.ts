@@ -36,12 +36,7 @@ export interface AnyCall {
   signal: AbortSignal;
 }
 
-interface BindOptions {
-  /** The response may take minutes: send headers and white space ahead of it. */
-  keepsAlive?: boolean;
-}
-
-export interface BoundAnswer extends Required<BindOptions> {
+export interface BoundAnswer {
   route: Route;
   answer(context: ServiceContext, call: AnyCall): Promise<unknown>;
 }
@@ -63,13 +58,11 @@ export type BoundRoute = BoundAnswer | BoundWebSocket;
 export function bind<const R extends Route>(
   route: R,
   answer: (context: ServiceContext, call: Call<R>) => Promise<RouteAnswer<R>>,
-  options: BindOptions = {},
 ): BoundAnswer {
   return {
     route,
     // The server parses with the schemas of this route before the call.
     answer: (context, call) => answer(context, call as Call<R>),
-    keepsAlive: options.keepsAlive ?? false,
   };
 }
 

@@ -1,9 +1,10 @@
 // The contract's routes over HTTP: converts requests to calls and responses to replies.
-import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
+import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
+import { preferredWaitSeconds } from '../call/prefer.ts';
 import { abortWhenGone } from './answers/caller-gone.ts';
 import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
 import { logOf } from './answers/request-log.ts';
@@ -24,17 +25,32 @@ export function contractRoutes(control: CallControl, { keepAlive }: ContractRout
         if ('connect' in bound) continue;
         app.route(
           routeOptions(bound, async (request, reply) => {
-            const times = bound.keepsAlive ? new KeepAlive(reply, bound.route.response.status, keepAlive) : undefined;
+            const times =
+              bound.route.keepsAlive === true ? keepAliveOf(bound.route, request, reply, keepAlive) : undefined;
             const body = (): Promise<unknown> => readJson(bound, request, reply, parseJson);
             const call = callOf(request, reply, request.headers.authorization, body);
             if (times !== undefined) call.onStart = (headers) => times.start(headers);
             const response = await callRoute(control, bound, call);
-            return (await times?.end(response)) === true ? reply : sendResponse(reply, response);
+            return times?.end(response) === true ? reply : sendResponse(reply, response);
           }),
         );
       }
     },
   };
+}
+
+/** A caller that declares how long it waits gets the real status within that time. */
+function keepAliveOf(
+  route: BoundRoute['route'],
+  request: FastifyRequest,
+  reply: FastifyReply,
+  times: KeepAliveTimes = EXEC_KEEPALIVE_MS,
+): KeepAlive {
+  const seconds = preferredWaitSeconds(request.raw.headersDistinct['prefer'] ?? []);
+  if (seconds === undefined) return new KeepAlive(reply, route.response.status, times);
+
+  void reply.header('preference-applied', `wait=${seconds}`);
+  return new KeepAlive(reply, route.response.status, { ...times, headersAfter: seconds * 1_000 });
 }
 
 /**

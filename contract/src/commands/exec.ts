@@ -46,6 +46,7 @@ export const execInSandbox = defineRoute({
   permission: 'sandbox.exec',
   request: { params: sandboxParams, body: execBody },
   bodyBytes: 8 * 1024 * 1024,
+  keepsAlive: true,
   response: { status: 200, body: execResult },
   errors: USE_ERRORS,
   activity: 'sandbox_exec',

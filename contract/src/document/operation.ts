@@ -2,7 +2,13 @@
 // description of the rules that schemas cannot express.
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../route/errors.ts';
-import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, IDEMPOTENCY_KEY, TRANSITION_WAIT_MS } from '../route/limits.ts';
+import {
+  DEFAULT_BODY_BYTES,
+  EXEC_KEEPALIVE_MS,
+  IDEMPOTENCY_KEY,
+  PREFERRED_WAIT_SECONDS,
+  TRANSITION_WAIT_MS,
+} from '../route/limits.ts';
 import { capitalized, type DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { tagOf } from './tags.ts';
 import { errorsOf, statusOf, type AuthKind, type Route, type RouteExample } from '../route/route.ts';
@@ -56,7 +62,7 @@ export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
     description: '`true` if this is the resource of an earlier call with the same `Idempotency-Key`.',
     schema: { type: 'string' },
   },
-  PreferenceApplied: { description: '`respond-async` if it was requested.', schema: { type: 'string' } },
+  PreferenceApplied: { description: 'The preference of `Prefer` that was honoured.', schema: { type: 'string' } },
 };
 
 export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
@@ -76,6 +82,15 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     required: false,
     description: '`respond-async`: respond immediately instead of waiting for the transition to finish.',
     schema: { type: 'string', examples: ['respond-async'] },
+  },
+  PreferWait: {
+    name: 'Prefer',
+    in: 'header',
+    required: false,
+    description:
+      '`wait=N`: nothing is sent for N seconds, so that a failure within them has its own status. ' +
+      `At most ${PREFERRED_WAIT_SECONDS.max}. Every proxy on the way must allow a silent response of that time.`,
+    schema: { type: 'string', examples: ['wait=60'] },
   },
 };
 
@@ -121,10 +136,11 @@ function descriptionOf(route: Route): string {
       `Waits up to ${TRANSITION_WAIT_MS / 1_000} s for the transition to finish; if it takes longer, poll the sandbox.`,
     );
   }
-  if (route.name === 'execInSandbox') {
+  if (route.keepsAlive === true) {
     sentences.push(
-      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s the headers are sent, then spaces as keep-alive; a ` +
-        'later failure closes the connection.',
+      `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s, or the time of \`Prefer: wait\`, the status ` +
+        `${route.response.status} is sent, then spaces as keep-alive; the body of a later failure is the ` +
+        'error envelope.',
     );
   }
   if (route.websocket === true) sentences.push('Upgrades to a WebSocket: version 13, subprotocol `berth.v1`.');
@@ -145,6 +161,7 @@ function parametersOf(route: Route, schemas: DocumentSchemas): JsonSchema[] {
     ...parametersIn('query', query, schemas, route.example?.query),
     ...(route.idempotent === true ? [parameter('IdempotencyKey')] : []),
     ...(route.waits === true ? [parameter('Prefer')] : []),
+    ...(route.keepsAlive === true ? [parameter('PreferWait')] : []),
   ];
 }
 
@@ -216,7 +233,7 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
   const headers = {
     ...headersOfAll(route),
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
-    ...(route.waits === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
+    ...(route.waits === true || route.keepsAlive === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'Switching to a WebSocket.', headers };
   // Not "Response": generators use that suffix for their wrapper of all responses.

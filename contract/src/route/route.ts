@@ -42,6 +42,11 @@ export interface Route {
   idempotent?: boolean;
   /** Waits for the transition to finish, unless called with `Prefer: respond-async`. */
   waits?: true;
+  /**
+   * The response may take minutes: its headers and white space are sent ahead of the JSON, or later
+   * with `Prefer: wait=N`.
+   */
+  keepsAlive?: true;
   /** An alias for old callers. Responses carry `Deprecation` and a `Link` to the successor. */
   deprecated?: { since: string; successor: string };
   /**

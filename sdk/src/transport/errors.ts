@@ -39,7 +39,7 @@ export class BerthError extends Error {
   override readonly name: string = 'BerthError';
   /** A code of the service or a {@link LocalErrorCode}. Later versions may add codes. */
   readonly code: ErrorCode | LocalErrorCode | (string & {});
-  /** HTTP status; undefined without a response. */
+  /** HTTP status; undefined without a response. 200 if a long command failed after its headers. */
   readonly status: number | undefined;
   /** `x-request-id` of the response, for the operator's logs. */
   readonly requestId: string | undefined;

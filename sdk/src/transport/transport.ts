@@ -95,6 +95,9 @@ export class Transport {
       // A proxy or captive portal may respond with 200 too.
       if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? ''))
         return somethingElse(what, response.status);
+      // A long call fails after its status: the envelope follows the spaces of its keep-alive.
+      if (text.startsWith(' ') && envelopeOf(text) !== undefined)
+        return refused(what, response, text, reads || notes.repeatable === true);
       return new Response(text, { status: response.status, headers: response.headers });
     }
     return refused(what, response, text, reads || notes.repeatable === true);

@@ -1,9 +1,6 @@
 // Keeps the connection of a long call alive: sends the headers, then a space per interval, then the
-// JSON (leading white space is valid JSON). A later failure cannot change the status. The error
-// envelope is then written and the connection broken off before the end of the body, so no client
-// sees a success.
-import type { ServerResponse } from 'node:http';
-import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
+// JSON (leading white space is valid JSON). A later failure cannot change the status: the body is
+// then the error envelope.
 import type { FastifyReply } from 'fastify';
 import type { RouteResponse } from '../../call/call-route.ts';
 
@@ -20,7 +17,7 @@ export class KeepAlive {
   #spaces: NodeJS.Timeout | undefined;
 
   /** @param status of a successful response */
-  constructor(reply: FastifyReply, status: number, times: KeepAliveTimes = EXEC_KEEPALIVE_MS) {
+  constructor(reply: FastifyReply, status: number, times: KeepAliveTimes) {
     this.#reply = reply;
     this.#status = status;
     this.#times = times;
@@ -31,13 +28,11 @@ export class KeepAlive {
   }
 
   /** Ends a response that has begun; returns false when nothing was sent yet. */
-  async end({ status, body }: RouteResponse): Promise<boolean> {
+  end({ body }: RouteResponse): boolean {
     clearTimeout(this.#headers);
     clearInterval(this.#spaces);
     if (this.#spaces === undefined) return false;
-    const { raw } = this.#reply;
-    if (status === this.#status) raw.end(JSON.stringify(body));
-    else await truncate(raw, JSON.stringify(body));
+    this.#reply.raw.end(JSON.stringify(body));
     return true;
   }
 
@@ -57,12 +52,4 @@ export class KeepAlive {
       if (!raw.writableNeedDrain) raw.write(' ');
     }, this.#times.spaceEvery);
   }
-}
-
-function truncate(response: ServerResponse, text: string): Promise<void> {
-  return new Promise((resolve) => {
-    response.once('close', resolve);
-    response.write(text, () => response.destroy());
-    if (response.destroyed) resolve();
-  });
 }

@@ -4,11 +4,7 @@ import * as exec from '../../services/commands/exec.ts';
 import { bind } from '../../call/bind.ts';
 
 export const execRoutes = [
-  bind(
-    execInSandbox,
-    (context, { actor, sandbox, body, signal }) => exec.execInSandbox(context, actor, sandbox, body, signal),
-    {
-      keepsAlive: true,
-    },
+  bind(execInSandbox, (context, { actor, sandbox, body, signal }) =>
+    exec.execInSandbox(context, actor, sandbox, body, signal),
   ),
 ];

@@ -25,6 +25,7 @@ const exec = (body: object): Promise<Answer> => api.call('POST', `/v1/sandboxes/
 /** Returns the raw response: time of its headers and end of its body. */
 async function execRaw(
   signal?: AbortSignal,
+  prefer?: string,
 ): Promise<{ response: http.IncomingMessage; body: Promise<{ text: string; whole: boolean }> }> {
   const payload = JSON.stringify({ command: 'slow' });
   const request = http.request(`${api.url}/v1/sandboxes/${sandboxId}/exec`, {
@@ -33,6 +34,7 @@ async function execRaw(
       authorization: `Bearer ${api.token}`,
       'content-type': 'application/json',
       'content-length': payload.length,
+      ...(prefer === undefined ? {} : { prefer }),
     },
     ...(signal === undefined ? {} : { signal }),
   });
@@ -154,15 +156,40 @@ test('a slow command gets early headers, white space while it runs, and then a J
   assert.deepEqual(JSON.parse(text), RESULT);
 });
 
-test('a slow failed command ends in the error envelope and an aborted connection', async () => {
+test('a slow failed command ends in the error envelope', async () => {
   const finish = Promise.withResolvers<never>();
   api.front.exec = () => finish.promise;
   const { response, body } = await execRaw();
   assert.equal(response.statusCode, 200);
   finish.reject(new ExecRefusal('guest_unreachable', 'no'));
   const { text, whole } = await body;
-  assert.equal(whole, false);
+  assert.equal(whole, true);
   assert.equal(JSON.parse(text).error.code, 'sandbox_unreachable');
+});
+
+test('a caller that declares its wait gets the real status of a slow failed command', async () => {
+  const finish = Promise.withResolvers<never>();
+  api.front.exec = () => finish.promise;
+  let held = true;
+  const waiting = execRaw(undefined, 'respond-async, wait=999999');
+  void waiting.then(() => (held = false));
+  const other = await execRaw();
+  assert.equal(held, true, 'a later call without a preference has its headers first');
+  finish.reject(new ExecRefusal('guest_unreachable', 'no'));
+  const { response, body } = await waiting;
+  assert.deepEqual([response.statusCode, response.headers['preference-applied']], [503, 'wait=660']);
+  assert.equal(JSON.parse((await body).text).error.code, 'sandbox_unreachable');
+  await other.body;
+});
+
+test('an invalid wait is ignored', async () => {
+  const finish = Promise.withResolvers<typeof RESULT>();
+  api.front.exec = () => finish.promise;
+  for (const prefer of ['wait', 'wait=0', 'wait=-5', 'wait=1.5', 'wait=x', 'wait=99999999999']) {
+    const { response } = await execRaw(undefined, prefer);
+    assert.equal(response.headers['preference-applied'], undefined, prefer);
+    response.destroy();
+  }
 });
 
 test('a disconnecting caller ends the command, before and after the early headers', async () => {

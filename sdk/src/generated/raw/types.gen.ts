@@ -1403,6 +1403,11 @@ export type IdempotencyKey = string;
  */
 export type Prefer = string;
 
+/**
+ * `wait=N`: nothing is sent for N seconds, so that a failure within them has its own status. At most 660. Every proxy on the way must allow a silent response of that time.
+ */
+export type PreferWait = string;
+
 export type GetHealthData = {
     body?: never;
     path?: never;
@@ -2420,6 +2425,12 @@ export type GetSandboxResponse = GetSandboxResponses[keyof GetSandboxResponses];
 
 export type ExecInSandboxData = {
     body: ExecInSandboxRequest;
+    headers?: {
+        /**
+         * `wait=N`: nothing is sent for N seconds, so that a failure within them has its own status. At most 660. Every proxy on the way must allow a silent response of that time.
+         */
+        Prefer?: string;
+    };
     path: {
         /**
          * Id of a sandbox.
