@@ -56,7 +56,7 @@ export const WAKE_ON_USE_WAIT_MS = 60_000;
 /** Keep-alive of a long exec: when the headers are sent, and the interval of spaces after that. */
 export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as const;
 
-/** `Prefer: wait=N` of a long exec in seconds: at most the longest timeout and the wait for a wake. */
+/** `Prefer: wait=N` of a long exec, in seconds: at most its timeout and the wait for a wake. */
 export const PREFERRED_WAIT_SECONDS = { min: 1, max: 660 } as const;
 
 /**
