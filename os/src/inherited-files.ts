@@ -8,8 +8,8 @@ const STDERR_FD = 2;
 /**
  * Closes inherited file descriptors above stderr, so that no child process gets one. A descriptor
  * without close-on-exec is inherited: Node sets the flag on all of its own, and at its start on
- * inherited ones from 3 up to a gap above 15 (uv_disable_stdio_inheritance). An IPC channel of a
- * fork stays open.
+ * inherited ones from 3 up to a gap above 15 (uv_disable_stdio_inheritance), which therefore stay
+ * open in this process only. An IPC channel of a fork stays open.
  */
 export function closeInheritedFiles(): void {
   const channel = (process.channel as { fd?: number } | null | undefined)?.fd;

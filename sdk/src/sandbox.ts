@@ -196,7 +196,7 @@ export class Sandbox extends SandboxStreams {
       }
       return this;
     } catch (error) {
-      throw this.#named(error, lost);
+      throw signal?.aborted === true ? error : this.#named(error, lost);
     } finally {
       deadline.end();
     }

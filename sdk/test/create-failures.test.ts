@@ -116,6 +116,7 @@ test('a refused or unresolved connection is reported as not sent, and a retry is
     ]) {
       const error = await failureOf(call());
       assert.deepEqual([error.code, error.retryable, error.sandboxId], ['connection_failed', true, undefined]);
+      assert.equal(error.unsent, true);
       assert.match(error.message, new RegExp(`no connection: .*(?:${why}).*\\. The request was not sent$`));
       assert.doesNotMatch(error.message, /may have been/);
     }

@@ -11,6 +11,7 @@ import { ExecRefusal } from '../../api/test/world/exec-front.ts';
 import { untilTrue } from '../../api/test/world/until-true.ts';
 import { Berth, BerthError, type SandboxStreams, type WebSocketConstructor } from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';
+import { against, type Answer } from './scripted-server.ts';
 import { StreamGuest } from './stream-guest.ts';
 
 const MIB = 1_048_576;
@@ -195,6 +196,20 @@ for (const [name, WebSocket] of [
     });
 
     if (isNode) {
+      test('a refusal whose body never ends is limited by timeout and signal', { timeout: 30_000 }, async (t) => {
+        const stalled: Answer = (_, response) =>
+          void response.writeHead(409, { 'content-type': 'application/json' }).write('{"error":');
+        const { berth: refused, seen } = await against(t, [stalled], { WebSocket });
+        const sandbox = refused.sandboxes.streams('sbx_1');
+        await assert.rejects(sandbox.tunnel(1, { timeoutMs: 200 }), failing('invalid_answer', /status 409/));
+        const controller = new AbortController();
+        const opening = sandbox.tunnel(1, { signal: controller.signal });
+        await untilTrue('the request arrived', () => seen.length === 2);
+        const reason = new Error('a reason of the test');
+        controller.abort(reason);
+        await assert.rejects(opening, reason);
+      });
+
       test('unread output blocks the command and arrives completely later', async () => {
         const bytes = 128 * MIB;
         const command = await (await ready()).command(`head -c ${bytes} /dev/zero`);

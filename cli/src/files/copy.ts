@@ -106,7 +106,10 @@ class Copying {
       await remote.stdin.close();
       const errorText = textOf(remote.stderr);
       errorText.catch(() => undefined);
-      const reader = new ArchiveReader(Readable.fromWeb(remote.stdout) as AsyncIterable<Buffer>);
+      const stdout = Readable.fromWeb(remote.stdout);
+      // Closing the command fails its output, also before the first read.
+      stdout.on('error', () => undefined);
+      const reader = new ArchiveReader(stdout as AsyncIterable<Buffer>);
       const options = {
         skipped: (file: Buffer, why: string) => this.#skipped(file.toString(), why),
         passed,

@@ -128,7 +128,7 @@ function isCloning({ status, clone }: SandboxData): boolean {
 
 /** Adds a remedy to a lost response: whether the sandbox was created is unknown. */
 function lost(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted || !(error instanceof BerthError) || error.status !== undefined) return error;
+  if (signal.aborted || !(error instanceof BerthError) || error.status !== undefined || error.unsent) return error;
   if (error.code !== 'connection_failed' && error.code !== 'timeout') return error;
   return new CliFailure(`${plainText(error.message)} (${error.code})`, {
     remedy:

@@ -89,14 +89,18 @@ async function make(
 ): Promise<Sandbox> {
   const { berth } = await connect();
   const call = { orgId, idempotencyKey: randomUUID(), wait: false, signal: leave };
+  let unknown = false;
+  const create = async (): Promise<Sandbox> => {
+    try {
+      return await berth.sandboxes.create(spec, call);
+    } catch (error) {
+      unknown ||= error instanceof BerthError ? error.status === undefined && !error.unsent : leave.aborted;
+      throw error;
+    }
+  };
   try {
-    return await repeated(
-      () => berth.sandboxes.create(spec, call),
-      (error) => error.retryable,
-      leave,
-    );
+    return await repeated(create, (error) => error.retryable, leave);
   } catch (error) {
-    const unknown = error instanceof BerthError ? error.status === undefined : leave.aborted;
     if (unknown) out.note('berth: a sandbox may have been created; check with berth sandbox ls');
     throw error;
   }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
+import { freePort } from '../../../protocol/test/free-port.ts';
 import { ApiServer } from '../world/api-server.ts';
 import { berth, startBerth } from '../world/berth.ts';
 import { masked, Service } from '../world/service.ts';
@@ -206,6 +207,17 @@ test('a lost response is reported with a remedy', async () => {
     /no response: .*The sandbox may have been created.*\(connection_failed\)\n {2}check with berth sandbox ls/,
   );
   assert.match(keyed.stderr, /Repeat the call with the same idempotencyKey/);
+});
+
+test('a refused connection created nothing, and the URL is the remedy', async () => {
+  const port = await freePort();
+  const env = { ...service.environment(), BERTH_ORG_ID: 'org_a', BERTH_PROJECT_ID: 'prj_a' };
+  for (const verb of [['sandbox', 'create'], ['run', '--', 'true']]) {
+    const { code, stderr } = await berth(verb, { env: { ...env, BERTH_URL: `http://127.0.0.1:${port}` } });
+    assert.notEqual(code, 0);
+    assert.match(stderr, /The request was not sent \(connection_failed\)\n {2}check the URL of the API/);
+    assert.doesNotMatch(stderr, /may have been created|berth sandbox ls/);
+  }
 });
 
 test('a private key is refused before the request, and its text is never shown', async (t) => {

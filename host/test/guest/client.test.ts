@@ -162,6 +162,21 @@ describe('the client of a guest', () => {
     });
   }
 
+  for (const status of [200, 503]) {
+    it(`closes the connection of a guest whose answer of ${status} never ends`, { timeout: 30_000 }, async () => {
+      const closed = Promise.withResolvers<void>();
+      guest.handler = (_request, response) => {
+        const timer = setInterval(() => response.write('x'.repeat(8_192)), 1);
+        response.writeHead(status).once('close', () => {
+          clearInterval(timer);
+          closed.resolve();
+        });
+      };
+      await assert.rejects(client.call(health, {}, CALL), { code: 'guest_unreachable', message: /longer than/ });
+      await closed.promise;
+    });
+  }
+
   it('survives a guest that does not speak HTTP or switches protocols', async () => {
     for (const bytes of [
       'SSH-2.0-OpenSSH_9.2\r\n',

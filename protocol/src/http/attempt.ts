@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { messageOf } from '@berth/os/errors.ts';
 import { deadlineOf, pathOf, type CallSpec } from '../calls/define.ts';
-import { readBounded, TooLong } from './bounded-body.ts';
+import { readOrDestroy, TooLong } from './bounded-body.ts';
 import type { CallOptions, CallRequest, FailureKind, Peer } from './peer.ts';
 import type { Upload } from './serve.ts';
 
@@ -118,8 +118,7 @@ export class Attempt {
 
   async refusal(response: http.IncomingMessage): Promise<Error> {
     const status = response.statusCode ?? 0;
-    const { bytes } = await readBounded(response, REFUSAL_BYTES).catch((error: unknown) => {
-      response.destroy();
+    const { bytes } = await readOrDestroy(response, REFUSAL_BYTES).catch((error: unknown) => {
       throw this.#failed('invalid', `status ${status}: ${messageOf(error)}`, error);
     });
     return (

@@ -11,8 +11,8 @@ export class TooLong extends Error {
 }
 
 /**
- * Returns the whole body as text. Beyond the limit it stops reading, destroys a stream and rejects
- * with {@link TooLong}.
+ * Returns the body. Beyond the limit it stops collecting and rejects with {@link TooLong}; the
+ * caller destroys the body or lets it drain.
  */
 export function readBounded(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
   return new Promise((resolve, reject) => {
@@ -32,6 +32,16 @@ export function readBounded(body: Readable, maxBytes: number): Promise<{ bytes: 
     body.on('error', settle(false));
     body.on('close', settle(false));
   });
+}
+
+/** As {@link readBounded}, but a longer body is destroyed: its peer could send for ever. */
+export async function readOrDestroy(body: Readable, maxBytes: number): Promise<{ bytes: Buffer; whole: boolean }> {
+  try {
+    return await readBounded(body, maxBytes);
+  } catch (error) {
+    body.destroy();
+    throw error;
+  }
 }
 
 /**

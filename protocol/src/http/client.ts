@@ -4,7 +4,7 @@ import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, ResponseOf } from '../calls/define.ts';
 import { parseJson } from '../json-text.ts';
 import { Attempt } from './attempt.ts';
-import { atMost, readBounded } from './bounded-body.ts';
+import { atMost, readOrDestroy } from './bounded-body.ts';
 import type { CallOptions, CallRequest, Peer } from './peer.ts';
 
 export class CallClient {
@@ -71,7 +71,7 @@ export class CallClient {
     const { call } = attempt;
     const response = await attempt.send();
     if (response.statusCode !== 200) throw await attempt.refusal(response);
-    const { bytes, whole } = await readBounded(response, call.responseBytes ?? 0);
+    const { bytes, whole } = await readOrDestroy(response, call.responseBytes ?? 0);
     if (whole) return bytes;
     // A keep-alive response can only fail after its headers.
     const refused = call.form === 'keepalive' ? attempt.refusalIn(200, bytes.toString('utf8')) : undefined;

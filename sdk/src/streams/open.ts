@@ -48,11 +48,15 @@ export async function openConnection<T>(
     if (deadline.signal.aborted) stop();
     outcome = await connection.opened;
     deadline.signal.throwIfAborted();
+    if (outcome !== null && 'response' in outcome) {
+      const failure = await refusal(what, outcome.response, connection, deadline.signal);
+      signal?.throwIfAborted();
+      throw failure;
+    }
   } finally {
     deadline.end();
   }
   if (outcome !== null) {
-    if ('response' in outcome) throw await refusal(what, outcome.response, connection);
     if (!tells) await explain();
     const words = outcome.message === '' ? 'the WebSocket reported no reason' : outcome.message;
     throw new BerthError(`cannot connect to ${endpoint.url}: ${words}`, { code: 'connection_failed' });
@@ -91,8 +95,16 @@ function globalWebSocket(): WebSocketConstructor {
   );
 }
 
-async function refusal(what: string, response: UpgradeResponse, connection: Connection): Promise<BerthError> {
+/** Reads the response. A body that has not ended when `signal` aborts is used as far as it came. */
+async function refusal(
+  what: string,
+  response: UpgradeResponse,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<BerthError> {
   let text = '';
+  const stop = (): void => void response.destroy();
+  signal.addEventListener('abort', stop, { once: true });
   try {
     for await (const chunk of response.setEncoding('utf8')) {
       text += chunk;
@@ -100,6 +112,8 @@ async function refusal(what: string, response: UpgradeResponse, connection: Conn
     }
   } catch {
     // Use the part received.
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
   connection.close();
   const headers = new Headers();

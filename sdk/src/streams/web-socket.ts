@@ -13,6 +13,7 @@ export interface UpgradeResponse {
   statusCode?: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
   setEncoding(encoding: 'utf8'): AsyncIterable<string>;
+  destroy(): void;
 }
 
 interface SocketEvent {

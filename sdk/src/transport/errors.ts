@@ -31,6 +31,7 @@ export interface BerthErrorFields {
   retryAfter?: number | undefined;
   retryable?: boolean;
   sandboxId?: string | undefined;
+  unsent?: boolean;
   cause?: unknown;
 }
 
@@ -47,6 +48,8 @@ export class BerthError extends Error {
   readonly retryAfter: number | undefined;
   /** Whether a retry is safe and may succeed. */
   readonly retryable: boolean;
+  /** Whether the request was never sent, and so had no effect: no connection was made. */
+  readonly unsent: boolean;
   /**
    * Sandbox of a failed transition, which may still be in progress. After a failed create, the
    * sandbox that it left, if any.
@@ -54,9 +57,10 @@ export class BerthError extends Error {
   readonly sandboxId: string | undefined;
 
   constructor(message: string, fields: BerthErrorFields) {
-    const { code, status, requestId, retryAfter, retryable = false, sandboxId, cause } = fields;
+    const { code, status, requestId, retryAfter, retryable = false, sandboxId, unsent = false, cause } = fields;
     super(message, cause === undefined ? undefined : { cause });
     this.sandboxId = sandboxId;
+    this.unsent = unsent;
     this.code = code;
     this.status = status;
     this.requestId = requestId;

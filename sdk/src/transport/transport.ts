@@ -140,7 +140,7 @@ function lost(
   const code = cause instanceof BerthError ? cause.code : 'connection_failed';
   if (isUnsent(cause)) {
     const message = `${what}: no connection: ${why}. The request was not sent`;
-    return new BerthError(message, { code, cause, retryable: true });
+    return new BerthError(message, { code, cause, retryable: true, unsent: true });
   }
   const message = code === 'timeout' ? why : `${what}: no response: ${why}`;
   return new BerthError(reads ? message : `${message}. ${whenLost}`, { code, cause, retryable: reads || repeatable });

@@ -145,9 +145,7 @@ function urlAt(address: string, port: number): string {
 
 /** The service's public URL: the operator's `BERTH_PUBLIC_URL`, else that for a local client. */
 export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
-  const given = environment['BERTH_PUBLIC_URL'] ?? '';
-  // The API itself rejects an invalid URL at start.
-  return URL.canParse(given) ? new URL(given).origin : apiUrl(config);
+  return originOf(environment['BERTH_PUBLIC_URL']) ?? apiUrl(config);
 }
 
 /**
@@ -155,10 +153,13 @@ export function publicUrl(config: Pick<Config, 'listen' | 'port'>, environment: 
  * public URL's port.
  */
 export function previewUrl(config: Pick<Config, 'listen' | 'port'>, environment: Readonly<NodeJS.ProcessEnv>): string {
-  const given = environment['BERTH_PREVIEW_URL'] ?? '';
-  // As with the public URL, the API itself rejects an invalid value at start.
-  if (URL.canParse(given)) return new URL(given).origin;
-  return new URL(`http://localhost:${new URL(publicUrl(config, environment)).port || config.port}`).origin;
+  const port = new URL(publicUrl(config, environment)).port || config.port;
+  return originOf(environment['BERTH_PREVIEW_URL']) ?? new URL(`http://localhost:${port}`).origin;
+}
+
+/** Null for an absent or invalid URL: the API itself rejects an invalid one at start. */
+function originOf(given = ''): string | null {
+  return /^https?:/i.test(given) && URL.canParse(given) ? new URL(given).origin : null;
 }
 
 function isHealthy(config: Config, signal: AbortSignal): Promise<boolean> {

@@ -52,7 +52,9 @@ test('an emulated service on an address of the network needs consent, whatever i
     const urls = servedUrls(readConfig({ ...flags, port: '4800' }, environment), environment);
     assert.equal(emulationFault('tcg', urls, {})?.message.startsWith(`cannot serve ${url}:`), true, url);
   }
-  assert.equal(emulationFault('tcg', servedUrls(readConfig({}, {}), {}), {}), null);
+  const invalid = { BERTH_PUBLIC_URL: 'localhost:8080', BERTH_PREVIEW_URL: 'preview.example.test:443' };
+  for (const environment of [{}, invalid])
+    assert.equal(emulationFault('tcg', servedUrls(readConfig({}, environment), environment), {}), null);
 });
 
 test('an emulated service with a public URL does not start without consent', async (context) => {
