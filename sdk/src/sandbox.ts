@@ -139,9 +139,13 @@ export class Sandbox extends SandboxStreams {
   /**
    * Changes the size, at once if possible; otherwise at the next wake, as `data.pendingAllocation`.
    */
-  async resize(size: Size, options: CallOptions = {}): Promise<this> {
-    const { raw, with: set } = this.#calls;
-    return this.#take((await raw.resizeSandbox({ path: { sandboxId: this.id }, body: size, ...set(options) })).sandbox);
+  async resize(size: Size, options: TransitionOptions = {}): Promise<this> {
+    const { raw } = this.#calls;
+    return await this.#transition(
+      ({ resizing }) => !resizing,
+      options,
+      (call) => raw.resizeSandbox({ ...call, body: size }),
+    );
   }
 
   /** Extends the expiry of an ephemeral sandbox by its time to live. */
@@ -243,7 +247,7 @@ export class Sandbox extends SandboxStreams {
   }
 
   async #transition(
-    wanted: readonly SandboxStatus[],
+    wanted: Awaited,
     { wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: TransitionOptions,
     call: (options: {
       path: { sandboxId: string };
@@ -259,7 +263,8 @@ export class Sandbox extends SandboxStreams {
       ...this.#calls.with({ signal, ...(wait ? {} : { timeoutMs }) }),
     });
     this.#take(sandbox);
-    return wait ? await this.settle(wanted, startedMs, { signal, timeoutMs }, true) : this;
+    const begun = typeof wanted !== 'function';
+    return wait ? await this.settle(wanted, startedMs, { signal, timeoutMs }, begun) : this;
   }
 
   #take(data: SandboxData): this {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exampleSandbox } from '@berth/contract/route/examples.ts';
-import { Berth, type BerthError, type SandboxSpec } from '../src/index.ts';
+import { Berth, type BerthError, type SandboxData, type SandboxSpec } from '../src/index.ts';
 import { freePort } from '../../protocol/test/free-port.ts';
 import { notePauses } from './clock.ts';
 import { against, broken, failureOf, json, refusal, type Answer } from './scripted-server.ts';
@@ -91,6 +91,22 @@ test('a failed sandbox that cannot be deleted is named with the reason', async (
   const error = await failureOf(berth.sandboxes.create(SPEC));
   assert.deepEqual(shown(error), ['unexpected_status', id, false]);
   assert.match(error.message, /\(create_failed\); it could not be deleted: no: permission_denied$/);
+});
+
+test('a resize in progress is awaited; one that waits for the next wake is not', async (t) => {
+  notePauses(t);
+  const pending = { pendingAllocation: { vcpu: 4, memoryGb: 1, diskGb: 10 } };
+  const sized = (more: Partial<SandboxData>) =>
+    json(200, { sandbox: { ...exampleSandbox, id, status: 'ready', ...more } });
+  const { berth, seen } = await against(t, [
+    ...[at('ready'), sized({ ...pending, resizing: true }), sized({ ...pending, resizing: true })],
+    ...[sized({ allocated_vcpu: 4 }), sized(pending)],
+  ]);
+  const sandbox = await berth.sandboxes.get(id);
+  assert.equal((await sandbox.resize({ vcpu: 4 })).data.allocated_vcpu, 4);
+  assert.equal(seen.length, 4);
+  assert.equal((await sandbox.resize({ vcpu: 4 })).data.pendingAllocation?.vcpu, 4);
+  assert.equal(seen.length, 5);
 });
 
 test('a wake or sleep that ends in another status names the sandbox and deletes nothing', async (t) => {

@@ -49,6 +49,7 @@ export const exampleSandbox = {
   allocated_vcpu: 1,
   allocated_memory_gb: 1,
   allocated_disk_gb: 10,
+  resizing: false,
   persistencePolicy: 'sleep_resume',
   mode: 'persistent',
   ttlSeconds: null,

@@ -99,7 +99,10 @@ export const sandbox = z
     allocated_disk_gb: count,
     pendingAllocation: allocation
       .optional()
-      .describe('Size stored by a resize for the next wake; absent when there is none.'),
+      .describe(
+        'Size stored by a resize: applied now if `resizing`, otherwise at the next wake; absent when there is none.',
+      ),
+    resizing: z.boolean().describe('Whether a resize to `pendingAllocation` is in progress.'),
     persistencePolicy,
     mode: z.enum(['persistent', 'ephemeral']),
     ttlSeconds: z.int().nullable().describe('Time to live of an `ephemeral` sandbox; null for others.'),

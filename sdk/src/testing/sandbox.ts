@@ -153,6 +153,7 @@ export function newRecord(id: string, body: SandboxBody, project: Project, nowMs
     allocated_vcpu: size.vcpu,
     allocated_memory_gb: size.memoryGb,
     allocated_disk_gb: size.diskGb,
+    resizing: false,
     persistencePolicy: body.persistencePolicy ?? project.defaultPersistencePolicy ?? 'sleep_resume',
     mode: body.mode ?? 'persistent',
     ttlSeconds: body.ttlSeconds ?? null,

@@ -23,6 +23,7 @@ export function viewSandbox(row: SandboxRow): Sandbox {
     allocated_memory_gb: row.allocated_memory_gb,
     allocated_disk_gb: row.allocated_disk_gb,
     ...viewPending(row),
+    resizing: row.resizing,
     persistencePolicy: persistencePolicy.parse(row.persistence_policy),
     mode: row.mode === 'ephemeral' ? 'ephemeral' : 'persistent',
     ttlSeconds: row.ttl_seconds,

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
+import { untilTrue } from '../../world/until-true.ts';
 
 let api: TestApi;
 before(async () => {
@@ -223,6 +224,22 @@ test("a resize above the plan's size is 409 plan_limit, a wake above its concurr
       .where('org_id', '=', api.orgId)
       .execute();
   }
+});
+
+test('a resize in progress differs from one that waits for the next wake', async () => {
+  const id = await create();
+  const shown = (sandbox: Answer['body']): unknown[] => [
+    sandbox.allocated_vcpu,
+    sandbox.pendingAllocation?.vcpu,
+    sandbox.resizing,
+  ];
+  api.host.resizeMs = 60_000;
+  assert.deepEqual(shown((await beginAtOnce(id, 'resize', { vcpu: 4 })).body.sandbox), [1, 4, true]);
+  await untilTrue('it reached the host', () => api.host.calls.some((call) => call.verb === 'resize' && call.id === id));
+  api.host.finish('resize');
+  await untilTrue('it is done', async () => !(await get(id)).resizing);
+  assert.deepEqual(shown(await get(id)), [4, undefined, false]);
+  assert.deepEqual(shown((await verb(id, 'resize', { vcpu: 2 })).body.sandbox), [4, 2, false]);
 });
 
 test('a new resize target replaces the one in progress', async () => {

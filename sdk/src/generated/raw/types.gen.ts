@@ -963,9 +963,13 @@ export type Sandbox = {
     allocated_memory_gb: number;
     allocated_disk_gb: number;
     /**
-     * Size stored by a resize for the next wake; absent when there is none.
+     * Size stored by a resize: applied now if `resizing`, otherwise at the next wake; absent when there is none.
      */
     pendingAllocation?: Allocation;
+    /**
+     * Whether a resize to `pendingAllocation` is in progress.
+     */
+    resizing: boolean;
     persistencePolicy: PersistencePolicy | (string & {});
     mode: 'persistent' | 'ephemeral' | (string & {});
     /**
