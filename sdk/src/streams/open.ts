@@ -103,7 +103,7 @@ async function refusal(
   signal: AbortSignal,
 ): Promise<BerthError> {
   let text = '';
-  const stop = (): void => void response.destroy();
+  const stop = (): void => response.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
     for await (const chunk of response.setEncoding('utf8')) {
