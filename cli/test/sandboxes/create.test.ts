@@ -212,7 +212,10 @@ test('a lost response is reported with a remedy', async () => {
 test('a refused connection created nothing, and the URL is the remedy', async () => {
   const port = await freePort();
   const env = { ...service.environment(), BERTH_ORG_ID: 'org_a', BERTH_PROJECT_ID: 'prj_a' };
-  for (const verb of [['sandbox', 'create'], ['run', '--', 'true']]) {
+  for (const verb of [
+    ['sandbox', 'create'],
+    ['run', '--', 'true'],
+  ]) {
     const { code, stderr } = await berth(verb, { env: { ...env, BERTH_URL: `http://127.0.0.1:${port}` } });
     assert.notEqual(code, 0);
     assert.match(stderr, /The request was not sent \(connection_failed\)\n {2}check the URL of the API/);
