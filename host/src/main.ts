@@ -7,7 +7,7 @@
 // Without --listen it serves on the unix socket DATA/run/host.sock. The log line "the host daemon
 // is ready", with its url, means that it accepts calls.
 import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import { pino, type Logger } from 'pino';
@@ -62,7 +62,17 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
       streams: new GuestStreams(config.streams),
       deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },
     },
-    { policy: config.policy, largest, readHost: () => pool.withPoolMemory(readHost(config.dataFolder)) },
+    {
+      policy: config.policy,
+      largest,
+      readHost: (vmIds) =>
+        pool.withPoolMemory(
+          readHost(
+            config.dataFolder,
+            vmIds.map((id) => join(data.vms, id)),
+          ),
+        ),
+    },
   );
   await lifecycle.recover();
   await pool.clear();

@@ -44,7 +44,7 @@ export function makePool(
       const { capacity, reserved } = promised();
       return {
         unpromisedMib: capacity.memoryMib - reserved.memoryMib,
-        spareMib: readHost(config.dataFolder).memAvailableMib - config.policy.memoryReserveMib,
+        spareMib: readHost(config.dataFolder, []).memAvailableMib - config.policy.memoryReserveMib,
       };
     },
   });

@@ -17,6 +17,20 @@ export const vmSpec = z.strictObject({
 export type VmSpec = z.infer<typeof vmSpec>;
 
 /**
+ * Disk space of a VM beyond its disk and its memory, in GiB: tables of the disk image, device state
+ * and index of the snapshot.
+ */
+export const STORAGE_OVERHEAD_GIB = 1;
+
+/**
+ * Most disk space that a VM of a size can take on its host, in GiB: its disk, and the snapshot of
+ * its whole memory. Reserved from create to destroy, so that a sleep always has room.
+ */
+export function storageGib({ memoryMib, diskGib }: Pick<VmSpec, 'memoryMib' | 'diskGib'>): number {
+  return diskGib + Math.ceil(memoryMib / 1_024) + STORAGE_OVERHEAD_GIB;
+}
+
+/**
  * Status of a VM at its host.
  *
  * ```

@@ -1,14 +1,29 @@
 // Admission: decides if another VM fits on this host, by pure arithmetic over promised resources,
 // and reads the host's figures. Must not know how VMs are made. A refusal is typed (`Shortage`): it
 // names the short resource and the amount available.
-import { readFileSync, statfsSync } from 'node:fs';
+import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { storageGib } from '@berth/protocol/host.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import type { Shortage } from './host-error.ts';
 
 export interface Amounts {
   vcpu: number;
   memoryMib: number;
   diskGib: number;
+}
+
+/** Resources that a VM of a size reserves: its disk space includes its snapshot. */
+export function reservationOf({ vcpu, memoryMib, diskGib }: Amounts): Amounts {
+  return { vcpu, memoryMib, diskGib: storageGib({ memoryMib, diskGib }) };
+}
+
+/** Additional resources that a VM reserves when it grows from `from` to `to`; never negative. */
+export function growthOf(from: Amounts, to: Amounts): Amounts {
+  const memoryMib = Math.max(0, to.memoryMib - from.memoryMib);
+  const larger = { memoryMib: from.memoryMib + memoryMib, diskGib: Math.max(from.diskGib, to.diskGib) };
+  return { vcpu: Math.max(0, to.vcpu - from.vcpu), memoryMib, diskGib: storageGib(larger) - storageGib(from) };
 }
 
 export interface HostFigures {
@@ -18,6 +33,8 @@ export interface HostFigures {
   /** Size of the file system that holds the data folder. */
   diskTotalGib: number;
   diskFreeGib: number;
+  /** Part of that file system that others than VMs take: database, image, the host's own files. */
+  diskOthersGib: number;
 }
 
 export interface AdmissionPolicy {
@@ -32,7 +49,7 @@ export interface AdmissionPolicy {
   memoryReserveMib: number;
   /** Overhead of a VM beyond its own memory: QEMU and, under TCG, its translation buffer. */
   vmOverheadMib: number;
-  /** Overcommit factor of the file system; disks are sparse files. */
+  /** Overcommit factor of the file system: disks and snapshots rarely reach their largest size. */
   diskOvercommit: number;
   diskReserveGib: number;
 }
@@ -46,7 +63,8 @@ export interface HeldVm {
    * not used yet. `disk`: only its disk remains.
    */
   holds: 'growing' | 'using' | 'added' | 'disk';
-  size: Amounts;
+  /** A {@link reservationOf}, or a {@link growthOf} with `added`. */
+  reserves: Amounts;
 }
 
 /**
@@ -66,7 +84,7 @@ export function largestOf(host: HostFigures, policy: AdmissionPolicy, driver: Am
   return {
     vcpu: Math.min(vcpu, driver.vcpu),
     memoryMib: Math.max(0, Math.min(memoryMib - policy.vmOverheadMib, driver.memoryMib)),
-    diskGib: Math.min(diskGib, driver.diskGib),
+    diskGib: Math.max(0, Math.min(diskGib - storageGib({ memoryMib: SMALLEST_VM_MIB, diskGib: 0 }), driver.diskGib)),
   };
 }
 
@@ -75,18 +93,21 @@ export function capacityOf(host: HostFigures, policy: AdmissionPolicy): Amounts 
   return {
     vcpu: Math.floor(host.cores * policy.cpuOvercommit),
     memoryMib: Math.max(0, Math.floor((host.memTotalMib - policy.memoryReserveMib) * policy.memoryOvercommit)),
-    diskGib: Math.max(0, Math.floor((host.diskTotalGib - policy.diskReserveGib) * policy.diskOvercommit)),
+    diskGib: Math.max(
+      0,
+      Math.floor((host.diskTotalGib - host.diskOthersGib - policy.diskReserveGib) * policy.diskOvercommit),
+    ),
   };
 }
 
 /** Sum of promises, the overhead of each VM's process included. */
 export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Amounts {
   const sum: Amounts = { vcpu: 0, memoryMib: 0, diskGib: 0 };
-  for (const { holds, size } of held) {
-    sum.diskGib += size.diskGib;
+  for (const { holds, reserves } of held) {
+    sum.diskGib += reserves.diskGib;
     if (holds !== 'disk') {
-      sum.vcpu += size.vcpu;
-      sum.memoryMib += size.memoryMib + (holds === 'added' ? 0 : policy.vmOverheadMib);
+      sum.vcpu += reserves.vcpu;
+      sum.memoryMib += reserves.memoryMib + (holds === 'added' ? 0 : policy.vmOverheadMib);
     }
   }
   return sum;
@@ -94,7 +115,7 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
 
 /**
  * The first short resource, or null if all fit. Memory amounts are the guest's, without overhead.
- * `what` is wanted: another VM, or an addition to a running one.
+ * `what` is wanted: the reservation of another VM, or the growth of a running one.
  */
 export function shortageFor(
   wanted: Amounts,
@@ -127,16 +148,35 @@ export function shortageFor(
 /**
  * Reads the host's current figures. Synchronous on purpose: nothing else may be admitted between
  * reading and promising.
+ * @param vmFolders folders of the VMs whose reservations are counted
  */
-export function readHost(dataFolder: string): HostFigures {
+export function readHost(dataFolder: string, vmFolders: readonly string[]): HostFigures {
   const memory = parseMeminfo(readFileSync('/proc/meminfo', 'latin1'));
+  // First, so that a growing file counts as another's for a moment, never as free.
+  const ofVms = vmFolders.reduce((sum, folder) => sum + takenBy(folder), 0);
   const disk = statfsSync(dataFolder);
   return {
     cores: availableParallelism(),
     ...memory,
     diskTotalGib: (disk.blocks * disk.bsize) / 1024 ** 3,
     diskFreeGib: (disk.bavail * disk.bsize) / 1024 ** 3,
+    diskOthersGib: Math.max(0, (disk.blocks - disk.bavail) * disk.bsize - ofVms) / 1024 ** 3,
   };
+}
+
+/** Bytes taken by the files of a VM's folder and of the folders in it; 0 if it does not exist. */
+function takenBy(vmFolder: string, depth = 1): number {
+  let bytes = 0;
+  try {
+    for (const entry of readdirSync(vmFolder, { withFileTypes: true })) {
+      const path = join(vmFolder, entry.name);
+      if (entry.isFile()) bytes += (statSync(path, { throwIfNoEntry: false })?.blocks ?? 0) * 512;
+      else if (entry.isDirectory() && depth > 0) bytes += takenBy(path, depth - 1);
+    }
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error;
+  }
+  return bytes;
 }
 
 /** Throws if a line is missing: without these figures nothing may be admitted. */

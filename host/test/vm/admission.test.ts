@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import {
   capacityOf,
+  growthOf,
   largestOf,
   allocatableOf,
   parseMeminfo,
   promisedTo,
   readHost,
+  reservationOf,
   shortageFor,
   type AdmissionPolicy,
   type HeldVm,
@@ -29,11 +34,12 @@ const MACHINE: HostFigures = {
   memAvailableMib: 4_500,
   diskTotalGib: 110,
   diskFreeGib: 100,
+  diskOthersGib: 0,
 };
 const VM = { vcpu: 1, memoryMib: 1_000, diskGib: 10 };
 
-function held(count: number, holds: HeldVm['holds'] = 'using', size = VM): HeldVm[] {
-  return Array.from({ length: count }, () => ({ holds, size }));
+function held(count: number, holds: HeldVm['holds'] = 'using', reserves = VM): HeldVm[] {
+  return Array.from({ length: count }, () => ({ holds, reserves }));
 }
 
 describe('admission', () => {
@@ -58,7 +64,7 @@ describe('admission', () => {
         for (const memoryMib of asked) {
           if (promisedMib + memoryMib <= offer.memoryMib) {
             assert.equal(shortageFor({ ...VM, memoryMib }, inside, machine, POLICY), null);
-            inside.push({ holds: 'growing', size: { ...VM, memoryMib } });
+            inside.push({ holds: 'growing', reserves: { ...VM, memoryMib } });
             promisedMib += memoryMib;
           }
         }
@@ -114,7 +120,7 @@ describe('admission', () => {
   it('lets a running VM grow into the rest without a second overhead, and counts it while growing', () => {
     const more = { vcpu: 1, memoryMib: 700, diskGib: 0 };
     assert.equal(shortageFor(more, held(3), MACHINE, POLICY, 'added'), null);
-    const growing: HeldVm[] = [...held(3), { holds: 'added', size: more }];
+    const growing: HeldVm[] = [...held(3), { holds: 'added', reserves: more }];
     assert.deepEqual(promisedTo(growing, POLICY), { vcpu: 4, memoryMib: 4_000, diskGib: 30 });
     assert.equal(
       shortageFor({ ...more, vcpu: 0, memoryMib: 1 }, growing, MACHINE, POLICY, 'added')?.resource,
@@ -132,7 +138,7 @@ describe('admission', () => {
 
   it('reports the largest possible VM, by host and by driver', () => {
     const driver = { vcpu: 8, memoryMib: 3_000, diskGib: 500 };
-    assert.deepEqual(largestOf(MACHINE, POLICY, driver), { vcpu: 4, memoryMib: 3_000, diskGib: 200 });
+    assert.deepEqual(largestOf(MACHINE, POLICY, driver), { vcpu: 4, memoryMib: 3_000, diskGib: 198 });
     assert.equal(largestOf(MACHINE, POLICY, { ...driver, memoryMib: 65_536 }).memoryMib, 3_900);
   });
 
@@ -148,6 +154,34 @@ describe('admission', () => {
       requested: 10,
       available: 0,
     });
+  });
+
+  it('reserves disk space for the disk and for a snapshot of the whole memory', () => {
+    const size = { vcpu: 1, memoryMib: 1_536, diskGib: 10 };
+    assert.deepEqual(reservationOf(size), { ...size, diskGib: 13 });
+    const larger = { vcpu: 2, memoryMib: 4_096, diskGib: 20 };
+    assert.deepEqual(growthOf(size, larger), { vcpu: 1, memoryMib: 2_560, diskGib: 12 });
+    assert.deepEqual(growthOf(larger, size), { vcpu: 0, memoryMib: 0, diskGib: 0 });
+  });
+
+  it('promises no disk space that others than VMs take', () => {
+    assert.equal(capacityOf({ ...MACHINE, diskOthersGib: 40 }, POLICY).diskGib, 120);
+    assert.equal(capacityOf({ ...MACHINE, diskOthersGib: 109 }, POLICY).diskGib, 0);
+  });
+
+  it('tells the files of VMs from those of others', async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'berth-admission-'));
+    context.after(() => rm(folder, { recursive: true }));
+    const written = 256 * 2 ** 20;
+    await mkdir(join(folder, 'a', 'vm'), { recursive: true });
+    execFileSync('fallocate', ['--length', String(written), join(folder, 'a', 'vm', 'disk')]);
+    const others = (ids: string[]): number =>
+      readHost(
+        folder,
+        ids.map((id) => join(folder, id)),
+      ).diskOthersGib;
+    // Others write meanwhile, but hardly as much.
+    assert.ok(Math.abs(others([]) - others(['a', 'absent']) - 0.25) < 0.1);
   });
 
   it('counts only the disk of a dead VM', () => {
@@ -166,7 +200,7 @@ describe('admission', () => {
         for (const wanted of asked) {
           const shortage = shortageFor(wanted, inside, MACHINE, POLICY);
           if (shortage === null) {
-            inside.push({ holds: 'using', size: wanted });
+            inside.push({ holds: 'using', reserves: wanted });
           } else {
             assert.ok(shortage.available < shortage.requested);
             const { resource, available } = shortage;
@@ -189,7 +223,7 @@ describe('admission', () => {
   });
 
   it('reads the figures of this host, and refuses to guess missing ones', () => {
-    const machine = readHost(tmpdir());
+    const machine = readHost(tmpdir(), []);
     assert.ok(machine.cores >= 1 && machine.memTotalMib >= machine.memAvailableMib && machine.memAvailableMib > 0);
     assert.ok(machine.diskTotalGib >= machine.diskFreeGib && machine.diskTotalGib > 0);
     assert.deepEqual(parseMeminfo('MemTotal:        2048 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\n'), {

@@ -1,7 +1,9 @@
 // Selects the host of a new VM, and describes the shortage if no host fits. Pure;
 // services/hosts/placement.ts reserves the capacity.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
-import { capacityRemedy } from '@berth/protocol/host.ts';
+import { capacityRemedy, storageGib } from '@berth/protocol/host.ts';
+
+export { STORAGE_OVERHEAD_GIB } from '@berth/protocol/host.ts';
 
 /** Amounts in the units of the host protocol. */
 export interface HostRoom {
@@ -18,15 +20,21 @@ export interface HostCandidate {
 
 const RESOURCES = ['vcpu', 'memoryMib', 'diskGib'] as const;
 const UNITS = { vcpu: 'vCPU', memoryMib: 'MiB of memory', diskGib: 'GiB of disk' } as const;
+const RESERVED_UNITS = { ...UNITS, diskGib: 'GiB of disk (snapshot included)' } as const;
 
-/** Host capacity required by an allocation. */
-export function roomFor(allocation: Allocation): HostRoom {
+/** Size of a VM with an allocation. */
+export function sizeFor(allocation: Allocation): HostRoom {
   return { vcpu: allocation.vcpu, memoryMib: allocation.memoryGb * 1024, diskGib: allocation.diskGb };
 }
 
+/** Host capacity that an allocation reserves: its disk space includes its snapshot. */
+export function roomFor(allocation: Allocation): HostRoom {
+  const size = sizeFor(allocation);
+  return { ...size, diskGib: storageGib(size) };
+}
+
 /**
- * Additional host capacity to grow from `from` to `to`: only the amounts that increase. Empty if
- * none does.
+ * Host capacity to grow from `from` to `to`: only the amounts that increase. Empty if none does.
  */
 export function growth(from: Allocation, to: Allocation): Partial<HostRoom> {
   const [before, after] = [roomFor(from), roomFor(to)];
@@ -51,7 +59,8 @@ export function describeShortage(candidates: readonly HostCandidate[], needed: H
   const best = candidates.toSorted(emptiestFirst)[0];
   const resource = (best === undefined ? undefined : shortage(best.free, needed)) ?? 'memoryMib';
   const free = Math.max(0, ...candidates.map((host) => host.free[resource]));
-  return `needs ${needed[resource]} ${UNITS[resource]}, at most ${free} free on one host. ${capacityRemedy(resource)}`;
+  const amount = `${needed[resource]} ${RESERVED_UNITS[resource]}`;
+  return `needs ${amount}, at most ${free} free on one host. ${capacityRemedy(resource)}`;
 }
 
 function emptiestFirst(a: HostCandidate, b: HostCandidate): number {
@@ -66,14 +75,14 @@ export function describeShortageOn(free: HostRoom, needed: Partial<HostRoom>): s
   const resource = shortage(free, needed);
   if (resource === undefined) return undefined;
   const left = Math.max(0, free[resource]);
-  return `needs ${needed[resource]} ${UNITS[resource]}, ${left} are free. ${capacityRemedy(resource)}`;
+  return `needs ${needed[resource]} ${RESERVED_UNITS[resource]}, ${left} are free. ${capacityRemedy(resource)}`;
 }
 
 /**
  * Describes the first amount of the allocation above the largest VM; undefined if there is none.
  */
 export function describeExcess(allocation: Allocation, largest: HostRoom): string | undefined {
-  const needed = roomFor(allocation);
+  const needed = sizeFor(allocation);
   const resource = shortage(largest, needed);
   return (
     resource && `${needed[resource]} ${UNITS[resource]} exceeds the ${largest[resource]} that its host can give one VM`

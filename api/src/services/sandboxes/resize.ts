@@ -87,7 +87,7 @@ async function resizeStopped(
   target: Allocation,
 ): Promise<Intent> {
   const present = allocationOf(before);
-  // The wake reserves vCPUs and memory; the disk is always reserved.
+  // The wake reserves vCPUs and memory; disk space is always reserved.
   const { diskGib } = growth(present, target);
   if (diskGib !== undefined) {
     const room = await roomOnOwnHost(trx, before, { diskGib }, { evenAway: true });

@@ -1,6 +1,7 @@
 // Rows of hosts, and the capacity that sandboxes reserve on them. SQL only;
 // rules/hosts/placement.ts chooses the host.
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
+import { STORAGE_OVERHEAD_GIB } from '../../rules/hosts/placement.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
@@ -99,8 +100,9 @@ interface HostFreeFilter {
 /**
  * Free capacity of hosts: capacity minus reservations, at most the host's largest VM. A sandbox
  * with a VM reserves its allocation, or the pending one if larger and a step is resizing to it
- * (`resizing`). A sandbox with a disk alone reserves the disk, unless nothing of it is left. A
- * sandbox being destroyed keeps the reservation it had when that began.
+ * (`resizing`). A sandbox without a VM reserves disk space alone, unless nothing of it is left.
+ * Disk space is that of the host protocol's `storageGib`: disk and snapshot. A sandbox being
+ * destroyed keeps the reservation it had when that began.
  */
 export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
   const seenWithinMs = filter.seenWithinMs ?? null;
@@ -123,7 +125,8 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
       least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,
       least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0),
         h.largest_memory_mib)::int as memory_mib,
-      least(h.capacity_disk_gib - coalesce(sum(held.disk_gb), 0), h.largest_disk_gib)::int as disk_gib
+      (h.capacity_disk_gib
+        - coalesce(sum(held.disk_gb + held.memory_gb + ${STORAGE_OVERHEAD_GIB}::int), 0))::int as disk_gib
     from host h left join held on held.host_id = h.id
     where (${seenWithinMs}::float8 is null
       or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')

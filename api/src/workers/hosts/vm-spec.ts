@@ -1,7 +1,7 @@
 // Converts sandbox rows to VM specs, and a host's VM views to sizes. Pure.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
-import { roomFor } from '../../rules/hosts/placement.ts';
+import { sizeFor } from '../../rules/hosts/placement.ts';
 import { allocationOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 
@@ -11,7 +11,7 @@ import type { SandboxRow } from '../../store/database/schema.ts';
  */
 export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocationOf(sandbox)): VmSpec {
   return {
-    ...roomFor(allocation),
+    ...sizeFor(allocation),
     hostname: hostnameOf(sandbox),
     sshAuthorizedKeys: sandbox.ssh_public_key === null ? [] : [sandbox.ssh_public_key],
   };

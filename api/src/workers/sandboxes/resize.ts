@@ -3,7 +3,7 @@
 // commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
-import { roomFor } from '../../rules/hosts/placement.ts';
+import { sizeFor } from '../../rules/hosts/placement.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { liveTargetOf, settleResize } from '../../services/sandboxes/resize.ts';
 import { callHost, findVmOnHost } from '../hosts/host-call.ts';
@@ -32,7 +32,7 @@ async function resizeVm(context: StepContext, step: LifecycleStep): Promise<Resi
     send: async (host, sandbox, signal) => {
       const target = liveTargetOf(sandbox);
       if (target === null) throw new Error(`sandbox ${sandbox.id} is being resized to nothing`);
-      const vm = await host.resizeVm(sandbox.id, { epoch: step.epoch, size: roomFor(target) }, { signal });
+      const vm = await host.resizeVm(sandbox.id, { epoch: step.epoch, size: sizeFor(target) }, { signal });
       return sizeOf(vm) ?? target;
     },
   });

@@ -51,7 +51,7 @@ test('a shortage names the resource, the required and the largest free amount', 
   );
   assert.equal(
     describeShortage([host('a', 64, 65_536, -3)], needed),
-    `needs 40 GiB of disk, at most 0 free on one host. ${capacityRemedy('diskGib')}`,
+    `needs 49 GiB of disk (snapshot included), at most 0 free on one host. ${capacityRemedy('diskGib')}`,
   );
 });
 

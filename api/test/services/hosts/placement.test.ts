@@ -139,8 +139,8 @@ test("a sandbox's holdings at the start of its destroy stay reserved until it is
   await addHost('a', 8, 8, 100);
   const free = async (): Promise<unknown> => (await listHostsFree(api.db, { hostId: 'a' }))[0];
   const all = { id: 'a', vcpu: 8, memory_mib: 8_192, disk_gib: 100 };
-  const withoutMachine = { ...all, vcpu: 7, memory_mib: 7_168, disk_gib: 90 };
-  const withoutDisk = { ...all, disk_gib: 90 };
+  const withoutMachine = { ...all, vcpu: 7, memory_mib: 7_168, disk_gib: 88 };
+  const withoutDisk = { ...all, disk_gib: 88 };
   const failedWith = (code: string) => ({ status_reason_code: code, status_reason_message: 'of a test' });
   const cases: [what: string, made: SandboxRow, held: unknown][] = [];
   for (const status of ['provisioning', 'running', 'ready', 'sleeping', 'waking'] as const)
@@ -177,8 +177,8 @@ test("a sandbox's holdings at the start of its destroy stay reserved until it is
 test('an asleep sandbox frees vCPUs and memory and keeps its disk; a wake needs its own host', async () => {
   await addHost('a', 1, 100, 15);
   const asleep = await api.makeSandbox('stopped', { host_id: 'a' });
-  // Its 10 GB of disk stay reserved: no capacity for another one.
-  assert.match((await create()).body.error.message, /needs 10 GiB of disk, at most 5 free/);
+  // Its disk and its snapshot stay reserved: no capacity for another one.
+  assert.match((await create()).body.error.message, /needs 12 GiB of disk \(snapshot included\), at most 3 free/);
   await addHost('a', 1, 100, 500);
   assert.equal((await create()).status, 201);
   await addHost('b', 64, 100, 500);

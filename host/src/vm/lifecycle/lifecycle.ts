@@ -13,7 +13,7 @@ import type { VmClone } from '@berth/protocol/calls/clones.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import type { VmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
-import type { Amounts } from '../admission.ts';
+import { growthOf, reservationOf, type Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from '../owned/capacity.ts';
@@ -28,7 +28,7 @@ import { grow } from './resize.ts';
 import { putToSleep } from './sleep.ts';
 import { wakeUp } from './wake.ts';
 import { metricsOf } from './metrics.ts';
-import { beyond, largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+import { largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
 
@@ -126,10 +126,10 @@ export class VmLifecycle {
       () => decideWake(this.#vms.known(id), epoch),
       (vm) => {
         const { spec: before, snapshot } = vm.record;
-        // A snapshot is restored at its own size and releases the surplus afterwards. Its disk is
-        // already counted.
+        // A snapshot is restored at its own size and releases the surplus afterwards. Its disk
+        // space is already reserved.
         const needed = snapshot ? largerOf(before, size) : size;
-        this.#capacity.admit({ ...needed, diskGib: beyond(before, size).diskGib }, 'machine');
+        this.#capacity.admit({ ...needed, diskGib: growthOf(before, size).diskGib }, 'machine');
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
       },
     );
@@ -141,7 +141,7 @@ export class VmLifecycle {
       epoch,
       () => decideResize(this.#vms.known(id), epoch, size),
       (vm) => {
-        this.#capacity.admit(beyond(vm.record.spec, size), 'added');
+        this.#capacity.admit(growthOf(vm.record.spec, size), 'added');
         return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
       },
     );
@@ -203,8 +203,8 @@ export class VmLifecycle {
   }
 
   /**
-   * Total allocatable resources, the part held by VMs, and the largest possible VM; memory as seen
-   * by guests.
+   * Total allocatable resources, the part reserved by VMs, and the largest possible VM; memory as
+   * seen by guests.
    */
   capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     return this.#capacity.figures();
@@ -235,7 +235,7 @@ export class VmLifecycle {
   async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
     this.#refuseIfClosing();
     const size = sizeOf(spec);
-    this.#capacity.admit(size, 'machine', id);
+    this.#capacity.admit(reservationOf(size), 'machine', id);
     const earlier = this.#vms.find(id);
     const record = newRecord(id, epoch, spec);
     const vm = earlier ?? new OwnedVm(record);

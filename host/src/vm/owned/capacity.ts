@@ -16,7 +16,8 @@ import type { OwnedVm } from './owned-vm.ts';
 export interface Admission {
   policy: AdmissionPolicy;
   largest: Amounts;
-  readHost(): HostFigures;
+  /** @param vmIds VMs whose files are theirs, not another's */
+  readHost(vmIds: readonly string[]): HostFigures;
 }
 
 export class Capacity {
@@ -29,12 +30,12 @@ export class Capacity {
   }
 
   /**
-   * Total allocatable resources, the part held by VMs, and the largest possible VM; memory as seen
-   * by guests.
+   * Total allocatable resources, the part reserved by VMs, and the largest possible VM; memory as
+   * seen by guests.
    */
   figures(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     const { policy, largest } = this.#admission;
-    const machine = this.#admission.readHost();
+    const machine = this.#readHost();
     return {
       capacity: allocatableOf(machine, policy),
       largest: largestOf(machine, policy, largest),
@@ -49,7 +50,7 @@ export class Capacity {
    */
   admit(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
     const { policy } = this.#admission;
-    const shortage = shortageFor(wanted, this.#held(except), this.#admission.readHost(), policy, what);
+    const shortage = shortageFor(wanted, this.#held(except), this.#readHost(), policy, what);
     if (shortage !== null) {
       const { resource, requested, available } = shortage;
       throw new HostError(
@@ -58,6 +59,10 @@ export class Capacity {
         { shortage },
       );
     }
+  }
+
+  #readHost(): HostFigures {
+    return this.#admission.readHost([...this.#vms()].map(({ id }) => id));
   }
 
   #held(except?: string): HeldVm[] {

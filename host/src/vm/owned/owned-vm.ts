@@ -2,7 +2,7 @@
 // daemon. Data and accessors only; the verbs are in lifecycle/.
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
-import type { Amounts, HeldVm } from '../admission.ts';
+import { growthOf, reservationOf, type Amounts, type HeldVm } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
 import type { HostError } from '../host-error.ts';
 import type { WarmPool } from '../../pool/pool.ts';
@@ -154,26 +154,27 @@ export class OwnedVm {
 
   held(): HeldVm[] {
     const size = sizeOf(this.record.spec);
+    const reserves = reservationOf(size);
     const { status } = this.known();
     switch (status) {
       case 'creating':
-        return [{ holds: 'growing', size }];
+        return [{ holds: 'growing', reserves }];
       case 'waking':
-        return [{ holds: 'growing', size: largerOf(size, this.operation?.size ?? size) }];
+        return [{ holds: 'growing', reserves: reservationOf(largerOf(size, this.operation?.size ?? size)) }];
       case 'resizing':
         return [
-          { holds: 'using', size },
-          { holds: 'added', size: beyond(size, this.operation?.size ?? size) },
+          { holds: 'using', reserves },
+          { holds: 'added', reserves: growthOf(size, this.operation?.size ?? size) },
         ];
       case 'asleep':
-        return [{ holds: 'disk', size }];
+        return [{ holds: 'disk', reserves }];
       case 'dead':
       case 'destroying':
-        if (this.record.freed) return this.record.everRan ? [{ holds: 'disk', size }] : [];
+        if (this.record.freed) return this.record.everRan ? [{ holds: 'disk', reserves }] : [];
 
-        return [{ holds: 'using', size }];
+        return [{ holds: 'using', reserves }];
       default:
-        return [{ holds: 'using', size }];
+        return [{ holds: 'using', reserves }];
     }
   }
 }
@@ -202,15 +203,6 @@ export function newRecord(id: string, epoch: number, spec: VmSpec): VmRecord {
 
 export function sizeOf({ vcpu, memoryMib, diskGib }: Amounts): Amounts {
   return { vcpu, memoryMib, diskGib };
-}
-
-/** The excess of `to` over `from`; zero where it has less. */
-export function beyond(from: Amounts, to: Amounts): Amounts {
-  return {
-    vcpu: Math.max(0, to.vcpu - from.vcpu),
-    memoryMib: Math.max(0, to.memoryMib - from.memoryMib),
-    diskGib: Math.max(0, to.diskGib - from.diskGib),
-  };
 }
 
 export function largerOf(a: Amounts, b: Amounts): Amounts {

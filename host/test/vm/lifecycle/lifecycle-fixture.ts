@@ -36,6 +36,7 @@ export const ROOMY: HostFigures = {
   memAvailableMib: 60_000,
   diskTotalGib: 1_000,
   diskFreeGib: 900,
+  diskOthersGib: 0,
 };
 
 export function vmIdOf(letter: string): string {
@@ -46,6 +47,8 @@ export class LifecycleFixture {
   readonly root: string;
   readonly machine = new ScriptedHost();
   figures: HostFigures = ROOMY;
+  /** Replaces the figures of the disk. */
+  readDisk: (vmFolders: string[]) => Partial<HostFigures> = () => ({});
   deadlines: Deadlines = {
     createMs: DEADLINE_MS,
     sleepMs: DEADLINE_MS,
@@ -64,8 +67,8 @@ export class LifecycleFixture {
     this.root = root;
   }
 
-  static async start(deadlines: Partial<Deadlines> = {}): Promise<LifecycleFixture> {
-    const fixture = new LifecycleFixture(await mkdtemp(join(tmpdir(), 'berth-lifecycle-')));
+  static async start(deadlines: Partial<Deadlines> = {}, parent = tmpdir()): Promise<LifecycleFixture> {
+    const fixture = new LifecycleFixture(await mkdtemp(join(parent, 'berth-lifecycle-')));
     Object.assign(fixture.deadlines, deadlines);
     await fixture.restart();
     return fixture;
@@ -92,7 +95,14 @@ export class LifecycleFixture {
         streams: new GuestStreams(this.streamLimits),
         deadlines: this.deadlines,
       },
-      { policy: POLICY, largest: LARGEST, readHost: () => this.figures },
+      {
+        policy: POLICY,
+        largest: LARGEST,
+        readHost: (vmIds) => ({
+          ...this.figures,
+          ...this.readDisk(vmIds.map((id) => join(this.root, 'vms', id))),
+        }),
+      },
     );
     await this.lifecycle.recover();
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { reservationOf } from '../../../src/vm/admission.ts';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { ResizeFailed } from '../../../src/vm/driver.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
@@ -96,7 +97,7 @@ describe('resizing a VM', () => {
     const { begun, go } = heldResize();
     const resize = host.lifecycle.resize(A, { epoch: 2, size: LARGE });
     await begun;
-    assert.deepEqual(host.lifecycle.capacity().reserved, LARGE);
+    assert.deepEqual(host.lifecycle.capacity().reserved, reservationOf(LARGE));
     await assert.rejects(host.lifecycle.create(vmIdOf('b'), { epoch: 1, spec: SMALL }), {
       code: 'insufficient_capacity',
     });
@@ -132,7 +133,7 @@ describe('resizing a VM', () => {
         { ...SMALL, ...has },
       ],
     );
-    assert.deepEqual(host.lifecycle.capacity().reserved, has);
+    assert.deepEqual(host.lifecycle.capacity().reserved, reservationOf(has));
   });
 
   it('undoes additions that the guest does not confirm, and records those that cannot be undone', async () => {

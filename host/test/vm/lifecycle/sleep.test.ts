@@ -39,7 +39,7 @@ describe('putting a VM to sleep', () => {
     assert.equal(host.machine.running.size, 0);
     assert.deepEqual(await readdir(host.directory.snapshotFolder(A)), [MANIFEST]);
     await access(`${host.directory.driverFolder(A)}/disk`);
-    assert.deepEqual(host.lifecycle.capacity().reserved, { vcpu: 0, memoryMib: 0, diskGib: SMALL.diskGib });
+    assert.deepEqual(host.lifecycle.capacity().reserved, { vcpu: 0, memoryMib: 0, diskGib: 12 });
     await assert.rejects(host.exec(A, TRUE, NEVER), { code: 'vm_not_running' });
   });
 
