@@ -109,7 +109,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
     settings: {
       publicUrl,
-      previewUrl: readPreviewUrl(values, publicUrl),
+      ...readPreviews(values, publicUrl),
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       orgRequestsPerMinute:
         values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,
@@ -169,13 +169,22 @@ function readSecretKey(path: string): SecretKey {
 }
 
 /** Defaults to hosts below localhost, on the port of the public URL. */
-function readPreviewUrl(values: z.output<typeof serveEnvironment>, publicUrl: string): string {
+function readPreviews(
+  values: z.output<typeof serveEnvironment>,
+  publicUrl: string,
+): Pick<Settings, 'previewUrl' | 'previewCookies'> {
   const { origin } = new URL(
     values.BERTH_PREVIEW_URL ?? `http://localhost:${new URL(publicUrl).port || values.BERTH_PORT}`,
   );
   const fault = previewUrlFault(origin, publicUrl);
   if (fault !== null) throw new Error(`invalid environment: BERTH_PREVIEW_URL: ${origin}: ${fault}`);
-  return origin;
+  const { protocol, hostname } = new URL(origin);
+  // Browsers accept no cookies for localhost, so no sibling can set them there.
+  const { BERTH_PREVIEW_COOKIES: cookies = protocol === 'https:' && hostname !== 'localhost' ? 'proven' : 'all' } =
+    values;
+  if (cookies === 'proven' && protocol === 'http:')
+    throw new Error('invalid environment: BERTH_PREVIEW_COOKIES: proven requires an https BERTH_PREVIEW_URL');
+  return { previewUrl: origin, previewCookies: cookies };
 }
 
 function readMail(values: z.output<typeof serveEnvironment>): MailConfig {

@@ -43,6 +43,7 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_SECRET_KEY_FILE: z.string().min(1),
   BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
+  BERTH_PREVIEW_COOKIES: z.enum(['proven', 'all']).optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(10_000_000).optional(),
   BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),

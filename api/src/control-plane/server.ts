@@ -34,7 +34,7 @@ export async function openServer(
     settings,
     bodyArrivesMs,
     entryPoints: [
-      new PreviewGate({ context, accessCache: previewAccess, bounds: previews }),
+      new PreviewGate({ context, accessCache: previewAccess, failures: calls.failures, bounds: previews }),
       contractRoutes(calls, { keepAlive }),
       authEndpoints({ context, signIn }),
       reference(settings.publicUrl),

@@ -20,9 +20,11 @@ import type { ConnectionPool } from './connection-pool.ts';
 import type { ConnectionPools } from './connection-pools.ts';
 import {
   asleep,
+  CROSS_ORIGIN,
   EXPIRED,
   FAILED,
   INVALID_LINK,
+  KEY_REFUSED,
   NO_LINK,
   NOT_FOUND,
   NOT_WOKEN,
@@ -49,34 +51,62 @@ export interface Abort {
 const REFUSALS: { readonly [why in PreviewRefusal & string]: Refusal } = {
   no_link: NO_LINK,
   invalid_link: INVALID_LINK,
+  key_refused: KEY_REFUSED,
   expired: EXPIRED,
   revoked: REVOKED,
   sandbox_gone: NOT_FOUND,
 };
 
-/**
- * `target` is the requested path and query, without preview tokens. `signal` aborts the wait for a
- * wake.
- */
-export async function admit(
-  runtime: PreviewRuntime,
-  visit: PreviewCredentials,
-  target: string,
-  signal: () => AbortSignal,
-): Promise<Admission> {
+/** A preview request's facts for admission. */
+export interface Visit extends PreviewCredentials {
+  /** Path and query, without preview tokens. */
+  target: string;
+  /** A page of another origin frames the preview. */
+  isFramed: boolean;
+  /** Network address of the client. */
+  address: string;
+}
+
+/** `signal` aborts the wait for a wake. */
+export async function admit(runtime: PreviewRuntime, visit: Visit, signal: () => AbortSignal): Promise<Admission> {
   const { context, accessCache, pools } = runtime;
-  const opened = await openPreview(accessCache, visit);
+  const { apiKey, address } = visit;
+  const open = (): ReturnType<typeof openPreview> => openPreview(accessCache, visit);
+  const opened = apiKey === undefined || apiKey === null ? await open() : await guarded(runtime, address, apiKey, open);
   if ('refusal' in opened) {
     const { refusal } = opened;
-    return typeof refusal === 'string' ? { refusal: REFUSALS[refusal] } : { signInAt: signInUrl(refusal, target) };
+    return typeof refusal === 'string'
+      ? { refusal: REFUSALS[refusal] }
+      : { signInAt: signInUrl(refusal, visit.target) };
   }
   const { access } = opened;
+  if (visit.isFramed && !access.embeddable) return { refusal: CROSS_ORIGIN };
   const pool = poolOf(pools, access.sandbox);
   if (pool !== undefined && performance.now() - pool.notedAtMs < RECORDED_WITHIN_MS)
     return { admitted: { access, pool } };
   // The row was cached for up to a second; the sandbox may have been woken since.
   const sandbox = isAwake(access.sandbox.status) ? access.sandbox : await reread(context, access.sandbox);
   return await admitAwake(runtime, access, sandbox, signal);
+}
+
+/** Limits the look-ups of invalid API keys per address, together with those of the API. */
+async function guarded(
+  { failures }: PreviewRuntime,
+  address: string,
+  apiKey: string,
+  open: () => ReturnType<typeof openPreview>,
+): ReturnType<typeof openPreview> {
+  try {
+    return await failures.guard(address, { sha256: Buffer.from(apiKey, 'base64url') }, async () => {
+      const opened = await open();
+      if ('refusal' in opened && opened.refusal === 'key_refused')
+        throw new CodedError('unauthenticated', 'no such key');
+      return opened;
+    });
+  } catch (error) {
+    if (error instanceof CodedError) return { refusal: 'key_refused' };
+    throw error;
+  }
 }
 
 /** Admits a request again whose sandbox was not running as recorded in its row. */
@@ -94,7 +124,7 @@ function refusalOf(status: SandboxStatus, access: PreviewAccess): Refusal | unde
   switch (status) {
     case 'sleeping':
     case 'stopped':
-      return asleep(access.link.kind === 'team');
+      return asleep(access.link.kind !== 'public');
     case 'provisioning':
     case 'waking':
       return STARTING;
@@ -158,11 +188,16 @@ async function untilStarted(
   }
 }
 
-/** The actor of a wake: the member of a team link, or the service for a public link. */
+/** The actor of a wake: the member of a team link, the API key; for a public link the service. */
 function wakerOf({ link }: PreviewAccess): Parameters<typeof ensureAwake>[1] {
-  return link.kind === 'team'
-    ? { kind: 'session', id: link.loginId, userId: link.userId, requestId: null }
-    : { kind: 'system', id: null, userId: null };
+  switch (link.kind) {
+    case 'team':
+      return { kind: 'session', id: link.loginId, userId: link.userId, requestId: null };
+    case 'key':
+      return { kind: 'api_key', id: link.keyId, userId: link.userId, requestId: null };
+    default:
+      return { kind: 'system', id: null, userId: null };
+  }
 }
 
 function poolOf(pools: ConnectionPools, sandbox: LocatedSandboxRow): ConnectionPool | undefined {

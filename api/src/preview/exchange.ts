@@ -121,11 +121,10 @@ export class Exchange {
 
   #respond(appResponse: IncomingMessage): void {
     const { response, request } = this.#request;
-    const { bounds, cookieName } = this.#runtime;
-    const { setCookie } = this.#admitted.access;
+    const { bounds } = this.#runtime;
     this.#appResponse = appResponse;
     appResponse.on('error', () => undefined);
-    if (response.headersSent || !sendHead(appResponse, response, { cookieName, setCookie })) {
+    if (response.headersSent || !sendHead(appResponse, response, this.#request.headChanges(this.#admitted.access))) {
       this.#failed = true;
       this.#request.refuse(BROKEN_RESPONSE);
       appResponse.destroy();

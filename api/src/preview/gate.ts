@@ -16,16 +16,18 @@ import { boundsOf, type PreviewBounds } from './bounds.ts';
 import { CallerAddress } from './caller-address.ts';
 import { ConnectionPools } from './connection-pools.ts';
 import { Exchange } from './exchange.ts';
+import { isTrustworthy } from './isolation.ts';
 import { sendRefusal } from './page.ts';
 import { BAD_HOST, FAULT, NOT_FOUND, STOPPING, type Refusal } from './refusals.ts';
 import { PreviewRequest } from './request.ts';
-import type { PreviewRuntime } from './runtime.ts';
+import type { KeyGuard, PreviewRuntime } from './runtime.ts';
 import { SiteResolver, type Site } from './site.ts';
 import { responseOver, WebSocketProxy } from './web-socket.ts';
 
 interface PreviewGateOptions {
   context: ServiceContext;
   accessCache: PreviewAccessCache;
+  failures: KeyGuard;
   /** Overrides of the contract's limits. */
   bounds?: Partial<PreviewBounds> | undefined;
 }
@@ -37,8 +39,8 @@ export class PreviewGate implements EntryPoint {
   readonly #webSockets = new Set<WebSocketProxy>();
   #stopping = false;
 
-  constructor({ context, accessCache, bounds: changed }: PreviewGateOptions) {
-    const { previewUrl, trustedProxies } = context.settings;
+  constructor({ context, accessCache, failures, bounds: changed }: PreviewGateOptions) {
+    const { previewUrl, previewCookies, trustedProxies } = context.settings;
     const bounds = boundsOf(changed);
     this.#sites = new SiteResolver(previewUrl);
     this.#runtime = {
@@ -47,8 +49,10 @@ export class PreviewGate implements EntryPoint {
       bounds,
       pools: new ConnectionPools(context.hosts, bounds.connections),
       address: new CallerAddress(trustedProxies),
-      cookieName: previewCookieName(previewUrl),
+      cookies: { name: previewCookieName(previewUrl), proven: previewCookies === 'proven' },
       origin: previewUrl.startsWith('https:') ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
+      isTrustworthy: isTrustworthy(previewUrl),
+      failures,
     };
   }
 

@@ -1,6 +1,7 @@
 // Headers proxied between client and app: without hop-by-hop headers (RFC 9110) and without
 // Berth's own.
 import type { IncomingHttpHeaders } from 'node:http';
+import { proveCookie, provenCookies } from '../rules/previews/app-cookies.ts';
 import { takeCookie, takeToken } from '../rules/previews/credentials.ts';
 
 /** Hop-by-hop headers. `Connection` names more. */
@@ -34,6 +35,13 @@ const NEVER_HOP_BY_HOP = 'host';
 const OURS = 'x-berth-';
 const FORWARDED = 'x-forwarded-';
 
+export interface CookieRules {
+  /** Name of the preview cookie, which apps neither receive nor set. */
+  name: string;
+  /** Apps receive only cookies that are proven to be their own (rules/previews/app-cookies.ts). */
+  proven: boolean;
+}
+
 interface AppRequestHeaders {
   /** Sent to the app. `Connection` is left to the HTTP client. */
   headers: IncomingHttpHeaders;
@@ -46,7 +54,7 @@ interface AppRequestHeaders {
 export function requestHeaders(
   given: IncomingHttpHeaders,
   method: string,
-  cookieName: string,
+  cookies: CookieRules,
   forwarded: Readonly<Record<string, string>>,
 ): AppRequestHeaders {
   const named = namedBy(given.connection);
@@ -61,10 +69,11 @@ export function requestHeaders(
   if (given.referer?.includes('=') === true) headers.referer = takeToken(given.referer).target;
   let cookie: string | null = null;
   if (given.cookie !== undefined) {
-    const taken = takeCookie(cookieName, given.cookie);
+    const taken = takeCookie(cookies.name, given.cookie);
     cookie = taken.value;
-    if (taken.header === undefined) delete headers.cookie;
-    else headers.cookie = taken.header;
+    const kept = cookies.proven ? provenCookies(taken.header ?? '') : taken.header;
+    if (kept === undefined) delete headers.cookie;
+    else headers.cookie = kept;
   }
   for (const name in forwarded) headers[name] = forwarded[name];
 
@@ -80,7 +89,7 @@ export function requestHeaders(
 /** Headers of a response to the client. `setCookie` is added. */
 export function responseHeaders(
   given: IncomingHttpHeaders,
-  cookieName: string,
+  cookieRules: CookieRules,
   setCookie: string | null,
 ): IncomingHttpHeaders {
   const named = namedBy(given.connection);
@@ -89,7 +98,7 @@ export function responseHeaders(
     if (NOT_FROM_APPS.has(name) || name.startsWith(OURS) || named?.has(name) === true) continue;
     headers[name] = given[name];
   }
-  const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookie(cookie, cookieName) ?? []);
+  const cookies = (given['set-cookie'] ?? []).flatMap((cookie) => appsCookies(cookie, cookieRules));
   if (setCookie !== null) {
     cookies.push(setCookie);
     // The added cookie is for this client alone.
@@ -101,16 +110,18 @@ export function responseHeaders(
   return headers;
 }
 
-/** The `Set-Cookie` of an app, limited to its own host. Null for the preview cookie's name. */
-function appsCookie(cookie: string, cookieName: string): string | null {
+/** A `Set-Cookie` of an app, limited to its own host. Empty for the preview cookie's name. */
+function appsCookies(cookie: string, { name: cookieName, proven }: CookieRules): string[] {
   const [pair = '', ...attributes] = cookie.split(';');
   const equals = pair.indexOf('=');
   const name = pair.slice(0, Math.max(0, equals)).trim();
   // Browsers send a nameless cookie as its value alone, which could imitate the preview cookie.
   const value = pair.slice(equals + 1).trim();
-  if (name === cookieName || (name === '' && value.startsWith(`${cookieName}=`))) return null;
-  if (!attributes.some(isDomain)) return cookie;
-  return [pair, ...attributes.filter((attribute) => !isDomain(attribute))].join(';');
+  if (name === cookieName || (name === '' && value.startsWith(`${cookieName}=`))) return [];
+  const own = attributes.some(isDomain)
+    ? [pair, ...attributes.filter((attribute) => !isDomain(attribute))].join(';')
+    : cookie;
+  return proven ? proveCookie(own) : [own];
 }
 
 function isDomain(attribute: string): boolean {

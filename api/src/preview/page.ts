@@ -42,12 +42,38 @@ export function sendRefusal(
 }
 
 /** Redirects a browser, with GET. */
-export function redirect(response: ServerResponse, location: string, requestId: string): void {
-  response.writeHead(303, { ...HEADERS, 'x-request-id': requestId, location, 'content-length': 0 });
+export function redirect(
+  response: ServerResponse,
+  location: string,
+  requestId: string,
+  setCookie: string | null = null,
+): void {
+  response.writeHead(303, {
+    ...HEADERS,
+    'x-request-id': requestId,
+    ...(setCookie === null ? {} : { 'set-cookie': setCookie }),
+    location,
+    'content-length': 0,
+  });
   response.end();
 }
 
-function pageOf({ title, content }: Refusal): string {
+/** Forwards a browser by a page, so that the next request comes from the preview's own origin. */
+export function forward(response: ServerResponse, location: string, requestId: string, setCookie: string | null): void {
+  const content = html`<p><a href="${location}">Open the preview</a></p>`;
+  const body = Buffer.from(pageOf({ title: 'Opening the preview', content }));
+  response.writeHead(200, {
+    ...HEADERS,
+    'x-request-id': requestId,
+    ...(setCookie === null ? {} : { 'set-cookie': setCookie }),
+    refresh: `0; url=${location}`,
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': body.byteLength,
+  });
+  response.end(body);
+}
+
+function pageOf({ title, content }: Pick<Refusal, 'title' | 'content'>): string {
   const page = html`<!doctype html>
     <html lang="en">
       <head>

@@ -35,6 +35,13 @@ export const INVALID_LINK: Refusal = {
     ${REQUEST_NEW_LINK}`,
 };
 
+export const KEY_REFUSED: Refusal = {
+  code: 'unauthenticated',
+  title: 'This API key does not open the preview',
+  message: 'the API key is invalid, has failed too often from this address, or lacks sandbox.preview for this sandbox',
+  content: html`<p>The API key is invalid, or may not open this preview.</p>`,
+};
+
 export const EXPIRED: Refusal = {
   code: 'preview_link_expired',
   title: 'This link has expired',
@@ -63,6 +70,16 @@ export const SIGN_IN_FIRST: Refusal = {
   title: 'Sign in first',
   message: 'this link requires a signed-in member of the team: open it in a browser',
   content: html`<p>This preview requires a member of the team. Open the link again to sign in.</p>`,
+};
+
+export const CROSS_ORIGIN: Refusal = {
+  code: 'preview_cross_origin',
+  title: 'This request came from another page',
+  message:
+    "a page of another origin sent this request: it may not use the visitor's access. " +
+    'A frame requires a link with embeddable: true',
+  content: html`<p>A page of another address opened this preview, or showed it in a frame. Open it yourself.</p>
+    <p><a href="" target="_top">Open the preview</a></p>`,
 };
 
 export const BAD_HOST: Refusal = {

@@ -4,13 +4,19 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { newRequestId } from '../http/answers/request-id.ts';
 import { outcomeOf } from '../http/answers/request-log.ts';
 import { takeToken } from '../rules/previews/credentials.ts';
-import type { PreviewPlace } from '../rules/previews/host.ts';
+import { PREVIEW_HOST_HEADER, type PreviewPlace } from '../rules/previews/host.ts';
+import { judgeSender } from '../rules/previews/sender.ts';
 import type { PreviewAccess } from '../services/previews/access.ts';
-import { admit, readmit, type Admission, type Admitted } from './admission.ts';
-import { requestHeaders } from './headers.ts';
-import { redirect, sendRefusal } from './page.ts';
-import { BAD_FRAMING, NOT_SUPPORTED, SIGN_IN_FIRST, type Refusal } from './refusals.ts';
+import { admit, readmit, type Admission, type Admitted, type Visit } from './admission.ts';
+import { requestHeaders, type CookieRules } from './headers.ts';
+import { forward, redirect, sendRefusal } from './page.ts';
+import { programCredential } from './program.ts';
+import { BAD_FRAMING, CROSS_ORIGIN, NOT_SUPPORTED, SIGN_IN_FIRST, type Refusal } from './refusals.ts';
+import type { HeadChanges } from './response-head.ts';
 import type { PreviewRuntime } from './runtime.ts';
+
+/** Printable ASCII. */
+const SAFE_TARGET = /^\/[!-~]*$/;
 
 export class PreviewRequest {
   readonly request: IncomingMessage;
@@ -26,6 +32,8 @@ export class PreviewRequest {
   errorCode: string | undefined;
   readonly #runtime: PreviewRuntime;
   readonly #startedAtMs = performance.now();
+  /** Authenticated by a header, which browsers do not send. */
+  #isByProgram = false;
   #access: PreviewAccess | undefined;
   #closed: AbortController | undefined;
 
@@ -50,10 +58,14 @@ export class PreviewRequest {
   /** Resolves with undefined when the request was refused, redirected or closed. */
   async admit(): Promise<Admitted | undefined> {
     const { request, place } = this;
-    const { cookieName, address, origin } = this.#runtime;
+    const { cookies, address, origin } = this.#runtime;
     const given = request.headers;
+    const method = request.method ?? 'GET';
     const { token, target } = takeToken(request.url ?? '/');
-    const { headers, cookie, hasBody } = requestHeaders(given, request.method ?? 'GET', cookieName, {
+    const hasToken = token !== null;
+    const program = programCredential(given, hasToken || given.cookie?.includes(`${cookies.name}=`) === true);
+    this.#isByProgram = program !== null;
+    const { headers, cookie, hasBody } = requestHeaders(given, method, this.#cookies, {
       'x-forwarded-for': address.of(request),
       'x-forwarded-proto': origin.proto,
       'x-forwarded-host': given.host ?? '',
@@ -62,9 +74,23 @@ export class PreviewRequest {
     this.headers = headers;
     this.target = target;
     this.hasBody = hasBody;
-    const admission = await admit(this.#runtime, { ...place, token, cookie }, target, () => this.#untilClosed());
+    const visit: Visit = { ...place, token, cookie, target, address: address.of(request), isFramed: false };
+    const ownOrigin = new URL(`${origin.proto}://${given.host ?? ''}`).origin;
+    if (program !== null) {
+      Object.assign(visit, { token: program.token, tokenInHeader: true, apiKey: program.apiKey });
+      delete headers[program.header];
+    } else {
+      const isWebSocket = given.upgrade !== undefined;
+      const { previewUrl } = this.#runtime.context.settings;
+      const sender = judgeSender(previewUrl, { method, isWebSocket, hasToken, ownOrigin, headers: given });
+      if (sender === 'rejected') return this.refuse(CROSS_ORIGIN);
+      visit.isFramed = sender === 'if_embeddable';
+    }
+    const admission = await admit(this.#runtime, visit, () => this.#untilClosed());
     const admitted = this.#apply(admission);
     if (admitted === undefined) return undefined;
+    if (hasToken && program === null && this.#isNavigation() && SAFE_TARGET.test(target))
+      return this.#openWithoutToken(`${ownOrigin}${target}`, admitted.access);
     const encoding = given['transfer-encoding'];
     // Node's parser refuses both together. Request smuggling depends on it, so check again.
     if (encoding !== undefined && given['content-length'] !== undefined) return this.refuse(BAD_FRAMING);
@@ -76,6 +102,18 @@ export class PreviewRequest {
   async readmit(): Promise<Admitted | undefined> {
     if (this.#access === undefined) throw new Error('the request was not admitted before');
     return this.#apply(await readmit(this.#runtime, this.#access, () => this.#untilClosed()));
+  }
+
+  /** Changes to the head of the app's response. */
+  headChanges({ setCookie, embeddable }: PreviewAccess): HeadChanges {
+    const { isTrustworthy } = this.#runtime;
+    return {
+      cookies: this.#cookies,
+      setCookie,
+      isolation: { embeddable, isTrustworthy },
+      // Caches would take a response at the service's address for the service's own.
+      noStore: this.request.headers[PREVIEW_HOST_HEADER] !== undefined,
+    };
   }
 
   /** Sends the refusal, or aborts a response that has begun. */
@@ -100,12 +138,18 @@ export class PreviewRequest {
         sandboxId: place.sandboxId,
         port: place.port,
         link: link?.kind,
-        linkId: link?.kind === 'public' ? link.linkId : link?.userId,
+        linkId: link === undefined ? undefined : idOf(link),
         ...more,
         ms: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
       },
       'preview request',
     );
+  }
+
+  /** Siblings set no cookies for programs. */
+  get #cookies(): CookieRules {
+    const { cookies } = this.#runtime;
+    return this.#isByProgram ? { ...cookies, proven: false } : cookies;
   }
 
   #apply(admission: Admission): Admitted | undefined {
@@ -115,11 +159,24 @@ export class PreviewRequest {
       return admission.admitted;
     }
     if ('refusal' in admission) return this.refuse(admission.refusal);
-    const { method, headers } = this.request;
-    const byBrowser = (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true;
-    if (!byBrowser || headers.upgrade !== undefined) return this.refuse(SIGN_IN_FIRST);
+    if (!this.#isNavigation()) return this.refuse(SIGN_IN_FIRST);
     redirect(this.response, admission.signInAt, this.id);
     return undefined;
+  }
+
+  /** A browser opens a page, as far as the request shows. */
+  #isNavigation(): boolean {
+    const { method, headers } = this.request;
+    if ((method !== 'GET' && method !== 'HEAD') || headers.upgrade !== undefined) return false;
+    const mode = headers['sec-fetch-mode'];
+    return mode === undefined ? headers.accept?.includes('text/html') === true : mode === 'navigate';
+  }
+
+  /** Keeps the token out of the address bar, the history, `Referer` and the app's scripts. */
+  #openWithoutToken(location: string, { setCookie }: PreviewAccess): undefined {
+    // A redirect would keep a sibling as the sender, whom the next request's cookie does not admit.
+    const send = this.request.headers['sec-fetch-site'] === 'same-site' ? forward : redirect;
+    send(this.response, location, this.id, setCookie);
   }
 
   #untilClosed(): AbortSignal {
@@ -133,6 +190,10 @@ export class PreviewRequest {
     const { status, ...more } = outcomeOf(this.response);
     this.log(status, more);
   }
+}
+
+function idOf(link: PreviewAccess['link']): string {
+  return link.kind === 'public' ? link.linkId : link.kind === 'team' ? link.userId : link.keyId;
 }
 
 function clientGone(): DOMException {

@@ -1,26 +1,32 @@
 // Sends the head of an app's response to the client. The app is hostile: a head that Node refuses
 // must not end the process.
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { responseHeaders } from './headers.ts';
+import { responseHeaders, type CookieRules } from './headers.ts';
+import { isolate, type IsolationOptions } from './isolation.ts';
 
 const PRINTABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-interface CookieChanges {
-  /** Name of the preview cookie, which apps may not set. */
-  cookieName: string;
+export interface HeadChanges {
+  cookies: CookieRules;
   /** A `Set-Cookie` value to add. */
   setCookie: string | null;
+  isolation: IsolationOptions;
+  /** The response is for its client alone. */
+  noStore: boolean;
 }
 
 /**
  * Sends status and headers, and the trailers at the end of the app's response. Returns false, with
  * nothing sent, when Node refuses the head.
  */
-export function sendHead(from: IncomingMessage, to: ServerResponse, { cookieName, setCookie }: CookieChanges): boolean {
+export function sendHead(from: IncomingMessage, to: ServerResponse, changes: HeadChanges): boolean {
   const status = from.statusCode ?? 0;
   if (status < 200 || status > 999) return false;
   const reason = from.statusMessage !== undefined && PRINTABLE.test(from.statusMessage) ? from.statusMessage : '';
-  const headers = responseHeaders(from.headers, cookieName, setCookie);
+  const { cookies, setCookie, isolation, noStore } = changes;
+  const headers = responseHeaders(from.headers, cookies, setCookie);
+  isolate(headers, isolation);
+  if (noStore) headers['cache-control'] = 'no-store';
   // HTTP/1.0 clients take the end of the connection for the end of a response without a length.
   const isKept = to.shouldKeepAlive && to.req.httpVersion !== '1.0';
   headers.connection = isKept ? 'keep-alive' : 'close';
@@ -35,7 +41,7 @@ export function sendHead(from: IncomingMessage, to: ServerResponse, { cookieName
 }
 
 function addTrailers({ trailers }: IncomingMessage, to: ServerResponse): void {
-  const allowed = Object.entries(responseHeaders(trailers, '', null)).filter(
+  const allowed = Object.entries(responseHeaders(trailers, { name: '', proven: false }, null)).filter(
     ([name]) => name !== 'content-length' && name !== 'set-cookie',
   );
   if (allowed.length > 0) to.addTrailers(Object.fromEntries(allowed));

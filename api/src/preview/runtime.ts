@@ -4,6 +4,12 @@ import type { PreviewAccessCache } from '../services/previews/access-cache.ts';
 import type { PreviewBounds } from './bounds.ts';
 import type { CallerAddress } from './caller-address.ts';
 import type { ConnectionPools } from './connection-pools.ts';
+import type { CookieRules } from './headers.ts';
+
+/** Limits the look-ups of invalid API keys per address (call/rate-limit.ts). */
+export interface KeyGuard {
+  guard<T>(address: string, credential: { sha256: Buffer }, lookUp: () => Promise<T>): Promise<T>;
+}
 
 export interface PreviewRuntime {
   context: ServiceContext;
@@ -11,8 +17,10 @@ export interface PreviewRuntime {
   bounds: PreviewBounds;
   pools: ConnectionPools;
   address: CallerAddress;
-  /** Name of the preview cookie. */
-  cookieName: string;
+  cookies: CookieRules;
   /** Public scheme of previews, and the port reported to apps where `Host` names none. */
   origin: { proto: 'http' | 'https'; port: string };
+  /** Browsers trust the previews' scheme and name (isolation.ts). */
+  isTrustworthy: boolean;
+  failures: KeyGuard;
 }

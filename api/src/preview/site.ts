@@ -1,7 +1,8 @@
-// Decides whether a request is for the service or for a preview, by its Host header alone. Runs
-// before anything else reads the request, so that neither is reachable by the other's name.
+// Decides whether a request is for the service or for a preview, by its Host header, or by a header
+// that names the preview instead. Runs before anything else reads the request, so that neither is
+// reachable by the other's name.
 import type { IncomingMessage } from 'node:http';
-import { parsePreviewHost, type PreviewPlace } from '../rules/previews/host.ts';
+import { parsePreviewHost, PREVIEW_HOST_HEADER, type PreviewPlace } from '../rules/previews/host.ts';
 
 /** `malformed`: below the preview host, but no preview. `ambiguous`: names two hosts. */
 export type Site = 'service' | 'malformed' | 'ambiguous' | PreviewPlace;
@@ -19,8 +20,23 @@ export class SiteResolver {
     this.#previewUrl = previewUrl;
   }
 
-  /** Also rewrites the target of a preview's request to origin form. */
+  /**
+   * Also rewrites a preview's request as a browser would have sent it: its target to origin form,
+   * its Host to the preview that a header names.
+   */
   resolve(request: IncomingMessage): Site {
+    const { host, [PREVIEW_HOST_HEADER]: named } = request.headers;
+    const site = this.#resolveHost(request);
+    if (named === undefined || site === 'ambiguous') return site;
+    if (site !== 'service') return named === host ? site : 'ambiguous';
+    request.headers.host = String(named);
+    const target = request.url ?? '/';
+    if (!target.startsWith('/')) return 'ambiguous';
+    const place = this.#siteOf(String(named));
+    return place === 'service' ? 'malformed' : place;
+  }
+
+  #resolveHost(request: IncomingMessage): Site {
     const { host } = request.headers;
     if (host === undefined) return 'service';
     if (hasSecondHost(request.rawHeaders)) return 'ambiguous';

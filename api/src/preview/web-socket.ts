@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { drainAfterResponse } from '../http/answers/drain.ts';
 import { trackActivity } from '../services/sandboxes/activity-signal.ts';
-import { leasePreview, type PreviewLease } from '../services/previews/access.ts';
+import { leasePreview, type PreviewAccess, type PreviewLease } from '../services/previews/access.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
 import { cutAtEnd, type Admitted, type Abort } from './admission.ts';
 import { pipeResponse } from './body.ts';
@@ -64,7 +64,7 @@ export class WebSocketProxy {
     this.#abort({ code: 'shutting_down', refusal: UNREACHABLE });
   }
 
-  #send({ pool, access: { setCookie } }: Admitted): void {
+  #send({ pool, access }: Admitted): void {
     const { place, headers, target } = this.request;
     const appRequest = http.request({
       path: target,
@@ -75,15 +75,15 @@ export class WebSocketProxy {
       maxHeaderSize: this.#runtime.bounds.headBytes,
     });
     this.#appRequest = appRequest;
-    appRequest.once('upgrade', (appResponse, appSocket, head) => this.#accept(appResponse, appSocket, head, setCookie));
-    appRequest.once('response', (appResponse) => this.#decline(appResponse, setCookie));
+    appRequest.once('upgrade', (appResponse, appSocket, head) => this.#accept(appResponse, appSocket, head, access));
+    appRequest.once('response', (appResponse) => this.#decline(appResponse, access));
     appRequest.on('error', (error) => this.#fail(error));
     appRequest.once('close', () => this.#fail(new NoResponse('the app closed the connection before responding')));
     appRequest.end();
   }
 
   /** Responds `101 Switching Protocols` and joins the two connections. */
-  #accept(appResponse: IncomingMessage, appSocket: Duplex, head: Buffer, setCookie: string | null): void {
+  #accept(appResponse: IncomingMessage, appSocket: Duplex, head: Buffer, access: PreviewAccess): void {
     const request = this.request;
     const socket = this.#socket;
     this.#responded = true;
@@ -94,7 +94,8 @@ export class WebSocketProxy {
       socket.destroy();
       return;
     }
-    const headers = responseHeaders(appResponse.headers, this.#runtime.cookieName, setCookie);
+    const { cookies, setCookie } = request.headChanges(access);
+    const headers = responseHeaders(appResponse.headers, cookies, setCookie);
     request.response.detachSocket(socket);
     request.log(101, {});
     if (this.#head.length > 0) socket.unshift(this.#head);
@@ -137,12 +138,12 @@ export class WebSocketProxy {
   }
 
   /** Proxies the response of an app that refuses the handshake. */
-  #decline(appResponse: IncomingMessage, setCookie: string | null): void {
+  #decline(appResponse: IncomingMessage, access: PreviewAccess): void {
     const { response } = this.request;
-    const { cookieName, bounds } = this.#runtime;
+    const { bounds } = this.#runtime;
     this.#responded = true;
     appResponse.on('error', () => undefined);
-    if (!sendHead(appResponse, response, { cookieName, setCookie })) {
+    if (!sendHead(appResponse, response, this.request.headChanges(access))) {
       this.request.refuse(BROKEN_RESPONSE);
       appResponse.destroy();
       return;

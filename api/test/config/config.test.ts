@@ -42,6 +42,7 @@ test('missing variables get their defaults', () => {
     settings: {
       publicUrl: 'http://127.0.0.1:4800',
       previewUrl: 'http://localhost:4800',
+      previewCookies: 'all',
       requestsPerMinute: 600,
       orgRequestsPerMinute: 6_000,
       shares: { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000 },
@@ -117,6 +118,26 @@ test('the public URL must be an http origin; anything else is refused by name', 
     'https://x.test/#y',
   ])
     assert.throws(() => read(wrong), /BERTH_PUBLIC_URL/, wrong);
+});
+
+test('apps receive proven cookies only where siblings could set others', () => {
+  const read = (environment: Record<string, string>): string =>
+    readServeConfig({ ...enough, ...environment }).settings.previewCookies;
+  const own = { BERTH_PUBLIC_URL: 'https://berth.example.test' };
+  const [plain, tls] = ['http', 'https'].map((scheme) => ({
+    ...own,
+    BERTH_PREVIEW_URL: `${scheme}://previews.example.com`,
+  }));
+  assert.equal(read({}), 'all');
+  assert.equal(read({ BERTH_PREVIEW_URL: 'https://localhost:8443' }), 'all');
+  assert.equal(read({ ...plain }), 'all');
+  assert.equal(read({ ...tls }), 'proven');
+  assert.equal(read({ ...tls, BERTH_PREVIEW_COOKIES: 'all' }), 'all');
+  assert.throws(
+    () => read({ ...plain, BERTH_PREVIEW_COOKIES: 'proven' }),
+    /BERTH_PREVIEW_COOKIES: proven requires an https/,
+  );
+  assert.throws(() => read({ ...tls, BERTH_PREVIEW_COOKIES: 'none' }), /BERTH_PREVIEW_COOKIES/);
 });
 
 test('previews default to localhost; a host that would share cookies stops the start', () => {

@@ -69,6 +69,14 @@ async function refusal(
   return { title: /<h1>([^<]*)<\/h1>/.exec(page.text)?.[1] ?? '', text: page.text, json };
 }
 
+/** `Cookie` header of a browser that has opened the link. */
+async function cookieOf({ host, token }: { host: string; token: string }): Promise<string> {
+  const { headers } = await world.ask(`/?token=${token}`, { host, headers: { accept: 'text/html' } });
+  const cookie = headers['set-cookie']?.[0]?.split(';', 1)[0] ?? '';
+  world.api.secret(cookie.slice('berth_preview='.length), 'the cookie of a preview');
+  return cookie;
+}
+
 async function toStatus(sandboxId: string, to: SandboxStatus): Promise<void> {
   const { outcome } = await world.api.db.transaction().execute(async (trx) => {
     const now = await lockSandbox(trx, sandboxId);
@@ -186,7 +194,8 @@ test('a team link redirects browsers to sign-in with their path and refuses othe
 test('each error of the host gets its own error page', async () => {
   const { stream } = world.api.front;
   const closed = await world.link(3999);
-  const shown = await refusal('port_refused', `/?token=${closed.token}`, { host: closed.host });
+  const headers = { cookie: await cookieOf(closed) };
+  const shown = await refusal('port_refused', '/', { host: closed.host, headers });
   assert.equal(shown.title, 'Nothing listens on port 3999');
   try {
     for (const [code, shownAs, title] of [
@@ -200,8 +209,9 @@ test('each error of the host gets its own error page', async () => {
         throw new ExecRefusal(code, 'so');
       };
       // Port without kept connections.
-      const { host, token } = await world.link(3998);
-      assert.equal((await refusal(shownAs, `/?token=${token}`, { host })).title, title, code);
+      const link = await world.link(3998);
+      const visitor = { host: link.host, headers: { cookie: await cookieOf(link) } };
+      assert.equal((await refusal(shownAs, '/', visitor)).title, title, code);
     }
   } finally {
     world.api.front.stream = stream;

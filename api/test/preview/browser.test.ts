@@ -19,7 +19,9 @@ const PAGES: readonly refusals.Refusal[] = [
   refusals.EXPIRED,
   refusals.REVOKED,
   refusals.NOT_FOUND,
+  refusals.KEY_REFUSED,
   refusals.SIGN_IN_FIRST,
+  refusals.CROSS_ORIGIN,
   refusals.BAD_HOST,
   refusals.BAD_FRAMING,
   refusals.NOT_SUPPORTED,
@@ -93,6 +95,7 @@ test('an app opened by a link in a browser loads assets, requests, WebSocket and
   assert.deepEqual(await heard.jsonValue(), ['/data no cookie', 'over the socket', 'an event']);
   assert.equal(await person.page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(1, 2, 3)');
   assert.equal(await person.page.evaluate('document.cookie'), '');
+  assert.equal(person.page.url(), `http://${world.host}/`, 'without the token');
   // By the cookie alone.
   await person.open(`http://${world.host}/`);
   await person.page.waitForFunction('window.heard');

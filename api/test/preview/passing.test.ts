@@ -138,7 +138,11 @@ test('a response reaches the client unchanged, except for hop-by-hop headers and
   const names = rawHeaders.filter((_text, at) => at % 2 === 0).map((name) => name.toLowerCase());
   assert.deepEqual(
     names.toSorted(),
-    ['connection', 'content-length', 'date', 'set-cookie', 'set-cookie', 'set-cookie', 'x-app', 'x-twice'].toSorted(),
+    [
+      ...['connection', 'content-length', 'date', 'set-cookie', 'set-cookie', 'set-cookie', 'x-app', 'x-twice'],
+      // Isolation from pages of other origins.
+      ...['content-security-policy', 'cross-origin-resource-policy'],
+    ].toSorted(),
   );
 });
 

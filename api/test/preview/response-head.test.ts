@@ -6,7 +6,13 @@ import { test } from 'node:test';
 import { sendHead } from '../../src/preview/response-head.ts';
 import { responseHeaders } from '../../src/preview/headers.ts';
 
-const CHANGES = { cookieName: 'c', setCookie: 'c=1' };
+const COOKIES = { name: 'c', proven: false };
+const CHANGES = {
+  cookies: COOKIES,
+  setCookie: 'c=1',
+  isolation: { embeddable: false, isTrustworthy: true },
+  noStore: false,
+};
 
 const visit = (): { answer: IncomingMessage; response: ServerResponse } => {
   const answer = new IncomingMessage(new Socket());
@@ -30,7 +36,7 @@ test('Content-Length follows Content-Disposition', () => {
     'content-disposition': 'attachment; filename="\u00e4\u00b8\u00ad.pdf"',
     'x-b': '1',
   };
-  const names = Object.keys(responseHeaders(answer.headers, 'c', 'c=1'));
+  const names = Object.keys(responseHeaders(answer.headers, COOKIES, 'c=1'));
   assert.ok(names.indexOf('content-length') > names.indexOf('content-disposition'), names.join());
   assert.equal(sendHead(answer, response, CHANGES), true);
 });

@@ -68,10 +68,10 @@ export class PreviewWorld {
   async cookie(): Promise<string> {
     if (this.#cookie === undefined) {
       const { headers, status } = await this.ask(`/?token=${this.token}`);
-      const cookie = headers['set-cookie']?.find((one) => one.startsWith('berth_preview='));
+      const cookie = headers['set-cookie']?.find((one) => /^(__Host-)?berth_preview=/.test(one));
       assert.ok(cookie !== undefined, `status ${status}`);
       this.#cookie = cookie.split(';', 1)[0] ?? '';
-      this.api.secret(this.#cookie.slice('berth_preview='.length), 'the cookie of a preview');
+      this.api.secret(this.#cookie.slice(this.#cookie.indexOf('=') + 1), 'the cookie of a preview');
     }
     return this.#cookie;
   }

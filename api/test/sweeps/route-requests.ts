@@ -92,6 +92,7 @@ async function onPreview(setting: Setting): Promise<{ params: { sandboxId: strin
     end_user_id: null,
     created_by: org.userId,
     api_key_id: null,
+    embeddable: false,
     expiresInSeconds: 60,
   });
   return { params: { sandboxId, previewId: id } };

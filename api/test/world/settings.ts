@@ -6,6 +6,7 @@ import type { Settings } from '../../src/services/context/settings.ts';
 export const SETTINGS: Settings = {
   publicUrl: 'http://berth.example.test',
   previewUrl: 'http://previews.example.test',
+  previewCookies: 'all',
   // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
   orgRequestsPerMinute: 10_000_000,

@@ -11,6 +11,7 @@ import type { Preview, PreviewSpec } from '@berth/sdk';
 interface CreateInput {
   audience: 'team' | 'public';
   expiresIn?: number;
+  embeddable?: boolean;
   label?: string;
   endUser?: string;
 }
@@ -21,11 +22,12 @@ export async function createPreview(
 ): Promise<void> {
   const { connect, out, signal } = context;
   const id = sandboxId(typed);
-  const { audience, expiresIn, label, endUser } = options;
+  const { audience, expiresIn, embeddable, label, endUser } = options;
   const spec: PreviewSpec = {
     port: portOf(typedPort),
     audience,
     ...(expiresIn === undefined ? {} : { expiresInSeconds: expiresIn }),
+    ...(embeddable === true ? { embeddable } : {}),
     ...(label === undefined ? {} : { label }),
     ...(endUser === undefined ? {} : { endUserId: endUser }),
   };

@@ -32,12 +32,23 @@ const list = async (): Promise<Preview[]> =>
   ((await service.body(`/v1/sandboxes/${id}/previews`)) as { previews: Preview[] }).previews;
 
 test('create prints only the URL on stdout, with the requested audience, label, user and lifetime', async () => {
-  const options = ['--audience', 'public', '--expires-in', '7d', '--label', 'demo', '--end-user', 'u 1'];
+  const options = [
+    '--audience',
+    'public',
+    '--expires-in',
+    '7d',
+    '--label',
+    'demo',
+    '--end-user',
+    'u 1',
+    '--embeddable',
+  ];
   const { code, stdout, stderr } = await service.run(['preview', 'create', id, '3000', ...options]);
   assert.equal(code, 0, stderr);
   const [link] = await list();
   assert.equal(stdout, `${link?.url}\n`);
   assert.deepEqual([link?.port, link?.audience, link?.label, link?.endUserId], [3_000, 'public', 'demo', 'u 1']);
+  assert.equal(link?.embeddable, true);
   assert.equal(Date.parse(link?.expiresAt ?? '') - Date.parse(link?.createdAt ?? ''), 7 * 86_400_000);
   assert.match(
     stderr,

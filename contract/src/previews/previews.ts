@@ -26,7 +26,7 @@ const previewInactiveReason = z.enum(['api_key_revoked', 'creator_removed', 'cre
 });
 export type PreviewInactiveReason = z.infer<typeof previewInactiveReason>;
 
-/** The spec's table is complete: unknown fields are rejected. */
+/** The spec's table, and `embeddable`: unknown fields are rejected. */
 const createPreviewBody = z.strictObject({
   port: z
     .int()
@@ -37,6 +37,10 @@ const createPreviewBody = z.strictObject({
   expiresInSeconds: z.int().min(PREVIEW_SECONDS.min).max(PREVIEW_SECONDS.max).default(PREVIEW_SECONDS.default),
   endUserId: text(1, END_USER_ID_CHARACTERS).optional(),
   label: text(1, PREVIEW_LABEL_CHARACTERS).optional(),
+  embeddable: z
+    .boolean()
+    .default(false)
+    .describe('Allows pages of other origins, other previews included, to show the app in a frame.'),
 });
 export type CreatePreviewBody = z.output<typeof createPreviewBody>;
 
@@ -55,6 +59,7 @@ const preview = z
     expiresAt: timestamp,
     label: z.string().nullable(),
     endUserId: z.string().nullable(),
+    embeddable: z.boolean().describe('Pages of other origins may show the app in a frame.'),
     createdAt: timestamp,
     lastUsedAt: timestamp.nullable().describe('Accurate to one minute; null for a team link or an unused link.'),
     revokedAt: timestamp.nullable(),

@@ -148,6 +148,10 @@ export const ERRORS = {
   // Returned on preview hosts only, which serve no route of this contract.
   preview_link_required: { status: 401, meaning: 'The preview requires a valid link, and the request has none.' },
   preview_link_invalid: { status: 403, meaning: 'The preview link is incomplete, or belongs to another preview.' },
+  preview_cross_origin: {
+    status: 403,
+    meaning: "The request came from a page of another origin, which may not use the visitor's access.",
+  },
   preview_not_found: { status: 404, meaning: 'The preview does not exist, or its sandbox was deleted.' },
   preview_upload_stalled: { status: 408, meaning: 'The request body stalled for too long.' },
   preview_link_expired: { status: 410, meaning: 'The preview link has expired.' },

@@ -132,6 +132,7 @@ export const examplePreview = {
   expiresAt: '2026-11-21T10:30:00.000Z',
   label: 'demo',
   endUserId: null,
+  embeddable: false,
   createdAt: AT,
   lastUsedAt: null,
   revokedAt: null,

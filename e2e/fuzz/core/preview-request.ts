@@ -52,6 +52,8 @@ export interface Expected {
   app?: AppResponse;
   /** A redirect to the sign-in page is allowed. */
   signIn?: boolean;
+  /** A redirect to the same preview without the token is allowed. */
+  withoutToken?: boolean;
   /** The host is the service's own: any response but a fault is allowed. */
   service?: boolean;
   /** The connection may be closed without a response. */

@@ -193,6 +193,10 @@ interface Headers {
   sent: [string, string][];
   /** Headers that the app must receive unchanged. */
   forApp: [string, string][];
+  /** A page of another origin is the sender. */
+  isForeign: boolean;
+  /** A browser may be opening a page. */
+  mayNavigate: boolean;
 }
 
 /** Headers of an odd request, with its credential. `secret`: a token allowed in a Referer. */
@@ -248,7 +252,13 @@ export function oddHeaders(random: Random, cookie: string | null, secret: string
       .slice(0, random.integer(0, 2));
     sent.push(['cookie', random.shuffled([...ours, ...others]).join(random.pick(['; ', ';', ' ; '] as const))]);
   }
-  return { sent: random.shuffled(sent), forApp };
+  const has = (header: string): boolean => sent.some(([name]) => name === header);
+  return {
+    sent: random.shuffled(sent),
+    forApp,
+    isForeign: has('origin'),
+    mayNavigate: sent.some(([name, value]) => name === 'accept' && value.includes('text/html')) && !has('upgrade'),
+  };
 }
 
 interface Body {

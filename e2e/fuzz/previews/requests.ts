@@ -182,7 +182,9 @@ function buildRequest({ random, world }: Turn, plain?: { keep: boolean }): Built
       .filter(([name]) => !headers.sent.some(([other, value]) => other === 'connection' && value.includes(name))),
     mayTruncate: answer.way === 'break',
   };
-  const expected = expectedOf({ method, place, spelling, good: credential.good, codes: credential.codes, app });
+  const opened = expectedOf({ method, place, spelling, good: credential.good, codes: credential.codes, app });
+  const isForeign = headers.isForeign && spelling.becomes === 'same';
+  const expected: Expected = isForeign ? { method, codes: ['preview_cross_origin'] } : opened;
   const isLong = bytes.byteLength > LONG_HEAD_BYTES;
   const codes = [...expected.codes];
   if (target.odd) codes.push('invalid_request');
@@ -192,7 +194,7 @@ function buildRequest({ random, world }: Turn, plain?: { keep: boolean }): Built
   return {
     name: spelling.becomes === 'same' ? place.name : `${spelling.becomes} host`,
     bytes: [bytes, ...body.pieces],
-    expected: { ...expected, codes },
+    expected: { ...expected, codes, withoutToken: credential.good && credential.token !== null && headers.mayNavigate },
     mayBeUnreadable: target.odd || isLong,
   };
 }

@@ -273,6 +273,10 @@ export const ERRORS = {
     "status": 403,
     "meaning": "The preview link is incomplete, or belongs to another preview."
   },
+  "preview_cross_origin": {
+    "status": 403,
+    "meaning": "The request came from a page of another origin, which may not use the visitor's access."
+  },
   "preview_not_found": {
     "status": 404,
     "meaning": "The preview does not exist, or its sandbox was deleted."
@@ -1823,6 +1827,11 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 100,
         "pattern": "^[^\\x00]*$"
+      },
+      "embeddable": {
+        "default": false,
+        "description": "Allows pages of other origins, other previews included, to show the app in a frame.",
+        "type": "boolean"
       }
     },
     "required": [

@@ -83,6 +83,7 @@ export const SANDBOX_ANSWERS: Answers = {
       expiresAt: new Date(about.nowMs + body.expiresInSeconds * 1_000).toISOString(),
       label: body.label ?? null,
       endUserId: body.endUserId ?? null,
+      embeddable: body.embeddable,
       createdAt: new Date(about.nowMs).toISOString(),
       lastUsedAt: null,
       revokedAt: null,

@@ -26,6 +26,7 @@ function viewPublicLink({ row, url, inactiveReason }: previews.PublicLink): Prev
     expiresAt: row.expires_at.toISOString(),
     label: row.label,
     endUserId: row.end_user_id,
+    embeddable: row.embeddable,
     createdAt: row.created_at.toISOString(),
     lastUsedAt: row.last_used_at?.toISOString() ?? null,
     revokedAt: row.revoked_at?.toISOString() ?? null,
@@ -33,7 +34,8 @@ function viewPublicLink({ row, url, inactiveReason }: previews.PublicLink): Prev
   };
 }
 
-function viewTeamLink({ port, url, expiresAt, label, endUserId, createdAt }: previews.TeamLink): Preview {
+function viewTeamLink(link: previews.TeamLink): Preview {
+  const { port, url, expiresAt, label, endUserId, embeddable, createdAt } = link;
   return {
     id: null,
     audience: 'team',
@@ -42,6 +44,7 @@ function viewTeamLink({ port, url, expiresAt, label, endUserId, createdAt }: pre
     expiresAt: expiresAt.toISOString(),
     label,
     endUserId,
+    embeddable,
     createdAt: createdAt.toISOString(),
     lastUsedAt: null,
     revokedAt: null,

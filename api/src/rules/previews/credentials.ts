@@ -4,6 +4,8 @@
 /** Prefix of every preview token, as distinct from an app's own parameter of the same name. */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
 const PREVIEW_TOKEN_PARAMETER = 'token';
+/** A link's token or an API key, for programs. */
+export const PREVIEW_TOKEN_HEADER = 'x-berth-preview-token';
 
 /** A request target without preview tokens, and the first token. */
 interface TakenToken {

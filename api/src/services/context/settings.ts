@@ -11,6 +11,11 @@ export interface Settings {
    * Origin whose subdomains are the previews' hosts (`BERTH_PREVIEW_URL`; rules/previews/host.ts).
    */
   previewUrl: string;
+  /**
+   * Cookies that apps receive: those proven to be their own (rules/previews/app-cookies.ts), or all
+   * (`BERTH_PREVIEW_COOKIES`).
+   */
+  previewCookies: 'proven' | 'all';
   /** Rate limit per credential and API replica (`BERTH_REQUESTS_PER_MINUTE`). */
   requestsPerMinute: number;
   /**

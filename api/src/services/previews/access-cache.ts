@@ -21,7 +21,7 @@ const MAX_ENTRIES = 10_000;
 /** Reason to close a connection. `unchecked`: the database is unavailable for too long. */
 export type PreviewEnd = PreviewRefusal | 'sandbox_not_awake' | 'unchecked';
 
-export type PreviewContext = Pick<ServiceContext, 'changes' | 'db' | 'log' | 'secretKey' | 'settings'>;
+export type PreviewContext = Pick<ServiceContext, 'callers' | 'changes' | 'db' | 'log' | 'secretKey' | 'settings'>;
 
 export interface PreviewLease {
   /** Resolves once access is withdrawn. */
@@ -161,6 +161,9 @@ class Watch {
 }
 
 function nameOf(holder: Holder): string {
-  const who = holder.kind === 'public' ? holder.linkId : `${holder.loginId} ${holder.userId} ${holder.expiresAtMs}`;
-  return `${holder.sandboxId} ${holder.port} ${who}`;
+  const place = `${holder.sandboxId} ${holder.port}`;
+  if (holder.kind === 'public') return `${place} ${holder.linkId}`;
+  if (holder.kind === 'key') return `${place} ${holder.sha256}`;
+  const { loginId, userId, expiresAtMs, embeddable } = holder;
+  return `${place} ${loginId} ${userId} ${expiresAtMs} ${embeddable}`;
 }

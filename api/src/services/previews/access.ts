@@ -6,8 +6,8 @@ import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { withPreviewPath } from '../../rules/previews/path.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { PreviewAccessCache, PreviewContext, PreviewLease } from './access-cache.ts';
-import { cookieValue, readToken } from './token.ts';
-import { signInRefusal, type Holder, type PreviewRefusal } from './decision.ts';
+import { cookieValue, readToken, type TeamTerms } from './token.ts';
+import { signInRefusal, type Holder, type KeyOwner, type PreviewRefusal } from './decision.ts';
 
 export type { PreviewEnd, PreviewLease } from './access-cache.ts';
 export type { PreviewRefusal } from './decision.ts';
@@ -19,16 +19,25 @@ export interface PreviewCredentials {
   token: string | null;
   /** Value of the service's cookie. */
   cookie: string | null;
+  /** The token came in a header, from a program: no cookie replaces it. */
+  tokenInHeader?: boolean;
+  /** Hash of a well-formed API key, in base64url. */
+  apiKey?: string | null;
 }
 
 export interface PreviewAccess {
-  link: { kind: 'public'; linkId: string } | { kind: 'team'; loginId: string; userId: string };
+  link:
+    | { kind: 'public'; linkId: string }
+    | { kind: 'team'; loginId: string; userId: string }
+    | { kind: 'key'; sha256: string; keyId: string; userId: string };
   orgId: string;
   projectId: string;
   port: number;
   /** At most a second old, in any status except `destroying` and `deleted`. */
   sandbox: LocatedSandboxRow;
   expiresAt: Date;
+  /** Pages of other origins may frame the app. */
+  embeddable: boolean;
   /** A `Set-Cookie` value for the response, if the token came in the URL. */
   setCookie: string | null;
 }
@@ -40,7 +49,8 @@ export async function openPreview(
 ): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
   const presented = presentedBy(cache, credentials);
   if ('refusal' in presented) return presented;
-  const { holder, byUrl } = presented;
+  const { holder } = presented;
+  const byUrl = presented.byUrl && credentials.tokenInHeader !== true;
   const decision = await cache.decision(holder);
   if (decision.refusal !== undefined) {
     return {
@@ -48,9 +58,12 @@ export async function openPreview(
     };
   }
 
-  const { sandbox, expiresAt } = decision;
-  const link = linkOf(holder);
-  const setCookie = byUrl ? setCookieOf(cache, link, holder, expiresAt) : null;
+  const { sandbox, expiresAt, embeddable } = decision;
+  const link = linkOf(holder, decision);
+  const setCookie =
+    byUrl && link.kind !== 'key'
+      ? setCookieOf(cache, link, holder, { expiresAtMs: expiresAt.getTime(), embeddable })
+      : null;
   return {
     access: {
       link,
@@ -59,6 +72,7 @@ export async function openPreview(
       port: holder.port,
       sandbox,
       expiresAt,
+      embeddable,
       setCookie,
     },
   };
@@ -70,11 +84,11 @@ export async function openPreview(
  */
 export function leasePreview(
   cache: PreviewAccessCache,
-  { link, sandbox, port, expiresAt }: PreviewAccess,
+  { link, sandbox, port, expiresAt, embeddable }: PreviewAccess,
 ): PreviewLease {
   const place = { sandboxId: sandbox.id, port };
   return cache.lease(
-    link.kind === 'public' ? { ...place, ...link } : { ...place, ...link, expiresAtMs: expiresAt.getTime() },
+    link.kind === 'team' ? { ...place, ...link, expiresAtMs: expiresAt.getTime(), embeddable } : { ...place, ...link },
   );
 }
 
@@ -104,42 +118,51 @@ function presentedBy(
     return cookie === null || cookie.expiresAtMs <= nowMs ? null : { ...place, ...cookie };
   };
   if (credentials.token === null) {
-    const holder = byCookie();
+    const { apiKey = null } = credentials;
+    const holder = apiKey === null ? byCookie() : ({ ...place, kind: 'key', sha256: apiKey } as const);
     return holder === null ? { refusal: 'no_link' } : { holder, byUrl: false };
   }
 
   const token = readToken(key, credentials.token, place);
   if (token === null) return { refusal: 'invalid_link' };
   if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
-  const { expiresAtMs } = token;
+  const { expiresAtMs, embeddable } = token;
   if (expiresAtMs <= nowMs) return { refusal: 'expired' };
   if (token.kind === 'grant' && token.grantedUntilMs > nowMs) {
     return {
-      holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs },
+      holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs, embeddable },
       byUrl: true,
     };
   }
 
-  // A valid cookie with at least this link's expiry avoids the redirect through the service: a
+  // A valid cookie on at least this link's terms avoids the redirect through the service: a
   // reloaded page has its expired grant in the URL.
-  const orSignIn = signInRefusal(cache.context, key, expiresAtMs, place);
+  const orSignIn = signInRefusal(cache.context, key, token, place);
   const holder = byCookie();
-  const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs;
+  const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs && holder.embeddable === embeddable;
   return isAsGood ? { holder, byUrl: false, orSignIn } : { refusal: orSignIn };
 }
 
-function linkOf(holder: Holder): PreviewAccess['link'] {
-  if (holder.kind === 'public') return { kind: holder.kind, linkId: holder.linkId };
-  return { kind: holder.kind, loginId: holder.loginId, userId: holder.userId };
+function linkOf(holder: Holder, { key }: { key?: KeyOwner }): PreviewAccess['link'] {
+  switch (holder.kind) {
+    case 'public':
+      return { kind: holder.kind, linkId: holder.linkId };
+    case 'team':
+      return { kind: holder.kind, loginId: holder.loginId, userId: holder.userId };
+    case 'key':
+      if (key === undefined) throw new Error('a decision about an API key has no key');
+      return { kind: holder.kind, sha256: holder.sha256, ...key };
+    default:
+      return holder satisfies never;
+  }
 }
 
 function setCookieOf(
   { context: { settings }, key }: { context: Pick<PreviewContext, 'settings'>; key: Buffer },
-  link: PreviewAccess['link'],
+  link: Exclude<PreviewAccess['link'], { kind: 'key' }>,
   { sandboxId, port }: PreviewPlace,
-  expiresAt: Date,
+  terms: TeamTerms,
 ): string {
-  const expiresAtMs = expiresAt.getTime();
-  const value = cookieValue(key, { ...link, expiresAtMs }, { sandboxId, port });
-  return setPreviewCookie(settings.previewUrl, value, (expiresAtMs - Date.now()) / 1_000);
+  const value = cookieValue(key, { ...link, ...terms }, { sandboxId, port });
+  return setPreviewCookie(settings.previewUrl, value, (terms.expiresAtMs - Date.now()) / 1_000);
 }

@@ -7,30 +7,57 @@ import { inactiveReason } from '../../rules/previews/link-creator.ts';
 import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
 import { findPublicAccess, findTeamAccess, touchPreviewLink } from '../../store/previews/links.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import { requireMembership, requirePermission } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { authenticate } from '../access/authentication.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { teamToken, type Person } from './token.ts';
+import { teamToken, type Person, type TeamTerms } from './token.ts';
 
-/**
- * Verified credentials: a public link, or a login from a team link that expires at `expiresAtMs`.
- */
+/** Verified: a public link, a login from a team link with its terms, or an API key by its hash. */
 export type Holder = PreviewPlace &
-  ({ kind: 'public'; linkId: string } | ({ kind: 'team'; expiresAtMs: number } & Person));
+  ({ kind: 'public'; linkId: string } | ({ kind: 'team' } & TeamTerms & Person) | { kind: 'key'; sha256: string });
 
 /**
  * `no_link`: no credentials of the service. `invalid_link`: not signed by this installation, or for
- * another host. `signIn`: a team link without a permitted person; send a browser to its `signInUrl`
- * (access.ts), a page of the service.
+ * another host. `key_refused`: an API key that is invalid, or may not open the preview. `signIn`: a
+ * team link without a permitted person; send a browser to its `signInUrl` (access.ts), a page of
+ * the service.
  */
-export type PreviewRefusal = 'no_link' | 'invalid_link' | 'expired' | 'revoked' | 'sandbox_gone' | { signIn: string };
+export type PreviewRefusal =
+  | 'no_link'
+  | 'invalid_link'
+  | 'key_refused'
+  | 'expired'
+  | 'revoked'
+  | 'sandbox_gone'
+  | { signIn: string };
 
-type DecisionContext = Pick<ServiceContext, 'db' | 'log' | 'settings'>;
+type DecisionContext = Pick<ServiceContext, 'callers' | 'db' | 'log' | 'settings'>;
+
+/** The API key of a request, and its creator. */
+export interface KeyOwner {
+  keyId: string;
+  userId: string;
+}
 
 export type AccessDecision =
-  | { sandbox: LocatedSandboxRow; expiresAt: Date; refusal?: undefined }
+  | { sandbox: LocatedSandboxRow; expiresAt: Date; embeddable: boolean; key?: KeyOwner; refusal?: undefined }
   | { refusal: PreviewRefusal };
 
+/** Each decision checks the expiry of an API key. */
+const NEVER = new Date(8_640_000_000_000_000);
+
 export async function decideAccess(context: DecisionContext, key: Buffer, holder: Holder): Promise<AccessDecision> {
-  return holder.kind === 'public' ? await decidePublic(context, holder) : await decideTeam(context, key, holder);
+  switch (holder.kind) {
+    case 'public':
+      return await decidePublic(context, holder);
+    case 'team':
+      return await decideTeam(context, key, holder);
+    case 'key':
+      return await decideKey(context, holder);
+    default:
+      return holder satisfies never;
+  }
 }
 
 async function decidePublic(
@@ -52,7 +79,7 @@ async function decidePublic(
       context.log.warn({ err: error, linkId }, 'could not record the use of a preview link');
     });
   }
-  return { sandbox: link.sandbox, expiresAt: link.expiresAt };
+  return { sandbox: link.sandbox, expiresAt: link.expiresAt, embeddable: link.embeddable };
 }
 
 async function decideTeam(
@@ -64,19 +91,39 @@ async function decideTeam(
   const access = await findTeamAccess(context.db, holder);
   const allowed = access !== undefined && access.signedIn && canPreview(access.role);
   // Non-members learn nothing about the sandbox.
-  if (!allowed) return { refusal: signInRefusal(context, key, holder.expiresAtMs, holder) };
+  if (!allowed) return { refusal: signInRefusal(context, key, holder, holder) };
   if (isGone(access.sandbox)) return { refusal: 'sandbox_gone' };
-  return { sandbox: access.sandbox, expiresAt: new Date(holder.expiresAtMs) };
+  return { sandbox: access.sandbox, expiresAt: new Date(holder.expiresAtMs), embeddable: holder.embeddable };
 }
 
-/** Refusal that leads to the service's sign-in page for the team link with this expiry. */
+/** As the API decides about the same key. Its holder learns nothing about other orgs' sandboxes. */
+async function decideKey(
+  context: DecisionContext,
+  { sandboxId, sha256 }: Holder & { kind: 'key' },
+): Promise<AccessDecision> {
+  const bearer = { kind: 'api_key', sha256: Buffer.from(sha256, 'base64url') } as const;
+  try {
+    const { actor, named } = await authenticate(context, { bearer, sandboxId, requestId: null });
+    const { sandbox } = named;
+    if (sandbox === undefined) return { refusal: 'key_refused' };
+    requirePermission(actor, requireMembership(actor, sandbox.org_id, named.role), 'sandbox.preview');
+    if (isGone(sandbox)) return { refusal: 'sandbox_gone' };
+    const key = { keyId: actor.id, userId: actor.userId };
+    return { sandbox, expiresAt: NEVER, embeddable: false, key };
+  } catch (error) {
+    if (error instanceof CodedError) return { refusal: 'key_refused' };
+    throw error;
+  }
+}
+
+/** Refusal that leads to the service's sign-in page for the team link with these terms. */
 export function signInRefusal(
   { settings }: Pick<ServiceContext, 'settings'>,
   key: Buffer,
-  expiresAtMs: number,
+  terms: TeamTerms,
   { sandboxId, port }: PreviewPlace,
 ): { signIn: string } {
-  const link = teamToken(key, expiresAtMs, { sandboxId, port });
+  const link = teamToken(key, terms, { sandboxId, port });
   return { signIn: `${settings.publicUrl}${PREVIEW_PAGE}?link=${link}&sandbox=${sandboxId}&port=${port}` };
 }
 

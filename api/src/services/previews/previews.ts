@@ -36,6 +36,7 @@ export interface TeamLink {
   expiresAt: Date;
   label: string | null;
   endUserId: string | null;
+  embeddable: boolean;
 }
 
 /** A stored link; `url` is null if the caller may not see it, or the link does not open. */
@@ -68,28 +69,28 @@ async function createTeamLink(
   context: ServiceContext,
   actor: Actor,
   sandbox: LocatedSandboxRow,
-  { port, expiresInSeconds, ...told }: CreatePreviewBody,
+  { port, expiresInSeconds, embeddable, ...told }: CreatePreviewBody,
 ): Promise<TeamLink> {
   requireLegal('preview_link', sandbox.status);
   const { label, endUserId } = withNulls(told);
   const createdAt = new Date();
   const expiresAt = new Date(createdAt.getTime() + expiresInSeconds * 1_000);
   const place = { sandboxId: sandbox.id, port };
-  const url = urlOf(context, place, teamToken(keyOf(context), expiresAt.getTime(), place));
+  const url = urlOf(context, place, teamToken(keyOf(context), { expiresAtMs: expiresAt.getTime(), embeddable }, place));
   await insertActivity(context.db, {
     ...locationOf(sandbox),
     actor,
     kind: 'preview_link_created',
-    details: { audience: 'team', port, expiresAt, label, endUserId },
+    details: { audience: 'team', port, expiresAt, label, endUserId, embeddable },
   });
-  return { port, url, createdAt, expiresAt, label, endUserId };
+  return { port, url, createdAt, expiresAt, label, endUserId, embeddable };
 }
 
 async function createPublicLink(
   context: ServiceContext,
   actor: Actor,
   { id: sandboxId }: LocatedSandboxRow,
-  { port, expiresInSeconds, ...told }: CreatePreviewBody,
+  { port, expiresInSeconds, embeddable, ...told }: CreatePreviewBody,
 ): Promise<PublicLink> {
   const { label, endUserId } = withNulls(told);
   return await context.db.transaction().execute(async (trx) => {
@@ -114,6 +115,7 @@ async function createPublicLink(
       end_user_id: endUserId,
       created_by: actor.userId,
       api_key_id: actor.kind === 'api_key' ? actor.id : null,
+      embeddable,
       expiresInSeconds,
     });
     await insertActivity(trx, {
@@ -121,7 +123,7 @@ async function createPublicLink(
       actor,
       kind: 'preview_link_created',
       subject: { kind: 'preview_link', id: row.id },
-      details: { audience: 'public', port, expiresAt: row.expires_at, label, endUserId },
+      details: { audience: 'public', port, expiresAt: row.expires_at, label, endUserId, embeddable },
     });
     return { row, url: publicUrlOf(context, row), inactiveReason: null };
   });

@@ -6,16 +6,14 @@ import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/
 import { previewPath } from '../../rules/previews/path.ts';
 import { findTeamAccess } from '../../store/previews/links.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { grantToken, readToken, type Person } from './token.ts';
+import { grantToken, readToken, type Person, type TeamTerms } from './token.ts';
 import { isGone, canPreview } from './decision.ts';
 
 /** Long enough for a redirect. */
 const GRANTED_MS = 60_000;
 
 /** A team link with a valid signature. */
-interface TeamLink extends PreviewPlace {
-  expiresAtMs: number;
-}
+type TeamLink = PreviewPlace & TeamTerms;
 
 /** Reads the page's parameters; null if they hold no valid team link, or an expired one. */
 export function readTeamLink(
@@ -25,7 +23,7 @@ export function readTeamLink(
   const place = readPreviewPlace(given.sandbox, given.port);
   const token = place === null ? null : readToken(keyOf(context), given.link, place);
   if (place === null || token?.kind !== 'team' || token.expiresAtMs <= Date.now()) return null;
-  return { ...place, expiresAtMs: token.expiresAtMs };
+  return { ...place, expiresAtMs: token.expiresAtMs, embeddable: token.embeddable };
 }
 
 /**
@@ -41,11 +39,7 @@ export async function grantPreview(
   const visit = await findTeamAccess(context.db, { ...person, sandboxId: link.sandboxId });
   if (visit === undefined || !visit.signedIn || !canPreview(visit.role)) return 'not_allowed';
   if (isGone(visit.sandbox)) return 'sandbox_gone';
-  const grant = grantToken(
-    keyOf(context),
-    { ...person, expiresAtMs: link.expiresAtMs, grantedUntilMs: Date.now() + GRANTED_MS },
-    link,
-  );
+  const grant = grantToken(keyOf(context), { ...person, ...link, grantedUntilMs: Date.now() + GRANTED_MS }, link);
   return { location: previewOrigin(context.settings.previewUrl, link) + withToken(previewPath(path), grant) };
 }
 

@@ -8,8 +8,9 @@
 //   bpc_public.<link id>.<expiry>.<mac>                      cookie of a public link
 //   bpc_team.<login>.<user>.<expiry>.<mac>                   cookie of a team link
 //
-// Times are milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON
-// array of the preceding text, the sandbox and the port. No two credentials share a signed text.
+// For an embeddable link, `team-embed` and `grant-embed` replace `team` and `grant`. Times are
+// milliseconds since 1970 in base 36. The mac is HMAC-SHA-256 in base64url over a JSON array of the
+// preceding text, the sandbox and the port. No two credentials share a signed text.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PREVIEW_TOKEN_PREFIX } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
@@ -22,12 +23,13 @@ const LONGEST = 256;
 
 const ID = String.raw`[a-z]{3}_[a-z2-7]{24}`;
 const TIME = '[0-9a-z]{1,9}';
+const EMBED = '-embed';
 const FORMS = {
   public: /^[a-z2-7]{24}$/,
-  team: new RegExp(`^team\\.(${TIME})$`),
-  grant: new RegExp(`^grant\\.(${ID})\\.(${ID})\\.(${TIME})\\.(${TIME})$`),
+  team: new RegExp(`^team(${EMBED})?\\.(${TIME})$`),
+  grant: new RegExp(`^grant(${EMBED})?\\.(${ID})\\.(${ID})\\.(${TIME})\\.(${TIME})$`),
   publicCookie: new RegExp(`^public\\.(${ID})\\.(${TIME})$`),
-  teamCookie: new RegExp(`^team\\.(${ID})\\.(${ID})\\.(${TIME})$`),
+  teamCookie: new RegExp(`^team(${EMBED})?\\.(${ID})\\.(${ID})\\.(${TIME})$`),
 } as const;
 
 /** A signed-in person. */
@@ -36,35 +38,42 @@ export interface Person {
   userId: string;
 }
 
-/** Content of a token in a preview URL. `expiresAtMs` is the link's expiry. */
+/** Terms of a team link, which is not stored. */
+export interface TeamTerms {
+  expiresAtMs: number;
+  /** Pages of other origins may frame the app. */
+  embeddable: boolean;
+}
+
+/** Content of a token in a preview URL. */
 export type PreviewToken =
   | { kind: 'public'; linkId: string }
-  | { kind: 'team'; expiresAtMs: number }
-  | ({ kind: 'grant'; expiresAtMs: number; grantedUntilMs: number } & Person);
+  | ({ kind: 'team' } & TeamTerms)
+  | ({ kind: 'grant'; grantedUntilMs: number } & TeamTerms & Person);
 
-/** Holder in a cookie, with the expiry of the link it came from. */
-export type PreviewCookie = ({ kind: 'public'; linkId: string } | ({ kind: 'team' } & Person)) & {
-  expiresAtMs: number;
-};
+/** Holder in a cookie, with the terms of its link. The row has those of a public link. */
+export type PreviewCookie =
+  | { kind: 'public'; linkId: string; expiresAtMs: number }
+  | ({ kind: 'team' } & TeamTerms & Person);
 
 export function publicToken(key: Buffer, linkId: string, place: PreviewPlace): string {
   return signed(key, PREVIEW_TOKEN_PREFIX, linkId.slice(LINK_PREFIX.length), place);
 }
 
-export function teamToken(key: Buffer, expiresAtMs: number, place: PreviewPlace): string {
-  return signed(key, PREVIEW_TOKEN_PREFIX, `team.${expiresAtMs.toString(36)}`, place);
+export function teamToken(key: Buffer, { expiresAtMs, embeddable }: TeamTerms, place: PreviewPlace): string {
+  return signed(key, PREVIEW_TOKEN_PREFIX, `team${markOf(embeddable)}.${expiresAtMs.toString(36)}`, place);
 }
 
 export function grantToken(
   key: Buffer,
-  grant: Person & { expiresAtMs: number; grantedUntilMs: number },
+  grant: Person & TeamTerms & { grantedUntilMs: number },
   place: PreviewPlace,
 ): string {
-  const { loginId, userId, expiresAtMs, grantedUntilMs } = grant;
+  const { loginId, userId, expiresAtMs, embeddable, grantedUntilMs } = grant;
   return signed(
     key,
     PREVIEW_TOKEN_PREFIX,
-    `grant.${loginId}.${userId}.${expiresAtMs.toString(36)}.${grantedUntilMs.toString(36)}`,
+    `grant${markOf(embeddable)}.${loginId}.${userId}.${expiresAtMs.toString(36)}.${grantedUntilMs.toString(36)}`,
     place,
   );
 }
@@ -75,10 +84,11 @@ export function readToken(key: Buffer, token: string, place: PreviewPlace): Prev
   if (text === null) return null;
   if (FORMS.public.test(text)) return { kind: 'public', linkId: LINK_PREFIX + text };
   const team = FORMS.team.exec(text);
-  if (team !== null) return { kind: 'team', expiresAtMs: timeOf(team[1]) };
-  const [, loginId, userId, expiry, granted] = FORMS.grant.exec(text) ?? [];
+  if (team !== null) return { kind: 'team', embeddable: team[1] !== undefined, expiresAtMs: timeOf(team[2]) };
+  const [, embed, loginId, userId, expiry, granted] = FORMS.grant.exec(text) ?? [];
   if (loginId === undefined || userId === undefined) return null;
-  return { kind: 'grant', loginId, userId, expiresAtMs: timeOf(expiry), grantedUntilMs: timeOf(granted) };
+  const terms = { embeddable: embed !== undefined, expiresAtMs: timeOf(expiry) };
+  return { kind: 'grant', loginId, userId, ...terms, grantedUntilMs: timeOf(granted) };
 }
 
 export function cookieValue(key: Buffer, cookie: PreviewCookie, place: PreviewPlace): string {
@@ -86,7 +96,7 @@ export function cookieValue(key: Buffer, cookie: PreviewCookie, place: PreviewPl
   const text =
     cookie.kind === 'public'
       ? `public.${cookie.linkId}.${expiry}`
-      : `team.${cookie.loginId}.${cookie.userId}.${expiry}`;
+      : `team${markOf(cookie.embeddable)}.${cookie.loginId}.${cookie.userId}.${expiry}`;
   return signed(key, COOKIE_PREFIX, text, place);
 }
 
@@ -96,9 +106,13 @@ export function readCookie(key: Buffer, value: string, place: PreviewPlace): Pre
   if (text === null) return null;
   const [, linkId, linkExpiry] = FORMS.publicCookie.exec(text) ?? [];
   if (linkId !== undefined) return { kind: 'public', linkId, expiresAtMs: timeOf(linkExpiry) };
-  const [, loginId, userId, expiry] = FORMS.teamCookie.exec(text) ?? [];
+  const [, embed, loginId, userId, expiry] = FORMS.teamCookie.exec(text) ?? [];
   if (loginId === undefined || userId === undefined) return null;
-  return { kind: 'team', loginId, userId, expiresAtMs: timeOf(expiry) };
+  return { kind: 'team', loginId, userId, embeddable: embed !== undefined, expiresAtMs: timeOf(expiry) };
+}
+
+function markOf(embeddable: boolean): string {
+  return embeddable ? EMBED : '';
 }
 
 function timeOf(text: string | undefined): number {

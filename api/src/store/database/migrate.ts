@@ -19,6 +19,7 @@ import * as activityProjectKind from '../../../migrations/0015_activity_project_
 import * as durableStep from '../../../migrations/0016_durable_step.ts';
 import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
 import * as orgCreator from '../../../migrations/0018_org_creator.ts';
+import * as previewLinkEmbeddable from '../../../migrations/0019_preview_link_embeddable.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -40,6 +41,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0016_durable_step': durableStep,
   '0017_preview_link_key': previewLinkKey,
   '0018_org_creator': orgCreator,
+  '0019_preview_link_embeddable': previewLinkEmbeddable,
 };
 
 /**

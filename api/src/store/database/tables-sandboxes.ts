@@ -151,6 +151,8 @@ export interface PreviewLinkTable {
   created_by: string | null;
   /** null for a link made by a signed-in person. */
   api_key_id: string | null;
+  /** Pages of other origins may frame the app. */
+  embeddable: Generated<boolean>;
   created_at: GeneratedInstant;
   expires_at: Instant;
   revoked_at: Instant | null;

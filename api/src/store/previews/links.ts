@@ -13,7 +13,16 @@ export type { PreviewLinkRow };
 
 interface NewPreviewLink extends Pick<
   PreviewLinkRow,
-  'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'port' | 'label' | 'end_user_id' | 'created_by' | 'api_key_id'
+  | 'id'
+  | 'sandbox_id'
+  | 'org_id'
+  | 'project_id'
+  | 'port'
+  | 'label'
+  | 'end_user_id'
+  | 'created_by'
+  | 'api_key_id'
+  | 'embeddable'
 > {
   expiresInSeconds: number;
 }
@@ -132,6 +141,7 @@ interface PublicAccessRow {
   revoked: boolean;
   expired: boolean;
   usedLately: boolean;
+  embeddable: boolean;
   creator: LinkCreator;
 }
 
@@ -144,6 +154,7 @@ export async function findPublicAccess(db: Database, linkId: string): Promise<Pu
     .select([
       'host.url as host_url',
       'preview_link.port as link_port',
+      'preview_link.embeddable as link_embeddable',
       'preview_link.expires_at as link_expires_at',
       sql<boolean>`preview_link.revoked_at is not null`.as('link_revoked'),
       sql<boolean>`preview_link.expires_at <= now()`.as('link_expired'),
@@ -153,7 +164,7 @@ export async function findPublicAccess(db: Database, linkId: string): Promise<Pu
     .where('preview_link.id', '=', linkId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { link_port, link_expires_at, link_revoked, link_expired, link_used_lately, ...rest } = row;
+  const { link_port, link_expires_at, link_revoked, link_expired, link_used_lately, link_embeddable, ...rest } = row;
   const { creator_role: role, key_revoked: keyRevoked, ...sandbox } = rest;
   return {
     sandbox,
@@ -162,6 +173,7 @@ export async function findPublicAccess(db: Database, linkId: string): Promise<Pu
     revoked: link_revoked,
     expired: link_expired,
     usedLately: link_used_lately,
+    embeddable: link_embeddable,
     creator: { role, keyRevoked },
   };
 }

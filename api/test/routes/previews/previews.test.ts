@@ -51,6 +51,7 @@ test('a link defaults to the team and one day; a team link has no id and no row'
     port: 3_000,
     label: null,
     endUserId: null,
+    embeddable: false,
     lastUsedAt: null,
     revokedAt: null,
     inactiveReason: null,
@@ -71,6 +72,7 @@ test('a public link has its id and fields, is listed with its URL, and keeps its
     expiresInSeconds: 3_600,
     label: 'for Ada',
     endUserId: 'u/1',
+    embeddable: true,
   });
   const { preview } = body;
   const { id: previewId, url, createdAt, expiresAt, ...rest } = preview;
@@ -80,6 +82,7 @@ test('a public link has its id and fields, is listed with its URL, and keeps its
     port: 8_080,
     label: 'for Ada',
     endUserId: 'u/1',
+    embeddable: true,
     lastUsedAt: null,
     revokedAt: null,
     inactiveReason: null,
@@ -145,12 +148,12 @@ test('the feed names links made and revoked, with audience and lifetime, never t
       [
         'preview_link_created',
         { kind: 'preview_link', id: open.id },
-        { audience: 'public', port: 2, expiresAt: open.expiresAt, ...told },
+        { audience: 'public', port: 2, expiresAt: open.expiresAt, ...told, embeddable: false },
       ],
       [
         'preview_link_created',
         { kind: 'sandbox', id },
-        { audience: 'team', port: 1, expiresAt: team.expiresAt, label: 'a', endUserId: 'u' },
+        { audience: 'team', port: 1, expiresAt: team.expiresAt, label: 'a', endUserId: 'u', embeddable: false },
       ],
     ],
   );

@@ -265,7 +265,11 @@ test('a grant lasts a minute; later loads use the cookie, or sign in again', asy
   const key = api.context.secretKey.derive('preview-link');
   const place = { sandboxId: link.sandboxId, port: link.port };
   const { loginId, userId } = person;
-  const late = grantToken(key, { loginId, userId, expiresAtMs, grantedUntilMs: Date.now() - 1 }, place);
+  const late = grantToken(
+    key,
+    { loginId, userId, expiresAtMs, embeddable: false, grantedUntilMs: Date.now() - 1 },
+    place,
+  );
   assert.deepEqual((await requestAccess(api.previewAccess, link, { token: late, cookie })).access?.link, {
     kind: 'team',
     loginId,
@@ -278,7 +282,7 @@ test('a grant lasts a minute; later loads use the cookie, or sign in again', asy
     'by the link that the grant was for',
   );
   // A link with a longer lifetime gives a longer cookie.
-  const longer = teamToken(key, expiresAtMs + 60_000, place);
+  const longer = teamToken(key, { expiresAtMs: expiresAtMs + 60_000, embeddable: false }, place);
   assert.equal(typeof (await requestAccess(api.previewAccess, link, { token: longer, cookie })).refusal, 'object');
 });
 
@@ -331,6 +335,7 @@ test('a cookie works only for its own login, not another one of the same or anot
     loginId: one.loginId,
     userId: other.userId,
     expiresAtMs: Date.parse(link.expiresAt),
+    embeddable: false,
     grantedUntilMs: Date.now() + 60_000,
   };
   const token = grantToken(key, mixed, { sandboxId: link.sandboxId, port: link.port });

@@ -18,26 +18,27 @@ import {
 const KEY = randomBytes(32);
 const id = (prefix: string): fc.Arbitrary<string> => fc.stringMatching(/^[a-z2-7]{24}$/).map((text) => prefix + text);
 const time = fc.integer({ min: 0, max: 4_102_444_800_000 });
+const terms = fc.record({ expiresAtMs: time, embeddable: fc.boolean() });
 const place: fc.Arbitrary<PreviewPlace> = fc
   .tuple(id('sbx_'), fc.integer({ min: 1, max: 65_535 }))
   .map(([sandboxId, port]) => ({ sandboxId, port }));
 
 const token: fc.Arbitrary<PreviewToken> = fc.oneof(
   id('prv_').map((linkId) => ({ kind: 'public' as const, linkId })),
-  time.map((expiresAtMs) => ({ kind: 'team' as const, expiresAtMs })),
-  fc.tuple(id('sgn_'), id('usr_'), time, time).map(([loginId, userId, expiresAtMs, grantedUntilMs]) => ({
+  terms.map((one) => ({ kind: 'team' as const, ...one })),
+  fc.tuple(id('sgn_'), id('usr_'), terms, time).map(([loginId, userId, one, grantedUntilMs]) => ({
     kind: 'grant' as const,
     loginId,
     userId,
-    expiresAtMs,
+    ...one,
     grantedUntilMs,
   })),
 );
 const cookie: fc.Arbitrary<PreviewCookie> = fc.oneof(
   fc.tuple(id('prv_'), time).map(([linkId, expiresAtMs]) => ({ kind: 'public' as const, linkId, expiresAtMs })),
   fc
-    .tuple(id('sgn_'), id('usr_'), time)
-    .map(([loginId, userId, expiresAtMs]) => ({ kind: 'team' as const, loginId, userId, expiresAtMs })),
+    .tuple(id('sgn_'), id('usr_'), terms)
+    .map(([loginId, userId, one]) => ({ kind: 'team' as const, loginId, userId, ...one })),
 );
 
 function write(key: Buffer, said: PreviewToken, there: PreviewPlace): string {
@@ -45,7 +46,7 @@ function write(key: Buffer, said: PreviewToken, there: PreviewPlace): string {
     case 'public':
       return publicToken(key, said.linkId, there);
     case 'team':
-      return teamToken(key, said.expiresAtMs, there);
+      return teamToken(key, said, there);
     default:
       return grantToken(key, said, there);
   }
