@@ -20,6 +20,7 @@ import {
   writeInstanceRecord,
 } from './instance.ts';
 import type { InstanceRecord } from './instance.ts';
+import { protectFromOomKiller } from './oom-protection.ts';
 import { findServiceUser } from './service-user.ts';
 import type { RunningService, Service } from './service.ts';
 import { Supervisor } from './supervisor.ts';
@@ -68,6 +69,7 @@ export async function startRoles<T>(
 ): Promise<RunningRoles<T>> {
   // Files of the operator's shell or service manager are no business of a service or a QEMU.
   closeInheritedFiles();
+  protectFromOomKiller();
   const paths = instancePaths(options.config.dataFolder);
   const lock = await lockInstance(paths);
   if (lock === null) throw new AlreadyRunning(options.config.dataFolder, await readInstanceRecord(paths));

@@ -1,5 +1,6 @@
 // A computer that has the role of a host runs the host daemon and nothing else.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -44,6 +45,15 @@ test('the host role starts a responding host daemon', async () => {
   const info = await readHostInfo(running.context.paths, AbortSignal.timeout(10_000));
   assert.equal(info?.driver, 'fake');
   assert.equal(running.result, join(folder, 'data/run/host/host.sock'));
+});
+
+test('services have the OOM score of the supervisor, below that of every VM', async () => {
+  const scoreOf = (pid: number | 'self'): number => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'latin1'));
+  // This process is the supervisor; it lowers its score where it may.
+  assert.ok(scoreOf('self') <= 0);
+  const { host } = (await readInstanceRecord(running.context.paths))?.services ?? {};
+  assert.ok(host !== undefined);
+  assert.equal(scoreOf(host.pid), scoreOf('self'));
 });
 
 test('the host role starts no PostgreSQL server and no API', async () => {

@@ -115,7 +115,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const largestFile = limit('Max file size', 'soft');
         assert.ok(largestFile >= spec.diskGib * 2 ** 30 && largestFile <= (spec.diskGib + 2) * 2 ** 30, limits);
         assert.ok(limit('Max processes', 'hard') <= 10_000, limits);
-        assert.ok(Number(readFileSync(`/proc/${running.process.pid}/oom_score_adj`, 'latin1')) > 0);
+        assert.equal(Number(readFileSync(`/proc/${running.process.pid}/oom_score_adj`, 'latin1')), 1_000);
       }
     });
 
