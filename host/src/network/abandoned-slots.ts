@@ -6,7 +6,8 @@ import { nullIf } from '@berth/os/errors.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry, removeDrafts } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
 import { isThere, removeSlots } from './slot-maker.ts';
-import { namespaceName } from './slots/slot.ts';
+import { endSlotProcesses } from './slots/slot-processes.ts';
+import { FIRST_SLOT_UID, namespaceName } from './slots/slot.ts';
 
 interface AbandonedSlot {
   number: number;
@@ -37,6 +38,27 @@ export async function removeAbandonedSlots(registryFolder: string = DEFAULT_REGI
   );
   for (const instanceId of new Set(idle.map((slot) => slot.instanceId))) await removeDrafts(registryFolder, instanceId);
   return idle;
+}
+
+/**
+ * Ends the VMs of all instances whose data folders are below the folder, and removes their slots.
+ */
+export async function endSlotsBelow(folder: string, registryFolder: string = DEFAULT_REGISTRY_FOLDER): Promise<void> {
+  if (!(await isThere(registryFolder))) return;
+  const slots = [...(await readRegistry(registryFolder))].filter(([, entry]) =>
+    entry.dataFolder.startsWith(`${folder}/`),
+  );
+  if (slots.length === 0) return;
+  for (const [number] of slots) {
+    const namespacePath = `/run/netns/${namespaceName(number)}`;
+    await endSlotProcesses({ namespacePath, uid: FIRST_SLOT_UID + number });
+  }
+  await removeSlots(
+    registryFolder,
+    slots.map(([number]) => number),
+  );
+  for (const instanceId of new Set(slots.map(([, entry]) => entry.instanceId)))
+    await removeDrafts(registryFolder, instanceId);
 }
 
 /** A folder without an id is in use: by a template build or by an instance being set up. */

@@ -3,9 +3,10 @@ import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { findAbandonedSlots, removeAbandonedSlots } from '../../src/network/abandoned-slots.ts';
+import { endSlotsBelow, findAbandonedSlots, removeAbandonedSlots } from '../../src/network/abandoned-slots.ts';
 import { createNetwork } from '../../src/network/network.ts';
 import { checkGuestCidr, checkNetworkRights, checkOtherFirewalls } from '../../src/network/preflight.ts';
+import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '../../src/network/slots/registry.ts';
 import { END_OF_SLOT_UIDS, NetworkError, parseGuestCidr, slotOf } from '../../src/network/slots/slot.ts';
 import { startGuest } from './guest-stand-in.ts';
 import { hostState, only } from './slots/host-state.ts';
@@ -180,4 +181,22 @@ test('a guest network must be a private block with room for slots', () => {
     '',
   ])
     assert.throws(() => parseGuestCidr(wrong), NetworkError, wrong);
+});
+
+test('slots below a folder are removed with their processes, and no others', async () => {
+  const claim = async (instanceId: string, dataFolder: string) => {
+    const network = createNetwork({ instanceId, dataFolder, cidr: CIDR, idleSlots: 1, upstreams: { servers: [] } });
+    await network.prepare();
+    const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
+    await network.close();
+    return slot;
+  };
+  const other = await claim('other222', '/run/berth/run-10/data');
+  const guest = await startGuest(await claim('within22', '/run/berth/run-1/data'));
+  await endSlotsBelow('/run/berth/run-1');
+  assert.deepEqual(hostState(), only(other.number));
+  // Its process is gone already.
+  await guest.stop();
+  await endSlotsBelow('/run/berth/run-10');
+  assert.deepEqual((await readRegistry(DEFAULT_REGISTRY_FOLDER)).size, 0);
 });

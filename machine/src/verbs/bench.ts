@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
+import { withRunFolder } from './run-folder.ts';
 import { setUp } from '../setup/setup.ts';
 import type { Ready } from '../setup/setup.ts';
 import type { VerbContext } from './context.ts';
@@ -21,28 +22,31 @@ export async function bench(context: VerbContext, name: string, args: readonly s
 }
 
 /**
- * Runs a program of the checkout in the foreground. Returns its exit code, 128 + n if a signal
- * ended it.
+ * Runs a program of the checkout in the foreground, and removes what it leaves: processes, VMs,
+ * network slots and temporary files. Returns its exit code, 130 if a signal ended it.
  */
 export async function runNode(
   args: readonly string[],
   { config, environment, signal }: VerbContext,
   ready: Ready,
 ): Promise<number> {
-  const child = spawn(process.execPath, args, {
-    stdio: 'inherit',
-    cwd: CHECKOUT,
-    env: { ...environment, ...ready, BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder },
-  });
-  // Ctrl-C reaches the whole foreground group; forward a SIGTERM to this process alone.
-  const forward = (): void => void child.kill('SIGTERM');
-  signal.addEventListener('abort', forward, { once: true });
-  try {
-    return await new Promise<number>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', (code) => resolve(code ?? 130));
+  const folders = { BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder };
+  return await withRunFolder(async (run) => {
+    const child = spawn(process.execPath, args, {
+      stdio: 'inherit',
+      cwd: CHECKOUT,
+      env: { ...environment, ...ready, ...folders, ...run },
     });
-  } finally {
-    signal.removeEventListener('abort', forward);
-  }
+    // Ctrl-C reaches the whole foreground group; forward a SIGTERM to this process alone.
+    const forward = (): void => void child.kill('SIGTERM');
+    signal.addEventListener('abort', forward, { once: true });
+    try {
+      return await new Promise<number>((resolve, reject) => {
+        child.once('error', reject);
+        child.once('exit', (code) => resolve(code ?? 130));
+      });
+    } finally {
+      signal.removeEventListener('abort', forward);
+    }
+  });
 }

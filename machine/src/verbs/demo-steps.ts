@@ -17,6 +17,7 @@ export interface StepResult {
 }
 
 const RUNNING_DEADLINE_MS = 120_000;
+const CREATE_DEADLINE_MS = 30_000;
 const DELETED_DEADLINE_MS = 60_000;
 /** Ten calls per second is the sustained rate limit of a credential. */
 const POLL_MS = 100;
@@ -48,7 +49,9 @@ export async function demoSteps(api: PublicApi, progress: Progress, signal: Abor
   const created = await step('create a sandbox', async () => {
     const orgId = await api.firstOrgId(signal);
     const projectId = await api.firstProjectId(orgId, signal);
-    sandbox = await api.createSandbox(orgId, { projectId, agent: 'agent_one', name: 'demo' }, signal);
+    // An interruption must not lose the id of a sandbox that exists.
+    const uninterrupted = AbortSignal.timeout(CREATE_DEADLINE_MS);
+    sandbox = await api.createSandbox(orgId, { projectId, agent: 'agent_one', name: 'demo' }, uninterrupted);
     sandbox = await settled(api, sandbox, ['running', 'ready', 'failed'], RUNNING_DEADLINE_MS, signal);
     const { allocated_vcpu: vcpu, allocated_memory_gb: memory, allocated_disk_gb: disk } = sandbox;
     const size = `${vcpu} vCPU, ${memory} GB, ${disk} GB disk`;
@@ -62,7 +65,10 @@ export async function demoSteps(api: PublicApi, progress: Progress, signal: Abor
   }
   if (id !== undefined) {
     await step('destroy the sandbox', async () => {
-      const gone = await settled(api, await api.destroySandbox(id, signal), ['deleted'], DELETED_DEADLINE_MS, signal);
+      // After an interruption too: VMs outlive the service.
+      const patience = AbortSignal.timeout(2 * DELETED_DEADLINE_MS);
+      const destroyed = await api.destroySandbox(id, patience);
+      const gone = await settled(api, destroyed, ['deleted'], DELETED_DEADLINE_MS, patience);
       return { shown: `${gone.id} is ${gone.status}`, fault: null };
     });
   }
