@@ -1,7 +1,8 @@
 // Cost of the control plane per call. Compares an authenticated GET of a sandbox with a bare route
 // of the same server that reads one row by its key. Compares the list of an org with many deleted
 // sandboxes with one that has none. The two of a pair take turns, so that other load on the host
-// affects both. Ratios are of responses per second; above 1 the first is faster. Usage: npm run
+// affects both. Ratios are of responses per second; above 1 the first is faster. Repeats the GET
+// and the bare route with 1, 32 and 200 connections, in a quarter of the rounds. Usage: npm run
 // bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
 import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -15,6 +16,7 @@ const LIVE = 100;
 const DELETED = 100_000;
 const WARM_UP_MS = 3_000;
 const LIST_CONNECTIONS = 4;
+const LADDER = [1, 32, 200];
 
 const { values: flags } = parseArgs({
   options: {
@@ -44,8 +46,8 @@ interface Measured {
   cpuMicros: number[];
 }
 
-/** Measures the targets in turn, `rounds` times, reversing the order each round. */
-async function alternate(load: Load, targets: readonly Target[], atOnce: number): Promise<Measured[]> {
+/** Measures the targets in turn, reversing the order each round. */
+async function alternate(load: Load, targets: readonly Target[], atOnce: number, times = rounds): Promise<Measured[]> {
   for (const target of targets) await load.run({ ...target, connections: atOnce, milliseconds: WARM_UP_MS });
   const measured = targets.map((target) => ({
     target,
@@ -53,7 +55,7 @@ async function alternate(load: Load, targets: readonly Target[], atOnce: number)
     latenciesMs: [] as number[],
     cpuMicros: [] as number[],
   }));
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < times; round += 1) {
     for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
       const before = process.cpuUsage();
       const { perSecond, latenciesMs } = await load.run({
@@ -95,15 +97,18 @@ const told = ({ perSecond, latenciesMs, cpuMicros }: Measured) => ({
 const world = await openApiWorld({ live: LIVE, deleted: DELETED });
 const load = new Load();
 try {
-  const [get, bare, prepared] = (await alternate(
-    load,
-    [
-      { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
-      { port: world.barePort, path: `/sandboxes/${world.live.sandboxId}`, token: null },
-      { port: world.barePort, path: `/prepared/${world.live.sandboxId}`, token: null },
-    ],
-    connections,
-  )) as [Measured, Measured, Measured];
+  const targets = [
+    { port: world.apiPort, path: `/v1/sandboxes/${world.live.sandboxId}`, token: world.live.token },
+    { port: world.barePort, path: `/sandboxes/${world.live.sandboxId}`, token: null },
+    { port: world.barePort, path: `/prepared/${world.live.sandboxId}`, token: null },
+  ];
+  const [get, bare, prepared] = (await alternate(load, targets, connections)) as [Measured, Measured, Measured];
+  const ladder: { connections: number; get: Measured; bare: Measured }[] = [];
+  for (const atOnce of LADDER) {
+    const measured = await alternate(load, targets.slice(0, 2), atOnce, Math.ceil(rounds / 4));
+    const [ofApi, ofBare] = measured as [Measured, Measured];
+    ladder.push({ connections: atOnce, get: ofApi, bare: ofBare });
+  }
   const [listLive, listWithDeleted] = (await alternate(
     load,
     [world.live, world.withDeleted].map(({ orgId, token }) => ({
@@ -124,6 +129,12 @@ try {
     getSandbox: told(get),
     bareRead: told(bare),
     preparedRead: told(prepared),
+    byConnections: ladder.map(({ connections: atOnce, get: ofApi, bare: ofBare }) => ({
+      connections: atOnce,
+      ratioToBareRead: ratio(ofApi, ofBare),
+      getSandbox: told(ofApi),
+      bareRead: told(ofBare),
+    })),
     listLive: told(listLive),
     listWithDeleted: told(listWithDeleted),
     rounds,
@@ -144,6 +155,10 @@ try {
     ['GET of a sandbox', get],
     ['bare read of one row', bare],
     ['the same, prepared', prepared],
+    ...ladder.flatMap(({ connections: atOnce, get: ofApi, bare: ofBare }): [string, Measured][] => [
+      [`GET of a sandbox, connections: ${atOnce}`, ofApi],
+      [`bare read of one row, connections: ${atOnce}`, ofBare],
+    ]),
     [`list, ${LIVE} live`, listLive],
     [`list, ${LIVE} live and ${DELETED} deleted`, listWithDeleted],
   ];

@@ -41,6 +41,7 @@ interface BenchControlPlane {
   first: BenchOrg;
   /** Creates another org of the same owner. */
   makeOrg(): Promise<BenchOrg>;
+  databaseUrl: string;
   /** Serves the API on loopback; resolves with the port. */
   serve(): Promise<number>;
   postgresVersion: string;
@@ -102,6 +103,7 @@ export async function openBenchControlPlane(): Promise<BenchControlPlane> {
       return { db: opened.db, close: () => opened.db.destroy() };
     },
     first,
+    databaseUrl,
     makeOrg: () => makeOrg(db, first.userId),
     serve: async () => (await listen(app, '127.0.0.1', 0)).port,
     postgresVersion: rows[0]?.server_version ?? 'unknown',

@@ -10,6 +10,8 @@ export interface LoadOrder {
   token: string | null;
   connections: number;
   milliseconds: number;
+  /** Time between the requests of a connection; absent: none. Latencies count from the due time. */
+  everyMs?: number;
 }
 
 export type LoadReport = { answers: number; milliseconds: number; latenciesMs: number[] } | { error: string };
@@ -31,12 +33,17 @@ async function run(order: LoadOrder): Promise<LoadReport> {
   const startedAt = performance.now();
   const endsAt = startedAt + order.milliseconds;
   await Promise.all(
-    Array.from({ length: order.connections }, () => requestInTurn(order.port, request, endsAt, latenciesMs)),
+    Array.from({ length: order.connections }, () => requestInTurn(order, request, endsAt, latenciesMs)),
   );
   return { answers: latenciesMs.length, milliseconds: performance.now() - startedAt, latenciesMs };
 }
 
-async function requestInTurn(port: number, request: Buffer, endsAt: number, latenciesMs: number[]): Promise<void> {
+async function requestInTurn(
+  { port, everyMs }: LoadOrder,
+  request: Buffer,
+  endsAt: number,
+  latenciesMs: number[],
+): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   try {
     await new Promise<void>((resolve, reject) => {
@@ -45,6 +52,14 @@ async function requestInTurn(port: number, request: Buffer, endsAt: number, late
       const send = (): void => {
         sentAt = performance.now();
         socket.write(request);
+      };
+      // A late response delays the next request, whose latency has to show that.
+      const sendWhenDue = (): void => {
+        const dueAt = sentAt + (everyMs ?? 0);
+        setTimeout(() => {
+          socket.write(request);
+          sentAt = dueAt;
+        }, dueAt - performance.now());
       };
       socket.once('connect', send);
       socket.once('error', reject);
@@ -58,7 +73,7 @@ async function requestInTurn(port: number, request: Buffer, endsAt: number, late
           const now = performance.now();
           latenciesMs.push(now - sentAt);
           received = received.subarray(length);
-          if (now < endsAt) send();
+          if (now < endsAt) (everyMs === undefined ? send : sendWhenDue)();
           else resolve();
         }
       });

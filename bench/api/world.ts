@@ -65,10 +65,10 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
   };
 }
 
-/** Fills an org with sandboxes; the deleted ones are older. Returns the id of a live one. */
-async function fill(
+/** Inserts the row of a sandbox without a VM; returns its id. */
+export async function insertReadySandbox(
   db: Database,
-  org: { orgId: string; projectId: string; userId: string; live: number; deleted: number },
+  org: { orgId: string; projectId: string; userId: string },
 ): Promise<string> {
   const { id } = await insertSandbox(db, {
     id: newId('sandbox'),
@@ -88,6 +88,15 @@ async function fill(
     allocated_memory_gb: 1,
     allocated_disk_gb: 10,
   });
+  return id;
+}
+
+/** Fills an org with sandboxes; the deleted ones are older. Returns the id of a live one. */
+async function fill(
+  db: Database,
+  org: { orgId: string; projectId: string; userId: string; live: number; deleted: number },
+): Promise<string> {
+  const id = await insertReadySandbox(db, org);
   const copy = async (count: number, status: string): Promise<void> => {
     await sql`
       insert into sandbox
