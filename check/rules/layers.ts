@@ -31,11 +31,11 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/src/reference': ['api/src/http', 'api/src/rules', 'contract/src', 'fastify', 'node:'],
   'api/src/http': [
     ...['api/src/call', 'api/src/rules', 'api/src/services', 'api/src/sign-in', 'contract/src', 'protocol/src'],
-    ...['@fastify/formbody', 'fastify', 'node:', 'pino', 'ws', 'zod'],
+    ...['fastify', 'node:', 'pino', 'ws', 'zod'],
   ],
   'api/src/pages': [
     ...['api/src/http', 'api/src/rules', 'api/src/services', 'api/src/sign-in'],
-    ...['contract/src', '@fastify/formbody', 'fastify', 'node:', 'zod'],
+    ...['contract/src', 'fastify', 'node:', 'zod'],
   ],
   'api/src/preview': [
     ...['api/src/http', 'api/src/hosts', 'api/src/pages', 'api/src/rules', 'api/src/services'],

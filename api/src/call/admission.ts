@@ -26,6 +26,8 @@ export interface Admissible {
 export interface Admission {
   actor: Actor;
   bearer: BearerToken;
+  /** The org of the access decision, or of the API key. */
+  orgId: string | undefined;
   /** The sandbox named by the path, as of the access decision. */
   sandbox: LocatedSandboxRow | undefined;
 }
@@ -51,7 +53,12 @@ export async function admit(
     // Only now: a stranger must not use up the requests of an org.
     countForOrg(control, actor, orgId);
   }
-  return { actor, bearer, sandbox: named.sandbox };
+  return {
+    actor,
+    bearer,
+    orgId: orgId ?? (actor.kind === 'api_key' ? actor.orgId : undefined),
+    sandbox: named.sandbox,
+  };
 }
 
 function countForOrg({ requests, orgRequests }: CallControl, actor: Actor, orgId: string): void {

@@ -19,6 +19,8 @@ export interface Call<R extends Route> {
   idempotencyKey: string | undefined;
   /** Marks the response as a replay of an earlier call with the same key. */
   markReplayed(this: void): void;
+  /** Counts bytes that the response keeps in memory. Throws `too_much_in_flight`. */
+  hold(this: void, bytes: number): void;
   /** Aborts when the caller disconnects. */
   signal: AbortSignal;
 }
@@ -33,6 +35,8 @@ export interface AnyCall {
   respondAsync: boolean;
   idempotencyKey: string | undefined;
   markReplayed(this: void): void;
+  /** Counts bytes that the response keeps in memory. Throws `too_much_in_flight`. */
+  hold(this: void, bytes: number): void;
   signal: AbortSignal;
 }
 

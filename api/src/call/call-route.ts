@@ -4,6 +4,7 @@
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import { admit, type Admissible, type Admission } from './admission.ts';
 import type { AnyCall, BoundAnswer, BoundWebSocket, DialectName } from './bind.ts';
+import type { HeldBytes } from './bytes-in-flight.ts';
 import type { CallControl } from './control.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import { failureResponse, logFailure, toCodedError } from './failure.ts';
@@ -17,8 +18,8 @@ interface CallInput {
   query: unknown;
   /** Values of a header, by its name in lower case. */
   header(name: string): readonly string[];
-  /** Reads the body; called once the caller is admitted. */
-  body(): unknown;
+  /** Reads the body; called once the caller is admitted. Counts its bytes as held. */
+  body(held: HeldBytes): unknown;
 }
 
 export interface RouteCall extends Admissible {
@@ -37,6 +38,8 @@ export interface RouteResponse {
   headers: Readonly<Record<string, string>>;
   /** JSON: the route's response schema, or the error envelope. */
   body: unknown;
+  /** Released by the adapter once the response is sent. */
+  held?: HeldBytes;
 }
 
 export interface OpenedConnection {
@@ -50,11 +53,17 @@ export async function callRoute(control: CallControl, bound: BoundAnswer, call: 
   const { route } = bound;
   return await respond(bound, call, async (headers) => {
     const admission = route.auth.length === 0 ? undefined : await admit(control, route, call, headers);
-    const parsed = await readCall(bound, call, admission, headers);
-    call.onStart?.(headers);
-    const body = await bound.answer(control.context, parsed);
-    control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
-    return { status: route.response.status, headers, body };
+    const held = control.inFlight.open({ orgId: admission?.orgId, address: call.address });
+    try {
+      const parsed = await readCall(bound, call, admission, held, headers);
+      call.onStart?.(headers);
+      const body = await bound.answer(control.context, parsed);
+      control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
+      return { status: route.response.status, headers, body, ...(held.bytes === 0 ? {} : { held }) };
+    } catch (error) {
+      held.release();
+      throw error;
+    }
   });
 }
 
@@ -97,11 +106,12 @@ async function readCall(
   { route }: BoundAnswer,
   call: RouteCall,
   admission: Admission | undefined,
+  held: HeldBytes,
   headers: Record<string, string>,
 ): Promise<AnyCall> {
   const { input } = call;
   const { request: schemas } = route;
-  const given = await input.body();
+  const given = await input.body(held);
   const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
   if (respondAsync) headers['preference-applied'] = 'respond-async';
   return {
@@ -113,6 +123,7 @@ async function readCall(
     respondAsync,
     idempotencyKey: route.idempotent === true ? readIdempotencyKey(input.header('idempotency-key')) : undefined,
     markReplayed: () => void (headers['idempotent-replayed'] = 'true'),
+    hold: (bytes) => held.add(bytes),
     get signal() {
       return call.signal;
     },

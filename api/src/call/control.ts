@@ -3,6 +3,7 @@
 import type { Route } from '@berth/contract/route/route.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { BoundRoute } from './bind.ts';
+import { BytesInFlight } from './bytes-in-flight.ts';
 import { FailedAuthentications, OrgRequestLimit, RequestLimit } from './rate-limit.ts';
 
 export interface CallControl {
@@ -14,6 +15,8 @@ export interface CallControl {
   orgRequests: OrgRequestLimit;
   /** Limits failed authentications per address. */
   failures: FailedAuthentications;
+  /** Limits the bytes of bodies. */
+  inFlight: BytesInFlight;
   /** Receives every successful response as the caller will parse it. */
   onAnswer?: ((route: Route, answer: unknown) => void) | undefined;
 }
@@ -37,6 +40,7 @@ export function newCallControl(
     requests: new RequestLimit(counting),
     orgRequests: new OrgRequestLimit({ perMinute: context.settings.orgRequestsPerMinute, ...clock }),
     failures: new FailedAuthentications(counting),
+    inFlight: new BytesInFlight(context.settings.bodiesInFlightMib),
     onAnswer,
   };
 }

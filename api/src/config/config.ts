@@ -113,6 +113,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       orgRequestsPerMinute:
         values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,
+      bodiesInFlightMib: values.BERTH_BODIES_IN_FLIGHT_MIB,
       shares: {
         orgsPerUser: values.BERTH_ORGS_PER_USER,
         projectsPerOrg: values.BERTH_PROJECTS_PER_ORG,

@@ -3,6 +3,7 @@
 import { isIP } from 'node:net';
 import {
   ACCESS_TOKEN_MINUTES,
+  BODIES_IN_FLIGHT_MIB,
   FAIR_SHARES,
   REQUESTS_PER_MINUTE,
   SIGN_UPS_PER_HOUR,
@@ -46,6 +47,7 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_PREVIEW_COOKIES: z.enum(['proven', 'all']).optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(10_000_000).optional(),
+  BERTH_BODIES_IN_FLIGHT_MIB: z.coerce.number().int().min(32).max(65_536).default(BODIES_IN_FLIGHT_MIB),
   BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
   BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.projectsPerOrg),
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),

@@ -4,6 +4,7 @@ import type { KeepAliveTimes } from '../http/answers/keep-alive.ts';
 import { buildApp } from '../http/app.ts';
 import { authEndpoints } from '../http/auth-endpoints.ts';
 import { contractRoutes } from '../http/contract-routes.ts';
+import { formParser } from '../http/requests/body.ts';
 import { paymentEvents } from '../http/payment-events.ts';
 import { sandboxConnections } from '../http/sandbox-connections.ts';
 import { pages } from '../pages/pages.ts';
@@ -29,17 +30,20 @@ export async function openServer(
   { keepAlive, pingEveryMs, bodyArrivesMs, previews }: ServerBounds = {},
 ): Promise<FastifyInstance> {
   const { log, settings } = context;
+  const { inFlight } = calls;
+  const parseForms = formParser(inFlight);
   return await buildApp({
     log,
     settings,
     bodyArrivesMs,
+    inFlight,
     entryPoints: [
       new PreviewGate({ context, accessCache: previewAccess, failures: calls.failures, bounds: previews }),
       contractRoutes(calls, { keepAlive }),
-      authEndpoints({ context, signIn }),
+      authEndpoints({ context, signIn, parseForms }),
       reference(settings.publicUrl),
-      paymentEvents(context),
-      pages({ context, signIn }),
+      paymentEvents(context, inFlight),
+      pages({ context, signIn, parseForms }),
       sandboxConnections(calls, { pingEveryMs }),
     ],
   });

@@ -22,6 +22,7 @@ import {
 } from '@berth/protocol/calls/vms.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { CallClient } from '@berth/protocol/http/client.ts';
+import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { CallOptions, CallRequest } from '@berth/protocol/http/peer.ts';
 import { HostError } from './error.ts';
 import { HostPeer } from './peer.ts';
@@ -31,6 +32,11 @@ interface HostClientOptions {
   url: string;
   /** Bearer token of the host. */
   token: string;
+}
+
+interface ReadOptions extends CallOptions {
+  /** Called before more bytes are kept; an error that it throws ends the call. */
+  onBytes?: (bytes: number) => void;
 }
 
 type VmSize = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
@@ -149,22 +155,36 @@ export class HostClient {
   }
 
   /** Bytes of a regular file of at most 8 MiB. Rejects with one of `FILE_ERRORS`. */
-  readFile(vmId: string, path: string, options?: CallOptions): Promise<Buffer> {
-    return this.#calls.bytes(readFile, { vmId, query: { path } }, options);
+  readFile(vmId: string, path: string, options?: ReadOptions): Promise<Buffer> {
+    return this.#read(readFile, { vmId, query: { path } }, options);
   }
 
   /**
    * A listing `depth` levels deep, in the guest's format: parse it with the protocol's
    * `parseListing`.
    */
-  listFiles(vmId: string, path: string, depth: number, options?: CallOptions): Promise<Buffer> {
-    return this.#calls.bytes(listFiles, { vmId, query: { path, depth } }, options);
+  listFiles(vmId: string, path: string, depth: number, options?: ReadOptions): Promise<Buffer> {
+    return this.#read(listFiles, { vmId, query: { path, depth } }, options);
   }
 
   /** Writes a file atomically. Rejects as {@link readFile}. */
   writeFile(vmId: string, path: string, bytes: Buffer, options?: CallOptions): Promise<FileWritten> {
     const upload = { bytes: bytes.length, content: Readable.from([bytes], { objectMode: false }) };
     return this.#calls.call(writeFile, { vmId, query: { path }, upload }, options);
+  }
+
+  async #read<C extends CallSpec>(
+    call: C,
+    request: HostRequestOf<C>,
+    { onBytes, ...options }: ReadOptions = {},
+  ): Promise<Buffer> {
+    const stream = await this.#calls.stream(call, request as CallRequest<C>, options);
+    const gathered = new GatheredBytes();
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      onBytes?.(chunk.byteLength);
+      gathered.add(chunk);
+    }
+    return gathered.whole();
   }
 
   /** Closes idle connections; calls in flight fail with `host_unreachable`. */

@@ -6,6 +6,7 @@ import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { BytesInFlight } from '../call/bytes-in-flight.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { sendFailure } from './answers/errors.ts';
 import { drainAfterLastResponses } from './answers/drain.ts';
@@ -16,7 +17,7 @@ import { respondUnreadable } from './answers/unreadable.ts';
 import { isWebSocketRequest } from './connections/websockets.ts';
 import type { EntryPoint } from './entry-point.ts';
 import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
-import { readJsonBodies } from './requests/body.ts';
+import { jsonParser, parseBodies } from './requests/body.ts';
 import { allowedMethods } from './requests/paths.ts';
 
 interface AppOptions {
@@ -28,6 +29,7 @@ interface AppOptions {
   bodyArrivesMs?: number | undefined;
 }
 
+const LONG_BODY_BYTES = 65_536;
 const RECEIVE_HEAD_MS = 60_000;
 /** Idle time of a kept connection. */
 const KEPT_CONNECTION_MS = 72_000;
@@ -96,7 +98,7 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
  * Builds the server, which does not listen yet. `close()` refuses new requests and resolves when
  * the open ones have finished.
  */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+export async function buildApp(options: AppOptions & { inFlight: BytesInFlight }): Promise<FastifyInstance> {
   const app = newServer(options);
   const headers = securityHeaders(options.settings.publicUrl);
   let closing = false;
@@ -106,22 +108,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   app.addHook('onRequest', (request, reply, done) => {
     void reply.headers(headers).header('x-request-id', request.id);
-    done(refusalOf(request, reply, closing));
+    done(refusalOf(request, reply, closing) ?? (request.is404 ? notFound(request, reply) : undefined));
+  });
+  app.addHook('onSend', (request, reply, payload, done) => {
+    // Otherwise Node would read the rest of a refused body, however long, for the next request.
+    if (!request.raw.complete && hasLongBody(request.raw)) void reply.header('connection', 'close');
+    done(null, payload);
   });
   app.addHook('onResponse', (request, reply, done) => {
     logRequest(request, reply, outcomeOf(reply.raw));
     done();
   });
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply));
-  app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
-    if (allowed.length === 0)
-      return sendFailure(new CodedError('route_not_found', `there is no path ${pathOf(request)}`), request, reply);
-    void reply.header('allow', allowed.join(', '));
-    const message = `${request.method} is not allowed on ${pathOf(request)}; allowed: ${allowed.join(', ')}`;
-    return sendFailure(new CodedError('method_not_allowed', message), request, reply);
-  });
-  readJsonBodies(app);
+  app.removeAllContentTypeParsers();
+  parseBodies(app, 'application/json', options.inFlight, jsonParser(app));
   for (const entryPoint of options.entryPoints) entryPoint.register?.(app);
   await app.ready();
   return app;
@@ -141,6 +141,19 @@ function refusalOf({ raw }: FastifyRequest, reply: FastifyReply, closing: boolea
   if (!closing) return undefined;
   void reply.header('connection', 'close');
   return new CodedError('shutting_down', 'this API replica is shutting down; retry', { retryAfterSeconds: 1 });
+}
+
+function hasLongBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > LONG_BODY_BYTES;
+}
+
+/** Before the body: nobody needs a token to send one to an unknown path. */
+function notFound(request: FastifyRequest, reply: FastifyReply): CodedError {
+  const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
+  if (allowed.length === 0) return new CodedError('route_not_found', `there is no path ${pathOf(request)}`);
+  void reply.header('allow', allowed.join(', '));
+  const message = `${request.method} is not allowed on ${pathOf(request)}; allowed: ${allowed.join(', ')}`;
+  return new CodedError('method_not_allowed', message);
 }
 
 function pathOf(request: FastifyRequest): string {

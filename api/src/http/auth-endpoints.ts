@@ -1,7 +1,6 @@
 // Endpoints below /auth/ for programs: OAuth's device grant, refresh and revocation (RFC 6749,
 // 7009, 8628) by refresh token or console cookie, and the redirects to and from the OIDC provider.
 // Request and response forms only; sign-in itself is in src/sign-in.
-import formBody from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -18,6 +17,7 @@ import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, signInRefusedPath, stateCookieName 
 import { failureOf } from './answers/errors.ts';
 import type { EntryPoint } from './entry-point.ts';
 import { OAuthError, oauthErrorOf, readParameters } from './oauth.ts';
+import type { FormParser } from './requests/body.ts';
 
 const BODY_BYTES = 16 * 1024;
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -26,14 +26,14 @@ const SEE_OTHER = 303;
 interface AuthEndpointsOptions {
   context: Pick<ServiceContext, 'settings'>;
   signIn: ClientSignIn;
+  parseForms: FormParser;
 }
 
 /** The endpoints, with a dedicated body parser and error form. */
-export function authEndpoints({ context, signIn }: AuthEndpointsOptions): EntryPoint {
+export function authEndpoints({ context, signIn, parseForms }: AuthEndpointsOptions): EntryPoint {
   const { publicUrl } = context.settings;
   const endpoints = async (scope: FastifyInstance): Promise<void> => {
-    if (!scope.hasContentTypeParser('application/x-www-form-urlencoded'))
-      await scope.register(formBody, { bodyLimit: BODY_BYTES });
+    parseForms(scope);
     scope.setErrorHandler((error, request, reply) => sendOAuthError(error, request, reply));
     const post = (path: string, answer: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>): void => {
       scope.post(path, { bodyLimit: BODY_BYTES }, answer);

@@ -3,13 +3,16 @@ import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS } from '@berth/contract/route/lim
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
+import type { HeldBytes } from '../call/bytes-in-flight.ts';
 import type { CallControl } from '../call/control.ts';
 import { preferredWaitSeconds } from '../call/prefer.ts';
 import { abortWhenGone } from './answers/caller-gone.ts';
 import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
 import { logOf } from './answers/request-log.ts';
 import type { EntryPoint } from './entry-point.ts';
-import { hasJsonBody, jsonParser, readBody, type ParseJson } from './requests/body.ts';
+import { hasJsonBody, jsonParser, readBody, type ParseBody } from './requests/body.ts';
+import { readWithLongField } from './requests/long-field.ts';
+import { Turns } from './requests/turns.ts';
 import { toFastifyPath } from './requests/paths.ts';
 
 interface ContractRoutesOptions {
@@ -21,16 +24,18 @@ export function contractRoutes(control: CallControl, { keepAlive }: ContractRout
   return {
     register: (app) => {
       const parseJson = jsonParser(app);
+      const turns = new Turns();
       for (const bound of control.routes) {
         if ('connect' in bound) continue;
         app.route(
           routeOptions(bound, async (request, reply) => {
             const times =
               bound.route.keepsAlive === true ? keepAliveOf(bound.route, request, reply, keepAlive) : undefined;
-            const body = (): Promise<unknown> => readJson(bound, request, reply, parseJson);
+            const body = (held: HeldBytes): Promise<unknown> => readJson(bound, request, reply, parseJson, held, turns);
             const call = callOf(request, reply, request.headers.authorization, body);
             if (times !== undefined) call.onStart = (headers) => times.start(headers);
             const response = await callRoute(control, bound, call);
+            releaseWhenSent(reply, response);
             return times?.end(response) === true ? reply : sendResponse(reply, response);
           }),
         );
@@ -73,7 +78,7 @@ export function callOf(
   request: FastifyRequest,
   reply: FastifyReply,
   credential: string | undefined,
-  body: () => unknown,
+  body: (held: HeldBytes) => unknown,
 ): RouteCall {
   // Created on demand: plain reads do not need it.
   let signal: AbortSignal | undefined;
@@ -99,15 +104,25 @@ export function sendResponse(reply: FastifyReply, { status, headers, body }: Rou
   return reply.code(status).headers(headers).send(body);
 }
 
+function releaseWhenSent({ raw }: FastifyReply, { held }: RouteResponse): void {
+  if (raw.closed || raw.destroyed) held?.release();
+  else raw.once('close', () => held?.release());
+}
+
 async function readJson(
   { route }: BoundAnswer,
   request: FastifyRequest,
   reply: FastifyReply,
-  parse: ParseJson,
+  parse: ParseBody,
+  held: HeldBytes,
+  turns: Turns,
 ): Promise<unknown> {
   if (route.method === 'GET' || !hasJsonBody(request)) return undefined;
+  const limitBytes = route.bodyBytes ?? DEFAULT_BODY_BYTES;
   try {
-    return await parse(request, await readBody(request.raw, route.bodyBytes ?? DEFAULT_BODY_BYTES));
+    return route.longField === undefined
+      ? await parse(request, await readBody(request.raw, limitBytes, held))
+      : await readWithLongField(request, route.longField, limitBytes, parse, held, turns);
   } catch (error) {
     // The caller may have sent more than was read.
     void reply.header('connection', 'close');

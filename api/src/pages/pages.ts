@@ -2,11 +2,11 @@
 // the signed-in visitor, and failures shown as pages.
 //
 //   refuse cross-site form -> read body -> find login -> page -> response
-import formBodies from '@fastify/formbody';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { failureOf } from '../http/answers/errors.ts';
 import type { EntryPoint } from '../http/entry-point.ts';
+import type { FormParser } from '../http/requests/body.ts';
 import { html } from '../rules/html.ts';
 import { findAccount } from '../services/people/accounts.ts';
 import type { ServiceContext } from '../services/context/context.ts';
@@ -39,6 +39,7 @@ import { welcomePage } from './welcome.ts';
 interface PagesOptions {
   context: ServiceContext;
   signIn: SignIn;
+  parseForms: FormParser;
 }
 
 const PAGES: readonly Page[] = [
@@ -60,7 +61,7 @@ export function pages(options: PagesOptions): EntryPoint {
   return { register: (app) => void app.register(plugin, options) };
 }
 
-async function plugin(app: FastifyInstance, { context, signIn }: PagesOptions): Promise<void> {
+async function plugin(app: FastifyInstance, { context, signIn, parseForms }: PagesOptions): Promise<void> {
   const inFlight = new Set<Promise<void>>();
   app.addHook('onClose', async () => void (await Promise.all(inFlight)));
   const site: Site = {
@@ -74,7 +75,7 @@ async function plugin(app: FastifyInstance, { context, signIn }: PagesOptions): 
     },
   };
   app.removeAllContentTypeParsers();
-  await app.register(formBodies, { bodyLimit: FORM_BYTES });
+  parseForms(app);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(PAGE_HEADERS);
     if (request.method === 'POST' && isForeign(request.headers, context.settings.publicUrl))

@@ -148,7 +148,7 @@ test('without a provider events are 402 billing_not_configured; an oversized bod
   } finally {
     api.context.payments = payments;
   }
-  assert.equal((await send({ body: 'x'.repeat(256 * 1024 + 1) })).status, 413);
+  assert.equal((await send({ body: 'x'.repeat(256 * 1024 + 1), signature: 't=1,v1=00' })).status, 413);
 });
 
 test('a repeated or concurrent event is processed once', async () => {

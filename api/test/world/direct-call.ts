@@ -32,6 +32,7 @@ export async function callDirectly(
   };
   const response =
     'connect' in bound ? await connectRoute(control, bound, call) : await callRoute(control, bound, call);
+  if ('held' in response) response.held?.release();
   return answerOf(response, requestId);
 }
 

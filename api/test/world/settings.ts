@@ -1,6 +1,6 @@
 // Operator settings in tests.
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
-import { FAIR_SHARES, SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
+import { BODIES_IN_FLIGHT_MIB, FAIR_SHARES, SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 
 export const SETTINGS: Settings = {
@@ -10,6 +10,7 @@ export const SETTINGS: Settings = {
   // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
   orgRequestsPerMinute: 10_000_000,
+  bodiesInFlightMib: BODIES_IN_FLIGHT_MIB,
   shares: FAIR_SHARES,
   sessionTokenMinutes: 60,
   signUp: 'invited',

@@ -10,6 +10,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   auth_kind_not_allowed: 'API keys cannot do this: sign in as a user with berth login',
   permission_denied: 'ask an admin of the org, or use another key (berth whoami shows the current one)',
   rate_limited: 'wait, then retry',
+  too_much_in_flight: 'send fewer large requests at once, then retry',
   connection_failed: 'check the URL of the API: --url, BERTH_URL or the profile',
   invalid_answer: 'check the URL of the API: --url, BERTH_URL or the profile',
 };

@@ -46,6 +46,7 @@ export const execInSandbox = defineRoute({
   permission: 'sandbox.exec',
   request: { params: sandboxParams, body: execBody },
   bodyBytes: 8 * 1024 * 1024,
+  longField: { name: 'command', maxBytes: 3 * EXEC_LIMITS.commandCharacters, tooLong: 'invalid_request' },
   keepsAlive: true,
   response: { status: 200, body: execResult },
   errors: USE_ERRORS,

@@ -100,6 +100,7 @@ const ERRORS_OF_ALL = [
   'file_access_denied',
   'file_system_error',
   'sandbox_busy',
+  'too_much_in_flight',
 ] as const;
 
 export const listFiles = defineRoute({
@@ -159,6 +160,7 @@ export const writeFile = defineRoute({
   permission: 'sandbox.files.write',
   request: { params: sandboxParams, body: writeFileBody },
   bodyBytes: FILE_LIMITS.bodyBytes,
+  longField: { name: 'content', maxBytes: FILE_LIMITS.contentCharacters, tooLong: 'file_too_large' },
   response: { status: 200, body: writtenFile },
   errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large', 'guest_disk_full'],
   activity: 'sandbox_file_written',

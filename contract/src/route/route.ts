@@ -24,6 +24,15 @@ interface RouteRequest {
   body?: z.ZodType;
 }
 
+/** A text field that the service decodes while the body arrives, instead of keeping the body. */
+export interface LongField {
+  name: string;
+  /** Maximum length in UTF-8. */
+  maxBytes: number;
+  /** Error of a longer text. */
+  tooLong: ErrorCode;
+}
+
 export interface Route {
   /** Unique operation id. */
   name: string;
@@ -38,6 +47,8 @@ export interface Route {
   request: RouteRequest;
   /** Maximum body size in bytes; the default is in limits.ts. */
   bodyBytes?: number;
+  /** The text field that may be most of the body. */
+  longField?: LongField;
   /** Accepts `Idempotency-Key`: a repeat with the same key and body returns the first resource. */
   idempotent?: boolean;
   /** Waits for the transition to finish, unless called with `Prefer: respond-async`. */
@@ -116,7 +127,9 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   for (const [name, code] of Object.entries(NAMED_IN_PATHS))
     if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');
 
-  if (route.method !== 'GET') codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type');
+  if (route.method !== 'GET')
+    codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type').add('too_much_in_flight');
+
   return codes;
 }
 

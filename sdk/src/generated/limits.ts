@@ -16,6 +16,8 @@ const MIB = 1_048_576;
  */
 export const FILE_LIMITS = {
   writeBytes: 2 * MIB,
+  /** The longest content of a write as text: base64. */
+  contentCharacters: 4 * Math.ceil((2 * MIB) / 3),
   readBytes: 8 * MIB,
   pathCharacters: 4_096,
   /** Bytes of the whole path in UTF-8. */
@@ -34,6 +36,12 @@ export const END_USER_ID_CHARACTERS = 512;
 
 /** Maximum body size of a route without `bodyBytes`. */
 export const DEFAULT_BODY_BYTES = 256 * 1024;
+
+/**
+ * Default memory for bodies in flight of a process, in MiB. An org may take half of what others
+ * leave.
+ */
+export const BODIES_IN_FLIGHT_MIB = 128;
 
 /** Time to live of an ephemeral sandbox. The plan may set a lower maximum. */
 export const TTL_SECONDS = { min: 1, max: 86_400 } as const;

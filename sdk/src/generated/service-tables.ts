@@ -229,6 +229,10 @@ export const ERRORS = {
     "status": 429,
     "meaning": "Too many requests with this credential, of this org, from this address without a credential, or to a limited operation. See Retry-After."
   },
+  "too_much_in_flight": {
+    "status": 429,
+    "meaning": "The bodies in flight of this org, or from this address, take too much memory; the message names the limit. See Retry-After."
+  },
   "sandbox_busy": {
     "status": 429,
     "meaning": "Too many concurrent file calls in this sandbox. See Retry-After."

@@ -76,6 +76,7 @@ const PASSING: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const NOTHING_BEGUN: ReadonlySet<string> = new Set<ErrorCode>([
   'rate_limited',
   'too_many_connections',
+  'too_much_in_flight',
   'sandbox_busy',
   'shutting_down',
   'insufficient_capacity',

@@ -3,6 +3,7 @@
 // never reads the response. So end only our direction, and drain the input for a while.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { Drains } from './drains.ts';
 
 interface DrainBounds {
   /** Longest time without a byte. */
@@ -23,6 +24,7 @@ const drainInProgress = (): void => undefined;
  * Node closes these by `destroySoon()`.
  */
 export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DRAIN_BOUNDS): void {
+  const drains = new Drains();
   const latest = new WeakMap<Socket, IncomingMessage>();
   for (const event of ['request', 'checkContinue', 'checkExpectation', 'upgrade'])
     server.prependListener(event, (request: IncomingMessage) => void latest.set(request.socket, request));
@@ -30,7 +32,7 @@ export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DR
   server.on('connection', (socket: Socket) => {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
-      if (latest.get(socket)?.complete === false) drainAfterResponse(socket, bounds);
+      if (latest.get(socket)?.complete === false) drainAfterResponse(socket, bounds, drains);
       else destroySoon();
     };
   });
@@ -40,36 +42,41 @@ export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DR
  * Drains after a response that Node did not write: to a handshake, or to an unreadable request,
  * whose end is unknown.
  */
-export function drainAfterResponse(socket: Socket, bounds: DrainBounds = DRAIN_BOUNDS): void {
+export function drainAfterResponse(socket: Socket, bounds: DrainBounds = DRAIN_BOUNDS, drains = new Drains()): void {
   if (socket.destroySoon === drainInProgress || socket.destroyed) return;
   socket.destroySoon = drainInProgress;
-  drainInput(socket, bounds);
+  drainInput(socket, bounds, drains);
   socket.end();
 }
 
 /**
- * Drains the socket until the caller's end or the bounds. The caller's end closes the connection,
- * as our direction has ended.
+ * Drains the socket until the caller's end or the bounds, once it is its turn. The caller's end
+ * closes the connection, as our direction has ended.
  */
-function drainInput(socket: Socket, { silenceMs, longestMs, bytes }: DrainBounds): void {
+function drainInput(socket: Socket, { silenceMs, longestMs, bytes }: DrainBounds, drains: Drains): void {
   const over = (): void => void socket.destroy();
-  const silent = setTimeout(over, silenceMs);
   const longest = setTimeout(over, longestMs);
-  socket.once('close', () => {
-    clearTimeout(silent);
-    clearTimeout(longest);
-  });
+  let silent: NodeJS.Timeout | undefined;
   const parsers = socket.listeners('data') as ((chunk: Buffer) => void)[];
   let left = bytes;
+  socket.pause();
   // Take the bytes from Node's parser: what follows is not a request.
   socket.on('data', (chunk: Buffer) => {
-    silent.refresh();
+    silent?.refresh();
     left -= chunk.byteLength;
     if (left < 0) over();
   });
   for (const parser of parsers) socket.off('data', parser);
-  socket.resume();
-  // When the request was held back, Node's parser stopped reading by other means than pause(); only
-  // this resumes it.
-  socket._read(0);
+  const leave = drains.enter(() => {
+    silent = setTimeout(over, silenceMs);
+    socket.resume();
+    // When the request was held back, Node's parser stopped reading by other means than pause();
+    // only this resumes it.
+    socket._read(0);
+  });
+  socket.once('close', () => {
+    clearTimeout(silent);
+    clearTimeout(longest);
+    leave();
+  });
 }

@@ -1,18 +1,23 @@
 // Reads bodies: JSON in UTF-8 only. An empty body counts as absent with any content type: many
 // clients send one.
 import type { IncomingMessage } from 'node:http';
+import { parse as parseQuery } from 'node:querystring';
+import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { BytesInFlight, HeldBytes } from '../../call/bytes-in-flight.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { bodyTooLarge, notJson } from '../answers/errors.ts';
 
-/** Parses a body. Refuses field names that are unsafe to copy, such as `__proto__`. */
-export type ParseJson = (request: FastifyRequest, body: Buffer) => Promise<unknown>;
+/** Parses a body. The JSON parser refuses unsafe field names, such as `__proto__`. */
+export type ParseBody = (request: FastifyRequest, body: Buffer) => Promise<unknown>;
 
 /** End of the engine's message where it quotes the text instead of naming a position. */
 const EXCERPT = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/su;
+/** Memory of a request with a body, however short the body is. */
+export const LEAST_BYTES = 16_384;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
-export function jsonParser(app: FastifyInstance): ParseJson {
+export function jsonParser(app: FastifyInstance): ParseBody {
   const parseSafely = app.getDefaultJsonParser('error', 'error');
   return async (request, body) => {
     if (body.byteLength === 0) return undefined;
@@ -20,7 +25,7 @@ export function jsonParser(app: FastifyInstance): ParseJson {
     try {
       text = new TextDecoder('utf-8', { fatal: true }).decode(body);
     } catch (error) {
-      throw new CodedError('invalid_json', 'the body is not UTF-8', { cause: error });
+      throw notUtf8(error);
     }
     return await new Promise((resolve, reject) => {
       void parseSafely(request, text, (error, value: unknown) => {
@@ -31,10 +36,31 @@ export function jsonParser(app: FastifyInstance): ParseJson {
   };
 }
 
-/** Replaces the body parsers of the app. */
-export function readJsonBodies(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, jsonParser(app));
+export function notUtf8(cause: unknown): CodedError {
+  return new CodedError('invalid_json', 'the body is not UTF-8', { cause });
+}
+
+/**
+ * Parses bodies of the type for Fastify's own handlers. Their callers are anonymous: the bytes
+ * count for the address.
+ */
+export function parseBodies(app: FastifyInstance, type: string, inFlight: BytesInFlight, parse: ParseBody): void {
+  app.addContentTypeParser(type, async (request: FastifyRequest) => {
+    const held = inFlight.open({ address: request.ip });
+    try {
+      return await parse(request, await readBody(request.raw, request.routeOptions.bodyLimit, held));
+    } finally {
+      held.release();
+    }
+  });
+}
+
+/** Adds the parser of form bodies to a plugin's routes. */
+export type FormParser = (plugin: FastifyInstance) => void;
+
+export function formParser(inFlight: BytesInFlight): FormParser {
+  const parse: ParseBody = (_request, body) => Promise.resolve(parseQuery(body.toString('utf8')));
+  return (plugin) => parseBodies(plugin, 'application/x-www-form-urlencoded', inFlight, parse);
 }
 
 /** Returns false without a body. Throws `unsupported_media_type` for a body that is not JSON. */
@@ -47,31 +73,51 @@ export function hasJsonBody({ headers }: FastifyRequest): boolean {
   return true;
 }
 
-/** Reads the whole body of a request that no parser of the app has consumed. */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length']) > limitBytes) throw bodyTooLarge(limitBytes);
-  if (request.destroyed) throw new CodedError('invalid_request', 'the request was aborted');
-  return await readAll(request, limitBytes);
+/**
+ * Reads the whole body of a request that no parser of the app has consumed. A body of known length
+ * is counted before it is read, another as it arrives.
+ */
+export async function readBody(request: IncomingMessage, limitBytes: number, held: HeldBytes): Promise<Buffer> {
+  const length = declaredLength(request, limitBytes);
+  held.add(Math.max(length ?? 0, LEAST_BYTES));
+  return await readAll(request, limitBytes, length === undefined ? (bytes) => held.add(bytes) : () => undefined);
 }
 
-function readAll(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+/** Undefined without a declared length. Throws for one above the limit and an aborted request. */
+export function declaredLength(request: IncomingMessage, limitBytes: number): number | undefined {
+  const length = request.headers['content-length'];
+  if (Number(length) > limitBytes) throw bodyTooLarge(limitBytes);
+  if (request.destroyed) throw new CodedError('invalid_request', 'the request was aborted');
+  return length === undefined ? undefined : Number(length);
+}
+
+function readAll(request: IncomingMessage, limitBytes: number, onBytes: (bytes: number) => void): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const gathered = new GatheredBytes();
     const settle = (settled: () => void): void => {
       request.off('data', onData).off('end', onEnd).off('error', onError);
       settled();
     };
     const onData = (chunk: Buffer): void => {
-      bytes += chunk.byteLength;
-      if (bytes > limitBytes) settle(() => reject(bodyTooLarge(limitBytes)));
-      else chunks.push(chunk);
+      try {
+        if (gathered.length + chunk.byteLength > limitBytes) throw bodyTooLarge(limitBytes);
+        onBytes(chunk.byteLength);
+        gathered.add(chunk);
+      } catch (error) {
+        settle(() => reject(error));
+      }
     };
-    const onEnd = (): void => settle(() => resolve(Buffer.concat(chunks, bytes)));
+    const onEnd = (): void => settle(() => resolve(gathered.whole()));
     const onError = (error: Error): void =>
       settle(() => reject(new CodedError('invalid_request', error.message, { cause: error })));
     request.on('data', onData).once('end', onEnd).once('error', onError);
   });
+}
+
+/** Error of a faulty text, by the engine's message without its position and excerpt. */
+export function notJsonText(cause: unknown): CodedError {
+  const words = cause instanceof Error ? cause.message.replace(EXCERPT, '').replace(/ at position .*$/s, '') : '';
+  return new CodedError('invalid_json', `the body is not JSON: ${words}`, { cause });
 }
 
 /**

@@ -23,6 +23,8 @@ export interface Settings {
    * (`BERTH_ORG_REQUESTS_PER_MINUTE`).
    */
   orgRequestsPerMinute: number;
+  /** Memory for bodies in flight of this process (`BERTH_BODIES_IN_FLIGHT_MIB`). */
+  bodiesInFlightMib: number;
   shares: FairShares;
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;

@@ -18,7 +18,12 @@ export interface FileCall {
   actor: Actor;
   sandbox: LocatedSandboxRow;
   signal: AbortSignal;
+  /** Counts bytes that the call keeps. Throws `too_much_in_flight`. */
+  hold(this: void, bytes: number): void;
 }
+
+/** Copies of a file or listing in memory at once, of roughly its size: bytes and JSON. */
+const COPIES = 2;
 
 /** Lists a folder. Every function here throws the errors of `ensureAwake` and of its route. */
 export async function listFiles(
@@ -44,7 +49,7 @@ export async function snapshotFiles(
 export async function readFile(context: ServiceContext, call: FileCall, given: { path: string }): Promise<FileContent> {
   const path = filePath(given.path);
   const bytes = await use(context, call, 'files_read', path, (host, { id }) =>
-    host.readFile(id, path, { signal: call.signal }),
+    host.readFile(id, path, { signal: call.signal, onBytes: (bytes) => call.hold(COPIES * bytes) }),
   );
   return { path, ...contentOfBytes(bytes), size: bytes.length };
 }
@@ -76,7 +81,14 @@ export async function writeFile(
 
 function listed(context: ServiceContext, call: FileCall, path: string, depth: number): Promise<FoldersListed> {
   return use(context, call, 'files_read', path, async (host, { id }) =>
-    readListing(await host.listFiles(id, path, depth, { signal: call.signal }), path, depth),
+    readListing(
+      await host.listFiles(id, path, depth, {
+        signal: call.signal,
+        onBytes: (bytes) => call.hold(COPIES * bytes),
+      }),
+      path,
+      depth,
+    ),
   );
 }
 

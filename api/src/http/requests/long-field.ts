@@ -1,0 +1,214 @@
+// Reads a JSON object with one text field that may be most of it. Decodes the field while the body
+// arrives and keeps only its text: as JSON the body can be six times as long, and parsing it whole
+// would block the process.
+import type { IncomingMessage } from 'node:http';
+import type { LongField } from '@berth/contract/route/route.ts';
+import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
+import type { FastifyRequest } from 'fastify';
+import type { HeldBytes } from '../../call/bytes-in-flight.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { bodyTooLarge } from '../answers/errors.ts';
+import type { Turns } from './turns.ts';
+import { declaredLength, LEAST_BYTES, notJsonText, notUtf8, type ParseBody } from './body.ts';
+
+/** Limit in characters of the body without the long field. */
+const REST_CHARACTERS = 65_536;
+/** Outside of strings JSON has no other characters. */
+const NOT_STRUCTURE = /[^ \t\n\r{}[\]:,0-9.+\-Eaeflnrstu]/;
+
+/** Parses the rest of the body, and adds the text of the long field. */
+export async function readWithLongField(
+  request: FastifyRequest,
+  field: LongField,
+  limitBytes: number,
+  parse: ParseBody,
+  held: HeldBytes,
+  turns: Turns,
+): Promise<unknown> {
+  const length = declaredLength(request.raw, limitBytes) ?? limitBytes;
+  held.add(Math.max(LEAST_BYTES, Math.min(length, field.maxBytes + REST_CHARACTERS)));
+  const reader = new LongFieldReader(field, limitBytes);
+  await readInto(reader, request.raw, limitBytes, turns);
+  const value = await parse(request, Buffer.from(reader.rest));
+  if (reader.text !== undefined && isObject(value) && value[field.name] === '') value[field.name] = reader.text;
+  return value;
+}
+
+async function readInto(
+  reader: LongFieldReader,
+  request: IncomingMessage,
+  limitBytes: number,
+  turns: Turns,
+): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decoded = (chunk?: Buffer): string => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      throw notUtf8(error);
+    }
+  };
+  let bytes = 0;
+  let mayBeJson = true;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.byteLength;
+      if (bytes > limitBytes) throw bodyTooLarge(limitBytes);
+      // Its length decides between 413 and 400.
+      mayBeJson &&= await turns.run(() => reader.add(decoded(chunk)));
+    }
+  } catch (error) {
+    if (error instanceof CodedError || !(error instanceof Error)) throw error;
+    throw new CodedError('invalid_request', error.message, { cause: error });
+  }
+  if (mayBeJson) reader.add(decoded());
+}
+
+/** Place in the text: between strings, in a string of the rest, or in the long field. */
+type Place = 'structure' | 'string' | 'field';
+
+class LongFieldReader {
+  readonly #field: LongField;
+  readonly #limitBytes: number;
+  #place: Place = 'structure';
+  #depth = 0;
+  /** Start of the last string at the top level, in the rest. */
+  #stringStart = 0;
+  /** The value of the long field follows. */
+  #expectsField = false;
+  #rest = '';
+  /** Incomplete escape at the end of the previous chunk. */
+  #carried = '';
+  #bytes = new GatheredBytes();
+  #found = false;
+  /** High surrogate whose second half may follow in the next chunk. */
+  #half = '';
+  #isWellFormed = true;
+
+  constructor(field: LongField, limitBytes: number) {
+    this.#field = field;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** The body with an empty text in place of the long field's. */
+  get rest(): string {
+    return this.#rest;
+  }
+
+  /** The last text of the field; undefined without one. */
+  get text(): string | undefined {
+    return this.#found ? this.#bytes.whole().toString('utf8') : undefined;
+  }
+
+  /** Returns false if the body cannot be JSON: then its rest is not JSON either. */
+  add(chunk: string): boolean {
+    const text = this.#carried === '' ? chunk : this.#carried + chunk;
+    this.#carried = '';
+    let at = 0;
+    while (at < text.length && at !== -1) {
+      if (this.#place === 'structure') at = this.#readStructure(text, at);
+      else at = this.#readString(text, at);
+      if (this.#rest.length > REST_CHARACTERS) throw bodyTooLarge(this.#limitBytes);
+    }
+    return at !== -1;
+  }
+
+  /** Returns the place after the opening quote of a string; -1 for a character that JSON lacks. */
+  #readStructure(text: string, start: number): number {
+    const quote = text.indexOf('"', start);
+    const end = quote === -1 ? text.length : quote;
+    const part = text.slice(start, Math.min(end, start + REST_CHARACTERS + 1));
+    const fault = part.search(NOT_STRUCTURE);
+    if (fault !== -1) {
+      this.#rest += part.slice(0, fault + 1);
+      return -1;
+    }
+    for (const character of part) {
+      if (character === '{' || character === '[') this.#depth += 1;
+      else if (character === '}' || character === ']') this.#depth -= 1;
+      else if (character === ':') this.#expectsField = this.#depth === 1 && this.#isLastString();
+      else if (character === ',') this.#expectsField = false;
+    }
+    this.#rest += part;
+    if (quote === -1) return text.length;
+    this.#place = this.#expectsField && this.#depth === 1 ? 'field' : 'string';
+    if (this.#place === 'field') this.#beginField();
+    else this.#beginString();
+    return quote + 1;
+  }
+
+  #beginString(): void {
+    this.#stringStart = this.#rest.length;
+    this.#rest += '"';
+  }
+
+  #beginField(): void {
+    this.#found = true;
+    this.#bytes = new GatheredBytes();
+    this.#half = '';
+    this.#isWellFormed = true;
+  }
+
+  /** Reads to the end of the string, or of the text. */
+  #readString(text: string, start: number): number {
+    const { end, closed } = endOfString(text, start);
+    const part = text.slice(start, end);
+    if (this.#place === 'field') this.#decode(part);
+    else this.#rest += part;
+    if (!closed) {
+      this.#carried = text.slice(end);
+      return text.length;
+    }
+    if (this.#place === 'field') this.#rest += this.#isWellFormed && this.#half === '' ? '""' : '"\\ud800"';
+    else this.#rest += '"';
+    this.#expectsField = false;
+    this.#place = 'structure';
+    return end + 1;
+  }
+
+  #decode(part: string): void {
+    let text: string;
+    try {
+      text = this.#half + (JSON.parse(`"${part}"`) as string);
+    } catch (error) {
+      throw notJsonText(error);
+    }
+    this.#half = /^[\ud800-\udbff]$/.test(text.slice(-1)) ? text.slice(-1) : '';
+    if (this.#half !== '') text = text.slice(0, -1);
+    if (!text.isWellFormed()) this.#isWellFormed = false;
+    const bytes = Buffer.from(text);
+    const { name, maxBytes, tooLong } = this.#field;
+    if (this.#bytes.length + bytes.length > maxBytes)
+      throw new CodedError(tooLong, `body.${name} exceeds the limit of ${maxBytes} bytes`);
+    this.#bytes.add(bytes);
+  }
+
+  /** Reports whether the last string of the rest is the field's name. */
+  #isLastString(): boolean {
+    try {
+      return JSON.parse(this.#rest.slice(this.#stringStart)) === this.#field.name;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** The closing quote of the string, or the end of its last complete character. */
+function endOfString(text: string, start: number): { end: number; closed: boolean } {
+  let at = start;
+  for (;;) {
+    const quote = text.indexOf('"', at);
+    const end = quote === -1 ? text.length : quote;
+    const before = text.slice(0, end);
+    for (let escape = before.indexOf('\\', at); escape !== -1; escape = before.indexOf('\\', at)) {
+      if (escape + (text[escape + 1] === 'u' ? 6 : 2) > text.length) return { end: escape, closed: false };
+      at = escape + 2;
+    }
+    // Otherwise the quote is a part of the last escape.
+    if (at <= end) return { end, closed: quote !== -1 };
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
