@@ -4,13 +4,14 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess, readProcess, readStat } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
-import { STATUS_FD, confinedArgv } from './confinement.ts';
+import { FILTER_FD, STATUS_FD, confinedArgv } from './confinement.ts';
 import type { Confined } from './confinement.ts';
+import { serviceFilter } from './service-filter.ts';
 
 /** Time for bwrap to report its child; it needs some ten milliseconds. */
 const START_DEADLINE_MS = 20_000;
@@ -41,17 +42,21 @@ interface PlainCommand {
  */
 export async function startConfined(confined: Confined, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
   const [program, ...args] = confinedArgv(confined);
+  const filter = serviceFilter(process.arch);
   // Separate POSIX session: Ctrl-C in the operator's terminal reaches only the supervisor, which
   // stops the services in order.
   const child = spawn(program, args, {
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     detached: true,
     env: { PATH: SYSTEM_PATH, ...confined.environment },
   });
+  const filterPipe = (child.stdio as readonly unknown[])[FILTER_FD] as Writable;
+  // EPIPE: bwrap exited before reading it; its exit and output give the reason.
+  filterPipe.on('error', () => undefined);
+  filterPipe.end(filter);
   const exited = watchEnd(child);
   forwardOutput(child, onOutput);
-  const process = await confinedProcess(child, exited);
-  return describe(process, exited);
+  return describe(await confinedProcess(child, exited), exited);
 }
 
 /**

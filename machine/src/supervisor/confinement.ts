@@ -27,12 +27,16 @@ export interface Confined {
 /** File descriptor on which bwrap reports its child, as JSON with a `child-pid`. */
 export const STATUS_FD = 3;
 
+/** File descriptor from which bwrap reads the filter of service-filter.ts. */
+export const FILTER_FD = 4;
+
 /** System folders that every program needs, if present. */
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc'];
 
 /**
- * Argv that runs a command confined. The caller passes a pipe as fd {@link STATUS_FD}, and the
- * service's environment as the process's own: argv is visible to every user of the host. The
+ * Argv that runs a command confined. The caller passes pipes as fds {@link STATUS_FD} and
+ * {@link FILTER_FD}, and the service's environment as the process's own: argv is visible to every
+ * user of the host. The
  * service lives in a pid namespace whose first process is bwrap's: when the caller or the service
  * dies, the kernel ends everything inside. (A parent-death signal could not: bwrap keeps no
  * capability to signal another user's process.) SysV IPC is shared with the host: PostgreSQL
@@ -77,6 +81,8 @@ export function confinedArgv(confined: Confined): [string, ...string[]] {
     ...namespaces,
     '--json-status-fd',
     String(STATUS_FD),
+    '--seccomp',
+    String(FILTER_FD),
     ...view,
     '--',
   ];

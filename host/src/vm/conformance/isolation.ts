@@ -1,8 +1,8 @@
 // Conformance: confinement of a VM's process once its guest runs: a dedicated uid, no capabilities
 // and no way to gain any, a system call filter, no host files. Reads /proc, not the command line.
 import assert from 'node:assert/strict';
-import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ConformanceOptions, Subject, SubjectVm } from './subject.ts';
 
@@ -32,10 +32,12 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         assert.ok(threads.length > 0);
         for (const thread of threads) {
           const status = statusOf(`${pid}/task/${thread}`);
-          for (const set of ['CapEff', 'CapPrm', 'CapAmb'])
+          for (const set of ['CapEff', 'CapPrm', 'CapAmb', 'CapBnd'])
             assert.equal(Number(`0x${status.get(set)}`), 0, `${set} of thread ${thread}`);
 
           assert.deepEqual([status.get('NoNewPrivs'), status.get('Seccomp')], ['1', '2']);
+          // The jail's allow-list, and that of QEMU itself.
+          assert.ok(Number(status.get('Seccomp_filters') ?? 2) >= 2);
         }
       }
     });
@@ -82,7 +84,7 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const shown = mounts
           .map((line) => line.split(' '))
           .filter(([, , , , path = '']) => /^\/(usr|image|template)(\/|$)/.test(path));
-        assert.ok(shown.length >= 3, 'programs, image and template are mounts');
+        assert.ok(shown.length >= 3, 'program, image and template are mounts');
         assert.deepEqual(
           shown.filter(([, , , , , options = '']) => !options.split(',').includes('ro')),
           [],
@@ -124,9 +126,18 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
         const names = readdirSync(`/proc/${running.process.pid}/root`);
         for (const name of ['etc', 'root', 'home', 'var', 'run', 'proc', 'sys', 'boot', 'srv', 'opt'])
           assert.ok(!names.includes(name), `/${name}`);
+
+        const programs = ['bin', 'sbin', 'libexec', 'local'].flatMap((folder) => listed(running, `usr/${folder}`));
+        assert.deepEqual(programs, [basename(readlinkSync(`/proc/${running.process.pid}/exe`))]);
       }
     });
   });
+}
+
+/** Names in a folder as the VM's process sees it; none if it has no such folder. */
+function listed({ process }: SubjectVm['running'], folder: string): string[] {
+  const path = `/proc/${process.pid}/root/${folder}`;
+  return existsSync(path) ? readdirSync(path) : [];
 }
 
 function statusOf(path: string): Map<string, string> {

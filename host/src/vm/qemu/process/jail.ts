@@ -31,27 +31,19 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
   return [
     ...(['prlimit', ...limitsOf(jail), '--'] as [string, ...string[]]),
     // Unlike `ip netns exec`, keeps the mounts, which the jail replaces anyway.
-    ...['nsenter', `--net=${jail.namespacePath}`, '--', 'bwrap'],
+    ...['nsenter', `--net=${jail.namespacePath}`, '--'],
+    // A root without bounding set keeps inherited capabilities only. In this order: without the
+    // bounding set none can be made inheritable.
+    ...['setpriv', `--inh-caps=-all,${OF_BWRAP}`, '--', 'setpriv', '--bounding-set=-all', '--', 'bwrap'],
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--new-session', '--clearenv'],
     // The namespace ends with its pid 1. A VM that outlives its daemon needs no separate pid 1:
     // QEMU takes that role.
     ...(jail.diesWithParent ? ['--die-with-parent'] : ['--as-pid-1']),
     ...['--info-fd', String(STATUS_FD), '--seccomp', String(FILTER_FD)],
     ...['--cap-drop', 'ALL', ...CAPABILITIES.flatMap((capability) => ['--cap-add', capability])],
-    ...[
-      '--ro-bind',
-      '/usr',
-      '/usr',
-      '--symlink',
-      'usr/lib',
-      '/lib',
-      '--symlink',
-      'usr/lib64',
-      '/lib64',
-      '--symlink',
-      'usr/bin',
-      '/bin',
-    ],
+    ...['--ro-bind', program, program],
+    ...PROGRAM_FOLDERS.flatMap((folder) => ['--ro-bind-try', folder, folder]),
+    ...['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
     ...[
       '--dev',
       '/dev',
@@ -71,6 +63,17 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
  * Required to switch users, to open the TAP and to open root's files, all before QEMU drops root.
  */
 const CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_NET_ADMIN', 'CAP_DAC_OVERRIDE'] as const;
+
+/** The same, and those with which bwrap makes the jail. */
+const OF_BWRAP = [...CAPABILITIES, 'CAP_SYS_ADMIN', 'CAP_SYS_CHROOT', 'CAP_SETPCAP']
+  .map((capability) => `+${capability.slice('CAP_'.length).toLowerCase()}`)
+  .join(',');
+
+/** Libraries and firmware of QEMU, as far as the distribution has them. */
+const PROGRAM_FOLDERS = [
+  ...['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64'],
+  ...['/usr/share/qemu', '/usr/share/seabios'],
+];
 
 /**
  * QEMU has about ten threads, and up to 64 more for its disk. The limit counts per user, and that

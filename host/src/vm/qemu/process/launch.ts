@@ -14,7 +14,7 @@ import { isSame, readProcess } from '@berth/os/process-identity.ts';
 import { DEVICE_STATE_FD } from '../machine/argv.ts';
 import { FILTER_FD, STATUS_FD } from './jail.ts';
 import { QmpError } from '../machine/qmp.ts';
-import { fileSizeFilter } from './seccomp.ts';
+import { qemuFilter } from './seccomp.ts';
 
 const START_DEADLINE_MS = 20_000;
 /** Bytes kept of QEMU's messages and of bwrap's report. */
@@ -79,7 +79,7 @@ export async function launchQemu(
   const filter = (child.stdio as readonly unknown[])[FILTER_FD] as Writable;
   // EPIPE: QEMU exited before reading the filter; `ended` reports why.
   filter.on('error', () => undefined);
-  filter.end(fileSizeFilter(nodeProcess.arch));
+  filter.end(qemuFilter(nodeProcess.arch));
   try {
     const process = await jailedProcess(
       child,

@@ -1,69 +1,96 @@
-// The jail's system call filter, in addition to QEMU's own: nothing inside may change its file size
-// limit. Pure: classic BPF for the kernel.
+// The jail's system call filter, an allow-list, in addition to QEMU's own: what QEMU needs from its
+// start on, and nothing else. Derived from traces of the conformance suite, which also verifies it.
+// Without effect on the vCPUs: guests make no system calls of the host.
+import { compileFilter, type Comparison } from '@berth/os/system-call-filter.ts';
+import type { SystemCall } from '@berth/os/system-calls.ts';
 import { DriverError } from '../../driver.ts';
 
+const MEMORY: SystemCall[] = ['brk', 'madvise', 'membarrier', 'memfd_create', 'mincore', 'mmap', 'mprotect', 'mremap'];
+const FILES: SystemCall[] = [
+  ...(['access', 'close', 'dup', 'dup2', 'dup3', 'faccessat', 'faccessat2', 'fadvise64', 'fallocate'] as const),
+  ...(['fcntl', 'fdatasync', 'fstat', 'fstatfs', 'fsync', 'ftruncate', 'lseek'] as const),
+  ...(['msync', 'munmap', 'newfstatat', 'openat', 'pipe2', 'pread64', 'preadv', 'pwrite64'] as const),
+  ...(['pwritev', 'read', 'readlink', 'readv', 'statfs', 'statx', 'umask', 'unlink', 'write', 'writev'] as const),
+];
+/** Of unix sockets: the control, which QEMU creates and accepts. */
+const SOCKETS: SystemCall[] = [
+  ...(['accept4', 'bind', 'getpeername', 'getsockname', 'getsockopt', 'listen', 'recvfrom', 'recvmsg'] as const),
+  ...(['sendmsg', 'sendto', 'setsockopt', 'shutdown'] as const),
+];
+const EVENTS: SystemCall[] = [
+  ...(['clock_getres', 'clock_gettime', 'clock_nanosleep', 'epoll_create1', 'epoll_ctl', 'epoll_pwait'] as const),
+  ...(['epoll_pwait2', 'epoll_wait', 'eventfd2', 'futex', 'gettimeofday', 'nanosleep', 'poll'] as const),
+  ...(['ppoll', 'restart_syscall', 'rt_sigaction', 'rt_sigprocmask', 'rt_sigreturn', 'rt_sigtimedwait'] as const),
+  ...(['sigaltstack', 'signalfd4', 'time', 'timerfd_create', 'timerfd_gettime', 'timerfd_settime'] as const),
+];
+/** `tgkill`: QEMU interrupts its vCPUs; the jail has no other process. */
+const THREADS: SystemCall[] = [
+  ...(['arch_prctl', 'exit', 'exit_group', 'get_robust_list', 'rseq', 'sched_getaffinity', 'sched_yield'] as const),
+  ...(['set_robust_list', 'set_tid_address', 'tgkill'] as const),
+];
 /**
- * AUDIT_ARCH_* and the numbers of the two system calls that set limits, by Node's architecture
- * name.
+ * `execve`: bwrap starts QEMU; QEMU's own filter then refuses it. `set*id`: QEMU drops root.
+ * `wait4`: the first process of a jail that ends with its parent is bwrap's.
  */
-const NUMBERS = new Map([
-  ['x64', { arch: 0xc000_003e, setrlimit: 160, prlimit64: 302 }],
-  ['arm64', { arch: 0xc000_00b7, setrlimit: 164, prlimit64: 261 }],
-]);
+const PROCESS: SystemCall[] = [
+  ...(['execve', 'getegid', 'geteuid', 'getgid', 'getpid', 'getppid', 'getrandom', 'getrlimit'] as const),
+  ...(['gettid', 'getuid', 'seccomp', 'setgid', 'setgroups', 'setuid', 'sysinfo', 'uname', 'wait4'] as const),
+];
 
-const RLIMIT_FSIZE = 1;
-const EPERM = 1;
-/** Numbers from here on use x86's x32 calling convention. */
-const X32_BIT = 0x4000_0000;
+const AF_UNIX = 1;
+const UNIX_SOCKET: Comparison[] = [{ argument: 0, equals: AF_UNIX }];
 
-const LOAD = 0x20;
-const JUMP_IF_EQUAL = 0x15;
-const JUMP_IF_AT_LEAST = 0x35;
-const RETURN = 0x06;
-const ALLOW = 0x7fff_0000;
-const REFUSE = 0x0005_0000 | EPERM;
-const END = 0x8000_0000;
+const CLONE_THREAD = 0x0001_0000;
+/** CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+const NEW_NAMESPACES = 0x7e02_0080;
 
-/** Offsets in struct seccomp_data; for arguments, the lower half. */
-const AT = { number: 0, arch: 4, firstArgument: 16, secondArgument: 24, thirdArgument: 32 } as const;
+const RLIMIT_NOFILE = 7;
 
 /**
- * Program for `bwrap --seccomp`: refuses to set RLIMIT_FSIZE, also for the caller itself; allows
- * reading it and everything else. Calls of another architecture kill the process: QEMU makes none.
- * Throws for an unknown architecture.
+ * PR_GET_DUMPABLE, SET_NAME, GET_NAME, GET_SECCOMP, SET_SECCOMP, CAPBSET_READ, SET_TIMERSLACK,
+ * MCE_KILL, SET_NO_NEW_PRIVS, GET_NO_NEW_PRIVS, SET_VMA.
  */
-export function fileSizeFilter(nodeArch: string): Buffer {
-  const numbers = NUMBERS.get(nodeArch);
-  if (numbers === undefined) throw new DriverError(`no system call filter is known for ${nodeArch}`);
+const PRCTL = [3, 15, 16, 21, 22, 23, 29, 33, 38, 39, 0x5356_4d41];
 
-  // Jump offsets count skipped instructions: [if true, if false].
-  const program: [code: number, ifSo: number, ifNot: number, value: number][] = [
-    [LOAD, 0, 0, AT.arch],
-    [JUMP_IF_EQUAL, 1, 0, numbers.arch],
-    [RETURN, 0, 0, END],
-    [LOAD, 0, 0, AT.number],
-    [JUMP_IF_AT_LEAST, 0, 1, X32_BIT],
-    [RETURN, 0, 0, REFUSE],
-    [JUMP_IF_EQUAL, 0, 2, numbers.setrlimit],
-    [LOAD, 0, 0, AT.firstArgument],
-    [JUMP_IF_EQUAL, 7, 8, RLIMIT_FSIZE],
-    [JUMP_IF_EQUAL, 0, 7, numbers.prlimit64],
-    [LOAD, 0, 0, AT.secondArgument],
-    [JUMP_IF_EQUAL, 0, 5, RLIMIT_FSIZE],
-    // Without new values the call only reads.
-    [LOAD, 0, 0, AT.thirdArgument],
-    [JUMP_IF_EQUAL, 0, 2, 0],
-    [LOAD, 0, 0, AT.thirdArgument + 4],
-    [JUMP_IF_EQUAL, 1, 0, 0],
-    [RETURN, 0, 0, REFUSE],
-    [RETURN, 0, 0, ALLOW],
-  ];
-  const bytes = Buffer.alloc(program.length * 8);
-  for (const [at, [code, ifSo, ifNot, value]] of program.entries()) {
-    bytes.writeUInt16LE(code, at * 8);
-    bytes.writeUInt8(ifSo, at * 8 + 2);
-    bytes.writeUInt8(ifNot, at * 8 + 3);
-    bytes.writeUInt32LE(value >>> 0, at * 8 + 4);
+/** TCGETS, FIONREAD, FIONBIO, and the calls on a TAP: TUNSETIFF to TUNSETVNETBE. */
+const IOCTL = [
+  ...[0x5401, 0x541b, 0x5421],
+  ...[0x4004_54ca, 0x8004_54cf, 0x4004_54d0, 0x8004_54d2, 0x4004_54d4, 0x8004_54d7, 0x4004_54d8, 0x4004_54d9],
+  ...[0x4004_54dc, 0x4004_54de],
+];
+/** Every call on /dev/kvm, on a VM and on a vCPU has this type. */
+const KVM: Comparison[] = [{ argument: 1, mask: 0xff00, equals: 0xae00 }];
+
+/**
+ * Program for `bwrap --seccomp`. Sockets are AF_UNIX only; `clone` makes threads only; the limit of
+ * open files is the only one that can be set. Throws for an unknown architecture.
+ */
+export function qemuFilter(nodeArch: string): Buffer {
+  try {
+    return compileFilter(
+      {
+        others: 'refused',
+        calls: [...MEMORY, ...FILES, ...SOCKETS, ...EVENTS, ...THREADS, ...PROCESS],
+        conditional: {
+          clone: [[{ argument: 0, mask: CLONE_THREAD + NEW_NAMESPACES, equals: CLONE_THREAD }]],
+          ioctl: [KVM, ...IOCTL.map((equals): Comparison[] => [{ argument: 1, equals }])],
+          prctl: PRCTL.map((equals): Comparison[] => [{ argument: 0, equals }]),
+          // Without new values the call only reads.
+          prlimit64: [
+            [{ argument: 1, equals: RLIMIT_NOFILE }],
+            [
+              { argument: 2, equals: 0 },
+              { argument: 2, half: 'high', equals: 0 },
+            ],
+          ],
+          setrlimit: [[{ argument: 0, equals: RLIMIT_NOFILE }]],
+          socket: [UNIX_SOCKET],
+          socketpair: [UNIX_SOCKET],
+        },
+      },
+      nodeArch,
+    );
+  } catch (error) {
+    throw new DriverError(`no system call filter: ${(error as Error).message}`, { cause: error });
   }
-  return bytes;
 }
