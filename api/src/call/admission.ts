@@ -46,7 +46,8 @@ export async function admit(
   const counted = control.requests.count(actor);
   Object.assign(headers, counted.headers);
   if (counted.refusal !== undefined) throw counted.refusal;
-  if (actor.kind === 'api_key') countForOrg(control, actor, actor.orgId);
+  // The key of a removed member is a stranger's.
+  if (actor.kind === 'api_key' && actor.role !== null) countForOrg(control, actor, actor.orgId);
   const orgId = await authorize(control.context, actor, route, params, named);
   if (orgId !== undefined && actor.kind !== 'api_key') {
     call.log.setBindings({ org: orgId });

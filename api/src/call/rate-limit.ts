@@ -115,9 +115,12 @@ export class OrgRequestLimit {
   }
 }
 
-/** A sign-in session is counted as a whole: a refreshed token is no new credential. */
+/**
+ * The sign-ins of a user count as one credential, and so do their agent tokens: a user makes both at
+ * will.
+ */
 function credentialOf(actor: Actor): string {
-  return actor.kind === 'session' ? actor.loginId : actor.id;
+  return actor.kind === 'api_key' ? actor.id : `${actor.kind}:${actor.userId}`;
 }
 
 /**

@@ -118,6 +118,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
         orgsPerUser: values.BERTH_ORGS_PER_USER,
         projectsPerOrg: values.BERTH_PROJECTS_PER_ORG,
         apiKeysPerOrg: values.BERTH_API_KEYS_PER_ORG,
+        agentTokensPerUser: values.BERTH_AGENT_TOKENS_PER_USER,
       },
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
       signUp: values.BERTH_SIGN_UP,

@@ -51,6 +51,7 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
   BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.projectsPerOrg),
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),
+  BERTH_AGENT_TOKENS_PER_USER: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.agentTokensPerUser),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
   BERTH_SIGN_UPS_PER_ADDRESS: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.address),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { FULL_AFTER_MS } from '../../src/rules/access/token-bucket.ts';
+import { tokenSha256 } from '../../src/services/access/bearer-token.ts';
 import { startApi, type Answer, type TestApi } from '../world/api.ts';
 
 const LIMIT = 6;
@@ -34,6 +35,16 @@ const assertOrgLimited = ({ status, body, headers }: Answer): void => {
       '(BERTH_ORG_REQUESTS_PER_MINUTE); retry in 3 s',
   );
 };
+
+/** Ends the membership of the key's creator. */
+async function removeHolder(key: string): Promise<void> {
+  const { created_by: userId } = await api.db
+    .selectFrom('api_key')
+    .select('created_by')
+    .where('token_sha256', '=', tokenSha256(key))
+    .executeTakeFirstOrThrow();
+  await api.db.deleteFrom('membership').where('user_id', '=', userId).execute();
+}
 
 /** Uses up the org's requests with keys of its own. */
 async function exhaust(): Promise<void> {
@@ -73,6 +84,9 @@ test("strangers cannot use up an org's requests, with their paths or their own l
     projects(stranger.token),
     get(other.token, '/v1/sandboxes/sbx_aaaaaaaaaaaaaaaaaaaaaaaa'),
   ]);
+  const removed = await api.makeKey({ role: 'admin' });
+  await removeHolder(removed);
+  tries.push(Array.from({ length: LIMIT }, () => projects(removed)));
   const answers = await Promise.all(tries.flat());
   assert.ok(answers.every(({ status }) => status === 403 || status === 404 || status === 429));
   await exhaust();

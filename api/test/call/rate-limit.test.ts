@@ -7,7 +7,7 @@ import { Buckets } from '../../src/call/rate-limit.ts';
 import { FULL_AFTER_MS } from '../../src/rules/access/token-bucket.ts';
 import { newToken, tokenSha256 } from '../../src/services/access/bearer-token.ts';
 import { insertSessionToken } from '../../src/store/access/session-tokens.ts';
-import { startApi, type Answer, type TestApi } from '../world/api.ts';
+import { signInAs, startApi, type Answer, type TestApi } from '../world/api.ts';
 import { startInstance } from '../sign-in/client.ts';
 
 const LIMIT = 6;
@@ -36,6 +36,10 @@ const assertLimited = ({ status, body, headers }: Answer, retryAfter: number): v
   assert.equal(body.error.code, 'rate_limited');
   assert.equal(headers.get('retry-after'), String(retryAfter));
 };
+async function makeAgentToken({ token }: { token: string }): Promise<string> {
+  const body = { name: 'one', access: 'read_send' };
+  return (await api.call('POST', '/v1/me/agent-tokens', { token, body })).body.token;
+}
 /** Uses up an address's attempts with unknown tokens. */
 async function guessAll(from: string): Promise<void> {
   for (let guess = 0; guess < LIMIT; guess += 1) assert.equal((await me(newToken('api_key'), from)).status, 401);
@@ -105,23 +109,31 @@ test('concurrent requests pass exactly up to the limit', async () => {
   assert.equal(answers.filter(({ status }) => status === 429).length, 4 * LIMIT);
 });
 
-test('each credential has its own limit, even of the same person; HEAD counts like GET', async () => {
+test('each API key has its own limit, as have the sign-ins of a user, and the agent tokens; HEAD counts', async () => {
   const [one, other] = [await api.makeKey({}), await api.makeKey({})];
   const session = await api.makeSession({ role: 'member' });
-  const { token: agent } = (
-    await api.call('POST', '/v1/me/agent-tokens', { token: session.token, body: { name: 'one', access: 'read_send' } })
-  ).body;
+  const agent = await makeAgentToken(session);
   for (let call = 0; call < LIMIT; call += 1) await api.call('HEAD', '/v1/me', { token: one });
   assertLimited(await me(one), 10);
   for (const token of [other, session.token, agent]) assert.notEqual((await me(token)).status, 429);
 });
 
-test('a refreshed session token shares the remaining requests of its login', async () => {
-  const { loginId, userId, token } = await api.makeSession({ role: 'member' });
-  for (let call = 0; call < LIMIT; call += 1) assert.equal((await me(token)).status, 200);
+test('a user gains no requests by further sign-ins, refreshed tokens or agent tokens', async () => {
+  const session = await api.makeSession({ role: 'member' });
+  const agents = [await makeAgentToken(session), await makeAgentToken(session)];
+  const { userId } = session;
+  for (let call = 2; call < LIMIT; call += 1) assert.equal((await me(session.token)).status, 200);
   const refreshed = newToken('session');
-  await insertSessionToken(api.db, { loginId, userId, tokenSha256: tokenSha256(refreshed), minutes: 60 });
+  await insertSessionToken(api.db, {
+    loginId: session.loginId,
+    userId,
+    tokenSha256: tokenSha256(refreshed),
+    minutes: 60,
+  });
   assertLimited(await me(refreshed), 10);
+  assertLimited(await me((await signInAs(api.db, userId)).token), 10);
+  const answers = await Promise.all(agents.flatMap((token) => Array.from({ length: LIMIT }, () => me(token))));
+  assert.equal(answers.filter(({ status }) => status === 429).length, LIMIT);
 });
 
 test('each instance counts separately', async () => {

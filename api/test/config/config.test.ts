@@ -46,7 +46,7 @@ test('missing variables get their defaults', () => {
       requestsPerMinute: 600,
       orgRequestsPerMinute: 6_000,
       bodiesInFlightMib: 128,
-      shares: { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000 },
+      shares: { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000, agentTokensPerUser: 100 },
       sessionTokenMinutes: 60,
       signUp: 'invited',
       signUpsPerHour: { address: 10, domain: 200 },

@@ -82,7 +82,7 @@ export const createAgentToken = defineRoute({
     status: 201,
     body: z.strictObject({ agentToken, token: z.string().describe('The token. Only this response contains it.') }),
   },
-  errors: [],
+  errors: ['agent_token_limit'],
   activity: 'agent_token_created',
   published: false,
 });

@@ -83,7 +83,18 @@ export const ORG_REQUESTS_FACTOR = 10;
  * Default limits of the orgs that a user creates, and of the projects and usable API keys of an
  * org. Rates and plans limit each org and key, so their number needs a limit too.
  */
-export const FAIR_SHARES = { orgsPerUser: 50, projectsPerOrg: 1_000, apiKeysPerOrg: 1_000 } as const;
+export const FAIR_SHARES = {
+  orgsPerUser: 50,
+  projectsPerOrg: 1_000,
+  apiKeysPerOrg: 1_000,
+  agentTokensPerUser: 100,
+} as const;
+
+/** Revoked and expired API keys of an org, and agent tokens of a user, that lists still show. */
+export const ENDED_CREDENTIALS_KEPT = 1_000;
+
+/** Agent tokens that a user creates within an hour: each is an entry in the feeds of their orgs. */
+export const AGENT_TOKENS_PER_HOUR = 60;
 
 /** Default limits of new accounts per hour. `address`: of the network; `domain`: of the mail. */
 export const SIGN_UPS_PER_HOUR = { address: 10, domain: 200 } as const;

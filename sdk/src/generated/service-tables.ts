@@ -157,6 +157,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The org has the maximum number of usable API keys; the message names the limit and how to raise it."
   },
+  "agent_token_limit": {
+    "status": 409,
+    "meaning": "The user has the maximum number of usable agent tokens; the message names the limit and how to raise it."
+  },
   "preview_link_limit": {
     "status": 409,
     "meaning": "The limit of public preview links of the sandbox is reached; the message names the limit."

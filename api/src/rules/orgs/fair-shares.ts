@@ -10,6 +10,8 @@ export interface FairShares {
   projectsPerOrg: number;
   /** API keys of an org that are neither revoked nor expired (`BERTH_API_KEYS_PER_ORG`). */
   apiKeysPerOrg: number;
+  /** Agent tokens of a user that are neither revoked nor expired (`BERTH_AGENT_TOKENS_PER_USER`). */
+  agentTokensPerUser: number;
 }
 
 const REFUSALS: { readonly [share in keyof FairShares]: { code: ErrorCode; text: (limit: number) => string } } = {
@@ -28,6 +30,12 @@ const REFUSALS: { readonly [share in keyof FairShares]: { code: ErrorCode; text:
     text: (limit) =>
       `the org has ${limit} usable API keys, the maximum; ` +
       'revoke some, or the operator can raise it (BERTH_API_KEYS_PER_ORG)',
+  },
+  agentTokensPerUser: {
+    code: 'agent_token_limit',
+    text: (limit) =>
+      `you have ${limit} usable agent tokens, the maximum for a user; ` +
+      'revoke some, or the operator can raise it (BERTH_AGENT_TOKENS_PER_USER)',
   },
 };
 

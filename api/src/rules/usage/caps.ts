@@ -151,7 +151,8 @@ function inWords(hours: number): string {
 
 /** Machine hours, rounded down to three decimals (3.6 s); less than that to three digits. */
 export function hoursText(hours: number): string {
-  const places = hours > 0 && hours < 0.001 ? 2 - Math.floor(Math.log10(hours)) : 3;
+  // toFixed() takes at most 100 digits.
+  const places = hours > 0 && hours < 0.001 ? Math.min(100, 2 - Math.floor(Math.log10(hours))) : 3;
   const rounded = Math.floor(hours * 10 ** places + 1e-6) / 10 ** places;
   // String() writes small numbers with an exponent.
   return rounded.toFixed(places).replace(/\.?0+$/, '');

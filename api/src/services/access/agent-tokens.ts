@@ -2,13 +2,17 @@
 // holder, so each org's feed records it. rules/access/access.ts decides at each call what a token
 // may do.
 import type { CreateAgentTokenBody } from '@berth/contract/access/agent-tokens.ts';
-import { AGENT_TOKEN_DAYS } from '@berth/contract/route/limits.ts';
+import { AGENT_TOKEN_DAYS, AGENT_TOKENS_PER_HOUR, ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
+import { requireShare } from '../../rules/orgs/fair-shares.ts';
+import { lockUser } from '../../store/orgs/fair-shares.ts';
 import {
+  countAgentTokens,
+  deleteEndedTokens,
   findAgentToken,
   insertAgentToken,
   listAgentTokens as selectAgentTokens,
@@ -32,7 +36,10 @@ export async function listAgentTokens(
   return await readInPages('agentTokens', query, (page) => selectAgentTokens(context.db, actor.userId, page));
 }
 
-/** Creates a token for the caller. Only its hash is stored; the token is returned this once. */
+/**
+ * Creates a token for the caller. Only its hash is stored; the token is returned this once. Throws
+ * `agent_token_limit`, or `rate_limited` after too many within an hour.
+ */
 export async function createAgentToken(
   context: ServiceContext,
   actor: Actor,
@@ -40,6 +47,14 @@ export async function createAgentToken(
 ): Promise<{ agentToken: KnownTokenRow; token: string }> {
   const token = newToken('agent_token');
   const agentToken = await context.db.transaction().execute(async (trx) => {
+    await lockUser(trx, actor.userId);
+    const { usable, lastHour } = await countAgentTokens(trx, actor.userId);
+    requireShare(context.settings.shares, 'agentTokensPerUser', usable);
+    if (lastHour >= AGENT_TOKENS_PER_HOUR) {
+      const message = `a user can create at most ${AGENT_TOKENS_PER_HOUR} agent tokens within an hour; try again later`;
+      throw new CodedError('rate_limited', message, { retryAfterSeconds: 60 });
+    }
+    await deleteEndedTokens(trx, actor.userId, ENDED_CREDENTIALS_KEPT);
     const made = await insertAgentToken(trx, {
       id: newId('agentToken'),
       user_id: actor.userId,

@@ -1,6 +1,7 @@
 // API keys: list, create and revoke them as a signed-in person, and mint them on the host.
 // rules/access/access.ts decides at each call what a key may do.
 import type { MintedKey } from '@berth/protocol/operator-commands.ts';
+import { ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -9,6 +10,7 @@ import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import {
+  deleteEndedKeys,
   findApiKey,
   insertApiKey,
   listApiKeys as selectApiKeys,
@@ -70,6 +72,7 @@ export async function createApiKey(
   return await context.db.transaction().execute(async (trx) => {
     await lockOrg(trx, orgId);
     requireShare(context.settings.shares, 'apiKeysPerOrg', await countUsableKeys(trx, orgId));
+    await deleteEndedKeys(trx, orgId, ENDED_CREDENTIALS_KEPT);
     return await makeKey(trx, request);
   });
 }

@@ -5,7 +5,7 @@ import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { findOrg, insertMembership, insertOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
-import { countCreatedOrgs, lockOrgCreator } from '../../store/orgs/fair-shares.ts';
+import { countCreatedOrgs, lockUser } from '../../store/orgs/fair-shares.ts';
 import type { OrgRow } from '../../store/database/schema.ts';
 import { insertSubscription } from '../../store/billing/subscriptions.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -16,7 +16,7 @@ export type { OrgRow };
 export async function createOrg(context: ServiceContext, actor: Actor, { name }: { name: string }): Promise<OrgRow> {
   const orgId = newId('org');
   return await context.db.transaction().execute(async (trx) => {
-    await lockOrgCreator(trx, actor.userId);
+    await lockUser(trx, actor.userId);
     requireShare(context.settings.shares, 'orgsPerUser', await countCreatedOrgs(trx, actor.userId));
     await insertOrg(trx, { id: orgId, name, createdBy: actor.userId });
     await insertSubscription(trx, { orgId, plan: SELF_HOSTED_PLAN.id });

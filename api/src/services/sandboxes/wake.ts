@@ -1,6 +1,7 @@
 // Wake: restores a stopped sandbox, or a failed one with a disk, on its host with its pending
 // allocation. Writes intent and durable step; workers/sandboxes/wake.ts does the rest.
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -34,30 +35,42 @@ export async function wakeSandbox(
   // Both waits together take as long as one.
   const signal = AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]);
   try {
-    let waking: SandboxRow;
-    try {
-      waking = await requestWake(context, actor, sandboxId);
-    } catch (error) {
-      const early = error instanceof CodedError && error.code === 'wake_not_possible' && !answer.respondAsync;
-      if (!early || !(await hasFallenAsleep(context, watch, sandboxId, signal))) throw error;
-      waking = await requestWake(context, actor, sandboxId);
-    }
+    const waking = answer.respondAsync
+      ? await requestWake(context, actor, sandboxId)
+      : await requestWakeAfterSleep(context, watch, actor, sandboxId, signal);
     return answer.respondAsync ? waking : await waitWhileInTransition(context, watch, waking, signal);
   } finally {
     watch.close();
   }
 }
 
-/** Waits for the end of a sleep. Returns false if there is none, or it is still in progress. */
-async function hasFallenAsleep(
+/** As {@link requestWake}, but waits for the end of a sleep. Another caller may wake the sandbox. */
+async function requestWakeAfterSleep(
   context: ServiceContext,
   watch: SandboxWatch,
+  actor: Actor,
   sandboxId: string,
   signal: AbortSignal,
-): Promise<boolean> {
-  const sandbox = await findSandbox(context.db, sandboxId);
-  if (sandbox?.status !== 'sleeping') return false;
-  return (await waitWhileInTransition(context, watch, sandbox, signal)).status === 'stopped';
+): Promise<SandboxRow> {
+  let asleep: SandboxRow | undefined;
+  for (let repeated = false; ;) {
+    try {
+      return await requestWake(context, actor, sandboxId);
+    } catch (error) {
+      if (!(error instanceof CodedError) || error.code !== 'wake_not_possible' || signal.aborted) throw error;
+      const sandbox = await findSandbox(context.db, sandboxId);
+      if (sandbox === undefined) throw error;
+      if (sandbox.status === 'sleeping') {
+        asleep = sandbox;
+        await watch.next(signal);
+        continue;
+      }
+      if (asleep !== undefined && SANDBOX_STATES[sandbox.status].awake && sandbox.epoch > asleep.epoch) return sandbox;
+      // The sleep may have ended since the refusal.
+      if (repeated) throw error;
+      repeated = true;
+    }
+  }
 }
 
 /**

@@ -39,6 +39,25 @@ export async function insertAgentToken(
     .executeTakeFirstOrThrow();
 }
 
+/** Numbers of a user's usable tokens, and of those created within the last hour. */
+export async function countAgentTokens(db: Database, userId: string): Promise<{ usable: number; lastHour: number }> {
+  return await db
+    .selectFrom('agent_token')
+    .select([
+      sql<number>`(count(*) filter (where revoked_at is null and expires_at > now()))::int`.as('usable'),
+      sql<number>`(count(*) filter (where created_at > now() - interval '1 hour'))::int`.as('lastHour'),
+    ])
+    .where('user_id', '=', userId)
+    .executeTakeFirstOrThrow();
+}
+
+/** Deletes a user's revoked and expired tokens except the newest `kept`. */
+export async function deleteEndedTokens(db: Database, userId: string, kept: number): Promise<void> {
+  await sql`delete from agent_token where id in (
+    select id from agent_token where user_id = ${userId} and (revoked_at is not null or expires_at <= now())
+    order by created_at desc, id desc offset ${kept})`.execute(db);
+}
+
 /** A user's tokens, newest first, including expired and revoked ones. */
 export async function listAgentTokens(
   db: Database,

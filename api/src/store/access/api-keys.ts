@@ -48,6 +48,13 @@ export async function insertApiKey(db: Database, key: NewApiKey): Promise<KnownK
     .executeTakeFirstOrThrow();
 }
 
+/** Deletes an org's revoked and expired keys except the newest `kept`. */
+export async function deleteEndedKeys(db: Database, orgId: string, kept: number): Promise<void> {
+  await sql`delete from api_key where id in (
+    select id from api_key where org_id = ${orgId} and (revoked_at is not null or expires_at <= now())
+    order by created_at desc, id desc offset ${kept})`.execute(db);
+}
+
 /** An org's keys, newest first, including expired and revoked ones. */
 export async function listApiKeys(db: Database, orgId: string, page: PageRequest | null): Promise<Slice<KnownKeyRow>> {
   const query = db.selectFrom('api_key').select(KNOWN_COLUMNS).where('org_id', '=', orgId);

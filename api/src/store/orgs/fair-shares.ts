@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import type { DatabaseTransaction } from '../database/schema.ts';
 
-/** Serialises creates of orgs by the user until commit. Inserts that refer to the user go on. */
-export async function lockOrgCreator(trx: DatabaseTransaction, userId: string): Promise<void> {
+/** Serialises creates by the user until commit. Inserts that refer to the user go on. */
+export async function lockUser(trx: DatabaseTransaction, userId: string): Promise<void> {
   await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
 }
 

@@ -1,9 +1,11 @@
 // Limits of orgs per user, and of projects and API keys per org, also with concurrent calls.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { AGENT_TOKENS_PER_HOUR, ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
+import { sql } from 'kysely';
 import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
 
-const SHARES = { orgsPerUser: 4, projectsPerOrg: 5, apiKeysPerOrg: 6 };
+const SHARES = { orgsPerUser: 4, projectsPerOrg: 5, apiKeysPerOrg: 6, agentTokensPerUser: 7 };
 
 let api: TestApi;
 before(async () => {
@@ -78,6 +80,55 @@ test('an org has at most the limit of usable keys, also concurrently; ended ones
     .where('id', '=', apiKeys[1].id)
     .execute();
   await assertAllowed(1, 'api_key_limit', message, () => makeKey(orgId, owner));
+});
+
+test('a user has at most the limit of usable agent tokens, also concurrently; ended ones free theirs', async () => {
+  const holder = await person();
+  const makeToken = (): Promise<Answer> =>
+    api.call('POST', '/v1/me/agent-tokens', { token: holder.token, body: { name: 't' } });
+  const message = /^you have 7 usable agent tokens, the maximum for a user; revoke some, .*BERTH_AGENT_TOKENS_PER_USER/;
+  await assertAllowed(SHARES.agentTokensPerUser, 'agent_token_limit', message, makeToken);
+  const { agentTokens } = (await api.call('GET', '/v1/me/agent-tokens', { token: holder.token })).body;
+  await api.call('DELETE', `/v1/me/agent-tokens/${agentTokens[0].id}`, { token: holder.token });
+  await assertAllowed(1, 'agent_token_limit', message, makeToken);
+});
+
+test('a user creates at most 60 agent tokens within an hour, revoked ones included', async () => {
+  const holder = await person();
+  const makeToken = (): Promise<Answer> =>
+    api.call('POST', '/v1/me/agent-tokens', { token: holder.token, body: { name: 't' } });
+  for (let made = 0; made < AGENT_TOKENS_PER_HOUR; made += 1) {
+    const { agentToken } = (await makeToken()).body;
+    await api.call('DELETE', `/v1/me/agent-tokens/${agentToken.id}`, { token: holder.token });
+  }
+  const { status, body, headers } = await makeToken();
+  assert.deepEqual([status, body.error.code, headers.get('retry-after')], [429, 'rate_limited', '60']);
+  assert.match(body.error.message, /at most 60 agent tokens within an hour/);
+});
+
+test('lists show the newest 1,000 ended credentials; a create deletes older ones', async () => {
+  const owner = await person();
+  const orgId = await orgOf(owner);
+  const many = ENDED_CREDENTIALS_KEPT + 5;
+  await sql`insert into api_key (id, org_id, created_by, name, token_sha256, token_prefix, created_at, revoked_at)
+    select 'key_old' || n, ${orgId}, ${owner.userId}, n, sha256(('key' || n)::bytea), 'brt_x',
+      now() - interval '1 day' + n * interval '1 second', now() from generate_series(1, ${many}::int) n`.execute(
+    api.db,
+  );
+  await sql`insert into agent_token (id, user_id, name, token_sha256, token_prefix, access, can_approve, can_wake,
+      created_at, expires_at)
+    select 'agt_old' || n, ${owner.userId}, n, sha256(('agent' || n)::bytea), 'bat_x', 'read_only', false, false,
+      now() - interval '1 day' + n * interval '1 second', now() - interval '1 second'
+    from generate_series(1, ${many}::int) n`.execute(api.db);
+  await makeKey(orgId, owner);
+  await api.call('POST', '/v1/me/agent-tokens', { token: owner.token, body: { name: 't' } });
+  for (const [path, name] of [
+    [`/v1/orgs/${orgId}/api-keys`, 'apiKeys'],
+    ['/v1/me/agent-tokens', 'agentTokens'],
+  ] as const) {
+    const listed: { name: string }[] = (await api.call('GET', path, { token: owner.token })).body[name];
+    assert.deepEqual([listed.length, listed.at(-1)?.name], [ENDED_CREDENTIALS_KEPT + 1, '6'], name);
+  }
 });
 
 test('concurrent creates of projects, keys and memberships in an org all end', async () => {

@@ -70,6 +70,8 @@ for (const [cap, used, text] of [
   [0.1 + 0.2, 0.05, '0.05 of 0.3'],
   [1_000_000, 1_000_000, '1000000 of 1000000'],
   [1, 0, '0 of 1'],
+  [5e-324, 1, '1 of 0'],
+  [1e-110, 1, '1 of 0'],
 ] as const) {
   test(`a message rounds ${used} hours of a cap of ${cap} to ${text}`, () => {
     const { message } = usageAlertOf(standing(cap, Math.round(used * HOUR_MS * 1e6) / 1e6), GRACE);
