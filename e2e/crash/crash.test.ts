@@ -10,10 +10,12 @@ import { attempt, CrashHarness, killIfThere } from './harness.ts';
 import { queryDatabase } from '../world/database.ts';
 import { hostVm } from './host-vm.ts';
 import { processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
+import { pointsOf } from '../../os/test/crash-points.ts';
 import { until } from '../../os/test/until.ts';
 
 /** lifecycle.test.ts covers sleep, wake and resize, pool.test.ts the pool. */
-const VERBS = ['create', 'step', 'provision', 'destroy', 'lost', 'reap'];
+const API_POINTS = pointsOf(API_CRASH_POINTS, 'step:', 'provision:', 'destroy:', 'lost:', 'reap:');
+const HOST_POINTS = pointsOf(HOST_CRASH_POINTS, 'create:', 'destroy:');
 
 /** Newer than the epoch of any destroy here. */
 const STRAY_EPOCH = 9;
@@ -29,15 +31,13 @@ after(async () => {
   await crashes?.end();
 });
 
-const isHere = (point: string): boolean => VERBS.includes(point.split(':')[0] ?? '');
-
-for (const point of API_CRASH_POINTS.filter(isHere)) {
+for (const point of API_POINTS) {
   test(`the API is killed at ${point}`, async () => {
     await crashes.crashOf('api', point, storyOf(point));
   });
 }
 
-for (const point of HOST_CRASH_POINTS.filter(isHere)) {
+for (const point of HOST_POINTS) {
   test(`the host daemon is killed at ${point}`, async () => {
     await crashes.crashOf('host', point, storyOf(point));
   });

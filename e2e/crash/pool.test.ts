@@ -2,6 +2,7 @@
 // behind, and the sandbox of a claim is awake or gone.
 import { after, before, test } from 'node:test';
 import { CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
+import { pointsOf } from '../../os/test/crash-points.ts';
 import { readHostInfo } from '@berth/machine/roles/host/service.ts';
 import { CrashHarness } from './harness.ts';
 import { until } from '../../os/test/until.ts';
@@ -16,7 +17,7 @@ after(async () => {
   await crashes?.end();
 });
 
-for (const point of CRASH_POINTS.filter((name) => name.startsWith('pool:'))) {
+for (const point of pointsOf(CRASH_POINTS, 'pool:')) {
   test(`the host daemon is killed at ${point}`, async () => {
     await poolIsFull();
     if (point.startsWith('pool:claim-')) {

@@ -116,8 +116,8 @@ export class OrgRequestLimit {
 }
 
 /**
- * The sign-ins of a user count as one credential, and so do their agent tokens: a user makes both at
- * will.
+ * The sign-ins of a user count as one credential, and so do their agent tokens: a user makes both
+ * at will.
  */
 function credentialOf(actor: Actor): string {
   return actor.kind === 'api_key' ? actor.id : `${actor.kind}:${actor.userId}`;

@@ -127,6 +127,8 @@ test('a path that is no regular file is refused without being opened', async (t)
   assert.equal(await files.read('file/below'), '400 not_a_directory');
   assert.equal(await files.write('file/below', ''), '400 not_a_directory');
   assert.ok(!(await readdir(daemon.codeFolder)).includes('opened'), 'the writer of the FIFO still waits for a reader');
+  // Ends both processes.
+  await daemon.exec('cat fifo > drained; echo > other');
 });
 
 test('file calls have exactly the permissions of the tenant', { skip: !root && 'needs another user' }, async (t) => {

@@ -6,17 +6,17 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { vmView, type VmView } from '@berth/protocol/host.ts';
 import { CRASH_POINTS, type CrashPoint } from '../../src/vm/crash-point.ts';
+import { pointsOf } from '../../../os/test/crash-points.ts';
 import { DaemonFixture } from './daemon-process.ts';
 import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const CREATE = { epoch: 1, spec: SMALL };
 /** Both drivers save their state before they start anything, and again when the process exists. */
-const CREATE_POINTS = CRASH_POINTS.filter((point) => point.startsWith('create:')).flatMap((point) =>
+const CREATE_POINTS = pointsOf(CRASH_POINTS, 'create:').flatMap((point) =>
   point === 'create:driver-state-saved' ? [point, `${point}#2`] : [point],
 );
-const pointsOf = (verb: string): CrashPoint[] => CRASH_POINTS.filter((point) => point.startsWith(`${verb}:`));
-const DESTROY_POINTS = pointsOf('destroy');
+const DESTROY_POINTS = pointsOf(CRASH_POINTS, 'destroy:');
 /** Like a create, a wake and a boot save the driver's state twice. */
 const twice = (point: CrashPoint): string[] =>
   point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point];
@@ -149,7 +149,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf('sleep')) {
+    for (const point of pointsOf(CRASH_POINTS, 'sleep:')) {
       it(`at ${point} leaves the VM running or asleep, and the next call puts all of it to sleep`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -174,7 +174,9 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    const wakePoints = pointsOf('wake').filter((point) => subject.snapshots || point !== 'wake:driver-state-saved');
+    const wakePoints = pointsOf(CRASH_POINTS, 'wake:').filter(
+      (point) => subject.snapshots || point !== 'wake:driver-state-saved',
+    );
     for (const point of wakePoints.flatMap(twice)) {
       it(`at ${point} leaves the VM asleep or wakes it, without losing a process`, async () => {
         epoch += 10;
@@ -206,7 +208,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf('boot').flatMap(twice)) {
+    for (const point of pointsOf(CRASH_POINTS, 'boot:').flatMap(twice)) {
       it(`at ${point} keeps the disk of a VM with an unusable snapshot, and the next call boots it`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -233,7 +235,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf('resize')) {
+    for (const point of pointsOf(CRASH_POINTS, 'resize:')) {
       it(`at ${point} leaves the VM running, and the next call gives it the new size`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);

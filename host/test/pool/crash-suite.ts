@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hostInfo } from '@berth/protocol/calls/vms.ts';
 import { vmView } from '@berth/protocol/host.ts';
 import { CRASH_POINTS } from '../../src/vm/crash-point.ts';
+import { pointsOf } from '../../../os/test/crash-points.ts';
 import { DaemonFixture } from '../daemon/daemon-process.ts';
 import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
@@ -24,7 +25,7 @@ const MAKE_POINTS = [
   'pool:restored',
   'pool:warm',
 ];
-const CLAIM_POINTS = CRASH_POINTS.filter((point) => point.startsWith('pool:claim-'));
+const CLAIM_POINTS = pointsOf(CRASH_POINTS, 'pool:claim-');
 /** Steps of a create that takes a VM from the pool. */
 const CREATE_POINTS = [
   'create:folders-made',

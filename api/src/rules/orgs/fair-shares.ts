@@ -10,7 +10,7 @@ export interface FairShares {
   projectsPerOrg: number;
   /** API keys of an org that are neither revoked nor expired (`BERTH_API_KEYS_PER_ORG`). */
   apiKeysPerOrg: number;
-  /** Agent tokens of a user that are neither revoked nor expired (`BERTH_AGENT_TOKENS_PER_USER`). */
+  /** A user's agent tokens that are neither revoked nor expired (`BERTH_AGENT_TOKENS_PER_USER`). */
   agentTokensPerUser: number;
 }
 

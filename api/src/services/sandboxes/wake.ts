@@ -44,7 +44,7 @@ export async function wakeSandbox(
   }
 }
 
-/** As {@link requestWake}, but waits for the end of a sleep. Another caller may wake the sandbox. */
+/** As {@link requestWake} after the end of a sleep. Another caller may wake the sandbox first. */
 async function requestWakeAfterSleep(
   context: ServiceContext,
   watch: SandboxWatch,

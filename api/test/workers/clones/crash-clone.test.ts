@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
+import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
@@ -49,7 +50,7 @@ async function untilKilled(replica: Replica, asked: Promise<unknown>): Promise<v
   assert.equal(await replica.ended, 'SIGKILL');
 }
 
-const POINTS = CRASH_POINTS.filter((name) => name.startsWith('clone:'));
+const POINTS = pointsOf(CRASH_POINTS, 'clone:');
 
 for (const point of POINTS) {
   test(`a replica killed at ${point} of a create leaves one clone, reported once`, async () => {

@@ -11,6 +11,7 @@ import { freePort } from '../../../../protocol/test/free-port.ts';
 import { linkTokenSha256 } from '../../../src/services/access/one-time-links.ts';
 import type { InvitationRow } from '../../../src/store/database/schema.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
+import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { MAIL_RETRY_POLICY } from '../../../src/workers/orgs/invitation-mail.ts';
 import { startMailServer, tokenInContent, type MailServer } from '../../mail/mail-server.ts';
 import { untilTrue } from '../../world/until-true.ts';
@@ -163,7 +164,7 @@ test('a name in a mail is short and becomes no link', async () => {
   await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
 });
 
-for (const point of CRASH_POINTS.filter((name) => /^(invitation:|mail:)/.test(name))) {
+for (const point of pointsOf(CRASH_POINTS, 'invitation-mail:')) {
   test(`a replica killed at ${point} loses no mail: the newest has the only valid link, recorded once`, async () => {
     const killed = await start({}, point);
     await killed

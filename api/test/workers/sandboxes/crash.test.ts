@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { closeUsageInterval } from '../../../src/store/usage/usage.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
+import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { Replica, type ReplicaRequest } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
@@ -93,7 +94,7 @@ async function stopAtRest(replica: Replica): Promise<void> {
   await replica.stop();
 }
 
-for (const point of CRASH_POINTS.filter((name) => /^(step:|provision:)/.test(name))) {
+for (const point of pointsOf(CRASH_POINTS, 'step:', 'provision:')) {
   test(`a replica killed at ${point} of a create loses, doubles and leaks nothing`, async () => {
     const before = await countSandboxes();
     const killed = await startReplica(point);
@@ -116,7 +117,7 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|provision:)/.test(nam
   });
 }
 
-for (const point of CRASH_POINTS.filter((name) => /^(step:|destroy:)/.test(name))) {
+for (const point of pointsOf(CRASH_POINTS, 'step:', 'destroy:')) {
   test(`a replica killed at ${point} of a destroy loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point === 'step:committed' ? `${point}#2` : point);
     const { id } = await killed.ask('create');
@@ -134,9 +135,8 @@ for (const point of CRASH_POINTS.filter((name) => /^(step:|destroy:)/.test(name)
   });
 }
 
-const pointsOf = (verb: string): string[] => CRASH_POINTS.filter((name) => name.startsWith(`${verb}:`));
 
-for (const point of pointsOf('sleep')) {
+for (const point of pointsOf(CRASH_POINTS, 'sleep:')) {
   test(`a replica killed at ${point} of a sleep loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
@@ -164,7 +164,7 @@ for (const point of pointsOf('sleep')) {
   });
 }
 
-for (const point of pointsOf('wake')) {
+for (const point of pointsOf(CRASH_POINTS, 'wake:')) {
   test(`a replica killed at ${point} of a wake loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
@@ -191,7 +191,7 @@ for (const point of pointsOf('wake')) {
   });
 }
 
-for (const point of pointsOf('resize')) {
+for (const point of pointsOf(CRASH_POINTS, 'resize:')) {
   test(`a replica killed at ${point} of a live resize splits the metered time once and loses nothing`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');
@@ -222,7 +222,7 @@ for (const point of pointsOf('resize')) {
   });
 }
 
-for (const point of pointsOf('recovered')) {
+for (const point of pointsOf(CRASH_POINTS, 'recovered:')) {
   test(`a replica killed at ${point} while a lost VM returns leaves it awake and metered once`, async () => {
     const setUp = await startReplica();
     const { id } = await setUp.ask('create');
@@ -253,7 +253,7 @@ for (const point of pointsOf('recovered')) {
   });
 }
 
-for (const point of CRASH_POINTS.filter((name) => name.startsWith('lost:'))) {
+for (const point of pointsOf(CRASH_POINTS, 'lost:')) {
   test(`a replica killed at ${point} while it records a lost VM leaves one failure and one interval`, async () => {
     const killed = await startReplica(point);
     const { id } = await killed.ask('create');

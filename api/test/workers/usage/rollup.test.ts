@@ -7,6 +7,7 @@ import pino from 'pino';
 import { cutUsageAt, lockUsageSums } from '../../../src/store/usage/rollup.ts';
 import { usedMs } from '../../../src/store/usage/sums.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
+import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { rollUpAllUsage, rollUpOrgUsage } from '../../../src/workers/usage/rollup.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
@@ -75,7 +76,7 @@ async function untilRolledUp(): Promise<void> {
   }
 }
 
-const POINTS = CRASH_POINTS.filter((name) => name.startsWith('rollup:'));
+const POINTS = pointsOf(CRASH_POINTS, 'rollup:');
 
 for (const point of POINTS.flatMap((name) => [name, `${name}#2`])) {
   test(`a replica killed at ${point} counts nothing twice, and the next counts the rest`, async () => {

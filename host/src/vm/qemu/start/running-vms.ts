@@ -71,7 +71,7 @@ export class RunningVms {
 
       // The recorded process runs. Without its control socket the guest still works and can be
       // ended.
-      this.#log('warn', 'the control socket of an adopted QEMU does not answer', {
+      this.#log('warn', 'the control socket of an adopted QEMU does not respond', {
         pid: process.pid,
         error: boundedMessageOf(error),
       });

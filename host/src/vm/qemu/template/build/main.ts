@@ -9,7 +9,7 @@ import { readHostPlatform } from '../../machine/host-platform.ts';
 import { readQemuVersion } from '../../machine/qemu-version.ts';
 import { ensureProbe, ensureTemplate, type BuildOrder } from './build.ts';
 
-const USAGE = 'usage: template-main.ts build|probe --cache-dir DIR --image-folder DIR [--guest-cidr CIDR]';
+const USAGE = 'usage: main.ts build|probe --cache-dir DIR --image-folder DIR [--guest-cidr CIDR]';
 
 async function run(argv: readonly string[]): Promise<void> {
   const { values, positionals } = parseArgs({
