@@ -135,7 +135,6 @@ for (const point of pointsOf(CRASH_POINTS, 'step:', 'destroy:')) {
   });
 }
 
-
 for (const point of pointsOf(CRASH_POINTS, 'sleep:')) {
   test(`a replica killed at ${point} of a sleep loses, doubles and leaks nothing`, async () => {
     const killed = await startReplica(point);
