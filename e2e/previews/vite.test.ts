@@ -69,18 +69,23 @@ test('an edit of a Vite project appears in a browser on its public link without 
     'cd project && { setsid node node_modules/vite/bin/vite.js </dev/null >vite.log 2>&1 & }',
   );
 
-  const { url } = await publicLink(berth, id, VITE_PORT);
-  const previewClient = new PreviewClient(berth, url);
-  let answered = '';
+  let said = '';
   await until(
-    () => `Vite answers; last: ${answered}`,
+    () => `Vite listens; its log: ${said}`,
     async () => {
-      const { status, body } = await previewClient.byLink('/');
-      answered = `${status} ${body.toString()}`;
-      return status === 200 ? true : null;
+      said = await runInGuest(berth, id, 'cat project/vite.log');
+      return said.includes('Local:') ? true : null;
     },
     SLOW_MS,
   );
+  // On the IPv6 loopback alone, as `localhost` resolves there first.
+  const port = VITE_PORT.toString(16).toUpperCase();
+  const listening = await runInGuest(berth, id, `grep -h ':${port} .* 0A ' /proc/net/tcp /proc/net/tcp6`);
+  assert.match(listening, new RegExp(`^ *\\d+: 0{24}01000000:${port} [^\\n]*\\n?$`));
+  const { url } = await publicLink(berth, id, VITE_PORT);
+  const previewClient = new PreviewClient(berth, url);
+  const { status, body } = await previewClient.byLink('/');
+  assert.equal(status, 200, body.toString());
   previewClient.leave();
 
   const person = await Person.make(browser, null);

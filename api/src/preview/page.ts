@@ -14,6 +14,8 @@ const HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}; form-action 'none'; base-uri 'none'`,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
+  // As of the app (isolation.ts), or the browser ignores the app's.
+  'origin-agent-cluster': '?1',
   vary: 'Accept',
 };
 
