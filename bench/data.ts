@@ -33,10 +33,10 @@ const parts = values.only.map((name) => {
 });
 
 const rows: Measured[] = [];
-// Raises the request limit, which would distort the measurement.
+// Raises the request limits, which would distort the measurement.
 const { accelerator, qemuVersion } = await withWorld(
   new Progress(),
-  { BERTH_REQUESTS_PER_MINUTE: '100000' },
+  { BERTH_REQUESTS_PER_MINUTE: '100000', BERTH_VISITOR_REQUESTS_PER_MINUTE: '10000000' },
   async (world) => {
     for (const measure of parts) rows.push(...(await measure(world, rounds)));
     return await world.host();

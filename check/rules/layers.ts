@@ -38,8 +38,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...['contract/src', 'fastify', 'node:', 'zod'],
   ],
   'api/src/preview': [
-    ...['api/src/http', 'api/src/hosts', 'api/src/pages', 'api/src/rules', 'api/src/services'],
-    ...['contract/src', 'fastify', 'node:'],
+    ...['api/src/call', 'api/src/http', 'api/src/hosts', 'api/src/pages', 'api/src/rules', 'api/src/services'],
+    ...['contract/src', 'protocol/src', 'fastify', 'node:'],
   ],
   'api/src/control-plane': [
     ...['api/src/call', 'api/src/config', 'api/src/hosts', 'api/src/http', 'api/src/mail', 'api/src/pages'],

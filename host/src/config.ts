@@ -23,7 +23,7 @@ export interface HostConfig {
   pool: { min: number; max: number };
   createDeadlineMs: number;
   /** Limits of raw streams into guests: number at once, idle timeout, lifetime. */
-  streams: StreamLimits & Required<SpliceBounds>;
+  streams: StreamLimits & Required<Omit<SpliceBounds, 'halfOpenMs'>>;
   logLevel: string;
   /** Tests only; see vm/crash-point.ts. */
   crashAt: string | null;

@@ -114,6 +114,11 @@ export function readServeConfig(environment: Environment): ServeConfig {
       orgRequestsPerMinute:
         values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,
       bodiesInFlightMib: values.BERTH_BODIES_IN_FLIGHT_MIB,
+      streams: values.BERTH_API_STREAMS,
+      visitors: {
+        requestsPerMinute: values.BERTH_VISITOR_REQUESTS_PER_MINUTE,
+        connections: values.BERTH_VISITOR_CONNECTIONS,
+      },
       shares: {
         orgsPerUser: values.BERTH_ORGS_PER_USER,
         projectsPerOrg: values.BERTH_PROJECTS_PER_ORG,

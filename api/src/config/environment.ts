@@ -3,8 +3,10 @@
 import { isIP } from 'node:net';
 import {
   ACCESS_TOKEN_MINUTES,
+  API_STREAMS,
   BODIES_IN_FLIGHT_MIB,
   FAIR_SHARES,
+  PREVIEW_VISITORS,
   REQUESTS_PER_MINUTE,
   SIGN_UPS_PER_HOUR,
 } from '@berth/contract/route/limits.ts';
@@ -48,6 +50,14 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
   BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(10_000_000).optional(),
   BERTH_BODIES_IN_FLIGHT_MIB: z.coerce.number().int().min(32).max(65_536).default(BODIES_IN_FLIGHT_MIB),
+  BERTH_API_STREAMS: z.coerce.number().int().min(1).max(1_000_000).default(API_STREAMS),
+  BERTH_VISITOR_REQUESTS_PER_MINUTE: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(PREVIEW_VISITORS.requestsPerMinute),
+  BERTH_VISITOR_CONNECTIONS: z.coerce.number().int().min(1).max(1_000_000).default(PREVIEW_VISITORS.connections),
   BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
   BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.projectsPerOrg),
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),

@@ -61,7 +61,7 @@ export async function openCore(
     log.warn({ err: error }, 'Postgres LISTEN connection lost'),
   );
   await changes.start();
-  const hosts = new HostClients(config.hostToken);
+  const hosts = new HostClients(config.hostToken, config.settings.streams);
   const mailer = overrides.mailer ?? openConfiguredMailer(config, log);
   const work = { databaseUrl, db, hosts, hostUrls: [config.hostUrl], mailer, secretKey, plans, log };
   const { publicUrl, git, capGraceSeconds } = settings;

@@ -1,9 +1,16 @@
 // The client of a host daemon, over a unix socket or TCP. Uses no sandbox rows, and never retries a
 // verb with an unknown outcome, except on a pooled connection that was already closed.
+import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
-import { openPort, openTerminal, terminalQueryOf, type TerminalAsked } from '@berth/protocol/calls/connections.ts';
+import {
+  openPort,
+  openTerminal,
+  STREAM_HEADERS,
+  terminalQueryOf,
+  type TerminalAsked,
+} from '@berth/protocol/calls/connections.ts';
 import type { CallSpec, HostRequestOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import { exec, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import { listFiles, readFile, writeFile, type FileWritten } from '@berth/protocol/calls/files.ts';
@@ -24,6 +31,8 @@ import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { CallClient } from '@berth/protocol/http/client.ts';
 import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { CallOptions, CallRequest } from '@berth/protocol/http/peer.ts';
+import type { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
+import { AbandonedStreams } from './abandoned-streams.ts';
 import { HostError } from './error.ts';
 import { HostPeer } from './peer.ts';
 
@@ -32,6 +41,14 @@ interface HostClientOptions {
   url: string;
   /** Bearer token of the host. */
   token: string;
+  /** Open streams of this process. */
+  streams: SharedCapacity;
+}
+
+/** A VM, and the org whose share of streams its connections take. */
+export interface OwnedVm {
+  vmId: string;
+  orgId: string;
 }
 
 interface ReadOptions extends CallOptions {
@@ -49,9 +66,12 @@ export class HostClient {
   readonly url: string;
   readonly #peer: HostPeer;
   readonly #calls: CallClient;
+  readonly #streams: SharedCapacity;
+  readonly #abandoned = new AbandonedStreams((call, request) => this.call(call, request));
 
-  constructor({ url, token }: HostClientOptions) {
+  constructor({ url, token, streams }: HostClientOptions) {
     this.url = url;
+    this.#streams = streams;
     this.#peer = new HostPeer(url, token);
     this.#calls = new CallClient(this.#peer);
   }
@@ -140,18 +160,23 @@ export class HostClient {
   /**
    * A raw stream to a TCP port of the guest, which can be half-closed (`allowHalfOpen`). The caller
    * destroys it; the host closes it when the VM stops running. Rejects with `port_refused` when
-   * nothing listens. The signal aborts only the opening.
+   * nothing listens, with `too_many_streams` beyond the share of the org. The signal aborts only
+   * the opening.
    */
-  openPort(vmId: string, port: number, options?: CallOptions): Promise<Duplex> {
-    return this.#calls.open(openPort, { vmId, params: { port: String(port) } }, options);
+  openPort(vm: OwnedVm, port: number, options?: CallOptions): Promise<Duplex> {
+    return this.#openStream(vm, (request) =>
+      this.#calls.open(openPort, { ...request, params: { port: String(port) } }, options),
+    );
   }
 
   /**
    * A terminal, or a command, in the guest, with the frames of protocol/src/terminal-frames.ts;
    * otherwise as {@link openPort}.
    */
-  openTerminal(vmId: string, asked: TerminalAsked, options?: CallOptions): Promise<Duplex> {
-    return this.#calls.open(openTerminal, { vmId, query: terminalQueryOf(asked) }, options);
+  openTerminal(vm: OwnedVm, asked: TerminalAsked, options?: CallOptions): Promise<Duplex> {
+    return this.#openStream(vm, (request) =>
+      this.#calls.open(openTerminal, { ...request, query: terminalQueryOf(asked) }, options),
+    );
   }
 
   /** Bytes of a regular file of at most 8 MiB. Rejects with one of `FILE_ERRORS`. */
@@ -191,4 +216,34 @@ export class HostClient {
   close(): void {
     this.#peer.close();
   }
+
+  async #openStream(
+    { vmId, orgId }: OwnedVm,
+    open: (request: { vmId: string; headers: Record<string, string> }) => Promise<Duplex>,
+  ): Promise<Duplex> {
+    const release = this.#streams.take(orgId);
+    if (typeof release === 'string') throw tooManyStreams(release, this.#streams.places);
+    const name = randomUUID();
+    try {
+      const stream = await open({ vmId, headers: { [STREAM_HEADERS.org]: orgId, [STREAM_HEADERS.stream]: name } });
+      stream.once('close', () => {
+        release();
+        if (!stream.readableEnded) this.#abandoned.add(name);
+      });
+      return stream;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+}
+
+function tooManyStreams(bound: 'full' | 'share', places: number): HostError {
+  const limit = `${places} open connections (BERTH_API_STREAMS)`;
+  return new HostError(
+    'too_many_streams',
+    bound === 'full'
+      ? `this API replica has reached its limit of ${limit}`
+      : `the org has reached its share of this API replica's ${limit}: half of those that other orgs leave`,
+  );
 }

@@ -31,6 +31,8 @@ interface AppOptions {
 
 const LONG_BODY_BYTES = 65_536;
 const RECEIVE_HEAD_MS = 60_000;
+/** Time after which TCP probes a silent caller. Its connection breaks 10 s later if it is gone. */
+const PROBE_AFTER_MS = 20_000;
 /** Idle time of a kept connection. */
 const KEPT_CONNECTION_MS = 72_000;
 
@@ -68,6 +70,8 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
       // requests/arrival.ts.
       requestTimeout: 0,
       keepAliveTimeout: KEPT_CONNECTION_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
     },
     (request, response) => {
       if (handled(request, response)) return;

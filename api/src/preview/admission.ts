@@ -67,12 +67,23 @@ export interface Visit extends PreviewCredentials {
   address: string;
 }
 
-/** `signal` aborts the wait for a wake. */
-export async function admit(runtime: PreviewRuntime, visit: Visit, signal: () => AbortSignal): Promise<Admission> {
+/**
+ * `signal` aborts the wait for a wake. `enter` counts an anonymous visitor, and returns a refusal
+ * beyond the limits.
+ */
+export async function admit(
+  runtime: PreviewRuntime,
+  visit: Visit,
+  signal: () => AbortSignal,
+  enter: () => Refusal | undefined,
+): Promise<Admission> {
   const { context, accessCache, pools } = runtime;
   const { apiKey, address } = visit;
   const open = (): ReturnType<typeof openPreview> => openPreview(accessCache, visit);
   const opened = apiKey === undefined || apiKey === null ? await open() : await guarded(runtime, address, apiKey, open);
+  const isMember = 'access' in opened && opened.access.link.kind !== 'public';
+  const excess = isMember ? undefined : enter();
+  if (excess !== undefined) return { refusal: excess };
   if ('refusal' in opened) {
     const { refusal } = opened;
     return typeof refusal === 'string'
@@ -201,9 +212,9 @@ function wakerOf({ link }: PreviewAccess): Parameters<typeof ensureAwake>[1] {
 }
 
 function poolOf(pools: ConnectionPools, sandbox: LocatedSandboxRow): ConnectionPool | undefined {
-  const { id: sandboxId, epoch, host_url: hostUrl } = sandbox;
+  const { id: sandboxId, org_id: orgId, epoch, host_url: hostUrl } = sandbox;
   if (hostUrl === null || !isAwake(sandbox.status)) return undefined;
-  return pools.poolFor({ sandboxId, epoch, hostUrl });
+  return pools.poolFor({ sandboxId, orgId, epoch, hostUrl });
 }
 
 function isAwake(status: SandboxStatus): boolean {

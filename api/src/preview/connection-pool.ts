@@ -3,7 +3,7 @@
 import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { HostClient } from '../hosts/client.ts';
+import type { HostClient, OwnedVm } from '../hosts/client.ts';
 
 /** Idle time before a connection is closed. Apps that close earlier announce it, or just do. */
 const IDLE_MS = 15_000;
@@ -13,13 +13,14 @@ const IDLE_CONNECTIONS = 64;
 /** The callback's type demands a stream; Node's agent ignores it after an error. */
 const NO_STREAM = undefined as unknown as Duplex;
 
+/** The message names the limit. */
 export class TooManyConnections extends Error {
   override readonly name = 'TooManyConnections';
 }
 
 interface ConnectionPoolOptions {
   host: HostClient;
-  sandboxId: string;
+  vm: OwnedVm;
   /** Maximum of open connections, including those being opened. */
   limit: number;
   /** Called when the last connection has closed. */
@@ -56,15 +57,15 @@ export class ConnectionPool {
   }
 
   async #connect(port: number, callback: ConnectCallback): Promise<void> {
-    const { host, sandboxId, limit } = this.#options;
+    const { host, vm, limit } = this.#options;
     if (this.#open >= limit && !this.#closeIdle()) {
-      callback(new TooManyConnections(`${this.#open} connections are open`), NO_STREAM);
+      callback(new TooManyConnections(`this API replica has reached its limit of ${limit} for the sandbox`), NO_STREAM);
       return;
     }
     this.#open += 1;
     let stream: Duplex;
     try {
-      stream = await host.openPort(sandboxId, port);
+      stream = await host.openPort(vm, port);
     } catch (error) {
       this.#closed();
       callback(error as Error, NO_STREAM);

@@ -6,6 +6,7 @@ import { ConnectionPool } from './connection-pool.ts';
 /** The VM of a sandbox, as its row reports it. */
 interface LocatedVm {
   sandboxId: string;
+  orgId: string;
   epoch: number;
   hostUrl: string;
 }
@@ -21,7 +22,7 @@ export class ConnectionPools {
     this.#limit = limit;
   }
 
-  poolFor({ sandboxId, epoch, hostUrl }: LocatedVm): ConnectionPool {
+  poolFor({ sandboxId, orgId, epoch, hostUrl }: LocatedVm): ConnectionPool {
     const known = this.#bySandbox.get(sandboxId);
     // Rows are cached for a second: one with a lower epoch describes the former VM.
     if (known !== undefined && (known.epoch > epoch || (known.epoch === epoch && known.hostUrl === hostUrl)))
@@ -29,7 +30,7 @@ export class ConnectionPools {
     known?.pool.retire();
     const pool: ConnectionPool = new ConnectionPool({
       host: this.#hosts.at(hostUrl),
-      sandboxId,
+      vm: { vmId: sandboxId, orgId },
       limit: this.#limit,
       onEmpty: () => {
         if (this.#bySandbox.get(sandboxId)?.pool === pool) this.#bySandbox.delete(sandboxId);

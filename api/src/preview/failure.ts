@@ -5,7 +5,7 @@ import {
   BROKEN_RESPONSE,
   portRefused,
   PORT_FORBIDDEN,
-  TOO_MANY_CONNECTIONS,
+  tooManyConnections,
   UNREACHABLE,
   type Refusal,
 } from './refusals.ts';
@@ -17,7 +17,7 @@ export class NoResponse extends Error {
 
 /** `not_running`: the VM is not running on the host that its row names. Read the row again. */
 export function failureOf(error: Error, port: number): Refusal | 'not_running' {
-  if (error instanceof TooManyConnections) return TOO_MANY_CONNECTIONS;
+  if (error instanceof TooManyConnections) return tooManyConnections(error.message);
   if (!(error instanceof HostError)) return BROKEN_RESPONSE;
   switch (error.code) {
     case 'port_refused':
@@ -25,7 +25,7 @@ export function failureOf(error: Error, port: number): Refusal | 'not_running' {
     case 'port_forbidden':
       return PORT_FORBIDDEN;
     case 'too_many_streams':
-      return TOO_MANY_CONNECTIONS;
+      return tooManyConnections(error.message);
     case 'vm_not_running':
     case 'vm_not_found':
     case 'superseded':

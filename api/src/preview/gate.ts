@@ -22,6 +22,7 @@ import { BAD_HOST, FAULT, NOT_FOUND, STOPPING, type Refusal } from './refusals.t
 import { PreviewRequest } from './request.ts';
 import type { KeyGuard, PreviewRuntime } from './runtime.ts';
 import { SiteResolver, type Site } from './site.ts';
+import { Visitors } from './visitors.ts';
 import { responseOver, WebSocketProxy } from './web-socket.ts';
 
 interface PreviewGateOptions {
@@ -40,7 +41,7 @@ export class PreviewGate implements EntryPoint {
   #stopping = false;
 
   constructor({ context, accessCache, failures, bounds: changed }: PreviewGateOptions) {
-    const { previewUrl, previewCookies, trustedProxies } = context.settings;
+    const { previewUrl, previewCookies, trustedProxies, visitors } = context.settings;
     const bounds = boundsOf(changed);
     this.#sites = new SiteResolver(previewUrl);
     this.#runtime = {
@@ -50,6 +51,7 @@ export class PreviewGate implements EntryPoint {
       pools: new ConnectionPools(context.hosts, bounds.connections),
       address: new CallerAddress(trustedProxies),
       cookies: { name: previewCookieName(previewUrl), proven: previewCookies === 'proven' },
+      visitors: new Visitors(visitors),
       origin: previewUrl.startsWith('https:') ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
       isTrustworthy: isTrustworthy(previewUrl),
       failures,
@@ -112,7 +114,10 @@ export class PreviewGate implements EntryPoint {
   async #proxyWebSocket(request: IncomingMessage, socket: Socket, head: Buffer, place: PreviewPlace): Promise<void> {
     const webSocket = new WebSocketProxy(this.#runtime, request, socket, head, place);
     this.#webSockets.add(webSocket);
-    socket.once('close', () => this.#webSockets.delete(webSocket));
+    socket.once('close', () => {
+      this.#webSockets.delete(webSocket);
+      webSocket.request.leave();
+    });
     try {
       await webSocket.start();
     } catch (error) {

@@ -174,16 +174,28 @@ export const PORT_FORBIDDEN: Refusal = {
   content: html`<p>The port is reserved for Berth’s guest daemon.</p>`,
 };
 
-export const TOO_MANY_CONNECTIONS: Refusal = {
-  code: 'too_many_connections',
-  title: 'Too many connections',
-  message: 'the limit of open connections of the sandbox is reached; try again in a few seconds',
-  content: html`<p>
-    The limit of open connections of the sandbox is reached. Close other tabs that show it, or try again in a few
-    seconds.
-  </p>`,
-  retryAfterSeconds: 3,
-};
+/** `bound`: the limit, with its setting. */
+export function tooManyConnections(bound: string): Refusal {
+  return {
+    code: 'too_many_connections',
+    title: 'Too many connections',
+    message: `the limit of open connections is reached: ${bound}; try again in a few seconds`,
+    content: html`<p>The limit of open connections is reached: ${bound}.</p>
+      <p>Close other tabs that show previews, or try again in a few seconds.</p>`,
+    retryAfterSeconds: 3,
+  };
+}
+
+export function tooManyRequests(limit: string, retryAfterSeconds: number): Refusal {
+  return {
+    code: 'rate_limited',
+    title: 'Too many requests',
+    message: `too many requests from this address: the limit is ${limit}; retry in ${retryAfterSeconds} s`,
+    content: html`<p>Too many requests came from your address: the limit is ${limit}.</p>
+      <p>Try again in a few seconds.</p>`,
+    retryAfterSeconds,
+  };
+}
 
 export const BROKEN_RESPONSE: Refusal = {
   code: 'preview_answer_broken',

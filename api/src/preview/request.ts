@@ -36,6 +36,8 @@ export class PreviewRequest {
   #isByProgram = false;
   #access: PreviewAccess | undefined;
   #closed: AbortController | undefined;
+  /** Ends the count of an anonymous visitor. */
+  #leave: (() => void) | undefined;
 
   constructor(runtime: PreviewRuntime, request: IncomingMessage, response: ServerResponse, place: PreviewPlace) {
     this.#runtime = runtime;
@@ -60,13 +62,14 @@ export class PreviewRequest {
     const { request, place } = this;
     const { cookies, address, origin } = this.#runtime;
     const given = request.headers;
+    const from = address.of(request);
     const method = request.method ?? 'GET';
     const { token, target } = takeToken(request.url ?? '/');
     const hasToken = token !== null;
     const program = programCredential(given, hasToken || given.cookie?.includes(`${cookies.name}=`) === true);
     this.#isByProgram = program !== null;
     const { headers, cookie, hasBody } = requestHeaders(given, method, this.#cookies, {
-      'x-forwarded-for': address.of(request),
+      'x-forwarded-for': from,
       'x-forwarded-proto': origin.proto,
       'x-forwarded-host': given.host ?? '',
       'x-forwarded-port': /:(\d+)$/.exec(given.host ?? '')?.[1] ?? origin.port,
@@ -74,7 +77,7 @@ export class PreviewRequest {
     this.headers = headers;
     this.target = target;
     this.hasBody = hasBody;
-    const visit: Visit = { ...place, token, cookie, target, address: address.of(request), isFramed: false };
+    const visit: Visit = { ...place, token, cookie, target, address: from, isFramed: false };
     const ownOrigin = new URL(`${origin.proto}://${given.host ?? ''}`).origin;
     if (program !== null) {
       Object.assign(visit, { token: program.token, tokenInHeader: true, apiKey: program.apiKey });
@@ -86,7 +89,12 @@ export class PreviewRequest {
       if (sender === 'rejected') return this.refuse(CROSS_ORIGIN);
       visit.isFramed = sender === 'if_embeddable';
     }
-    const admission = await admit(this.#runtime, visit, () => this.#untilClosed());
+    const admission = await admit(
+      this.#runtime,
+      visit,
+      () => this.#untilClosed(),
+      () => this.#enter(from),
+    );
     const admitted = this.#apply(admission);
     if (admitted === undefined) return undefined;
     if (hasToken && program === null && this.#isNavigation() && SAFE_TARGET.test(target))
@@ -152,6 +160,21 @@ export class PreviewRequest {
     return this.#isByProgram ? { ...cookies, proven: false } : cookies;
   }
 
+  /** The visitor is gone, or has the whole response. */
+  leave(): void {
+    this.#leave?.();
+    this.#leave = undefined;
+  }
+
+  #enter(address: string): Refusal | undefined {
+    const entered = this.#runtime.visitors.enter(address);
+    if ('refusal' in entered) return entered.refusal;
+    this.#leave = entered.leave;
+    // It may have closed during the access decision.
+    if (this.closed) this.leave();
+    return undefined;
+  }
+
   #apply(admission: Admission): Admitted | undefined {
     if (this.closed) return undefined;
     if ('admitted' in admission) {
@@ -186,6 +209,7 @@ export class PreviewRequest {
   }
 
   #onClose(): void {
+    this.leave();
     this.#closed?.abort(clientGone());
     const { status, ...more } = outcomeOf(this.response);
     this.log(status, more);

@@ -5,6 +5,7 @@ import type { PreviewBounds } from './bounds.ts';
 import type { CallerAddress } from './caller-address.ts';
 import type { ConnectionPools } from './connection-pools.ts';
 import type { CookieRules } from './headers.ts';
+import type { Visitors } from './visitors.ts';
 
 /** Limits the look-ups of invalid API keys per address (call/rate-limit.ts). */
 export interface KeyGuard {
@@ -18,6 +19,7 @@ export interface PreviewRuntime {
   pools: ConnectionPools;
   address: CallerAddress;
   cookies: CookieRules;
+  visitors: Visitors;
   /** Public scheme of previews, and the port reported to apps where `Host` names none. */
   origin: { proto: 'http' | 'https'; port: string };
   /** Browsers trust the previews' scheme and name (isolation.ts). */

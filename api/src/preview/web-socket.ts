@@ -2,6 +2,7 @@
 import http, { ServerResponse, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { HALF_OPEN_MS } from '@berth/protocol/splice.ts';
 import { drainAfterResponse } from '../http/answers/drain.ts';
 import { trackActivity } from '../services/sandboxes/activity-signal.ts';
 import { leasePreview, type PreviewAccess, type PreviewLease } from '../services/previews/access.ts';
@@ -125,13 +126,15 @@ export class WebSocketProxy {
         'preview WebSocket closed',
       );
     };
-    for (const [end, other] of [
-      [socket, appSocket],
-      [appSocket, socket],
+    // Previews support no half-close: no visitor waits for more after its end. An app may close
+    // before a slow visitor has taken all.
+    for (const [end, other, lingerMs] of [
+      [socket, appSocket, LINGER_MS],
+      [appSocket, socket, HALF_OPEN_MS],
     ] as const) {
       end.setNoDelay(true);
-      end.setKeepAlive(true);
       end.setTimeout(this.#runtime.bounds.streamSilenceMs, () => this.#destroy('silent'));
+      end.once('end', () => [end, other].forEach((each) => each.setTimeout(lingerMs)));
       end.once('close', () => onClose(other));
     }
     appSocket.pipe(socket).pipe(appSocket);

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { EXEC_RESPONSE_BYTES } from '@berth/protocol/calls/exec.ts';
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
+import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
 
@@ -34,7 +35,7 @@ beforeEach(async () => {
   });
   server.listen(join(folder, 's'));
   await once(server, 'listening');
-  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: 'secret' });
+  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: 'secret', streams: new SharedCapacity(8) });
 });
 
 afterEach(async () => {
@@ -115,13 +116,17 @@ test('a TCP host is reached at its http address', async () => {
   const overTcp = new HostClient({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token: 'secret',
+    streams: new SharedCapacity(8),
   });
   assert.deepEqual(await overTcp.listVms(), [RUNNING]);
   overTcp.close();
 });
 
 test('an unsupported address is refused at once', () => {
-  assert.throws(() => new HostClient({ url: 'https://host', token: 'secret' }), /unix:\/path or http:\/\/address:port/);
+  assert.throws(
+    () => new HostClient({ url: 'https://host', token: 'secret', streams: new SharedCapacity(8) }),
+    /unix:\/path or http:\/\/address:port/,
+  );
 });
 
 test('a refusal keeps its code, its message and its shortage', async () => {
@@ -148,7 +153,11 @@ test('a response with another shape, status or code, or without JSON, is invalid
 });
 
 test('an absent host is host_unreachable, which is retryable', async () => {
-  const absent = new HostClient({ url: `unix:${join(folder, 'absent')}`, token: 'secret' });
+  const absent = new HostClient({
+    url: `unix:${join(folder, 'absent')}`,
+    token: 'secret',
+    streams: new SharedCapacity(8),
+  });
   await assert.rejects(
     absent.info(),
     (error) => failsWith('host_unreachable', /ENOENT/)(error) && (error as HostError).transient,

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { errorEnvelope } from '@berth/contract/route/errors.ts';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { secondsToProbe } from '../../../protocol/test/keepalive-timer.ts';
 import { signInAs, startApi, type TestApi } from '../world/api.ts';
 import { makePerson, type Person } from '../world/people-rows.ts';
 import { filledPath, prepareRequest } from '../sweeps/route-requests.ts';
@@ -34,6 +35,15 @@ test('the health check needs no token and names the service', async () => {
   const { body, headers } = await api.call('GET', '/health', { token: null });
   assert.deepEqual(body, { ok: true, service: 'berth' });
   assert.equal(headers.get('cache-control'), 'no-store');
+});
+
+test('TCP probes an idle caller after 20 s, so that a vanished one is noticed', async () => {
+  const port = Number(new URL(api.url).port);
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  const seconds = await secondsToProbe(port, socket.localPort ?? 0);
+  assert.ok(seconds <= 20, `${seconds} s`);
+  socket.destroy();
 });
 
 test('HEAD returns the head of GET without a body', async () => {

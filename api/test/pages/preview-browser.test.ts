@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import { splice } from '@berth/protocol/splice.ts';
 import type { Browser } from 'playwright-core';
@@ -33,7 +33,7 @@ before(async () => {
   site.api.front.stream = async () => {
     const socket = connect({ port: (app.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
     await once(socket, 'connect');
-    return (caller) => void splice(caller, socket);
+    return (caller) => void splice(caller as Socket, socket);
   };
   browser = await openBrowser(publicUrl, site.url, [`*.${new URL(previewUrl).host}`]);
 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { splice } from '@berth/protocol/splice.ts';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
@@ -107,7 +107,7 @@ async function setStage(previewUrl: string): Promise<Stage> {
     const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
     socket.on('error', () => undefined);
     await once(socket, 'connect');
-    return (caller) => void splice(caller, socket);
+    return (caller) => void splice(caller as Socket, socket);
   };
   const front: TlsFront | null = previewUrl.startsWith('https:')
     ? await startTlsFront(Number(new URL(api.url).port))

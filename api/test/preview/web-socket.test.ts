@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { RawData, WebSocket } from 'ws';
 import { untilTrue } from '../world/until-true.ts';
@@ -160,6 +160,31 @@ test('an app that switches to another protocol, or aborts, opens no WebSocket', 
     assert.ok(answer === '' || answer.startsWith('HTTP/1.1 502 '), `${port}: ${answer}`);
     assert.ok(!answer.includes('PRI'));
   }
+});
+
+test('a visitor that half-closes a WebSocket leaves, although the app does not end', async () => {
+  const appSeesEnd = Promise.withResolvers<void>();
+  await world.serve(
+    3020,
+    bareServer((socket) => {
+      socket.once('end', () => appSeesEnd.resolve());
+      socket.once('data', () =>
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\nhello'),
+      );
+    }),
+  );
+  const { host, token } = await world.link(3020);
+  const visitor = connect({ port: world.port, host: '127.0.0.1', allowHalfOpen: true });
+  visitor.on('error', () => undefined);
+  visitor.write(
+    `GET /?token=${token} HTTP/1.1\r\nhost: ${host}\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
+      `sec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n\r\n`,
+  );
+  let said = '';
+  visitor.on('data', (chunk: Buffer) => (said += chunk.toString('latin1')));
+  await untilTrue('the app says hello', () => said.endsWith('hello'));
+  visitor.end();
+  await Promise.all([once(visitor, 'close'), appSeesEnd.promise]);
 });
 
 /** Sends a raw handshake; returns all bytes until the connection closes. */

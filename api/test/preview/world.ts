@@ -191,7 +191,7 @@ export class PreviewWorld {
     socket.on('error', () => undefined);
     await once(socket, 'connect');
     this.opened.push({ port, socket });
-    return (caller) => void splice(caller, socket);
+    return (caller) => void splice(caller as Socket, socket);
   }
 }
 

@@ -1,6 +1,12 @@
 // Operator settings in tests.
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
-import { BODIES_IN_FLIGHT_MIB, FAIR_SHARES, SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
+import {
+  API_STREAMS,
+  BODIES_IN_FLIGHT_MIB,
+  FAIR_SHARES,
+  PREVIEW_VISITORS,
+  SIGN_UPS_PER_HOUR,
+} from '@berth/contract/route/limits.ts';
 import type { Settings } from '../../src/services/context/settings.ts';
 
 export const SETTINGS: Settings = {
@@ -12,6 +18,8 @@ export const SETTINGS: Settings = {
   orgRequestsPerMinute: 10_000_000,
   bodiesInFlightMib: BODIES_IN_FLIGHT_MIB,
   shares: FAIR_SHARES,
+  streams: API_STREAMS,
+  visitors: { ...PREVIEW_VISITORS, requestsPerMinute: 1_000_000 },
   sessionTokenMinutes: 60,
   signUp: 'invited',
   signUpsPerHour: SIGN_UPS_PER_HOUR,

@@ -23,7 +23,8 @@ const tunnelQuery = z.object({
 
 /**
  * Text frame of either side: half-closes its direction, as a TCP FIN. Data is sent in binary frames
- * of any length. The server closes the WebSocket after both directions ended.
+ * of any length. The server closes the WebSocket after both directions ended, or when
+ * the other direction has been silent for 25 s after one ended.
  */
 export const tunnelEnd = z.strictObject({ end: z.literal(true) });
 

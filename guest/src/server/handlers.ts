@@ -4,6 +4,7 @@ import type { GuestCall } from '@berth/protocol/calls/all.ts';
 import type { PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import type { Received, Upload } from '@berth/protocol/http/serve.ts';
 import { splice } from '@berth/protocol/splice.ts';
+import type { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { Refused, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
@@ -21,6 +22,8 @@ import { relayProgram } from '../terminals/stream.ts';
 import type { Terminals } from '../terminals/terminals.ts';
 
 const VERSION = '0.1.0';
+/** The longest idle limit that a host may have: an end behind unread bytes is invisible. */
+const PORT_IDLE_MS = 86_400_000;
 
 interface GuestParts {
   secret: Secret;
@@ -108,7 +111,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       if (port === request.socket.localPort) throw new Refused(403, "this is the guest daemon's own port");
 
       const program = await connectLoopback(port, signal);
-      return async (caller) => void (await splice(caller, program));
+      return async (caller) => void (await splice(caller as Socket, program, { idleMs: PORT_IDLE_MS }));
     },
     openTerminal: async ({ query, signal }) => {
       const program =

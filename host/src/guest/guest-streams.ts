@@ -1,10 +1,11 @@
-// Raw streams into running guests: opens them, limits their number, and closes those of a VM that
-// stops running. Must not know their users.
+// Raw streams into running guests: opens them, shares their number among orgs, and closes those of
+// a VM that stops running or of a caller that is gone. Must not know their users.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { guestPort } from '@berth/protocol/calls/connections.ts';
 import { deadlineOf } from '@berth/protocol/calls/define.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { SharedCapacity, type Release } from '@berth/protocol/shared-capacity.ts';
 import type { GuestClient } from './client.ts';
 import { HostError, boundedMessageOf } from '../vm/host-error.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
@@ -24,12 +25,22 @@ interface StreamOwner {
   readonly streams: Set<AbortController>;
 }
 
-export class GuestStreams {
-  readonly #limits: StreamLimits;
-  #open = 0;
+/** Names given by the caller. */
+export interface StreamLabel {
+  /** Owner of a share of the host's streams. */
+  org: string;
+  /** For {@link GuestStreams.close}. */
+  stream?: string | undefined;
+}
 
-  constructor(limits: StreamLimits) {
-    this.#limits = limits;
+export class GuestStreams {
+  readonly #perVm: number;
+  readonly #capacity: SharedCapacity;
+  readonly #named = new Map<string, AbortController>();
+
+  constructor({ perVm, perHost }: StreamLimits) {
+    this.#perVm = perVm;
+    this.#capacity = new SharedCapacity(perHost);
   }
 
   /**
@@ -37,14 +48,21 @@ export class GuestStreams {
    * is destroyed when the VM is released. Rejects with `too_many_streams`, the reason of the VM's
    * release, the signal's reason, or as `open` does.
    */
-  async open(vm: StreamOwner, signal: AbortSignal, open: (opening: AbortSignal) => Promise<Duplex>): Promise<Duplex> {
-    this.#admit(vm);
+  async open(
+    vm: StreamOwner,
+    { org, stream: name }: StreamLabel,
+    signal: AbortSignal,
+    open: (opening: AbortSignal) => Promise<Duplex>,
+  ): Promise<Duplex> {
+    const leave = this.#enter(vm, org);
     const over = new AbortController();
     const release = (): void => {
-      if (vm.streams.delete(over)) this.#open -= 1;
+      leave();
+      vm.streams.delete(over);
+      if (name !== undefined && this.#named.get(name) === over) this.#named.delete(name);
     };
-    this.#open += 1;
     vm.streams.add(over);
+    if (name !== undefined) this.#named.set(name, over);
     try {
       const stream = await open(AbortSignal.any([signal, over.signal]));
       stream.once('close', release);
@@ -60,14 +78,29 @@ export class GuestStreams {
     }
   }
 
-  #admit(vm: StreamOwner): void {
-    const { perVm, perHost } = this.#limits;
-    if (vm.streams.size >= perVm)
-      throw new HostError('too_many_streams', `the VM has reached its limit of ${perVm} open streams`);
-
-    if (this.#open >= perHost)
-      throw new HostError('too_many_streams', `the host has reached its limit of ${perHost} open streams`);
+  /** Closes streams by name, open or opening; ignores unknown names. */
+  close(names: readonly string[]): void {
+    for (const name of names)
+      this.#named.get(name)?.abort(new HostError('superseded', 'the caller has closed the stream'));
   }
+
+  #enter({ streams }: StreamOwner, org: string): Release {
+    if (streams.size >= this.#perVm)
+      throw tooMany(`the VM has reached its limit of ${this.#perVm} open streams (BERTH_STREAMS_PER_VM)`);
+
+    const taken = this.#capacity.take(org);
+    if (typeof taken === 'function') return taken;
+    const limit = `${this.#capacity.places} open streams (BERTH_STREAMS)`;
+    throw tooMany(
+      taken === 'full'
+        ? `the host has reached its limit of ${limit}`
+        : `the org has reached its share of the host's ${limit}: half of those that other orgs leave`,
+    );
+  }
+}
+
+function tooMany(message: string): HostError {
+  return new HostError('too_many_streams', message);
 }
 
 /**

@@ -9,10 +9,12 @@ import {
   type ResponseOf,
 } from '@berth/protocol/calls/define.ts';
 import type { HostInfo } from '@berth/protocol/calls/vms.ts';
+import { STREAM_HEADERS, STREAM_LABEL } from '@berth/protocol/calls/connections.ts';
 import type { Received, Reply, ServedCall } from '@berth/protocol/http/serve.ts';
 import type { Duplex, Readable } from 'node:stream';
-import { openGuestPort } from '../guest/guest-streams.ts';
+import { openGuestPort, type StreamLabel } from '../guest/guest-streams.ts';
 import type { GuestRequest } from '../guest/client.ts';
+import { HostError } from '../vm/host-error.ts';
 import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
 
 interface CallParts {
@@ -33,10 +35,13 @@ export type BoundCall = ServedCall & {
 /** Request of a call of any shape, after its schemas were checked. */
 type AnyRequest = { vmId: string; epoch?: number };
 
+type Handler = (request: AnyRequest, signal: AbortSignal, label: () => StreamLabel) => Promise<Reply | Duplex>;
+
 type Handlers = {
   [C in HostCall as C['name']]: (
     request: HostRequestOf<C>,
     signal: AbortSignal,
+    label: () => StreamLabel,
   ) => Promise<C['form'] extends 'json' ? ResponseOf<C> : C['form'] extends 'upgrade' ? Duplex : { stream: Readable }>;
 };
 
@@ -55,10 +60,16 @@ export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): 
     clone: async ({ vmId, epoch, body }, signal) => ({
       stream: await lifecycle.clone(vmId, { ...body, epoch }, signal),
     }),
-    openPort: ({ vmId, params }, signal) =>
-      lifecycle.openStream(vmId, signal, (guest, opening) => openGuestPort(guest, Number(params.port), opening)),
+    openPort: ({ vmId, params }, signal, label) =>
+      lifecycle.openStream(vmId, label(), signal, (guest, opening) =>
+        openGuestPort(guest, Number(params.port), opening),
+      ),
+    closeStreams: async ({ body }) => {
+      lifecycle.closeStreams(body.streams);
+      return {};
+    },
   };
-  const own = handlers as unknown as Record<string, (request: AnyRequest, signal: AbortSignal) => Promise<Reply>>;
+  const own = handlers as unknown as Record<string, Handler>;
   return calls
     .filter(({ target }) => target !== 'guest')
     .map((call) => {
@@ -68,17 +79,23 @@ export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): 
         ...call,
         path: pathOf(call, 'host'),
         schemas: hostSchemas(call),
-        handle: (received) => handle(requestOf(call, received), received.signal),
+        handle: (received) => {
+          const request = requestOf(call, received);
+          return handle(request, received.signal, () => labelOf(received, request.vmId));
+        },
       };
     });
 }
 
 /** Forwards a call to the guest daemon of a running VM, with the guest's secret. */
-function passThrough(lifecycle: VmLifecycle, call: CallSpec) {
-  return async ({ vmId, epoch, ...parts }: AnyRequest, signal: AbortSignal): Promise<Reply | Duplex> => {
+function passThrough(lifecycle: VmLifecycle, call: CallSpec): Handler {
+  return async ({ vmId, epoch, ...parts }, signal, label) => {
     const request = parts as GuestRequest<CallSpec>;
-    if (call.form === 'upgrade')
-      return lifecycle.openStream(vmId, signal, (guest, opening) => guest.open(call, request, { signal: opening }));
+    if (call.form === 'upgrade') {
+      return lifecycle.openStream(vmId, label(), signal, (guest, opening) =>
+        guest.open(call, request, { signal: opening }),
+      );
+    }
 
     const guest = lifecycle.guestOf(vmId, epoch);
     return call.form === 'json'
@@ -93,4 +110,14 @@ function requestOf({ fenced }: CallSpec, { params, query, body, upload }: Receiv
   if (fenced === undefined) return { vmId, params: rest, query, body, upload } as AnyRequest;
   const { epoch, ...fields } = (body ?? query) as { epoch: number };
   return { vmId, params: rest, epoch, ...(body === undefined ? {} : { body: fields }) } as AnyRequest;
+}
+
+/** Without an org, as from an API of an earlier release, the stream counts for its VM. */
+function labelOf({ request: { headers } }: Received, vmId: string): StreamLabel {
+  const { [STREAM_HEADERS.org]: org = vmId, [STREAM_HEADERS.stream]: stream } = headers;
+  for (const label of [org, stream]) {
+    if (label !== undefined && !(typeof label === 'string' && STREAM_LABEL.test(label)))
+      throw new HostError('invalid_request', 'a header of the stream is invalid');
+  }
+  return { org, stream } as StreamLabel;
 }

@@ -2,7 +2,7 @@
 // serves the calls. Must not know VMs.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { chown, rm } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { KEEPALIVE_SPACE_MS } from '@berth/protocol/calls/define.ts';
@@ -25,7 +25,11 @@ const REQUEST_MS = 60_000;
  * one.
  */
 const KEEP_ALIVE_MS = 120_000;
+/** Time after which TCP probes a silent control plane, which closes its streams 10 s later. */
+const PROBE_AFTER_MS = 20_000;
 const BOUNDS = {
+  keepAlive: true,
+  keepAliveInitialDelay: PROBE_AFTER_MS,
   requestTimeout: REQUEST_MS,
   keepAliveTimeout: KEEP_ALIVE_MS,
   maxHeaderSize: STREAM_HEAD_BYTES,
@@ -35,7 +39,7 @@ export type ListenOn = { socket: string; uid: number | null; gid: number | null 
 
 interface ServerParts {
   calls: readonly BoundCall[];
-  streamBounds: Required<SpliceBounds>;
+  streamBounds: SpliceBounds;
   token: string;
   log: Logger;
 }
@@ -156,7 +160,7 @@ export class HostServer {
     const { streamBounds, log } = this.#parts;
     return async (caller: Duplex) => {
       const startedMs = performance.now();
-      const end = await splice(caller, reply as Duplex, streamBounds);
+      const end = await splice(caller as Socket, reply as Socket, streamBounds);
       log.debug({ call: call.name, end, tookMs: Math.round(performance.now() - startedMs) }, 'a stream');
     };
   }

@@ -5,19 +5,27 @@ import { request, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { STREAM_HEADERS } from '@berth/protocol/calls/connections.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { hostError } from '@berth/protocol/host.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
-import { HostServer } from '../../src/server/server.ts';
+import { HostServer, type ListenOn } from '../../src/server/server.ts';
 
+import { secondsToProbe } from '../../../protocol/test/keepalive-timer.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import type { ScriptedVm } from '../vm/scripted-driver.ts';
 
-const [A, B] = [vmIdOf('a'), vmIdOf('b')];
+const [A, B, C] = [vmIdOf('a'), vmIdOf('b'), vmIdOf('c')];
 const TOKEN = 't'.repeat(43);
 const BOUNDS = { idleMs: 60_000, longestMs: 60_000 };
+
+interface AskOptions {
+  token?: string;
+  protocol?: string;
+  headers?: Record<string, string>;
+}
 
 describe('the streams of a host daemon', () => {
   let host: LifecycleFixture;
@@ -28,7 +36,10 @@ describe('the streams of a host daemon', () => {
   let port: number;
   const connections = new Set<Socket>();
 
-  async function serve(bounds: Required<SpliceBounds>): Promise<void> {
+  async function serve(
+    bounds: SpliceBounds,
+    on: ListenOn = { socket: socketPath, uid: null, gid: null },
+  ): Promise<string> {
     server = new HostServer({
       calls: hostCalls({
         lifecycle: host.lifecycle,
@@ -46,7 +57,7 @@ describe('the streams of a host daemon', () => {
       token: TOKEN,
       log: pino({ level: 'silent' }),
     });
-    await server.listen({ socket: socketPath, uid: null, gid: null });
+    return server.listen(on);
   }
 
   beforeEach(async () => {
@@ -69,14 +80,18 @@ describe('the streams of a host daemon', () => {
     await server.close(AbortSignal.abort());
     program.close();
     connections.forEach((socket) => socket.destroy());
+    connections.clear();
     await host.stop();
   });
 
-  async function ask(path: string, { token = TOKEN, protocol = 'tcp' } = {}): Promise<Socket | IncomingMessage> {
+  async function ask(
+    path: string,
+    { token = TOKEN, protocol = 'tcp', headers = {} }: AskOptions = {},
+  ): Promise<Socket | IncomingMessage> {
     const asked = request({
       path,
       createConnection: () => connect({ path: socketPath, allowHalfOpen: true }),
-      headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${token}` },
+      headers: { ...headers, connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${token}` },
     });
     asked.end();
     return new Promise((resolve, reject) => {
@@ -97,10 +112,7 @@ describe('the streams of a host daemon', () => {
     return answer;
   }
 
-  async function refusal(
-    path: string,
-    options?: { token?: string; protocol?: string },
-  ): Promise<[number, string, string]> {
+  async function refusal(path: string, options?: AskOptions): Promise<[number, string, string]> {
     const answer = await ask(path, options);
     assert.ok(!('destroySoon' in answer), `${path} was not refused`);
     const { error } = hostError.parse(JSON.parse(Buffer.concat(await answer.toArray()).toString()));
@@ -113,6 +125,19 @@ describe('the streams of a host daemon', () => {
     const [said] = (await once(stream, 'data')) as [Buffer];
     assert.equal(said.toString(), 'hello ');
     return stream;
+  }
+
+  async function closeStreams(streams: string[]): Promise<number> {
+    const asked = request({
+      socketPath,
+      method: 'POST',
+      path: '/streams/close',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    asked.end(JSON.stringify({ streams }));
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.resume();
+    return response.statusCode ?? 0;
   }
 
   /** Waits until the stream has ended or failed. */
@@ -298,22 +323,109 @@ describe('the streams of a host daemon', () => {
     const ofOne = await Promise.all(Array.from({ length: host.streamLimits.perVm }, openAndUse));
     const [status, code, message] = await refusal(`/vms/${A}/ports/${port}`);
     assert.deepEqual([status, code], [429, 'too_many_streams']);
-    assert.match(message, /the VM has reached its limit of 4 open streams/);
+    assert.match(message, /the VM has reached its limit of 4 open streams \(BERTH_STREAMS_PER_VM\)/);
     await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
-    const ofOther = await Promise.all([open(`/vms/${B}/ports/${port}`), open(`/vms/${B}/ports/${port}`)]);
-    assert.match((await refusal(`/vms/${B}/ports/${port}`))[2], /the host has reached its limit of 6 open streams/);
+    const ofOther: Socket[] = [];
+    // One after the other: the shares of orgs depend on their order.
+    for (const org of ['org_a', 'org_a', 'org_b', 'org_c']) {
+      const stream = await ask(`/vms/${B}/ports/${port}`, { headers: { [STREAM_HEADERS.org]: org } });
+      assert.ok('destroySoon' in stream);
+      ofOther.push(stream);
+    }
+    await host.lifecycle.create(C, { epoch: 1, spec: SMALL });
+    assert.match(
+      (await refusal(`/vms/${C}/ports/${port}`))[2],
+      /the host has reached its limit of 8 open streams \(BERTH_STREAMS\)/,
+    );
     const [first] = ofOne;
     assert.ok(first);
     const [gone] = connections;
     assert.ok(gone);
     first.destroy();
     await Promise.all([...connections].map((socket) => Promise.race([once(socket, 'close'), freed()])));
-    await openAndUse();
+    await open(`/vms/${C}/ports/${port}`);
     ofOther.forEach((stream) => stream.destroy());
 
     async function freed(): Promise<void> {
-      while (connections.size >= 6) await new Promise(setImmediate);
+      while (connections.size >= 8) await new Promise(setImmediate);
     }
+  });
+
+  it('gives an org half of the streams that others leave, on all VMs together, and the rest to others', async () => {
+    for (const id of [B, C]) await host.lifecycle.create(id, { epoch: 1, spec: SMALL });
+    const openOn = (id: string, org: string) =>
+      ask(`/vms/${id}/ports/${port}`, { headers: { [STREAM_HEADERS.org]: org } });
+    for (const id of [A, B, A, B]) assert.ok('destroySoon' in (await openOn(id, 'org_greedy')));
+    const [status, code, message] = await refusal(`/vms/${B}/ports/${port}`, {
+      headers: { [STREAM_HEADERS.org]: 'org_greedy' },
+    });
+    assert.deepEqual([status, code], [429, 'too_many_streams']);
+    assert.match(message, /share of the host's 8 open streams \(BERTH_STREAMS\): half of those that other orgs leave/);
+    for (let count = 0; count < 2; count += 1) assert.ok('destroySoon' in (await openOn(C, 'org_other')));
+    assert.equal(
+      (await refusal(`/vms/${C}/ports/${port}`, { headers: { [STREAM_HEADERS.org]: 'org_other' } }))[0],
+      429,
+    );
+    assert.ok('destroySoon' in (await openOn(C, 'org_third')));
+  });
+
+  it('refuses invalid labels of a stream', async () => {
+    for (const header of Object.values(STREAM_HEADERS)) {
+      for (const value of ['', 'a b', 'x'.repeat(65)]) {
+        assert.equal(
+          (await refusal(`/vms/${A}/ports/${port}`, { headers: { [header]: value } }))[1],
+          'invalid_request',
+        );
+      }
+    }
+  });
+
+  it('closes by its name, although the guest neither reads nor ends, and frees its place', async () => {
+    program.removeAllListeners('connection').on('connection', (socket: Socket) => connections.add(socket.pause()));
+    const stream = (await ask(`/vms/${A}/ports/${port}`, { headers: { [STREAM_HEADERS.stream]: 'one' } })) as Socket;
+    const chunk = Buffer.alloc(1_048_576);
+    while (stream.write(chunk));
+    while (connections.size === 0) await once(program, 'connection');
+    const [inGuest] = connections;
+    assert.ok(inGuest);
+    inGuest.on('error', () => undefined);
+    const gone = new Promise((resolve) => inGuest.once('close', resolve));
+    stream.destroy();
+    assert.equal(await closeStreams(['missing', 'one']), 200);
+    inGuest.resume().once('end', () => inGuest.destroy());
+    await gone;
+    assert.equal(await closeStreams(['one']), 200);
+    await Promise.all(Array.from({ length: host.streamLimits.perVm }, () => open()));
+  });
+
+  it('closes after a time of silence when its caller has ended and the guest does not', async () => {
+    await server.close(AbortSignal.abort());
+    await serve({ ...BOUNDS, halfOpenMs: 200 });
+    program.removeAllListeners('connection').on('connection', (socket: Socket) => {
+      connections.add(socket);
+      socket.on('error', () => undefined);
+      socket.write('data: x');
+    });
+    const streams = await Promise.all(Array.from({ length: host.streamLimits.perVm }, () => open()));
+    await Promise.all(streams.map((stream) => once(stream, 'data')));
+    assert.equal((await refusal(`/vms/${A}/ports/${port}`))[1], 'too_many_streams');
+    // As the API ends a visit: an end on the unix socket, and nothing else.
+    streams.forEach((stream) => stream.destroy());
+    let answer = await ask(`/vms/${A}/ports/${port}`);
+    while (!('destroySoon' in answer)) {
+      answer.resume();
+      answer = await ask(`/vms/${A}/ports/${port}`);
+    }
+  });
+
+  it('is probed by TCP, so that a control plane that vanished is noticed', async () => {
+    await server.close(AbortSignal.abort());
+    const hostPort = Number(new URL(await serve(BOUNDS, { address: '127.0.0.1', port: 0 })).port);
+    const socket = connect({ port: hostPort, host: '127.0.0.1' });
+    await once(socket, 'connect');
+    const seconds = await secondsToProbe(hostPort, socket.localPort ?? 0);
+    assert.ok(seconds <= 20, `${seconds} s`);
+    socket.destroy();
   });
 
   for (const [what, end] of [

@@ -1,10 +1,19 @@
-// Calls that become raw byte streams. The end of a direction is forwarded and leaves the other
-// open. A sleep, a destroy or the exit of the VM closes a stream at once. The host limits a
-// stream's silence and age.
+// Calls that become raw byte streams. The end of a direction is forwarded and leaves the other open
+// while bytes move. A sleep, a destroy or the exit of the VM closes a stream at once. The host
+// limits a stream's silence and age.
 import { TERMINAL_SIDE, TERMINAL_SIGNALS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
 import { EXEC_COMMAND_LENGTH, PORT_TEXT } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
+
+/**
+ * Headers of a request to the host daemon for a stream: the org whose share of streams it takes,
+ * and its id for {@link closeStreams}. An API of an earlier release sends neither.
+ */
+export const STREAM_HEADERS = { org: 'berth-org', stream: 'berth-stream' } as const;
+export const STREAM_LABEL = /^[A-Za-z0-9_-]{1,64}$/;
+/** Limit of one {@link closeStreams} call. */
+export const CLOSED_STREAMS = 256;
 
 /** A TCP port in a path: digits only, no sign, no leading zero. */
 const port = z.string().regex(PORT_TEXT).describe('is no port: a whole number from 1 to 65535');
@@ -46,6 +55,26 @@ export const openPort = defineCall({
   upgrade: 'tcp',
   deadlineMs: 2 * deadlineOf(guestPort, 'guest'),
   marginMs: 10_000,
+  since: 2,
+});
+
+/**
+ * Closes streams that the API abandoned, by their ids; ignores unknown ones. Needed because the end
+ * of a connection is invisible behind bytes that the guest does not read.
+ */
+export const closeStreams = defineCall({
+  name: 'closeStreams',
+  target: 'host',
+  method: 'POST',
+  path: '/streams/close',
+  body: z.strictObject({ streams: z.array(z.string().regex(STREAM_LABEL)).max(CLOSED_STREAMS) }),
+  requestBytes: 32_768,
+  form: 'json',
+  response: z.strictObject({}),
+  responseBytes: 1_024,
+  deadlineMs: 0,
+  marginMs: 5_000,
+  repeatable: true,
   since: 2,
 });
 

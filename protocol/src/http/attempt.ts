@@ -17,13 +17,15 @@ export class Attempt {
   readonly #path: string;
   readonly #what: string;
   readonly #payload: Buffer | Upload | undefined;
+  readonly #headers: CallRequest<CallSpec>['headers'];
   readonly #finished = new AbortController();
   readonly #options: CallOptions;
   readonly #timer: NodeJS.Timeout;
   readonly #onAbort = (): void => this.#finished.abort(asError(this.#options.signal?.reason));
 
   constructor(peer: Peer, call: CallSpec, request: CallRequest<CallSpec>, options: CallOptions) {
-    const { vmId, epoch, upload, params, query, body } = request as CallRequest<CallSpec> & Record<string, unknown>;
+    const { vmId, epoch, upload, headers, params, query, body } = request as CallRequest<CallSpec> &
+      Record<string, unknown>;
     this.call = call;
     this.#peer = peer;
     const path = pathOf(call, peer.side).replaceAll(/\{(\w+)\}/g, (_, name: string) =>
@@ -41,6 +43,7 @@ export class Attempt {
       (call.body === undefined
         ? undefined
         : Buffer.from(JSON.stringify({ ...(body as object | undefined), ...fence })));
+    this.#headers = headers;
     this.#options = options;
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal?.aborted === true) this.#onAbort();
@@ -91,7 +94,13 @@ export class Attempt {
           allowHalfOpen: true,
         }),
       maxHeaderSize: HEADER_BYTES,
-      headers: { host: this.#peer.side, connection: 'Upgrade', upgrade: this.call.upgrade, ...this.#authorization() },
+      headers: {
+        ...this.#headers,
+        host: this.#peer.side,
+        connection: 'Upgrade',
+        upgrade: this.call.upgrade,
+        ...this.#authorization(),
+      },
     });
     const onAbort = (): void => {
       reject(this.#finished.signal.reason);

@@ -20,6 +20,8 @@ export type CallRequest<C extends CallSpec> = PartsOf<C> & {
   vmId?: string;
   epoch?: number;
   upload?: Upload;
+  /** Additional headers of an upgrade. */
+  headers?: Readonly<Record<string, string>>;
 };
 
 /**

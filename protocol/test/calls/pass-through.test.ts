@@ -12,6 +12,7 @@ import { HostServer } from '../../../host/src/server/server.ts';
 import { CALLS } from '@berth/protocol/calls/all.ts';
 import { defineCall, type PartsOf, type ResponseOf } from '@berth/protocol/calls/define.ts';
 import { GUEST_WIRE, wireOf } from '@berth/protocol/calls/wire.ts';
+import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { LifecycleFixture, SMALL, vmIdOf } from '../../../host/test/vm/lifecycle/lifecycle-fixture.ts';
@@ -65,7 +66,7 @@ describe('a pass-through call that is added', () => {
       log: pino({ level: 'silent' }),
     });
     const url = await server.listen({ socket: join(host.root, 'host.sock'), uid: null, gid: null });
-    client = new HostClient({ url, token: TOKEN });
+    client = new HostClient({ url, token: TOKEN, streams: new SharedCapacity(8) });
     await client.createVm(VM, { epoch: 1, spec: SMALL });
     const secret = new Secret(join(host.root, 'guest-secret'));
     secret.begin(scripted().secret ?? '');

@@ -164,6 +164,19 @@ export const PREVIEW_PROXY = {
   startingMs: 10_000,
 } as const;
 
+/**
+ * Default limits of an address that visits previews without being a member, per API replica:
+ * requests, and requests in flight with open streams and WebSockets. A page of a development server
+ * takes hundreds of requests. The connections are fewer than those of a sandbox.
+ */
+export const PREVIEW_VISITORS = { requestsPerMinute: 6_000, connections: 128 } as const;
+
+/**
+ * Default limit of open connections into sandboxes (previews, tunnels, terminals) per API replica.
+ * An org takes at most half of those that other orgs leave.
+ */
+export const API_STREAMS = 4_096;
+
 /** Columns and rows of a terminal. */
 export const TERMINAL_SIDE = { min: 1, max: 1_000 } as const;
 export const TERMINAL_DEFAULT_SIZE = { cols: 80, rows: 24 } as const;
@@ -186,9 +199,15 @@ export const TERMINAL_SIGNALS = [
 
 /**
  * WebSockets: maximum frame size, interval of access checks on an open connection, and interval of
- * pings. A client that has not answered a ping by the next one is disconnected.
+ * pings. A client that has not answered a ping by the next one is disconnected. `halfOpenMs`: limit
+ * of silence after one direction ended; shorter than the host's, which could not name the reason.
  */
-export const WEBSOCKET = { frameBytes: 1_048_576, recheckMs: 2_000, pingEveryMs: 20_000 } as const;
+export const WEBSOCKET = {
+  frameBytes: 1_048_576,
+  recheckMs: 2_000,
+  pingEveryMs: 20_000,
+  halfOpenMs: 25_000,
+} as const;
 
 /** Limits of an OpenSSH public key line. */
 export const SSH_PUBLIC_KEY = {

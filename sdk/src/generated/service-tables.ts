@@ -227,11 +227,11 @@ export const ERRORS = {
   },
   "too_many_connections": {
     "status": 429,
-    "meaning": "The limit of open connections of the sandbox or its host is reached."
+    "meaning": "A limit of open connections is reached: of the sandbox, of its org, of the host, of an API replica or of an address. The message names it."
   },
   "rate_limited": {
     "status": 429,
-    "meaning": "Too many requests with this credential, of this org, from this address without a credential, or to a limited operation. See Retry-After."
+    "meaning": "Too many requests with this credential, of this org, from this address without a credential or to previews, or to a limited operation. See Retry-After."
   },
   "too_much_in_flight": {
     "status": 429,

@@ -45,6 +45,8 @@ interface JoinOptions {
   log: FastifyBaseLogger;
   /** Defaults to the contract's interval. */
   pingEveryMs?: number | undefined;
+  /** Limit of silence after one direction ended; the contract's by default. */
+  halfOpenMs?: number | undefined;
 }
 
 /** An invalid frame of the client or of a misbehaving guest. */
@@ -71,10 +73,13 @@ class Join {
   readonly #connection: SandboxConnection;
   readonly #dialect: Dialect;
   readonly #log: FastifyBaseLogger;
+  readonly #halfOpenMs: number;
   readonly #ping: NodeJS.Timeout;
   readonly #probe: NodeJS.Timeout;
   /** The other end showed activity since the last ping. */
   #alive = true;
+  /** Runs once a direction has ended. */
+  #silence: NodeJS.Timeout | undefined;
   #closing = false;
   /** The sandbox closed the connection: ignore the client's later frames without an error. */
   #through = false;
@@ -83,8 +88,9 @@ class Join {
     websocket: WebSocket,
     connection: SandboxConnection,
     dialect: Dialect,
-    { log, pingEveryMs = WEBSOCKET.pingEveryMs }: JoinOptions,
+    { log, pingEveryMs = WEBSOCKET.pingEveryMs, halfOpenMs = WEBSOCKET.halfOpenMs }: JoinOptions,
   ) {
+    this.#halfOpenMs = halfOpenMs;
     this.#websocket = websocket;
     this.#connection = connection;
     this.#dialect = dialect;
@@ -102,6 +108,7 @@ class Join {
     websocket.once('close', (code) => {
       clearInterval(this.#ping);
       clearInterval(this.#probe);
+      clearTimeout(this.#silence);
       connection.close();
       resolve(code);
     });
@@ -113,13 +120,17 @@ class Join {
     const { stream } = this.#connection;
     stream.on('error', (error) => this.#log.debug({ err: error }, 'connection to a sandbox failed'));
     stream.on('data', (chunk: Buffer) => {
+      this.#silence?.refresh();
       this.#decode(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
     });
     stream.once('end', () => {
       this.#decode(WEBSOCKET_CLOSE.broken, () => {
         const { send, endOurs } = this.#dialect.ended();
         send.forEach((frame) => this.#send(frame));
-        if (!endOurs) return;
+        if (!endOurs) {
+          this.#onHalfOpen();
+          return;
+        }
         this.#through = true;
         stream.end();
       });
@@ -161,8 +172,10 @@ class Join {
     if (stream.writableEnded) throw new InvalidFrame('no data may follow the end');
     if (inbound === 'end') {
       stream.end();
+      this.#onHalfOpen();
       return;
     }
+    this.#silence?.refresh();
     if (stream.write(inbound) || this.#websocket.isPaused) return;
     this.#websocket.pause();
     stream.once('drain', () => this.#websocket.resume());
@@ -171,11 +184,18 @@ class Join {
   #send(frame: Outbound): void {
     const sent = (): void => {
       this.#alive = true;
+      this.#silence?.refresh();
       if (this.#websocket.bufferedAmount <= UNSENT_BYTES / 2) this.#connection.stream.resume();
     };
     if ('json' in frame) this.#websocket.send(JSON.stringify(frame.json), { binary: false }, sent);
     else this.#websocket.send(frame, { binary: true }, sent);
     if (this.#websocket.bufferedAmount > UNSENT_BYTES) this.#connection.stream.pause();
+  }
+
+  /** The side that ended may be gone: the other must not keep the connection by silence. */
+  #onHalfOpen(): void {
+    const reason = `silent for ${this.#halfOpenMs / 1_000} s after one direction ended`;
+    this.#silence ??= setTimeout(() => this.#close(WEBSOCKET_CLOSE.broken, reason), this.#halfOpenMs);
   }
 
   #checkAlive(): void {

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
 import type { Route } from '@berth/contract/route/route.ts';
 import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
-import type { HostClient } from '../../hosts/client.ts';
+import type { HostClient, OwnedVm } from '../../hosts/client.ts';
 import { HostError } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -40,14 +40,14 @@ interface ConnectionTarget {
   /** Name for use in a sentence. */
   name: string;
   details: Readonly<Record<string, unknown>>;
-  open(host: HostClient, sandboxId: string, signal: AbortSignal): Promise<Duplex>;
+  open(host: HostClient, vm: OwnedVm, signal: AbortSignal): Promise<Duplex>;
 }
 
 export function toPort(port: number): ConnectionTarget {
   return {
     name: `port ${port}`,
     details: { port },
-    open: (host, sandboxId, signal) => host.openPort(sandboxId, port, { signal }),
+    open: (host, vm, signal) => host.openPort(vm, port, { signal }),
   };
 }
 
@@ -57,7 +57,7 @@ export function toTerminal(asked: TerminalAsked): ConnectionTarget {
     name: asked.command === null ? 'a terminal' : 'a command',
     // The command itself is the tenant's data and is never recorded.
     details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
-    open: (host, sandboxId, signal) => host.openTerminal(sandboxId, asked, { signal }),
+    open: (host, vm, signal) => host.openTerminal(vm, asked, { signal }),
   };
 }
 
@@ -102,8 +102,9 @@ async function openStream(
   target: ConnectionTarget,
   signal: AbortSignal,
 ): Promise<Duplex> {
+  const vm = { vmId: sandbox.id, orgId: sandbox.org_id };
   try {
-    return await target.open(context.hosts.at(sandbox.host_url), sandbox.id, signal);
+    return await target.open(context.hosts.at(sandbox.host_url), vm, signal);
   } catch (error) {
     throw refusalOf(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
   }
@@ -111,17 +112,17 @@ async function openStream(
 
 /** Error for a host's refusal that is no fault; undefined for faults. */
 function refusalOf(error: unknown, name: string): CodedError | undefined {
-  switch (error instanceof HostError ? error.code : undefined) {
+  if (!(error instanceof HostError)) return undefined;
+  switch (error.code) {
     case 'port_refused':
       return new CodedError('port_refused', `nothing listens on ${name} of the sandbox`, { cause: error });
     case 'port_forbidden':
       return new CodedError('port_forbidden', `${name} is reserved for Berth's guest daemon`, { cause: error });
     case 'too_many_streams':
-      return new CodedError(
-        'too_many_connections',
-        'the limit of open connections of the sandbox or its host is reached',
-        { cause: error },
-      );
+      // The message names the limit and the setting.
+      return new CodedError('too_many_connections', `the limit of open connections is reached: ${error.message}`, {
+        cause: error,
+      });
     default:
       return undefined;
   }

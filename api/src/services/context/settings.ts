@@ -26,6 +26,13 @@ export interface Settings {
   /** Memory for bodies in flight of this process (`BERTH_BODIES_IN_FLIGHT_MIB`). */
   bodiesInFlightMib: number;
   shares: FairShares;
+  /** Limit of open connections into sandboxes, per API replica (`BERTH_API_STREAMS`). */
+  streams: number;
+  /**
+   * Limits of an address that visits previews without being a member, per API replica
+   * (`BERTH_VISITOR_REQUESTS_PER_MINUTE`, `BERTH_VISITOR_CONNECTIONS`).
+   */
+  visitors: { requestsPerMinute: number; connections: number };
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
   /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */

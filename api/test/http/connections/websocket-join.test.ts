@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import { controlFrame } from '@berth/protocol/terminal-frames.ts';
 import type { FastifyBaseLogger } from 'fastify';
@@ -18,6 +18,7 @@ class FakeWebSocket extends EventEmitter {
   bufferedAmount = 0;
   readonly sent: unknown[] = [];
   readonly closes: number[] = [];
+  reason = '';
   isPaused = false;
   /** Called after the last sent frame. */
   told = (): void => undefined;
@@ -33,8 +34,9 @@ class FakeWebSocket extends EventEmitter {
     this.sent.push(frame);
     this.told = sent;
   }
-  close(code: number): void {
+  close(code: number, reason: string): void {
     this.closes.push(code);
+    this.reason = reason;
   }
 }
 
@@ -42,6 +44,7 @@ class FakeWebSocket extends EventEmitter {
 function joined(
   t: TestContext,
   dialect: Dialect,
+  options: { halfOpenMs?: number } = {},
 ): { websocket: FakeWebSocket; stream: Duplex; releaseHeld: () => void } {
   const held: (() => void)[] = [];
   const stream = new Duplex({
@@ -58,7 +61,10 @@ function joined(
     refusalAfterBreak: async () => null,
   };
   const log = { debug: () => undefined } as unknown as FastifyBaseLogger;
-  void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, { log });
+  void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, {
+    log,
+    ...options,
+  });
   t.after(() => websocket.emit('close', 1000));
   return { websocket, stream, releaseHeld: () => held.splice(0).forEach((callback) => callback()) };
 }
@@ -112,3 +118,26 @@ test('sandbox output is not read while much is unsent, and is read again after s
   await turn();
   assert.deepEqual([websocket.sent.map(String), stream.isPaused()], [['second'], false]);
 });
+
+for (const [ends, end] of [
+  ['client', ({ websocket }) => websocket.emit('message', Buffer.from('{"end":true}'), false)],
+  ['sandbox', ({ stream }) => stream.push(null)],
+] as const satisfies readonly [string, (sides: ReturnType<typeof joined>) => unknown][]) {
+  test(`a tunnel whose ${ends} has ended closes after a time of silence, and names it`, async (t) => {
+    const sides = joined(t, TUNNEL_DIALECT, { halfOpenMs: 300 });
+    const { websocket, stream, releaseHeld } = sides;
+    await delay(400);
+    assert.deepEqual(websocket.closes, []);
+    end(sides);
+    for (let count = 0; count < 8; count += 1) {
+      if (ends === 'client') stream.push('more');
+      else websocket.emit('message', Buffer.from('more'), true);
+      await delay(50);
+      releaseHeld();
+      websocket.told();
+    }
+    assert.deepEqual(websocket.closes, []);
+    await delay(400);
+    assert.deepEqual([websocket.closes, websocket.reason], [[1011], 'silent for 0.3 s after one direction ended']);
+  });
+}

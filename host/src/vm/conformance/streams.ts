@@ -59,10 +59,10 @@ export function streamsConform(
     });
 
     const open = async (port: number): Promise<Duplex> =>
-      streams.open(owned, NEVER, (opening) => openGuestPort(vm.client, port, opening));
+      streams.open(owned, { org: 'org_a' }, NEVER, (opening) => openGuestPort(vm.client, port, opening));
 
     const terminal = (asked: TerminalAsked): Promise<Duplex> =>
-      streams.open(owned, NEVER, (signal) =>
+      streams.open(owned, { org: 'org_a' }, NEVER, (signal) =>
         vm.client.open(openTerminal, { query: terminalQueryOf(asked) }, { signal }),
       );
 

@@ -15,6 +15,7 @@ import type { VmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { growthOf, reservationOf, type Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
+import type { StreamLabel } from '../../guest/guest-streams.ts';
 import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from '../owned/capacity.ts';
 import { decideCreate, decideDestroy, decideResize, decideSleep, decideWake, type Verdict } from '../owned/fencing.ts';
@@ -173,11 +174,17 @@ export class VmLifecycle {
   /** Opens a raw stream into a `running` VM; see `GuestStreams.open`. */
   async openStream(
     id: string,
+    label: StreamLabel,
     signal: AbortSignal,
     open: (guest: GuestClient, opening: AbortSignal) => Promise<Duplex>,
   ): Promise<Duplex> {
     const { vm, guest } = this.#vms.running(id);
-    return this.#parts.streams.open(vm, signal, (opening) => open(guest, opening));
+    return this.#parts.streams.open(vm, label, signal, (opening) => open(guest, opening));
+  }
+
+  /** Closes streams by their names; see `GuestStreams.close`. */
+  closeStreams(names: readonly string[]): void {
+    this.#parts.streams.close(names);
   }
 
   /** Guest of a `running` VM, for calls that are only forwarded. */

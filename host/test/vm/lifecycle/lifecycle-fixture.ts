@@ -57,7 +57,7 @@ export class LifecycleFixture {
     // Guests that do not respond within this time are adopted anyway.
     adoptMs: 2_000,
   };
-  streamLimits = { perVm: 4, perHost: 6 };
+  streamLimits = { perVm: 4, perHost: 8 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
   fences!: FenceDirectory;
