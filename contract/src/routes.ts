@@ -1,6 +1,6 @@
 // Every route of the public API. A test checks that the server serves exactly these and the paths
 // of access/open-paths.ts.
-import { listActivity } from './activity/feed.ts';
+import { exportActivity, listActivity } from './activity/feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
 import { createCheckout, getSubscription } from './billing/billing.ts';
@@ -58,6 +58,7 @@ const ALL = [
   createApiKey,
   revokeApiKey,
   listActivity,
+  exportActivity,
   getOrgUsage,
   getEndUserUsage,
   listProjects,

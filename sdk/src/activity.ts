@@ -1,9 +1,9 @@
 // Activity feed of an org.
 import type { Calls } from './calls.ts';
-import type { ActivityEntry, ListActivityData } from './generated/raw/index.ts';
+import type { ActivityEntry, ExportedActivityEntry, ListActivityData } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 
-export type { ActivityEntry };
+export type { ActivityEntry, ExportedActivityEntry };
 
 /** Filters by kind, project or sandbox; `limit` is the page length. */
 export type ActivityQuery = NonNullable<ListActivityData['query']>;
@@ -36,6 +36,26 @@ export class Activity {
       yield* page.activity;
       if (!page.hasMore || page.nextCursor === null) return;
       after = page.nextCursor;
+    }
+  }
+
+  /**
+   * Entries behind a cursor, or all, oldest first. To continue later, keep the `cursor` of the last
+   * entry. Entries of the last two minutes come with a later export.
+   */
+  async *export(
+    after?: string,
+    { orgId, ...options }: OrgCallOptions = {},
+  ): AsyncGenerator<ExportedActivityEntry, void, undefined> {
+    const { raw, with: set } = this.#calls;
+    const path = { orgId: await this.#calls.orgId(orgId) };
+    for (let cursor = after; ;) {
+      const query = cursor === undefined ? {} : { after: cursor };
+      const entries = await raw.exportActivity({ path, query, ...set(options) });
+      yield* entries;
+      const last = entries.at(-1);
+      if (last === undefined) return;
+      cursor = last.cursor;
     }
   }
 }

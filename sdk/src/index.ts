@@ -1,5 +1,11 @@
 // Exports of `@berth/sdk`.
-export { Activity, type ActivityEntry, type ActivityPage, type ActivityQuery } from './activity.ts';
+export {
+  Activity,
+  type ActivityEntry,
+  type ActivityPage,
+  type ActivityQuery,
+  type ExportedActivityEntry,
+} from './activity.ts';
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
 export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';

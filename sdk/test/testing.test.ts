@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
-import { BerthError } from '../src/index.ts';
+import { BerthError, type ExportedActivityEntry } from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';
 import { notePauses } from './clock.ts';
 
@@ -137,7 +137,11 @@ test('every error has a code and status of the contract, and every response fits
         headers: { authorization, ...(own === undefined ? {} : { 'content-type': 'application/json' }) },
         ...(own === undefined ? {} : { body: own }),
       });
-      const answer = (await response.json()) as { error?: { code: keyof typeof ERRORS } };
+      const text = await response.text();
+      const lines = response.ok && route.response.ndjson === true;
+      const answer = JSON.parse(lines ? `[${text.trimEnd().replaceAll('\n', ',')}]` : text) as {
+        error?: { code: keyof typeof ERRORS };
+      };
       if (response.ok) {
         assert.equal(response.status, route.response.status, route.name);
         route.response.body.parse(answer);
@@ -166,4 +170,26 @@ test('an unknown path, method or route is refused', async () => {
   assert.deepEqual(await ask('GET', '/v1/nothing'), [404, 'route_not_found']);
   assert.deepEqual(await ask('PUT', '/v1/me'), [405, 'method_not_allowed']);
   assert.deepEqual(await ask('GET', `/v1/orgs/${server.orgId}/invitations`), [404, 'route_not_found']);
+});
+
+test('the feed is exported oldest first, and continued by cursor', async () => {
+  const server = new TestServer();
+  const berth = server.client();
+  const all = async (after?: string) => {
+    const found: ExportedActivityEntry[] = [];
+    for await (const entry of berth.activity.export(after)) found.push(entry);
+    return found;
+  };
+  assert.deepEqual(await all(), []);
+  for (const agent of ['agent_one', 'agent_two'] as const) await berth.sandboxes.create({ agent });
+  const entries = await all();
+  const feed = (await berth.activity.page()).activity;
+  assert.ok(entries.length >= 2);
+  assert.deepEqual(
+    entries,
+    feed.toReversed().map((entry, at) => ({ ...entry, cursor: entries[at]?.cursor })),
+  );
+  assert.deepEqual(await all(entries[0]?.cursor), entries.slice(1));
+  assert.deepEqual(await all(entries.at(-1)?.cursor), []);
+  await assert.rejects(all('unknown'), coded('invalid_request'));
 });

@@ -1,6 +1,7 @@
 // Runs a call of a contract route, over any transport. Knows no HTTP server: an adapter passes the
 // caller's input and sends the response.
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
+import { NDJSON } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import { admit, type Admissible, type Admission } from './admission.ts';
 import type { AnyCall, BoundAnswer, BoundWebSocket, DialectName } from './bind.ts';
@@ -36,7 +37,10 @@ export interface RouteCall extends Admissible {
 export interface RouteResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** JSON: the route's response schema, or the error envelope. */
+  /**
+   * JSON: the route's response schema, or the error envelope. Text: the lines of a response with
+   * `ndjson`.
+   */
   body: unknown;
   /** Released by the adapter once the response is sent. */
   held?: HeldBytes;
@@ -59,7 +63,12 @@ export async function callRoute(control: CallControl, bound: BoundAnswer, call: 
       call.onStart?.(headers);
       const body = await bound.answer(control.context, parsed);
       control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
-      return { status: route.response.status, headers, body, ...(held.bytes === 0 ? {} : { held }) };
+      const { status, ndjson } = route.response;
+      const answer =
+        ndjson === true
+          ? { headers: { ...headers, 'content-type': NDJSON }, body: linesOf(body as unknown[]) }
+          : { headers, body };
+      return { status, ...answer, ...(held.bytes === 0 ? {} : { held }) };
     } catch (error) {
       held.release();
       throw error;
@@ -100,6 +109,10 @@ async function respond<T>(
     const failure = failureResponse(coded);
     return { ...failure, headers: { ...headers, ...failure.headers } };
   }
+}
+
+function linesOf(entries: readonly unknown[]): string {
+  return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
 async function readCall(

@@ -13,6 +13,7 @@ const NUMBER = /^\d{1,18}$/;
 /** The paginated lists, with the format of the tie-breaker of each. */
 const TIES = {
   activity: NUMBER,
+  activityExport: NUMBER,
   agentTokens: ID,
   apiKeys: ID,
   invitations: ID,
@@ -21,6 +22,8 @@ const TIES = {
   projects: ID,
   sandboxes: ID,
 } as const;
+const A_PAGE = 'the nextCursor of an earlier page of this list';
+const SOURCES: { readonly [list in PagedList]?: string } = { activityExport: 'the cursor of an exported entry' };
 export type PagedList = keyof typeof TIES;
 
 /** Position of an entry in its list. */
@@ -63,8 +66,7 @@ export function readCursor(list: PagedList, cursor: string): Place {
   // Compare the round trip: base64url decoding is lenient, and numbers may have leading zeros.
   const isOwn =
     Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
-  if (!isOwn)
-    throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this list');
+  if (!isOwn) throw new CodedError('invalid_request', `query.after must be ${SOURCES[list] ?? A_PAGE}`);
   return place;
 }
 

@@ -28,7 +28,14 @@ import { StepRunner, type StepPrograms } from './queue/runner.ts';
 import { Takeover } from './queue/takeover.ts';
 import { resize } from './sandboxes/resize.ts';
 import { ReplicaSession } from './steps/replica-session.ts';
-import { CAP_WARNING_RETENTION_EVERY_MS, purgeCapWarnings, removeOldRows, RETENTION_EVERY_MS } from './retention.ts';
+import {
+  ACTIVITY_PARTITIONS_EVERY_MS,
+  CAP_WARNING_RETENTION_EVERY_MS,
+  purgeCapWarnings,
+  removeOldRows,
+  renewActivityPartitions,
+  RETENTION_EVERY_MS,
+} from './retention.ts';
 import { runEvery } from './steps/schedule.ts';
 import { sleep } from './sandboxes/sleep.ts';
 import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage/rollup.ts';
@@ -152,7 +159,20 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       log,
     ),
     runEvery(
-      { name: 'retention', everyMs: RETENTION_EVERY_MS, run: () => removeOldRows(context, session) },
+      {
+        name: 'retention',
+        everyMs: RETENTION_EVERY_MS,
+        run: () => removeOldRows({ ...context, plans: options.plans }, session),
+      },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      {
+        name: 'activity partitions',
+        everyMs: ACTIVITY_PARTITIONS_EVERY_MS,
+        run: () => renewActivityPartitions({ ...context, plans: options.plans }, session),
+      },
       stopping.signal,
       log,
     ),

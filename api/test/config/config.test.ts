@@ -378,6 +378,11 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
     JSON.stringify({ plans: [{ ...STARTER, includedMachineHours: -1 }] }),
     /plans\.0\.includedMachineHours: /,
   ],
+  ...[0, 1.5, 36_501, '90'].map((activityRetentionDays): [string, string, RegExp] => [
+    `with ${JSON.stringify(activityRetentionDays)} days of activity`,
+    JSON.stringify({ plans: [{ ...STARTER, activityRetentionDays }] }),
+    /plans\.0\.activityRetentionDays: /,
+  ]),
   [
     'in which two plans have one price',
     JSON.stringify({
@@ -400,15 +405,22 @@ for (const [what, content, message] of WRONG_PLANS) {
   });
 }
 
-test('a plan without a price has none, so that older catalogues can be read', async () => {
+test('a plan without price and retention has none and 90 days: older catalogues can be read', async () => {
   const file = join(folder, 'plans.json');
-  const { includedMachineHours: _, overageUsdPerMachineHour: __, priceId: ___, ...before } = STARTER;
+  const {
+    includedMachineHours: _,
+    overageUsdPerMachineHour: __,
+    priceId: ___,
+    activityRetentionDays: ____,
+    ...before
+  } = STARTER;
   await writeFile(file, JSON.stringify({ plans: [before] }));
   const { plans } = readServeConfig({ ...enough, BERTH_PLANS_FILE: file });
   assert.deepEqual(plans.get('starter'), {
     ...before,
     includedMachineHours: null,
     overageUsdPerMachineHour: null,
+    activityRetentionDays: 90,
     priceId: null,
   });
 });

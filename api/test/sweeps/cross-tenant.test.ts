@@ -379,18 +379,16 @@ test("no list contains another org's items, even with a cursor from that org", a
     for (const name of ['one', 'two'])
       await api.call('POST', `/v1/orgs/${orgId}/projects`, { body: { name }, token: token ?? null });
   }
+  // An export leaves out the latest entries.
+  await sql`update activity set at = at - interval '1 hour'`.execute(api.db);
   assert.ok(LISTS.length >= 6);
   for (const route of LISTS) {
     const place = await api.call('GET', `${filledPath(route, { orgId: foreign.orgId })}?limit=1`, {
       token: foreignToken,
     });
-    assert.equal(typeof place.body.nextCursor, 'string', `${route.name} has no second page`);
-    for (const query of [
-      '',
-      '?limit=1000',
-      `?after=${place.body.nextCursor}`,
-      `?limit=1&after=${place.body.nextCursor}`,
-    ]) {
+    const cursor = route.response.ndjson === true ? place.body[0]?.cursor : place.body.nextCursor;
+    assert.equal(typeof cursor, 'string', `${route.name} has no second page`);
+    for (const query of ['', '?limit=1000', `?after=${cursor}`, `?limit=1&after=${cursor}`]) {
       const seen = await look(requesters[0] as Requester, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
       assert.equal(seen.status, 200, seen.text);
       assert.deepEqual(

@@ -137,6 +137,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     return { params: { orgId: org.orgId, keyId: id } };
   },
   listActivity: inOrg,
+  exportActivity: inOrg,
   getOrgUsage: inOrg,
   getEndUserUsage: inOrg,
   listProjects: inOrg,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
+import { planCatalogueOf, type Plans } from '../../src/rules/billing/plan-catalogue.ts';
 import { LONGEST_REFILL_SECONDS } from '../../src/rules/access/throttle.ts';
 import { deleteOldIdempotencyKeys } from '../../src/store/sandboxes/idempotency.ts';
 import { deleteOldMetricsSamples } from '../../src/store/metrics/samples.ts';
@@ -12,10 +13,10 @@ import { signInAs, startApi, type TestApi } from '../world/api.ts';
 
 const MANY = 1_234;
 let api: TestApi;
-let context: Pick<StepContext, 'db' | 'stopping'>;
+let context: Pick<StepContext, 'db' | 'stopping'> & { plans: Plans };
 before(async () => {
   api = await startApi({ durable: false });
-  context = { db: api.db, stopping: new AbortController().signal };
+  context = { db: api.db, stopping: new AbortController().signal, plans: planCatalogueOf() };
 });
 after(() => api.close());
 

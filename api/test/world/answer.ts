@@ -1,10 +1,18 @@
 // A test's call and its response.
+import { NDJSON } from '@berth/contract/route/route.ts';
 
 export interface Answer {
   status: number;
   headers: Headers;
-  /** Parsed JSON, untyped: tests read the fields they expect. */
+  /** Parsed JSON, an array for NDJSON, untyped: tests read the fields they expect. */
   body: any; // oxlint-disable-line typescript/no-explicit-any
+}
+
+/** Parses a response body; undefined for an empty one that is JSON. */
+export function parseBody(headers: Headers, text: string): unknown {
+  const lines = headers.get('content-type')?.startsWith(NDJSON) === true;
+  if (lines) return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  return text === '' ? undefined : JSON.parse(text);
 }
 
 export interface CallOptions {

@@ -40,7 +40,7 @@ import type { Database, NewSandbox, SandboxRow } from '../../src/store/database/
 import { insertSubscription } from '../../src/store/billing/subscriptions.ts';
 import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
-import type { Answer, CallOptions } from './answer.ts';
+import { parseBody, type Answer, type CallOptions } from './answer.ts';
 import { callDirectly } from './direct-call.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
@@ -289,7 +289,7 @@ async function call(
   });
   const { status, headers } = response;
   const text = await response.text();
-  return checked(method, path, options, { status, headers, body: text === '' ? undefined : JSON.parse(text) });
+  return checked(method, path, options, { status, headers, body: parseBody(headers, text) });
 }
 
 function noteToken(scan: SecretsScan, method: string, path: string, { token }: CallOptions): void {

@@ -4,7 +4,7 @@ import type { BoundRoute } from '../../src/call/bind.ts';
 import { callRoute, connectRoute, type RouteCall, type RouteResponse } from '../../src/call/call-route.ts';
 import type { CallControl } from '../../src/call/control.ts';
 import { newRequestId } from '../../src/http/answers/request-id.ts';
-import type { Answer, CallOptions } from './answer.ts';
+import { parseBody, type Answer, type CallOptions } from './answer.ts';
 
 /** `path` may have a query, as in a request; `options.rawBody` is not supported without HTTP. */
 export async function callDirectly(
@@ -55,7 +55,7 @@ function answerOf(response: Awaited<ReturnType<typeof connectRoute>>, requestId:
     return { status: 101, headers, body: undefined };
   }
   const { status, body }: RouteResponse = response;
-  return { status, headers, body: JSON.parse(JSON.stringify(body)) };
+  return { status, headers, body: parseBody(headers, typeof body === 'string' ? body : JSON.stringify(body)) };
 }
 
 /** Parameters of a path that matches the pattern; null for any other. */

@@ -1,4 +1,4 @@
-// `berth activity`: prints one page of the feed, all pages, or new entries as they arrive.
+// `berth activity`: prints a page of the feed, all pages, new entries as they arrive, or an export.
 import { LIST_LIMIT } from '@berth/sdk/limits';
 import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery } from '@berth/sdk';
 import { ActivityFollower } from './follower.ts';
@@ -15,6 +15,8 @@ interface ActivityInput {
   all?: boolean;
   follow?: boolean;
   interval?: number;
+  export?: boolean;
+  after?: string;
   kind?: string;
   sandbox?: string;
   project?: string;
@@ -34,8 +36,19 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
   if (all === true && limit !== undefined) throw new UsageError('--all cannot be combined with --limit');
   if (all === true && follow === true) throw new UsageError('--follow cannot be combined with --all');
   if (follow !== true && interval !== undefined) throw new UsageError('--interval requires --follow');
+  if (options.export === true) {
+    const other = (['limit', 'all', 'follow', 'kind', 'sandbox', 'project'] as const).find((name) => name in options);
+    if (other !== undefined) throw new UsageError(`--export cannot be combined with --${other}`);
+  } else if (options.after !== undefined) {
+    throw new UsageError('--after requires --export');
+  }
   const { berth, orgId } = await connect();
   const org = await orgId();
+  if (options.export === true) {
+    for await (const entry of berth.activity.export(options.after, { orgId: org, signal }))
+      out.line(JSON.stringify(entry));
+    return;
+  }
   const filter = {
     ...(options.kind === undefined ? {} : { kind: options.kind as ActivityQuery['kind'] & string }),
     ...(options.sandbox === undefined ? {} : { sandboxId: options.sandbox }),

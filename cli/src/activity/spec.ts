@@ -1,4 +1,4 @@
-import { LIST_LIMIT } from '@berth/sdk/limits';
+import { ACTIVITY_EXPORT, LIST_LIMIT } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
 
@@ -8,7 +8,10 @@ export const activityCommand: CommandSpec = {
   details:
     'With --follow, the latest entries are printed oldest first, then each new entry once. ' +
     'With --json --follow, each entry is a line of JSON. ' +
-    'With --json --all, each page of the API is a JSON object.',
+    'With --json --all, each page of the API is a JSON object. ' +
+    'With --export, all entries are printed as lines of JSON, oldest first. ' +
+    'An export continues after the cursor of its last line; ' +
+    `entries of the last ${ACTIVITY_EXPORT.delaySeconds / 60} minutes come with a later one.`,
   options: [
     { flags: '--limit <n>', about: 'maximum number of entries (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
     { flags: '--all', about: 'show all entries' },
@@ -18,6 +21,8 @@ export const activityCommand: CommandSpec = {
       about: 'polling interval of --follow (default: 2)',
       parse: wholeNumber(1, 3_600),
     },
+    { flags: '--export', about: 'print all entries as NDJSON, oldest first' },
+    { flags: '--after <cursor>', about: 'continue an export behind this cursor' },
     { flags: '--kind <kind>', about: 'only entries of this kind, such as sandbox_created' },
     { flags: '--sandbox <id>', about: 'only entries of this sandbox' },
     { flags: '--project <id>', about: 'only entries of this project' },
@@ -27,6 +32,8 @@ export const activityCommand: CommandSpec = {
     'berth activity --sandbox sbx_uodiunxlni4uyqmllemsqh4l --all',
     'berth activity --follow --kind sandbox_failed',
     "berth activity --limit 100 --json | jq -r '.activity[].kind'",
+    'berth activity --export > activity.ndjson',
+    'berth activity --export --after "$(tail -n 1 activity.ndjson | jq -r .cursor)" >> activity.ndjson',
   ],
   load: async () => (await import('./activity.ts')).showActivity,
 };

@@ -1,6 +1,8 @@
 // `berth usage` and `berth activity` against a real service.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { ActivityEntry } from '@berth/contract/activity/feed.ts';
+import { sql } from 'kysely';
 import { insertActivity } from '@berth/api/store/activity/activity.ts';
 import { until } from '../../../os/test/until.ts';
 import { startBerth } from '../world/berth.ts';
@@ -13,7 +15,12 @@ before(async () => {
 after(() => service.close());
 
 /** Ids of sandboxes that need not exist. */
-const [NOTED, MANY, FOLLOWED] = ['a', 'b', 'c'].map((letter) => `sbx_${letter.repeat(24)}`) as [string, string, string];
+const [NOTED, MANY, FOLLOWED, EXPORTED] = ['a', 'b', 'c', 'd'].map((letter) => `sbx_${letter.repeat(24)}`) as [
+  string,
+  string,
+  string,
+  string,
+];
 
 const org = (): string => `/v1/orgs/${service.api.orgId}`;
 
@@ -157,11 +164,34 @@ test('--follow starts with the latest entries, shows each new one and exits clea
   assert.deepEqual(shown(), ['2', '3', '0', '1', '2']);
 });
 
+test('--export prints all entries as NDJSON, oldest first, and continues after a cursor', async () => {
+  const { db, orgId } = service.api;
+  await note(1_005, EXPORTED);
+  await sql`update activity set at = at - interval '1 hour' where sandbox_id = ${EXPORTED}`.execute(db);
+  const { stdout, stderr, code } = await service.run(['activity', '--export']);
+  assert.deepEqual([code, stderr], [0, '']);
+  const lines = stdout.trimEnd().split('\n');
+  const entries = lines.map((line): ActivityEntry & { cursor: string } => JSON.parse(line));
+  const own = entries.filter(({ sandboxId }) => sandboxId === EXPORTED);
+  assert.deepEqual(
+    own.map(({ reason }) => Number(/no (\d+)$/.exec(reason ?? '')?.[1])),
+    Array.from({ length: 1_005 }, (_, at) => at),
+  );
+  const cursor = entries.at(-3)?.cursor ?? '';
+  const rest = await service.run(['activity', '--export', '--after', cursor, '--json', '--org', orgId]);
+  assert.equal(rest.stdout, `${lines.slice(-2).join('\n')}\n`);
+  const end = await service.run(['activity', '--export', '--after', entries.at(-1)?.cursor ?? '']);
+  assert.deepEqual([end.code, end.stdout], [0, '']);
+});
+
 test('invalid arguments are refused with exit code 2 and the allowed values', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['activity', '--all', '--limit', '3'], /--all cannot be combined with --limit/],
     [['activity', '--all', '--follow'], /--follow cannot be combined with --all/],
     [['activity', '--interval', '3'], /--interval requires --follow/],
+    [['activity', '--after', 'x'], /--after requires --export/],
+    [['activity', '--export', '--kind', 'sandbox_ready'], /--export cannot be combined with --kind/],
+    [['activity', '--export', '--interval', '3'], /--interval requires --follow/],
     [['activity', '--limit', '1001'], /It must be a whole number from 1 to 1000/],
     [['usage', '--end-user', ''], /1 to 512 characters/],
     [['usage', '--capp'], /unknown option '--capp'/],

@@ -1,7 +1,8 @@
 // The activity feed of an org.
 import { z } from 'zod';
 import { activityKind } from '../route/activity-kinds.ts';
-import { ACTIVITY_PAGE } from '../route/limits.ts';
+import { ACTIVITY_EXPORT, ACTIVITY_PAGE } from '../route/limits.ts';
+import { numberInQuery } from '../route/number-in-query.ts';
 import { pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
 import { idText, timestamp } from '../route/text.ts';
@@ -53,6 +54,10 @@ const activityEntry = z
   .meta({ id: 'ActivityEntry', description: 'An event in an org.' });
 export type ActivityEntry = z.infer<typeof activityEntry>;
 
+const exportedEntry = activityEntry
+  .extend({ cursor: z.string().describe('Value of `after` that continues behind this entry.') })
+  .meta({ id: 'ExportedActivityEntry', description: 'An event in an org, as a line of the export.' });
+
 export const listActivity = defineRoute({
   name: 'listActivity',
   summary: `Lists the events of the org, newest first; a page has ${ACTIVITY_PAGE.default} entries unless limit is set`,
@@ -72,6 +77,31 @@ export const listActivity = defineRoute({
     status: 200,
     body: z.strictObject({ activity: z.array(activityEntry), nextCursor: z.string().nullable(), hasMore: z.boolean() }),
   },
+  errors: [],
+  activity: null,
+  published: false,
+});
+
+export const exportActivity = defineRoute({
+  name: 'exportActivity',
+  summary:
+    `Exports the events of the org as NDJSON, oldest first, at most ${ACTIVITY_EXPORT.entries} in a response; ` +
+    'continue with the `cursor` of the last line until a response is empty. Entries of the last ' +
+    `${ACTIVITY_EXPORT.delaySeconds / 60} minutes are exported later`,
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/activity/export',
+  auth: ['session', 'api_key'],
+  permission: 'activity.read',
+  request: {
+    params: z.object({ orgId: idText }),
+    query: z.object({
+      limit: numberInQuery({ min: 1, max: ACTIVITY_EXPORT.entries, description: 'Maximum number of entries.' }).default(
+        ACTIVITY_EXPORT.entries,
+      ),
+      after: pageQuery.shape.after.describe('The `cursor` of the last entry that was exported.'),
+    }),
+  },
+  response: { status: 200, body: z.array(exportedEntry), ndjson: true },
   errors: [],
   activity: null,
   published: false,

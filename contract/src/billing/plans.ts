@@ -7,6 +7,10 @@ import { text } from '../route/text.ts';
 /** Upper limit of machine hours; sums remain exact in milliseconds. */
 export const MOST_MACHINE_HOURS = 100_000_000;
 
+/** A century; far from the end of Postgres' calendar. */
+const MOST_RETENTION_DAYS = 36_500;
+const DEFAULT_RETENTION_DAYS = 90;
+
 /** A plan. null means no limit. */
 export const plan = z.strictObject({
   /** Referenced by subscriptions. */
@@ -24,6 +28,8 @@ export const plan = z.strictObject({
   includedMachineHours: z.number().nonnegative().max(MOST_MACHINE_HOURS).nullable().default(null),
   /** Price of a machine hour of overage in US dollars, for estimates. null: free. */
   overageUsdPerMachineHour: z.number().nonnegative().max(10_000).nullable().default(null),
+  /** Days for which entries of the activity feed are kept. */
+  activityRetentionDays: z.int().min(1).max(MOST_RETENTION_DAYS).nullable().default(DEFAULT_RETENTION_DAYS),
   /**
    * Id of the payment provider's price, monthly or yearly. null: the plan cannot be bought, only
    * assigned by the operator.
@@ -60,5 +66,6 @@ export const SELF_HOSTED_PLAN: Plan = {
   ephemeralSessionSeconds: null,
   includedMachineHours: null,
   overageUsdPerMachineHour: null,
+  activityRetentionDays: DEFAULT_RETENTION_DAYS,
   priceId: null,
 };

@@ -11,7 +11,7 @@ import {
 } from '../route/limits.ts';
 import { capitalized, type DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { tagOf } from './tags.ts';
-import { errorsOf, statusOf, type AuthKind, type Route, type RouteExample } from '../route/route.ts';
+import { errorsOf, NDJSON, statusOf, type AuthKind, type Route, type RouteExample } from '../route/route.ts';
 
 /** Names of the security schemes, and of their tokens in prose. */
 export const SECURITY: { readonly [kind in AuthKind]: { scheme: string; words: string; description: string } } = {
@@ -229,7 +229,7 @@ function sharedFailure(
 }
 
 function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
-  const { status, body } = route.response;
+  const { status, body, ndjson } = route.response;
   const headers = {
     ...headersOfAll(route),
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
@@ -239,7 +239,11 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
   // Not "Response": generators use that suffix for their wrapper of all responses.
   const schema = schemas.named(`${capitalized(route.name)}Result`, schemas.of(body, 'output'));
   const media = { schema, ...(route.example === undefined ? {} : { example: route.example.answer }) };
-  return { description: status === 201 ? 'Created.' : 'Success.', headers, content: { 'application/json': media } };
+  return {
+    description: status === 201 ? 'Created.' : 'Success.',
+    headers,
+    content: { [ndjson === true ? NDJSON : 'application/json']: media },
+  };
 }
 
 function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): JsonSchema {

@@ -124,6 +124,13 @@ export const LIST_LIMIT = { max: 1_000 } as const;
 /** Page size of the activity feed, which is never returned whole. */
 export const ACTIVITY_PAGE = { default: 50 } as const;
 
+/**
+ * Export of the activity feed: entries per response, and the age at which an entry is exported.
+ * Entries are ordered by the start of their transaction; the delay is longer than any of them, so
+ * none appears behind a cursor.
+ */
+export const ACTIVITY_EXPORT = { entries: LIST_LIMIT.max, delaySeconds: 120 } as const;
+
 /** Default lifetime of an access token. */
 export const ACCESS_TOKEN_MINUTES = 60;
 

@@ -65,8 +65,11 @@ export interface Route {
    * without a body. Errors before the upgrade, and a request without one, get a JSON error.
    */
   websocket?: true;
-  /** The success response; 101 for a WebSocket. */
-  response: { status: 101 | 200 | 201; body: z.ZodType };
+  /**
+   * The success response; 101 for a WebSocket. `ndjson`: the body is an array, sent with one
+   * element per line.
+   */
+  response: { status: 101 | 200 | 201; body: z.ZodType; ndjson?: true };
   /** Errors in addition to those that {@link errorsOf} derives. */
   errors: readonly ErrorCode[];
   /** Activity entry written on success; null for reads. */
@@ -132,6 +135,9 @@ export function errorsOf(route: Route): Set<ErrorCode> {
 
   return codes;
 }
+
+/** Media type of a response with `ndjson`. */
+export const NDJSON = 'application/x-ndjson';
 
 /** The HTTP status of a code. */
 export function statusOf(code: ErrorCode): number {

@@ -1043,6 +1043,40 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "exportActivity",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/activity/export",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "activity.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
     "name": "getOrgUsage",
     "method": "GET",
     "path": "/v1/orgs/{orgId}/usage",

@@ -1,6 +1,7 @@
 // Handlers of the test server, following the contract. Routes without a handler are rejected by
 // name.
 import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
+import { NDJSON } from '../transport/transport.ts';
 import { note, type Answers } from './answering.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
@@ -79,6 +80,12 @@ export const ANSWERS: Answers = {
         (name) => query[name] === undefined || entry[name] === query[name],
       );
     return paged('activity', state.activity.filter(fits), { limit: 50, ...query });
+  },
+  exportActivity: ({ query }, { state, headers }) => {
+    const entries = state.activity.map((entry) => ({ ...entry, cursor: entry.id })).toReversed();
+    const page = paged('activity', entries, query)['activity'];
+    headers.set('content-type', NDJSON);
+    return page;
   },
   ...USAGE_ANSWERS,
   ...SANDBOX_ANSWERS,

@@ -1,6 +1,7 @@
 // `@berth/sdk/testing`: an in-memory server for tests, without network and VMs.
 import { Berth, type BerthOptions } from '../berth.ts';
 import { BerthError } from '../transport/errors.ts';
+import { NDJSON } from '../transport/transport.ts';
 import type { CommandHandler } from './answering.ts';
 import { ANSWERS, makeApiKey } from './answers.ts';
 import { Refusal, type KnownCode } from './refusal.ts';
@@ -128,7 +129,7 @@ export class TestServer {
     const [status, body] = await unlessAborted(request.signal, this.#answer(request, url, text, headers, scripted));
     if (scripted?.with === 'lost-answer')
       throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
-    return new Response(request.method === 'HEAD' ? null : JSON.stringify(body), { status, headers });
+    return new Response(request.method === 'HEAD' ? null : textOf(body, headers), { status, headers });
   };
 
   async #answer(
@@ -202,6 +203,11 @@ function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
     signal.addEventListener('abort', leave, { once: true });
     answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
   });
+}
+
+function textOf(body: unknown, headers: Headers): string {
+  if (headers.get('content-type') !== NDJSON) return JSON.stringify(body);
+  return (body as unknown[]).map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
 function parsed(text: string): unknown {

@@ -35,6 +35,7 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8_000;
 /** Longer Retry-After values are not waited for. */
 const LONGEST_RETRY_AFTER_S = 60;
+export const NDJSON = 'application/x-ndjson';
 const LOST_RESPONSE_REMEDY = 'The request may have been carried out: check the current state before you retry.';
 
 export class Transport {
@@ -92,6 +93,11 @@ export class Transport {
       throw signal.reason;
     }
     if (response.ok) {
+      // The generated client parses JSON only: lines become an array.
+      if (response.headers.get('content-type')?.startsWith(NDJSON) === true) {
+        const entries = parseJson(`[${text.trimEnd().replaceAll('\n', ',')}]`);
+        return entries === undefined ? somethingElse(what, response.status) : Response.json(entries);
+      }
       // A proxy or captive portal may respond with 200 too.
       if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? ''))
         return somethingElse(what, response.status);

@@ -2,16 +2,25 @@
 import {
   activityActorKind,
   activitySubjectKind,
+  exportActivity,
   listActivity,
   type ActivityEntry,
 } from '@berth/contract/activity/feed.ts';
-import { listActivity as readFeed, type ActivityRow } from '../../services/activity/feed.ts';
+import {
+  exportActivity as readExport,
+  listActivity as readFeed,
+  type ActivityRow,
+} from '../../services/activity/feed.ts';
 import { bind } from '../../call/bind.ts';
 
 export const activityRoutes = [
   bind(listActivity, async (context, { params, query: { limit, after, ...filter } }) => {
     const { rows, nextCursor } = await readFeed(context, { ...filter, orgId: params.orgId }, { limit, after });
     return { activity: rows.map(viewEntry), nextCursor, hasMore: nextCursor !== null };
+  }),
+  bind(exportActivity, async (context, { params, query }) => {
+    const entries = await readExport(context, params.orgId, query);
+    return entries.map(({ row, cursor }) => ({ ...viewEntry(row), cursor }));
   }),
 ];
 

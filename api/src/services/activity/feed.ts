@@ -1,8 +1,8 @@
-// The org's activity feed. Always paged: it only grows.
-import { ACTIVITY_PAGE } from '@berth/contract/route/limits.ts';
+// The org's activity feed, by page, and its export.
+import { ACTIVITY_EXPORT, ACTIVITY_PAGE } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { readCursor, writeCursor } from '../../rules/page.ts';
-import { selectActivity, type FeedFilter } from '../../store/activity/feed.ts';
+import { selectActivity, selectActivityExport, type FeedFilter } from '../../store/activity/feed.ts';
 import { isId } from '../../store/database/ids.ts';
 import type { ActivityRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -27,4 +27,19 @@ export async function listActivity(context: ServiceContext, filter: FeedFilter, 
     after,
   });
   return { rows, nextCursor: next && writeCursor('activity', next) };
+}
+
+/** Entries behind the cursor, oldest first, each with the cursor that continues behind it. */
+export async function exportActivity(
+  context: ServiceContext,
+  orgId: string,
+  { limit, after }: { limit: number; after?: string | undefined },
+): Promise<{ row: ActivityRow; cursor: string }[]> {
+  const { delaySeconds } = ACTIVITY_EXPORT;
+  const found = await selectActivityExport(
+    context.db,
+    { orgId, delaySeconds },
+    { limit, after: after === undefined ? null : readCursor('activityExport', after) },
+  );
+  return found.map(({ row, place }) => ({ row, cursor: writeCursor('activityExport', place) }));
 }

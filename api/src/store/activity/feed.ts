@@ -1,7 +1,8 @@
 // Reads the activity feed. Each page is a single query, served by the index that fits its filters.
 // SQL only; activity.ts writes the rows.
-import type { PageRequest, Slice } from '../../rules/page.ts';
-import { selectSlice } from '../database/pages.ts';
+import { sql } from 'kysely';
+import type { PageRequest, Place, Slice } from '../../rules/page.ts';
+import { selectPlaced, selectSlice } from '../database/pages.ts';
 import type { ActivityRow, Database } from '../database/schema.ts';
 
 /** The org is mandatory, regardless of the other filters. */
@@ -19,4 +20,18 @@ export async function selectActivity(db: Database, filter: FeedFilter, page: Pag
   if (filter.projectId !== undefined) query = query.where('project_id', '=', filter.projectId);
   if (filter.sandboxId !== undefined) query = query.where('sandbox_id', '=', filter.sandboxId);
   return await selectSlice(query, { at: 'at', tie: 'seq', direction: 'desc' }, page);
+}
+
+/** Oldest first; only entries older than `delaySeconds`. */
+export async function selectActivityExport(
+  db: Database,
+  { orgId, delaySeconds }: { orgId: string; delaySeconds: number },
+  page: PageRequest,
+): Promise<{ row: ActivityRow; place: Place }[]> {
+  const query = db
+    .selectFrom('activity')
+    .selectAll()
+    .where('org_id', '=', orgId)
+    .where('at', '<', sql<Date>`now() - ${delaySeconds} * interval '1 second'`);
+  return await selectPlaced(query, { at: 'at', tie: 'seq', direction: 'asc' }, page);
 }

@@ -20,6 +20,7 @@ import * as durableStep from '../../../migrations/0016_durable_step.ts';
 import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
 import * as orgCreator from '../../../migrations/0018_org_creator.ts';
 import * as previewLinkEmbeddable from '../../../migrations/0019_preview_link_embeddable.ts';
+import * as activityPartitions from '../../../migrations/0020_activity_partitions.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -42,6 +43,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0017_preview_link_key': previewLinkKey,
   '0018_org_creator': orgCreator,
   '0019_preview_link_embeddable': previewLinkEmbeddable,
+  '0020_activity_partitions': activityPartitions,
 };
 
 /**

@@ -17,6 +17,7 @@ const PLAN = {
   ephemeralSessionSeconds: 3_600,
   includedMachineHours: 100,
   overageUsdPerMachineHour: 0.25,
+  activityRetentionDays: 30,
   priceId: 'price_starter',
 };
 

@@ -374,6 +374,58 @@ export type ExecResult = {
 };
 
 /**
+ * An event in an org, as a line of the export.
+ */
+export type ExportedActivityEntry = {
+    id: string;
+    at: string;
+    /**
+     * Kind of event, noun first, such as `sandbox_created`. More may be added; clients must accept unknown values.
+     */
+    kind: string;
+    actor: ExportedActivityEntryActor;
+    subject: ExportedActivityEntrySubject;
+    orgId: string;
+    projectId: string | null;
+    sandboxId: string | null;
+    /**
+     * Human-readable reason; null when there is none.
+     */
+    reason: string | null;
+    /**
+     * `x-request-id` of the call that caused it; null when no call did.
+     */
+    requestId: string | null;
+    /**
+     * Further data; its fields depend on the kind.
+     */
+    details: {
+        [key: string]: unknown;
+    };
+    /**
+     * Value of `after` that continues behind this entry.
+     */
+    cursor: string;
+};
+
+export type ExportedActivityEntryActor = {
+    kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
+    /**
+     * Id of the API key or personal agent token; null for other actors.
+     */
+    id: string | null;
+    /**
+     * Id of the user who called, or as whom the key or token acts.
+     */
+    userId: string | null;
+};
+
+export type ExportedActivityEntrySubject = {
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
+    id: string;
+};
+
+/**
  * A file and its content.
  */
 export type FileContent = {
@@ -1110,6 +1162,7 @@ export type SubscriptionPlan = {
     ephemeralSessionSeconds: number | null;
     includedMachineHours: number | null;
     overageUsdPerMachineHour: number | null;
+    activityRetentionDays: number | null;
 };
 
 /**
@@ -2056,6 +2109,42 @@ export type ListActivityResponses = {
 };
 
 export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
+
+export type ExportActivityData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: {
+        /**
+         * Maximum number of entries.
+         */
+        limit?: number;
+        /**
+         * The `cursor` of the last entry that was exported.
+         */
+        after?: string;
+    };
+    url: '/v1/orgs/{orgId}/activity/export';
+};
+
+export type ExportActivityErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ExportActivityError = ExportActivityErrors[keyof ExportActivityErrors];
+
+export type ExportActivityResponses = {
+    /**
+     * Success.
+     */
+    200: Array<ExportedActivityEntry>;
+};
+
+export type ExportActivityResponse = ExportActivityResponses[keyof ExportActivityResponses];
 
 export type GetOrgUsageData = {
     body?: never;
