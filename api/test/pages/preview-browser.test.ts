@@ -9,6 +9,7 @@ import { splice } from '@berth/protocol/splice.ts';
 import type { Browser } from 'playwright-core';
 import { previewOrigin } from '../../src/rules/previews/host.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
+import { startTlsFront } from './tls-front.ts';
 import { mintLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { openBrowser, Person } from './browser.ts';
@@ -30,11 +31,7 @@ before(async () => {
   }).listen(0, '127.0.0.1');
   await once(app, 'listening');
   site = await startSite();
-  site.api.front.stream = async () => {
-    const socket = connect({ port: (app.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
-    await once(socket, 'connect');
-    return (caller) => void splice(caller as Socket, socket);
-  };
+  showApp(site);
   browser = await openBrowser(publicUrl, site.url, [`*.${new URL(previewUrl).host}`]);
 });
 after(async () => {
@@ -43,6 +40,14 @@ after(async () => {
   app.closeAllConnections();
   app.close();
 });
+
+function showApp({ api }: TestSite): void {
+  api.front.stream = async () => {
+    const socket = connect({ port: (app.address() as AddressInfo).port, host: '127.0.0.1', allowHalfOpen: true });
+    await once(socket, 'connect');
+    return (caller) => void splice(caller as Socket, socket);
+  };
+}
 
 async function signIn(person: Person, email: string): Promise<void> {
   await person.fill('Email address', email);
@@ -87,4 +92,39 @@ test('non-members and invalid links get an explanatory page', async () => {
   await person.look('You have no access to this preview', 'preview-not-allowed');
   await person.open(`${publicUrl}/preview?link=${link.token}x`);
   await person.look('This link does not work', 'preview-unknown');
+});
+
+test('over https a team link leads through a service of the same site, embeddable or not', async () => {
+  const settings = {
+    publicUrl: 'https://berth.example.test',
+    previewUrl: 'https://previews.example.test',
+    previewCookies: 'proven',
+  } as const;
+  const secure = await startSite({ settings });
+  const front = await startTlsFront(Number(new URL(secure.url).port));
+  const chromium = await openBrowser(settings.publicUrl, front.url, ['*.previews.example.test']);
+  try {
+    showApp(secure);
+    const { userId, email } = await secure.account();
+    await insertMembership(secure.api.db, { orgId: secure.api.orgId, userId, role: 'viewer' });
+    const page = await (await chromium.newContext({ ignoreHTTPSErrors: true })).newPage();
+    for (const embeddable of [false, true]) {
+      const link = await mintLink(secure.api, (await secure.api.makeSandbox('ready')).id, { embeddable });
+      const origin = previewOrigin(settings.previewUrl, link);
+      await page.goto(`${origin}/wanted?x=1&token=${link.token}`);
+      if (!embeddable) {
+        await page.getByLabel('Email address').fill(email);
+        await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+        await page.keyboard.press('Enter');
+      }
+      await page.waitForURL(`${origin}/wanted?x=1`);
+      await page.getByRole('heading', { name: 'The app at /wanted?x=1' }).waitFor();
+      const answer = await page.goto(`${origin}/next`);
+      assert.equal(answer?.headers()['content-security-policy'], embeddable ? undefined : "frame-ancestors 'self'");
+    }
+  } finally {
+    await chromium.close();
+    front.close();
+    await secure.close();
+  }
 });

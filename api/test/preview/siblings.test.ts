@@ -11,7 +11,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { WebSocketServer } from 'ws';
 import { openBrowser } from '../pages/browser.ts';
 import { startApi, type TestApi } from '../world/api.ts';
-import { startTlsFront, type TlsFront } from './tls-front.ts';
+import { startTlsFront, type TlsFront } from '../pages/tls-front.ts';
 
 const SECRET = 'the secret of the app';
 /** Tried by a hostile page against the origin in its query. Each result is a text. */

@@ -20,7 +20,7 @@ export interface MintedLink {
 export async function mintLink(
   api: TestApi,
   sandboxId: string,
-  body: { port?: number; audience?: 'team' | 'public'; expiresInSeconds?: number } = {},
+  body: { port?: number; audience?: 'team' | 'public'; expiresInSeconds?: number; embeddable?: boolean } = {},
 ): Promise<MintedLink> {
   const port = body.port ?? 3_000;
   const answer = await api.call('POST', `/v1/sandboxes/${sandboxId}/previews`, { body: { port, ...body } });
