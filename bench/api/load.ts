@@ -56,10 +56,13 @@ async function requestInTurn(
       // A late response delays the next request, whose latency has to show that.
       const sendWhenDue = (): void => {
         const dueAt = sentAt + (everyMs ?? 0);
-        setTimeout(() => {
-          socket.write(request);
-          sentAt = dueAt;
-        }, dueAt - performance.now());
+        setTimeout(
+          () => {
+            socket.write(request);
+            sentAt = dueAt;
+          },
+          Math.max(0, dueAt - performance.now()),
+        );
       };
       socket.once('connect', send);
       socket.once('error', reject);
