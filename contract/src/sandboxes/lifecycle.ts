@@ -103,7 +103,7 @@ export const resizeSandbox = defineRoute({
   published: true,
   example: {
     body: { vcpu: 2, memoryGb: 4 },
-    answer: { sandbox: { ...exampleSandbox, allocated_vcpu: 2, allocated_memory_gb: 4 } },
+    answer: { sandbox: { ...exampleSandbox, allocated_vcpu: 2, allocated_memory_gb: 4, resizing: true } },
   },
 });
 
