@@ -17,7 +17,7 @@ import { boundedMessageOf } from '../../host-error.ts';
 import type { QmpSession } from '../machine/qmp.ts';
 import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
 import type { Pages } from './pages.ts';
-import { findRamBlocks } from './ram-blocks.ts';
+import { findRamBlocks } from '../machine/ram-blocks.ts';
 
 /** Limit for the guest's in-flight writes to reach the disk. */
 const STOP_DEADLINE_MS = 60_000;

@@ -6,7 +6,7 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { assertRuns } from '@berth/os/process-identity.ts';
 import { encodeRuns, ownPages, PAGE_BYTES, PAGEMAP_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type CaptureJob, type MemoryFile, type Stop } from './pages-job.ts';
-import type { RamBlock } from './ram-blocks.ts';
+import type { RamBlock } from '../machine/ram-blocks.ts';
 
 /** Map entries read at a time. */
 const MAP_PAGES = 65_536;

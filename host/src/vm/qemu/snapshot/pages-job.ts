@@ -1,6 +1,6 @@
 // Requests and results of the thread that copies pages. Plain data.
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import type { RamBlock } from './ram-blocks.ts';
+import type { RamBlock } from '../machine/ram-blocks.ts';
 
 /** Size of one read or write. */
 export const CHUNK_BYTES = 4_194_304;

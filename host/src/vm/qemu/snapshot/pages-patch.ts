@@ -7,7 +7,7 @@ import { assertRuns } from '@berth/os/process-identity.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import { decodeRuns, PAGE_BYTES, RUN_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages-job.ts';
-import type { RamBlock } from './ram-blocks.ts';
+import type { RamBlock } from '../machine/ram-blocks.ts';
 
 /**
  * Chunks read before their destination is known. More would be ready by the time QEMU starts, but

@@ -19,7 +19,7 @@ import { startQemu, type RunningQemu, type StartOrder } from '../start/start.ts'
 import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
-import { findRamBlocks } from './ram-blocks.ts';
+import { findRamBlocks } from '../machine/ram-blocks.ts';
 
 /** Exit code of a QEMU that rejects the device state. */
 const REFUSAL_CODE = 1;

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { DriverError, type VmSize } from '../../driver.ts';
 import { DEVICE_STATE_FD, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
+import { renewKernelSecrets } from '../template/kernel-secrets.ts';
 import { writeOverlay } from '../machine/disk.ts';
 import { moduleSizes, plugCpus, plugModules } from '../machine/hotplug.ts';
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
@@ -41,6 +42,7 @@ export async function restoreTemplate(base: RestoreBase, order: StartOrder, size
     { kind: 'restore', vcpu: size.vcpu, devices: { cpus: [], modules: [] } },
     async (machine) => {
       await loadDevices(machine, base.template.deviceState);
+      await renewKernelSecrets(machine, base.template.kernelSecrets);
       const loadedMs = machine.elapsedMs();
       await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
       await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);

@@ -13,12 +13,13 @@ import { TEMPLATE_FILES } from '../machine/argv.ts';
 import type { HostPlatform } from '../machine/host-platform.ts';
 import { machineHash, type Accelerator } from '../machine/machine.ts';
 import type { QemuVersion } from '../machine/qemu-version.ts';
+import { kernelSecret, type KernelSecret } from './kernel-secrets.ts';
 
 const RECORD_FILE = 'template.json';
 const NOTE_FILE = 'verified.json';
 
 /** Increased when the builder changes a template without changing any other fact. */
-const BUILD_REVISION = 3;
+const BUILD_REVISION = 4;
 
 const templateFactsRecord = z.object({
   imageId: z.string(),
@@ -44,6 +45,8 @@ const templateRecord = z.strictObject({
   builtAt: z.iso.datetime(),
   /** Calibration result that later boots reuse. */
   tscKhz: z.int().positive().nullable().default(null),
+  /** Empty in templates of earlier releases, which only wakes use. */
+  kernelSecrets: z.array(kernelSecret).default([]),
   files: z.record(z.enum(['memory', 'devices', 'disk']), z.strictObject({ sizeBytes: z.int().positive(), sha256 })),
 });
 /** Content of `template.json`. */
@@ -57,6 +60,8 @@ export interface Template {
   facts: TemplateFacts;
   /** Rate of the kernel's time stamp counter; null if unknown. */
   tscKhz: number | null;
+  /** Renewed in each restored VM. */
+  kernelSecrets: readonly KernelSecret[];
   /** Device state as written by `xen-save-devices-state`, streamed into every restore. */
   deviceState: Buffer;
 }
@@ -131,6 +136,7 @@ export async function openTemplate(cacheFolder: string, templateId: string): Pro
     folder,
     facts: record.facts,
     tscKhz: record.tscKhz,
+    kernelSecrets: record.kernelSecrets,
     deviceState: await readFile(join(folder, TEMPLATE_FILES.devices)),
   };
 }
@@ -149,7 +155,11 @@ async function writeNote(folder: string, note: string): Promise<void> {
 }
 
 /** Describes and records the finished files of a future template, which must already be durable. */
-export async function writeTemplateRecord(folder: string, facts: TemplateFacts, tscKhz: number | null): Promise<void> {
+export async function writeTemplateRecord(
+  folder: string,
+  facts: TemplateFacts,
+  { tscKhz, kernelSecrets }: Pick<TemplateRecord, 'tscKhz' | 'kernelSecrets'>,
+): Promise<void> {
   const files: Partial<TemplateRecord['files']> = {};
   for (const name of FILE_NAMES) {
     const path = join(folder, TEMPLATE_FILES[name]);
@@ -161,6 +171,7 @@ export async function writeTemplateRecord(folder: string, facts: TemplateFacts, 
     facts: { ...facts },
     builtAt: new Date().toISOString(),
     tscKhz,
+    kernelSecrets,
     files: files as TemplateRecord['files'],
   };
   const text = `${JSON.stringify(record, null, 2)}\n`;

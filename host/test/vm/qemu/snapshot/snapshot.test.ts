@@ -14,7 +14,7 @@ import {
 } from '../../../../src/vm/qemu/snapshot/manifest.ts';
 import { decodeRuns, encodeRuns, ownPages } from '../../../../src/vm/qemu/snapshot/page-runs.ts';
 import { Pages } from '../../../../src/vm/qemu/snapshot/pages.ts';
-import { blockOf } from '../../../../src/vm/qemu/snapshot/ram-blocks.ts';
+import { blockOf } from '../../../../src/vm/qemu/machine/ram-blocks.ts';
 
 const NEVER = new AbortController().signal;
 const MIB = 2 ** 20;

@@ -17,6 +17,7 @@ const VERSION = { text: '10.0.2 (Debian)', runWithUser: true };
 const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0' };
 const FACTS = templateFacts('a'.repeat(24), VERSION, 'tcg', HOST);
 const ID = templateIdOf(FACTS);
+const KERNEL_SECRETS = [{ symbol: 'net_secret', offset: 4_096, sizeBytes: 16 }];
 
 /** A cache folder with a template of a few bytes, which this file treats as opaque. */
 async function cacheWith(
@@ -29,7 +30,7 @@ async function cacheWith(
   await mkdir(folder, { recursive: true });
   for (const name of Object.values(TEMPLATE_FILES)) await writeFile(join(folder, name), `content of ${name}`);
 
-  await writeTemplateRecord(folder, facts, 2_596_105);
+  await writeTemplateRecord(folder, facts, { tscKhz: 2_596_105, kernelSecrets: KERNEL_SECRETS });
   return { cache, folder };
 }
 
@@ -40,6 +41,7 @@ test('an unchanged template opens, with its device state', async (context) => {
     folder,
     facts: FACTS,
     tscKhz: 2_596_105,
+    kernelSecrets: KERNEL_SECRETS,
     deviceState: Buffer.from('content of devices'),
   });
 });

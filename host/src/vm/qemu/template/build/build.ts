@@ -161,14 +161,14 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
   await inBuildFolder(order, async (folder) => {
     order.report(`booting the template under ${accelerator.toUpperCase()}`);
     const boot: BootOrder = { ...order, network, folder, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator] };
-    const { tscKhz } = await withBootedVm(boot, order.signal, (machine) => freeze(order, machine));
+    const rehearsed = await withBootedVm(boot, order.signal, (machine) => freeze(order, machine));
     order.report('recording the template');
     const template = join(folder, 'template');
     await chown(template, 0, 0);
     await chmod(template, 0o755);
     for (const name of Object.values(TEMPLATE_FILES)) await makeDurableAndReadOnly(join(template, name));
 
-    await writeTemplateRecord(template, facts, tscKhz);
+    await writeTemplateRecord(template, facts, rehearsed);
     const target = join(templatesFolder(order.cacheFolder), templateId);
     await rm(target, { recursive: true, force: true });
     await rename(template, target);

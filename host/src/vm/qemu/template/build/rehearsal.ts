@@ -10,6 +10,7 @@ import { sendIdentity, sendSize, sendWake, makeGuestSecret, makeIdentity } from 
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
 import { TEMPLATE_SIZE } from '../../../machine-size.ts';
+import { kernelSecretsIn, SECRETS_COMMAND, type KernelSecret } from '../kernel-secrets.ts';
 
 /** Repetitions: the guest's JavaScript engine compiles functions after some tens of calls. */
 const ROUNDS = 40;
@@ -28,6 +29,7 @@ const COMMANDS = [
 export interface Rehearsed {
   /** Rate of the kernel's time stamp counter; null if it was not reported. */
   tscKhz: number | null;
+  kernelSecrets: KernelSecret[];
 }
 
 /**
@@ -54,6 +56,7 @@ export async function rehearse(
   const client = new GuestClient(endpoint);
   try {
     const tscKhz = tscKhzIn(await runCommand(client, 'sudo dmesg', signal));
+    const kernelSecrets = kernelSecretsIn(await runCommand(client, SECRETS_COMMAND, signal));
     const after = await readClock(endpoint, signal);
     const fault = clockFault(before, after);
     if (fault !== null) throw new ClockFault(fault);
@@ -61,7 +64,7 @@ export async function rehearse(
     await runCommand(client, 'sync', signal);
     // Waits until the pools used by the commands are full again.
     await client.call(health, {}, { signal });
-    return { tscKhz };
+    return { tscKhz, kernelSecrets };
   } finally {
     client.close();
   }

@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
-import { moduleMemory, type MemoryModule } from '../machine/plugged.ts';
-import type { QmpSession } from '../machine/qmp.ts';
+import { moduleMemory, type MemoryModule } from './plugged.ts';
+import type { QmpSession } from './qmp.ts';
 
 const MIB = 2 ** 20;
 
