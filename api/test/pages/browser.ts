@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { chromium, type Browser, type ConsoleMessage, type Page } from 'playwright-core';
+import { chromium, type Browser, type ConsoleMessage, type Page, type Response } from 'playwright-core';
 
 /** Path in Debian's package. */
 const CHROMIUM = '/usr/bin/chromium';
@@ -42,6 +42,17 @@ export async function openBrowser(publicUrl: string, url: string, names: readonl
   });
 }
 
+/** Opens a URL. Retries when the network of the machine has changed, as by VMs of other tests. */
+export async function goTo(page: Page, url: string): Promise<Response | null> {
+  for (;;) {
+    try {
+      return await page.goto(url);
+    } catch (error) {
+      if (!String(error).includes('net::ERR_NETWORK_CHANGED')) throw error;
+    }
+  }
+}
+
 export class Person {
   readonly page: Page;
   readonly #folder: string | null;
@@ -71,7 +82,7 @@ export class Person {
 
   /** Opens a link, as from a mail. */
   async open(link: string): Promise<void> {
-    await this.page.goto(link);
+    await goTo(this.page, link);
   }
 
   /**

@@ -12,7 +12,7 @@ import { insertMembership } from '../../src/store/people/identity.ts';
 import { startTlsFront } from './tls-front.ts';
 import { mintLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
-import { openBrowser, Person } from './browser.ts';
+import { goTo, openBrowser, Person } from './browser.ts';
 import { PASSWORD, startSite, type TestSite } from './site.ts';
 
 const { publicUrl, previewUrl } = SETTINGS;
@@ -111,7 +111,7 @@ test('over https a team link leads through a service of the same site, embeddabl
     for (const embeddable of [false, true]) {
       const link = await mintLink(secure.api, (await secure.api.makeSandbox('ready')).id, { embeddable });
       const origin = previewOrigin(settings.previewUrl, link);
-      await page.goto(`${origin}/wanted?x=1&token=${link.token}`);
+      await goTo(page, `${origin}/wanted?x=1&token=${link.token}`);
       if (!embeddable) {
         await page.getByLabel('Email address').fill(email);
         await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
@@ -119,7 +119,7 @@ test('over https a team link leads through a service of the same site, embeddabl
       }
       await page.waitForURL(`${origin}/wanted?x=1`);
       await page.getByRole('heading', { name: 'The app at /wanted?x=1' }).waitFor();
-      const answer = await page.goto(`${origin}/next`);
+      const answer = await goTo(page, `${origin}/next`);
       assert.equal(answer?.headers()['content-security-policy'], embeddable ? undefined : "frame-ancestors 'self'");
     }
   } finally {

@@ -9,7 +9,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { splice } from '@berth/protocol/splice.ts';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { WebSocketServer } from 'ws';
-import { openBrowser } from '../pages/browser.ts';
+import { goTo, openBrowser } from '../pages/browser.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { startTlsFront, type TlsFront } from '../pages/tls-front.ts';
 
@@ -174,10 +174,10 @@ for (const kind of ['one site', 'a site each'] as const) {
       const [, sandboxId, org] = stage.hostile[index] ?? assert.fail();
       const { context, page } = await visitor(stage);
       const victim = await stage.link(stage.victim);
-      await page.goto(victim.href);
+      await goTo(page, victim.href);
       assert.equal(await page.title(), SECRET);
       assert.equal(page.url(), `${victim.origin}/`);
-      await page.goto(`${victim.origin}/own`);
+      await goTo(page, `${victim.origin}/own`);
       assert.deepEqual(
         asked.map(({ request, cookie }) => [request, cookie]),
         [
@@ -190,7 +190,7 @@ for (const kind of ['one site', 'a site each'] as const) {
       const hostile = await stage.link(sandboxId, org);
       hostile.searchParams.set('target', victim.origin);
       const popped = context.waitForEvent('page');
-      await page.goto(hostile.href);
+      await goTo(page, hostile.href);
       const result = await page.waitForFunction('window.result', null, { timeout: 60_000 });
       assert.deepEqual(await result.jsonValue(), {
         read: 'refused',
@@ -216,7 +216,7 @@ for (const kind of ['one site', 'a site each'] as const) {
       await popup.getByRole('link', { name: 'Open the preview' }).click();
       await popup.waitForURL(`${victim.origin}/popup`);
       await popup.getByRole('heading', { name: 'App' }).waitFor();
-      await page.goto(`${victim.origin}/typed`);
+      await goTo(page, `${victim.origin}/typed`);
       assert.equal(await page.title(), SECRET);
       const kept = asked.filter(({ app }) => app === 'victim');
       assert.deepEqual(
@@ -236,7 +236,7 @@ for (const kind of ['one site', 'a site each'] as const) {
     const { context, page } = await visitor(stage);
     const victim = await stage.link(stage.victim);
     const hostile = await stage.link(sandboxId, org);
-    await page.goto(hostile.href);
+    await goTo(page, hostile.href);
     assert.equal(await page.title(), 'hostile');
     const popped = context.waitForEvent('page');
     await page.evaluate(`void (window.popup = window.open(${JSON.stringify(victim.href)}))`);
@@ -256,7 +256,7 @@ test('an embeddable link opens in a frame of another origin, which still cannot 
   const victim = await stage.link(stage.victim, stage.api, { embeddable: true });
   const hostile = await stage.link(sandboxId, org);
   hostile.searchParams.set('target', victim.origin);
-  await page.goto(hostile.href);
+  await goTo(page, hostile.href);
   await page.waitForFunction('window.result', null, { timeout: 60_000 });
   asked = [];
   await page.evaluate(`void document.body.append(
