@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { vmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { hostInfo, vmList, vmSshHostKey } from '@berth/protocol/calls/vms.ts';
-import { hostError, vmView } from '@berth/protocol/host.ts';
+import { hostError, storageGib, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
 import { HostServer } from '../../src/server/server.ts';
@@ -133,7 +133,7 @@ describe('the HTTP of a host daemon', () => {
     assert.deepEqual((await call('GET', `/vms/${A}`)).body, created.body);
     assert.equal(vmList.parse((await call('GET', '/vms')).body).vms.length, 1);
     const info = hostInfo.parse((await call('GET', '/host')).body);
-    assert.deepEqual(info.reserved, { vcpu: 1, memoryMib: 1_024, diskGib: 10 });
+    assert.deepEqual(info.reserved, { vcpu: 1, memoryMib: 1_024, diskGib: storageGib(SMALL) });
     assert.ok(info.capacity.vcpu > 0);
     assert.deepEqual([info.pool, info.largest.vcpu], [{ ready: 1, target: 2 }, 8]);
     assert.deepEqual(await call('DELETE', `/vms/${A}?epoch=2`), {
@@ -217,11 +217,12 @@ describe('the HTTP of a host daemon', () => {
   });
 
   it('names the shortage when a VM does not fit', async () => {
-    const answer = await call('PUT', `/vms/${A}`, { epoch: 1, spec: { ...SMALL, diskGib: 100_000 } });
+    const spec = { ...SMALL, diskGib: 100_000 };
+    const answer = await call('PUT', `/vms/${A}`, { epoch: 1, spec });
     assert.equal(answer.status, 507);
     assert.deepEqual(hostError.parse(answer.body).error.shortage, {
       resource: 'diskGib',
-      requested: 100_000,
+      requested: storageGib(spec),
       available: 1_000,
     });
   });

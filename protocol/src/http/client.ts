@@ -4,7 +4,7 @@ import type { Duplex, Readable } from 'node:stream';
 import type { CallSpec, ResponseOf } from '../calls/define.ts';
 import { parseJson } from '../json-text.ts';
 import { Attempt } from './attempt.ts';
-import { atMost, readOrDestroy } from './bounded-body.ts';
+import { atMost, readOrDestroy, TooLong } from './bounded-body.ts';
 import type { CallOptions, CallRequest, Peer } from './peer.ts';
 
 export class CallClient {
@@ -48,7 +48,9 @@ export class CallClient {
     try {
       const response = await attempt.send();
       if (response.statusCode !== 200) throw await attempt.refusal(response);
-      const stream = atMost(response, call.responseBytes ?? 0, (error) => attempt.failure(error));
+      const stream = atMost(response, call.responseBytes ?? 0, (error) =>
+        attempt.failure(error instanceof TooLong ? error : brokenOff(error)),
+      );
       stream.once('close', () => attempt.end());
       return stream;
     } catch (error) {
@@ -75,6 +77,10 @@ export class CallClient {
     if (whole) return bytes;
     // A keep-alive response can only fail after its headers.
     const refused = call.form === 'keepalive' ? attempt.refusalIn(200, bytes.toString('utf8')) : undefined;
-    throw refused ?? new Error('the connection closed in the middle of the response');
+    throw refused ?? brokenOff();
   }
+}
+
+function brokenOff(cause?: unknown): Error {
+  return new Error('the connection closed in the middle of the response', { cause });
 }
