@@ -123,24 +123,29 @@ class Join {
       this.#silence?.refresh();
       this.#decode(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
     });
-    stream.once('end', () => {
-      this.#decode(WEBSOCKET_CLOSE.broken, () => {
-        const { send, endOurs } = this.#dialect.ended();
-        send.forEach((frame) => this.#send(frame));
-        if (!endOurs) {
-          this.#onHalfOpen();
-          return;
-        }
-        this.#through = true;
-        stream.end();
-      });
-    });
+    stream.once('end', () => this.#onStreamEnd());
     const closed = (): void => {
       if (stream.readableEnded && stream.writableFinished) this.#close(WEBSOCKET_CLOSE.ended, '');
-      else void this.#closeBroken();
+      else void this.#closeBroken('the connection to the sandbox was lost');
     };
     if (stream.closed) closed();
     else stream.once('close', closed);
+  }
+
+  #onStreamEnd(): void {
+    try {
+      const { send, endOurs } = this.#dialect.ended();
+      send.forEach((frame) => this.#send(frame));
+      if (!endOurs) {
+        this.#onHalfOpen();
+        return;
+      }
+      this.#through = true;
+      this.#connection.stream.end();
+    } catch (error) {
+      if (!(error instanceof InvalidFrame)) throw error;
+      void this.#closeBroken(error.message);
+    }
   }
 
   #onFrame(data: Buffer, isBinary: boolean): void {
@@ -224,9 +229,10 @@ class Join {
     }
   }
 
-  async #closeBroken(): Promise<void> {
+  /** The host ends streams as soon as the VM stops, maybe before the notice of the new status. */
+  async #closeBroken(reason: string): Promise<void> {
     const why = this.#closing ? null : await this.#connection.refusalAfterBreak();
-    if (why === null) this.#close(WEBSOCKET_CLOSE.broken, 'the connection to the sandbox was lost');
+    if (why === null) this.#close(WEBSOCKET_CLOSE.broken, reason);
     else this.#closeFor(why);
   }
 

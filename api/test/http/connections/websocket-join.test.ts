@@ -11,6 +11,7 @@ import type { WebSocket } from 'ws';
 import { terminalDialect } from '../../../src/http/connections/terminal-dialect.ts';
 import { TUNNEL_DIALECT } from '../../../src/http/connections/tunnel-dialect.ts';
 import { join, type Dialect } from '../../../src/http/connections/websocket-join.ts';
+import { CodedError } from '../../../src/rules/coded-error.ts';
 import type { SandboxConnection } from '../../../src/services/connections/connections.ts';
 
 /** WebSocket that records its calls. */
@@ -44,7 +45,7 @@ class FakeWebSocket extends EventEmitter {
 function joined(
   t: TestContext,
   dialect: Dialect,
-  options: { halfOpenMs?: number } = {},
+  { refusal = null, ...options }: { halfOpenMs?: number; refusal?: CodedError | null } = {},
 ): { websocket: FakeWebSocket; stream: Duplex; releaseHeld: () => void } {
   const held: (() => void)[] = [];
   const stream = new Duplex({
@@ -58,7 +59,7 @@ function joined(
     stream,
     over: new Promise(() => undefined),
     close: () => undefined,
-    refusalAfterBreak: async () => null,
+    refusalAfterBreak: async () => refusal,
   };
   const log = { debug: () => undefined } as unknown as FastifyBaseLogger;
   void join(websocket as unknown as WebSocket, connection as unknown as SandboxConnection, dialect, {
@@ -82,6 +83,19 @@ test('keys in flight when the shell exits do not fail the terminal', async (t) =
   await turn();
   assert.deepEqual(websocket.closes, [1000]);
 });
+
+for (const [what, refusal, code, reason] of [
+  ['before the notice that its sandbox sleeps', new CodedError('sandbox_state_conflict', 'asleep'), 4_409, 'sandbox_state_conflict'],
+  ['although its sandbox is awake', null, 1_011, 'the connection to the terminal was lost'],
+] as const) {
+  test(`a terminal whose stream ends ${what} closes with ${code}`, async (t) => {
+    const { websocket, stream } = joined(t, terminalDialect(), { refusal });
+    stream.push(null);
+    await turn();
+    await turn();
+    assert.deepEqual([websocket.closes, websocket.reason], [[code], reason]);
+  });
+}
 
 test('a client that sends after its end is a protocol error', async (t) => {
   const { websocket } = joined(t, TUNNEL_DIALECT);
