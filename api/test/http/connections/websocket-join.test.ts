@@ -85,7 +85,12 @@ test('keys in flight when the shell exits do not fail the terminal', async (t) =
 });
 
 for (const [what, refusal, code, reason] of [
-  ['before the notice that its sandbox sleeps', new CodedError('sandbox_state_conflict', 'asleep'), 4_409, 'sandbox_state_conflict'],
+  [
+    'before the notice that its sandbox sleeps',
+    new CodedError('sandbox_state_conflict', 'asleep'),
+    4_409,
+    'sandbox_state_conflict',
+  ],
   ['although its sandbox is awake', null, 1_011, 'the connection to the terminal was lost'],
 ] as const) {
   test(`a terminal whose stream ends ${what} closes with ${code}`, async (t) => {
