@@ -120,3 +120,13 @@ test('the index of docs/spec-gaps lists every page', () => {
   const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, name]) => `docs/spec-gaps/${name}`);
   assert.deepEqual(listed.toSorted(), [...SPEC_GAPS, 'docs/spec-gaps/open-paths.md'].toSorted());
 });
+
+test('every path of code that ARCHITECTURE.md and docs/security.md name exists', () => {
+  for (const document of ['ARCHITECTURE.md', 'docs/security.md']) {
+    const text = readFileSync(join(CHECKOUT, document), 'utf8');
+    const paths = [...text.matchAll(/`((?:[a-z0-9-]+\/)+[\w.-]*)`/g)].map(([, path = '']) => path);
+    const code = paths.filter((path) => readdirSync(CHECKOUT).includes(path.split('/')[0] ?? ''));
+    assert.ok(code.length > 5, document);
+    for (const path of code) assert.ok(filesAt(path) !== undefined, `${document}: ${path} does not exist`);
+  }
+});

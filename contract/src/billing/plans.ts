@@ -1,4 +1,5 @@
-// The plan catalogue. Configuration, not a resource: read from a file, or the self-hosted plan.
+// The plan catalogue. Configuration, not a resource: read from BERTH_PLANS_FILE, otherwise the
+// self-hosted plan.
 import { z } from 'zod';
 import { machineRates } from './machine-rates.ts';
 import { machineSize } from '../sandboxes/machine-sizes.ts';

@@ -81,7 +81,7 @@ export const getVm = defineCall({
  * Returns the VM `running`, made by this call or an earlier one with the same epoch. After
  * `create_failed` the same epoch may retry, unless the VM had been running under it: a fresh disk
  * must not pass for the lost one. A newer epoch ends the older VM and creates it anew. An operator
- * may set another deadline, reported by {@link hostInfo}.
+ * may set another deadline (`BERTH_CREATE_DEADLINE_SECONDS`), reported by {@link hostInfo}.
  */
 export const createVm = defineCall({
   name: 'createVm',
