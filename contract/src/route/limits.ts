@@ -1,9 +1,6 @@
 // Limits of the API (spec: Limits). docs/limits.md names the test of each.
 
-/**
- * Limits of exec. `outputBytes`, 64 KiB, applies to stdout and stderr separately; the guest keeps the
- * tail.
- */
+/** Limits of exec. `outputBytes`: 64 KiB each of stdout and stderr; the guest keeps the tail. */
 export const EXEC_LIMITS = {
   timeoutSeconds: { default: 120, min: 1, max: 600 },
   outputBytes: 65_536,

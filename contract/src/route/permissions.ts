@@ -47,8 +47,8 @@ const EVERYTHING: readonly Permission[] = permission.options;
 
 /**
  * Permissions that administer an org rather than its sandboxes. No route that needs one accepts an
- * API key (its `auth` says so, and a test checks all routes): a leaked key must not delete projects,
- * invite members, raise caps or create keys.
+ * API key: a leaked key must not delete projects, invite members, raise caps or create keys. Each
+ * route says so by its `auth`, and a test checks all of them.
  */
 export const ADMINISTRATION: readonly Permission[] = [
   'org.members.manage',

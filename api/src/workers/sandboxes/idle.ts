@@ -1,6 +1,6 @@
 // Puts idle sandboxes to sleep, on a single replica, by their activity and the CPU time of their
-// VMs; rules/sandboxes/idleness.ts decides. State is only the previous CPU measurement per VM, so after a change of the leader no
-// sandbox sleeps before two measurements.
+// VMs; rules/sandboxes/idleness.ts decides. State is only the previous CPU measurement per VM, so
+// after a change of the leader no sandbox sleeps before two measurements.
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
 import { judgeIdleness } from '../../services/sandboxes/idle.ts';
 import { listPossibleSleepers, type SleeperRow } from '../../store/sandboxes/activity-signals.ts';
