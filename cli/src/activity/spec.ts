@@ -33,7 +33,7 @@ export const activityCommand: CommandSpec = {
     'berth activity --follow --kind sandbox_failed',
     "berth activity --limit 100 --json | jq -r '.activity[].kind'",
     'berth activity --export > activity.ndjson',
-    'berth activity --export --after "$(tail -n 1 activity.ndjson | jq -r .cursor)" >> activity.ndjson',
+    'berth activity --export --after CURSOR >> activity.ndjson # CURSOR: of the last line exported',
   ],
   load: async () => (await import('./activity.ts')).showActivity,
 };

@@ -1,6 +1,7 @@
 // Target of a resize, and its increases.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { storageGib } from '@berth/protocol/host.ts';
 import { capacityRemedy } from '@berth/protocol/host.ts';
 import { largerOf, sameSize, targetOf } from '../../../src/rules/sandboxes/allocation-target.ts';
 import { describeExcess, describeShortageOn, growth } from '../../../src/rules/hosts/placement.ts';
@@ -15,7 +16,10 @@ test('a resize keeps unspecified amounts', () => {
 
 test('only increases need capacity, all of them together', () => {
   assert.deepEqual(growth(PRESENT, { vcpu: 4, memoryGb: 4, diskGb: 10 }), { vcpu: 4 });
-  assert.deepEqual(growth(PRESENT, { vcpu: 1, memoryGb: 8, diskGb: 21 }), { memoryMib: 8_192, diskGib: 21 });
+  assert.deepEqual(growth(PRESENT, { vcpu: 1, memoryGb: 8, diskGb: 21 }), {
+    memoryMib: 8_192,
+    diskGib: storageGib({ memoryMib: 8_192, diskGib: 21 }),
+  });
   assert.deepEqual(growth(PRESENT, PRESENT), {});
 });
 
@@ -29,7 +33,7 @@ test('a shortage names the missing resource, never one that is not requested', (
   assert.equal(describeShortageOn(free, { vcpu: 2 }), `needs 2 vCPU, 1 are free. ${capacityRemedy('vcpu')}`);
   assert.equal(
     describeShortageOn(free, { diskGib: 1 }),
-    `needs 1 GiB of disk, 0 are free. ${capacityRemedy('diskGib')}`,
+    `needs 1 GiB of disk (snapshot included), 0 are free. ${capacityRemedy('diskGib')}`,
   );
 });
 
