@@ -222,12 +222,13 @@ test('each error of the host gets its own error page', async () => {
 test('a refusal arrives while the client is still sending its body', async () => {
   const { request, answer } = await world.begin('/', { method: 'POST', headers: { 'content-length': 10_000_000 } });
   request.on('error', () => undefined);
+  const closed = once(request, 'close');
   request.write(Buffer.alloc(1_000_000));
   const refused = await answer;
   assert.equal(refused.statusCode, 401);
   assert.equal(refused.headers.connection, 'close');
   refused.resume();
-  await once(request, 'close');
+  await closed;
 });
 
 test('revoking a link ends its open WebSocket, stream and pending response', async () => {
@@ -239,6 +240,7 @@ test('revoking a link ends its open WebSocket, stream and pending response', asy
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
   };
   const socket = await world.webSocket(`/?token=${token}`, { headers: { cookie: 'none=1' } });
+  const closed = once(socket, 'close');
   const begun = await world.begin(`/events?token=${token}`, {});
   begun.request.end();
   const events = await begun.answer;
@@ -247,7 +249,7 @@ test('revoking a link ends its open WebSocket, stream and pending response', asy
   const waiting = world.ask(`/waiting?token=${token}`);
   await untilTrue('all are open', () => responses.length === 2);
   await world.api.call('DELETE', `/v1/sandboxes/${world.sandboxId}/previews/${id}`);
-  await Promise.all([once(socket, 'close'), ended]);
+  await Promise.all([closed, ended]);
   assert.deepEqual(
     [(await waiting).status, JSON.parse((await waiting).text).error.code],
     [410, 'preview_link_revoked'],
@@ -256,9 +258,9 @@ test('revoking a link ends its open WebSocket, stream and pending response', asy
 });
 
 test('putting a sandbox to sleep closes its connections; the next request finds it asleep', async () => {
-  const socket = await world.webSocket('/');
+  const closed = once(await world.webSocket('/'), 'close');
   await toStatus(world.sandboxId, 'sleeping');
-  await once(socket, 'close');
+  await closed;
   const answer = await world.visit('/');
   assert.deepEqual([answer.status, JSON.parse(answer.text).error.code], [503, 'preview_sandbox_asleep']);
   await toStatus(world.sandboxId, 'stopped');

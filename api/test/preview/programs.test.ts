@@ -96,9 +96,10 @@ test('an API key opens previews of its org, and never reaches the app', async ()
   socket.send('hello');
   const [data] = await once(socket, 'message');
   assert.equal(String(data), 'hello');
+  const closed = once(socket, 'close');
   // Revoking the key closes its connections and opens nothing.
   await world.api.db.updateTable('api_key').set({ revoked_at: new Date() }).execute();
-  await once(socket, 'close');
+  await closed;
   await untilTrue('it opens nothing', async () => (await ask('/', { 'x-berth-preview-token': key })).status === 401);
   await world.api.db.updateTable('api_key').set({ revoked_at: null }).execute();
 });

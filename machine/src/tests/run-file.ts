@@ -4,8 +4,6 @@ import type { TestEvent } from 'node:test/reporters';
 import type { CpuAccounts } from './cpu-accounts.ts';
 import type { Cost } from './costs.ts';
 
-/** Timeout of a test that has no shorter one. */
-const TEST_TIMEOUT_MS = 30 * 60_000;
 /** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
@@ -19,6 +17,8 @@ export interface FileResult {
 }
 
 interface RunOptions {
+  /** Timeout of each test that has no shorter one. */
+  testTimeoutMs: number;
   name: string | undefined;
   signal: AbortSignal;
   accounts: CpuAccounts | undefined;
@@ -26,13 +26,16 @@ interface RunOptions {
   environment: NodeJS.ProcessEnv | undefined;
 }
 
-export async function runFile(file: string, { name, signal, accounts, environment }: RunOptions): Promise<FileResult> {
+export async function runFile(
+  file: string,
+  { testTimeoutMs, name, signal, accounts, environment }: RunOptions,
+): Promise<FileResult> {
   const startedAt = performance.now();
   const account = await accounts?.openFor(file);
   const stream = run({
     files: [file],
     concurrency: 1,
-    timeout: TEST_TIMEOUT_MS,
+    timeout: testTimeoutMs,
     signal,
     execArgv: account?.execArgv ?? [],
     env: { ...process.env, ...environment, ...account?.environment },

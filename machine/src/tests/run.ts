@@ -8,7 +8,7 @@ import { CpuAccounts } from './cpu-accounts.ts';
 import { describeCounts, describeSlowest } from './report.ts';
 import { startShared } from './shared-service.ts';
 import { runFile, type FileResult } from './run-file.ts';
-import { longestFirst, runOnIdleCores } from './schedule.ts';
+import { longestFirst, runOnIdleCores, testTimeoutMs } from './schedule.ts';
 import { readCosts, writeCosts } from './costs.ts';
 
 const { positionals, values } = parseArgs({
@@ -33,6 +33,7 @@ const measured = new Map(costs);
 try {
   await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
     const result = await runFile(file, {
+      testTimeoutMs: testTimeoutMs(costs.get(file)),
       name: values.name,
       signal: interrupted.signal,
       accounts,

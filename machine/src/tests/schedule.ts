@@ -13,6 +13,10 @@ const FREE_BYTES = 3 * 2 ** 30;
 const SAMPLE_MS = 1_000;
 /** Assumed duration of an unmeasured file. */
 const UNKNOWN_SECONDS = 30;
+/** Shortest and longest timeout of a test. */
+const TIMEOUT_MS = { least: 5 * 60_000, most: 30 * 60_000 };
+/** Slowdown of a file, against its measured cost, that a loaded machine explains. */
+const SLOWDOWN = 10;
 
 interface Load {
   running: number;
@@ -24,6 +28,12 @@ interface Load {
 export function longestFirst(files: readonly string[], costs: ReadonlyMap<string, Cost>): string[] {
   const secondsOf = (file: string): number => costs.get(file)?.seconds ?? UNKNOWN_SECONDS;
   return files.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+}
+
+/** Timeout of each test of a file: a hanging test of a short file must not outlast the run. */
+export function testTimeoutMs(cost: Cost | undefined): number {
+  if (cost === undefined) return TIMEOUT_MS.most;
+  return Math.min(TIMEOUT_MS.most, Math.max(TIMEOUT_MS.least, cost.seconds * 1_000 * SLOWDOWN));
 }
 
 export function hasRoom({ running, idleShare, freeBytes }: Load): boolean {
