@@ -94,7 +94,7 @@ export async function dropActivityPartitions(db: Database, days: number): Promis
 async function inFeedLock<T>(db: Database, run: (trx: DatabaseTransaction) => Promise<T>): Promise<T> {
   return await db.transaction().execute(async (trx) => {
     await sql`set local lock_timeout = ${LOCK_TIMEOUT}`.execute(trx);
-    // Changes of a partition lock the table that its rows refer to, too. A stronger lock on it later
+    // A change of a partition also locks the table its rows refer to. A stronger lock on it later
     // would be a deadlock with a caller that writes both, and Postgres would abort the caller.
     await sql`lock table org, activity in access exclusive mode`.execute(trx);
     return await run(trx);
