@@ -10,7 +10,7 @@ import { orgGroup } from './orgs/org-spec.ts';
 import { previewGroup } from './previews/spec.ts';
 import { projectGroup } from './orgs/project-spec.ts';
 import { sandboxGroup } from './sandboxes/spec.ts';
-import { loginCommand, logoutCommand, profileGroup } from './people/sign-in-spec.ts';
+import { loginCommand, logoutCommand, profileGroup, signInGroup } from './people/sign-in-spec.ts';
 import { usageGroup } from './usage/spec.ts';
 import { whoamiCommand } from './people/whoami-spec.ts';
 
@@ -23,6 +23,6 @@ export const clientChapters: readonly Chapter[] = [
     heading: 'Orgs and projects',
     entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand],
   },
-  { heading: 'Account', entries: [loginCommand, logoutCommand, whoamiCommand, profileGroup] },
+  { heading: 'Account', entries: [loginCommand, logoutCommand, whoamiCommand, signInGroup, profileGroup] },
   { heading: 'Shell', entries: [completionCommand] },
 ];

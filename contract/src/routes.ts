@@ -20,6 +20,7 @@ import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './
 import { createPreview, listPreviews, revokePreview } from './previews/previews.ts';
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
 import type { Route } from './route/route.ts';
+import { endOtherSignIns, endSignIn, listSignIns } from './access/sign-ins.ts';
 import {
   renewSandbox,
   resizeSandbox,
@@ -43,6 +44,9 @@ const ALL = [
   listAgentTokens,
   createAgentToken,
   revokeAgentToken,
+  listSignIns,
+  endSignIn,
+  endOtherSignIns,
   createOrg,
   listMembers,
   updateMember,

@@ -36,7 +36,7 @@ test('open paths are unique, and only the OpenAPI document among them is below /
 });
 
 /** Routes on an org or one of its resources that need membership alone, or no membership yet. */
-const NO_PERMISSION = ['leaveOrg', 'getInvitation', 'acceptInvitation', 'revokeAgentToken'];
+const NO_PERMISSION = ['leaveOrg', 'getInvitation', 'acceptInvitation', 'revokeAgentToken', 'endSignIn'];
 
 test('route parameters match the path, and routes on an org or sandbox require a permission', () => {
   for (const route of ROUTES) {
@@ -56,11 +56,14 @@ test('routes that the spec denies to API keys accept access tokens only', () => 
     'createInvitation',
     'createOrg',
     'deleteProject',
+    'endOtherSignIns',
+    'endSignIn',
     'getInvitation',
     'leaveOrg',
     'listAgentTokens',
     'listApiKeys',
     'listInvitations',
+    'listSignIns',
     'removeMember',
     'revokeAgentToken',
     'revokeApiKey',

@@ -10,7 +10,7 @@ export interface Call<R extends Route> {
   params: RouteParams<R>;
   query: RouteQuery<R>;
   body: RouteBody<R>;
-  actor: R['auth'] extends readonly [] ? undefined : Actor;
+  actor: R['auth'] extends readonly [] ? undefined : Extract<Actor, { kind: R['auth'][number] }>;
   /** The sandbox of the path, as of the access decision. */
   sandbox: R['path'] extends `${string}{sandboxId}${string}` ? LocatedSandboxRow : undefined;
   /** `Prefer: respond-async` was sent and the route honours it. */

@@ -22,6 +22,7 @@ import { contentPolicy, isForeign, PAGE_HEADERS } from './protection.ts';
 import { sentence, statusOf } from './refusals.ts';
 import { resetPasswordPage } from './reset-password.ts';
 import { signInPage } from './sign-in.ts';
+import { signInsPage } from './sign-ins.ts';
 import { signOutPage } from './sign-out.ts';
 import {
   shown,
@@ -45,6 +46,7 @@ interface PagesOptions {
 const PAGES: readonly Page[] = [
   signInPage,
   signOutPage,
+  signInsPage,
   forgotPasswordPage,
   resetPasswordPage,
   verifyEmailPage,

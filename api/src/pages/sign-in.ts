@@ -130,6 +130,7 @@ function signedIn({ user }: SignedInVisitor): ShownPage {
       ${user.emailVerified ? '' : unverified}
       <ul class="choices">
         <li><a href="/device">Approve a device that shows a code</a></li>
+        <li><a href="/sign-ins">See and end your sign-ins</a></li>
         <li><a href="/forgot-password">Choose a new password</a></li>
       </ul>`,
   );

@@ -17,6 +17,7 @@ import { projectRoutes } from './orgs/projects.ts';
 import { renewRoutes } from './sandboxes/renew.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
+import { signInRoutes } from './access/sign-ins.ts';
 import { usageRoutes } from './usage/usage.ts';
 import { usageGuardrailRoutes } from './usage/guardrails.ts';
 
@@ -27,6 +28,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...billingRoutes,
   ...invitationRoutes,
   ...agentTokenRoutes,
+  ...signInRoutes,
   ...apiKeyRoutes,
   ...activityRoutes,
   ...usageRoutes,

@@ -21,6 +21,7 @@ const TIES = {
   previews: ID,
   projects: ID,
   sandboxes: ID,
+  signIns: ID,
 } as const;
 const A_PAGE = 'the nextCursor of an earlier page of this list';
 const SOURCES: { readonly [list in PagedList]?: string } = { activityExport: 'the cursor of an exported entry' };

@@ -72,7 +72,7 @@ export class Devices {
         body: { grant_type: DEVICE_GRANT, device_code: stored, client_id: clientId },
         headers: callerHeaders(caller),
       });
-      const login = await this.#parts.logins.require(await this.#parts.library.credentialOf(token));
+      const login = await this.#parts.logins.begun(await this.#parts.library.credentialOf(token));
       // A concurrent password change withdraws the approval, but this sign-in session may have been
       // created just after that, so check again. Without an earlier approval, the approval was
       // given a moment ago.

@@ -1,4 +1,5 @@
 // Sign-in sessions of the library, and the session tokens that they refresh.
+import { SIGN_INS_PER_USER } from '@berth/contract/route/limits.ts';
 import { isAPIError } from 'better-auth/api';
 import { newToken, tokenSha256 } from '../services/access/bearer-token.ts';
 import type { Settings } from '../services/context/settings.ts';
@@ -7,6 +8,7 @@ import { SignInError, type Caller, type Login } from '../services/people/sign-in
 import { deleteLogin, insertSessionToken } from '../store/access/session-tokens.ts';
 import type { Database } from '../store/database/schema.ts';
 import { deleteOldestSessionTokens } from '../store/people/sign-in.ts';
+import { deleteSignInsBeyond } from '../store/access/sign-ins.ts';
 import { callerHeaders, type Library } from './library.ts';
 
 /**
@@ -30,7 +32,7 @@ export class Logins {
 
   async create(userId: string, caller: Caller): Promise<Login> {
     const { token } = await this.#library.auth.api.createLogin({ body: { userId }, headers: callerHeaders(caller) });
-    return await this.require(await this.#library.credentialOf(token));
+    return await this.begun(await this.#library.credentialOf(token));
   }
 
   async find(credential: string): Promise<{ loginId: string; userId: string } | null> {
@@ -38,9 +40,11 @@ export class Logins {
     return login === null ? null : { loginId: login.loginId, userId: login.userId };
   }
 
-  async require(credential: string): Promise<Login> {
+  /** The sign-in session just created. Ends the user's least recently used beyond the limit. */
+  async begun(credential: string): Promise<Login> {
     const login = await this.read(credential, { prolong: false });
     if (login === null) throw loginEnded();
+    await deleteSignInsBeyond(this.#db, login.userId, SIGN_INS_PER_USER);
     return login;
   }
 

@@ -186,7 +186,7 @@ class LibrarySignIn implements ClientSignIn {
       throw error instanceof SignInError ? new OidcRefusal(error.refusal, error.message) : error;
     });
     const { credential, returnTo } = await oidc.finish(query, cookieHeader, caller);
-    return { login: await this.#logins.require(credential), returnTo };
+    return { login: await this.#logins.begun(credential), returnTo };
   }
 
   #requireOidc(): OidcSignIn {

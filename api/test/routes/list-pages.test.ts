@@ -46,6 +46,15 @@ const instant = (microseconds: number) =>
   sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
 
 const LISTS: { readonly [list in Exclude<PagedList, 'activity' | 'activityExport'>]: List } = {
+  signIns: {
+    path: () => '/v1/me/sign-ins',
+    key: 'id',
+    own: 1,
+    add: async (place, at) => {
+      const { loginId } = await signInAs(api.db, place.userId);
+      await api.db.updateTable('session').set({ createdAt: at }).where('id', '=', loginId).execute();
+    },
+  },
   sandboxes: {
     path: ({ orgId }) => `/v1/orgs/${orgId}/sandboxes`,
     key: 'id',

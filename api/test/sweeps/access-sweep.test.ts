@@ -81,7 +81,7 @@ async function expectedRows(route: Route, credential: LiveCredential, answer: An
     actor_user_id: credential.holder.userId,
     request_id: answer.headers.get('x-request-id'),
   };
-  if (!route.path.startsWith('/v1/me/agent-tokens')) return [row];
+  if (!/^\/v1\/me\/(agent-tokens|sign-ins)/.test(route.path)) return [row];
   const orgs = await api.db
     .selectFrom('membership')
     .select('org_id')

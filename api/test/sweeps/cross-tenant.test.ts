@@ -117,6 +117,10 @@ function groupsOf(route: Route): Group[] {
       { what: 'nothing', inOwnOrg: false, code: 'agent_token_not_found', cases: casesOf(first, unknownIds(first)) },
     ];
   }
+  if (first === 'signInId') {
+    const cases = [...casesOf(first, foreign.resources.signInId), ...casesOf(first, unknownIds(first))];
+    return [{ what: "another's or nothing", inOwnOrg: false, code: 'sign_in_not_found', cases }];
+  }
   if (first !== 'orgId') {
     assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
     // Access to the sandbox is checked before the look-up of the preview link.

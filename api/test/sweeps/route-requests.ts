@@ -11,7 +11,7 @@ import { findRole, insertMembership } from '../../src/store/people/identity.ts';
 import { insertPreviewLink } from '../../src/store/previews/links.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
-import type { CallOptions, TestApi, TestOrg } from '../world/api.ts';
+import { signInAs, type CallOptions, type TestApi, type TestOrg } from '../world/api.ts';
 import { SOLD_PLAN } from '../world/payments-stand-in.ts';
 import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
 
@@ -116,6 +116,12 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   listAgentTokens: nothing,
   createAgentToken: () => ({ params: {}, body: { name: 'swept' } }),
   revokeAgentToken: onOwnAgentToken,
+  listSignIns: nothing,
+  endSignIn: async ({ api, caller }) => ({ params: { signInId: (await signInAs(api.db, caller.userId)).loginId } }),
+  endOtherSignIns: async ({ api, caller }) => {
+    await signInAs(api.db, caller.userId);
+    return { params: {} };
+  },
   createOrg: () => ({ params: {}, body: { name: 'swept' } }),
   getSubscription: inOrg,
   createCheckout: (setting) => ({ ...inOrg(setting), body: { plan: SOLD_PLAN.id } }),

@@ -87,6 +87,8 @@ const SUBJECTS: {
   leaveOrg: () => ['user', owner.userId],
   createAgentToken: agentTokenOf,
   revokeAgentToken: agentTokenOf,
+  endSignIn: (_, { signInId = '' }) => ['sign_in', signInId],
+  endOtherSignIns: () => ['user', owner.userId],
   createOrg: ({ body }) => ['org', body.org.id],
   updateMember: memberOf,
   removeMember: memberOf,

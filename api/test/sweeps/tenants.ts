@@ -3,7 +3,7 @@ import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
-import type { TestApi } from '../world/api.ts';
+import { signInAs, type TestApi } from '../world/api.ts';
 import {
   makeAgentTokenRow,
   makeInvitationRow,
@@ -25,7 +25,9 @@ export interface Tenant {
   owner: Person;
   /** Resources by the name of their path parameter. */
   resources: {
-    readonly [name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId']: readonly Resource[];
+    readonly [
+      name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId' | 'signInId'
+    ]: readonly Resource[];
   };
 }
 
@@ -53,6 +55,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     invitationId: [],
     userId: [{ what: 'its owner', id: owner.userId }],
     tokenId: [],
+    signInId: [{ what: "its owner's sign-in", id: (await signInAs(db, owner.userId)).loginId }],
   };
   const sandbox = async (
     what: string,
@@ -102,6 +105,7 @@ export function unknownIds(name: keyof Tenant['resources'] | 'orgId'): Resource[
     invitationId: 'invitation',
     userId: 'user',
     tokenId: 'agentToken',
+    signInId: 'signIn',
   } as const;
   return [1, 2].map((number) => ({ what: `nothing (${number})`, id: newId(kinds[name]) }));
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
-import * as durableStep from '../../migrations/0016_durable_step.ts';
+import * as durableStep from '../../migrations/0001-0020/0016_durable_step.ts';
 import { untilTrue } from '../world/until-true.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';

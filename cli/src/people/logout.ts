@@ -1,12 +1,18 @@
 // `berth logout`: signs out at the service, then removes the local credential.
+import { Berth } from '@berth/sdk';
 import { OAuthRefusal, revokeSession } from '../service/oauth.ts';
 import { readProfile, type ConnectionSource } from '../service/connection.ts';
 import { profileIn, type Profile, type Profiles } from '../service/profile-file.ts';
 import { serviceAddress } from '../service/address.ts';
+import { sessionToken } from '../service/session.ts';
 import type { CliContext } from '../program/context.ts';
+import type { Input } from '../program/command-spec.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 
-export async function logout({ environment, flags, out, signal }: CliContext): Promise<void> {
+export async function logout(
+  { environment, flags, out, signal }: CliContext,
+  { options }: Input<{ all?: true }>,
+): Promise<void> {
   const source: ConnectionSource = { environment, flags };
   const { name, profile, file } = await readProfile(source);
   if (profile === undefined && flags.profile !== undefined)
@@ -15,6 +21,13 @@ export async function logout({ environment, flags, out, signal }: CliContext): P
   if (profile?.session === undefined && profile?.apiKey === undefined) {
     out.note(`the profile ${name} is not signed in`);
     return;
+  }
+  if (options.all === true) {
+    if (profile.session === undefined) throw new UsageError('--all needs a sign-in: the profile has an API key');
+    const url = serviceAddress(profile.url);
+    const berth = new Berth({ url, apiKey: () => sessionToken({ file, name, url, signal }) });
+    const { ended } = await berth.raw.endOtherSignIns({ signal });
+    out.line(`ended ${ended} other ${ended === 1 ? 'sign-in' : 'sign-ins'}`);
   }
   const told = await endSession(profile, signal);
   await file.change((current) => withoutCredential(current, name, profile), signal);

@@ -1,4 +1,4 @@
-// `berth login`, `logout` and `profile`.
+// `berth login`, `logout`, `sign-in` and `profile`.
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 
 export const loginCommand: CommandSpec = {
@@ -25,10 +25,35 @@ export const loginCommand: CommandSpec = {
 export const logoutCommand: CommandSpec = {
   name: 'logout',
   summary: 'sign out of a profile',
-  details: 'Removes the local credential even if the service cannot be reached.',
-  examples: ['berth logout', 'berth logout --profile staging'],
+  details:
+    'Removes the local credential even if the service cannot be reached, except with --all. ' +
+    'API keys and agent tokens stay valid.',
+  options: [{ flags: '--all', about: 'end every sign-in of your account, in all browsers and on all devices' }],
+  examples: ['berth logout', 'berth logout --profile staging', 'berth logout --all'],
   json: false,
   load: async () => (await import('./logout.ts')).logout,
+};
+
+export const signInGroup: GroupSpec = {
+  name: 'sign-in',
+  summary: 'list and end your sign-ins in browsers and on devices',
+  commands: [
+    {
+      name: 'ls',
+      summary: 'list your sign-ins, newest first',
+      examples: ['berth sign-in ls'],
+      load: async () => (await import('./sign-ins.ts')).listSignIns,
+    },
+    {
+      name: 'end',
+      summary: 'end a sign-in immediately, with its access tokens and open streams',
+      details: 'berth logout --all ends all of them.',
+      arguments: [{ name: '<sign-in>', about: 'sign-in id' }],
+      options: [{ flags: '-y, --yes', about: 'skip the confirmation' }],
+      examples: ['berth sign-in end sgn_uodiunxlni4uyqmllemsqh4l'],
+      load: async () => (await import('./sign-ins.ts')).endSignIn,
+    },
+  ],
 };
 
 export const profileGroup: GroupSpec = {

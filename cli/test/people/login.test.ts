@@ -371,3 +371,26 @@ function contentOf(path: string): string {
     return '';
   }
 }
+
+test('sign-in ls lists the sign-ins, end ends one, and logout --all all of them', async () => {
+  const home = newHome();
+  const ada = await person();
+  assert.equal((await signedIn(ada, home)).code, 0);
+  const other = await keptSession(ada);
+  const run = async (...args: string[]): Promise<Ended> => await berth(args, { env: { HOME: home } });
+  const listed = JSON.parse((await run('sign-in', 'ls', '--json')).stdout).signIns as {
+    id: string;
+    current: boolean;
+  }[];
+  assert.deepEqual(
+    listed.map(({ current }) => current),
+    [false, true, false],
+  );
+  assert.match((await run('sign-in', 'ls')).stdout, /berth\//);
+  const ended = await run('sign-in', 'end', listed[0]?.id ?? '', '--yes');
+  assert.equal(ended.stdout, `ended the sign-in ${listed[0]?.id}\n`);
+  assert.equal(await statusOfMe(site.url, other.token), 401);
+  const out = await run('logout', '--all');
+  assert.equal(out.stdout, `ended 1 other sign-in\nsigned out of ${site.url}\n`);
+  assert.equal((await ada.visitor.get('/sign-ins')).status, 303);
+});

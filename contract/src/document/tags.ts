@@ -14,6 +14,7 @@ const KNOWN: readonly KnownTag[] = [
   { name: 'Health', description: 'Health check of the service.', paths: /^\/health$/ },
   { name: 'Identity', description: 'The caller and its orgs.', paths: /^\/me(\/orgs.*)?$/ },
   { name: 'Agent tokens', description: 'Personal tokens that control agent sessions.', paths: /^\/me\/agent-tokens/ },
+  { name: 'Sign-ins', description: 'Browsers and devices in which the caller is signed in.', paths: /^\/me\/sign-ins/ },
   { name: 'Orgs', description: 'Organizations and their members.', paths: /^\/(orgs|members(\/.*)?)$/ },
   { name: 'Invitations', description: 'Invitations to an org.', paths: /^\/invitations/ },
   {

@@ -25,6 +25,7 @@ export const activityKind = z.enum([
   'api_key_revoked',
   'agent_token_created',
   'agent_token_revoked',
+  'sign_in_ended',
   'project_created',
   'project_updated',
   'project_deleted',

@@ -55,6 +55,7 @@ export const ERRORS = {
   project_not_found: { status: 404, meaning: 'The project does not exist, or was deleted.' },
   api_key_not_found: { status: 404, meaning: 'The API key does not exist.' },
   agent_token_not_found: { status: 404, meaning: 'The personal agent token does not exist.' },
+  sign_in_not_found: { status: 404, meaning: 'The caller has no such sign-in, or it has ended.' },
   invitation_not_found: { status: 404, meaning: 'The invitation does not exist, or its token is no longer valid.' },
   file_not_found: { status: 404, meaning: 'The path does not exist in the sandbox.' },
   preview_link_not_found: { status: 404, meaning: 'The sandbox has no such public preview link.' },

@@ -96,6 +96,9 @@ export const ENDED_CREDENTIALS_KEPT = 1_000;
 /** Agent tokens that a user creates within an hour: each is an entry in the feeds of their orgs. */
 export const AGENT_TOKENS_PER_HOUR = 60;
 
+/** Sign-ins of a user. A further one ends the least recently used. */
+export const SIGN_INS_PER_USER = 100;
+
 /** Default limits of new accounts per hour. `address`: of the network; `domain`: of the mail. */
 export const SIGN_UPS_PER_HOUR = { address: 10, domain: 200 } as const;
 

@@ -117,6 +117,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "The personal agent token does not exist."
   },
+  "sign_in_not_found": {
+    "status": 404,
+    "meaning": "The caller has no such sign-in, or it has ended."
+  },
   "invitation_not_found": {
     "status": 404,
     "meaning": "The invitation does not exist, or its token is no longer valid."
@@ -655,6 +659,67 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "listSignIns",
+    "method": "GET",
+    "path": "/v1/me/sign-ins",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "endSignIn",
+    "method": "DELETE",
+    "path": "/v1/me/sign-ins/{signInId}",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "sign_in_ended",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "endOtherSignIns",
+    "method": "DELETE",
+    "path": "/v1/me/sign-ins",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "sign_in_ended",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "createOrg",
     "method": "POST",
     "path": "/v1/orgs",
@@ -988,6 +1053,7 @@ export const ROUTES = [
             "api_key_revoked",
             "agent_token_created",
             "agent_token_revoked",
+            "sign_in_ended",
             "project_created",
             "project_updated",
             "project_deleted",

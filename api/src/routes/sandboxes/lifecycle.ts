@@ -16,7 +16,7 @@ import { viewSandbox } from './view.ts';
 import type { ServiceContext } from '../../services/context/context.ts';
 
 /** Fields that an alias and its target share. */
-type BareCall = Pick<Call<typeof sleepSandbox>, 'actor' | 'params' | 'respondAsync' | 'signal'>;
+type BareCall = Pick<Call<typeof sleepSandbox | typeof wakeSandbox>, 'actor' | 'params' | 'respondAsync' | 'signal'>;
 
 interface SandboxAnswer {
   sandbox: Sandbox;

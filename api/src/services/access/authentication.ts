@@ -9,6 +9,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { touchAgentToken } from '../../store/access/agent-tokens.ts';
 import { touchApiKey } from '../../store/access/api-keys.ts';
 import type { Found, PresentedAgentToken, PresentedApiKey, PresentedSessionToken } from '../../store/access/callers.ts';
+import { touchSignIn } from '../../store/access/sign-ins.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { tokenKind, tokenSha256 } from './bearer-token.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -68,7 +69,7 @@ export async function authenticate(
     }
     case 'session': {
       const found = await context.callers.findSession(bearer.sha256, sandboxId);
-      return { actor: sessionHolder(found.credential, requestId), named: namedIn(found) };
+      return { actor: sessionHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     case 'agent_token': {
       const found = await context.callers.findAgentToken(bearer.sha256, sandboxId);
@@ -100,10 +101,15 @@ function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, req
   };
 }
 
-function sessionHolder(session: PresentedSessionToken | undefined, requestId: string | null): Actor {
+function sessionHolder(
+  context: AccessContext,
+  session: PresentedSessionToken | undefined,
+  requestId: string | null,
+): Actor {
   if (session === undefined) throw unauthenticated('this access token is unknown or revoked');
   if (session.expired)
     throw unauthenticated(`this access token expired at ${session.expires_at.toISOString()}; refresh it`);
+  if (!session.used_lately) recordUse(context, session.id, touchSignIn(context.db, session.login_id));
   return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
 }
 

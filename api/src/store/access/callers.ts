@@ -25,6 +25,7 @@ export interface PresentedSessionToken {
   expires_at: Date;
   /** True also if the sign-in session itself has expired. */
   expired: boolean;
+  used_lately: boolean;
 }
 
 export interface PresentedAgentToken {
@@ -77,6 +78,7 @@ const CREDENTIALS: {
       user_id: 'c.user_id',
       expires_at: 'c.expires_at',
       expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
+      used_lately: `login."lastUsedAt" > now() - interval '1 minute'`,
     } satisfies Record<keyof PresentedSessionToken, string>,
     // Sign-out deletes the sign-in session, and its tokens with it.
     from: 'session_token c join "session" login on login.id = c.login_id',

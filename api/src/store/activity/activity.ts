@@ -13,8 +13,8 @@ export type ActivityActor =
   | { kind: 'operator'; id: null; userId: null }
   | { kind: 'system'; id: null; userId: null };
 
-interface ActivitySubject {
-  kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link';
+export interface ActivitySubject {
+  kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link';
   id: string;
 }
 

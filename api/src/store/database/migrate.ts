@@ -1,26 +1,27 @@
 // Migrates the database to the newest schema. Safe with any number of replicas starting at once:
 // Kysely's migrator holds an advisory lock and applies everything in one transaction.
 import { Migrator, type Migration } from 'kysely/migration';
-import * as identity from '../../../migrations/0001_identity.ts';
-import * as sandboxes from '../../../migrations/0002_sandboxes.ts';
-import * as records from '../../../migrations/0003_records.ts';
-import * as lifecycle from '../../../migrations/0004_lifecycle.ts';
-import * as people from '../../../migrations/0005_people.ts';
-import * as clone from '../../../migrations/0006_clone.ts';
-import * as previews from '../../../migrations/0007_previews.ts';
-import * as billing from '../../../migrations/0008_billing.ts';
-import * as usageRollup from '../../../migrations/0009_usage_rollup.ts';
-import * as usageCaps from '../../../migrations/0010_usage_caps.ts';
-import * as usageCapWarningEnforced from '../../../migrations/0011_usage_cap_warning_enforced.ts';
-import * as previewLinkExpiry from '../../../migrations/0012_preview_link_expiry.ts';
-import * as destroyHolds from '../../../migrations/0013_destroy_holds.ts';
-import * as metricsSampleAge from '../../../migrations/0014_metrics_sample_age.ts';
-import * as activityProjectKind from '../../../migrations/0015_activity_project_kind.ts';
-import * as durableStep from '../../../migrations/0016_durable_step.ts';
-import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
-import * as orgCreator from '../../../migrations/0018_org_creator.ts';
-import * as previewLinkEmbeddable from '../../../migrations/0019_preview_link_embeddable.ts';
-import * as activityPartitions from '../../../migrations/0020_activity_partitions.ts';
+import * as identity from '../../../migrations/0001-0020/0001_identity.ts';
+import * as sandboxes from '../../../migrations/0001-0020/0002_sandboxes.ts';
+import * as records from '../../../migrations/0001-0020/0003_records.ts';
+import * as lifecycle from '../../../migrations/0001-0020/0004_lifecycle.ts';
+import * as people from '../../../migrations/0001-0020/0005_people.ts';
+import * as clone from '../../../migrations/0001-0020/0006_clone.ts';
+import * as previews from '../../../migrations/0001-0020/0007_previews.ts';
+import * as billing from '../../../migrations/0001-0020/0008_billing.ts';
+import * as usageRollup from '../../../migrations/0001-0020/0009_usage_rollup.ts';
+import * as usageCaps from '../../../migrations/0001-0020/0010_usage_caps.ts';
+import * as usageCapWarningEnforced from '../../../migrations/0001-0020/0011_usage_cap_warning_enforced.ts';
+import * as previewLinkExpiry from '../../../migrations/0001-0020/0012_preview_link_expiry.ts';
+import * as destroyHolds from '../../../migrations/0001-0020/0013_destroy_holds.ts';
+import * as metricsSampleAge from '../../../migrations/0001-0020/0014_metrics_sample_age.ts';
+import * as activityProjectKind from '../../../migrations/0001-0020/0015_activity_project_kind.ts';
+import * as durableStep from '../../../migrations/0001-0020/0016_durable_step.ts';
+import * as previewLinkKey from '../../../migrations/0001-0020/0017_preview_link_key.ts';
+import * as orgCreator from '../../../migrations/0001-0020/0018_org_creator.ts';
+import * as previewLinkEmbeddable from '../../../migrations/0001-0020/0019_preview_link_embeddable.ts';
+import * as activityPartitions from '../../../migrations/0001-0020/0020_activity_partitions.ts';
+import * as signIns from '../../../migrations/0027_sign_ins.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -44,6 +45,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0018_org_creator': orgCreator,
   '0019_preview_link_embeddable': previewLinkEmbeddable,
   '0020_activity_partitions': activityPartitions,
+  '0027_sign_ins': signIns,
 };
 
 /**

@@ -23,6 +23,7 @@ export interface LoginTable {
   ipAddress: string | null;
   userAgent: string | null;
   userId: string;
+  lastUsedAt: GeneratedInstant;
 }
 
 /** Sign-in library: sign-in methods. `password` is a hash, with the provider `credential`. */

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
-import * as identity from '../../../migrations/0001_identity.ts';
-import * as sandboxes from '../../../migrations/0002_sandboxes.ts';
-import * as records from '../../../migrations/0003_records.ts';
-import * as orgCreator from '../../../migrations/0018_org_creator.ts';
+import * as identity from '../../../migrations/0001-0020/0001_identity.ts';
+import * as sandboxes from '../../../migrations/0001-0020/0002_sandboxes.ts';
+import * as records from '../../../migrations/0001-0020/0003_records.ts';
+import * as orgCreator from '../../../migrations/0001-0020/0018_org_creator.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
-import * as identity from '../../../migrations/0001_identity.ts';
-import * as sandboxes from '../../../migrations/0002_sandboxes.ts';
-import * as records from '../../../migrations/0003_records.ts';
-import * as lifecycle from '../../../migrations/0004_lifecycle.ts';
-import * as people from '../../../migrations/0005_people.ts';
-import * as previews from '../../../migrations/0007_previews.ts';
-import * as previewLinkKey from '../../../migrations/0017_preview_link_key.ts';
+import * as identity from '../../../migrations/0001-0020/0001_identity.ts';
+import * as sandboxes from '../../../migrations/0001-0020/0002_sandboxes.ts';
+import * as records from '../../../migrations/0001-0020/0003_records.ts';
+import * as lifecycle from '../../../migrations/0001-0020/0004_lifecycle.ts';
+import * as people from '../../../migrations/0001-0020/0005_people.ts';
+import * as previews from '../../../migrations/0001-0020/0007_previews.ts';
+import * as previewLinkKey from '../../../migrations/0001-0020/0017_preview_link_key.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 

@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -161,6 +161,51 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).delete<RevokeAgentTokenResponses, RevokeAgentTokenErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/me/agent-tokens/{tokenId}',
+            ...options
+        });
+    }
+    
+    /**
+     * Ends all sign-ins of the caller except the current one, and approvals of devices not signed in yet
+     *
+     * Ends all sign-ins of the caller except the current one, and approvals of devices not signed in yet.
+     *
+     * Accepts: access token. Permission: none.
+     */
+    public endOtherSignIns<ThrowOnError extends boolean = true>(options?: Options<EndOtherSignInsData, ThrowOnError>): RequestResult<EndOtherSignInsResponses, EndOtherSignInsErrors, ThrowOnError, 'data'> {
+        return (options?.client ?? this.client).delete<EndOtherSignInsResponses, EndOtherSignInsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/me/sign-ins',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists the caller's sign-ins, newest first, without ended and expired ones
+     *
+     * Lists the caller's sign-ins, newest first, without ended and expired ones.
+     *
+     * Accepts: access token. Permission: none.
+     */
+    public listSignIns<ThrowOnError extends boolean = true>(options?: Options<ListSignInsData, ThrowOnError>): RequestResult<ListSignInsResponses, ListSignInsErrors, ThrowOnError, 'data'> {
+        return (options?.client ?? this.client).get<ListSignInsResponses, ListSignInsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/me/sign-ins',
+            ...options
+        });
+    }
+    
+    /**
+     * Ends a sign-in of the caller with its access tokens, immediately
+     *
+     * Ends a sign-in of the caller with its access tokens, immediately. It may be the current one.
+     *
+     * Accepts: access token. Permission: none.
+     */
+    public endSignIn<ThrowOnError extends boolean = true>(options: Options<EndSignInData, ThrowOnError>): RequestResult<EndSignInResponses, EndSignInErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<EndSignInResponses, EndSignInErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/me/sign-ins/{signInId}',
             ...options
         });
     }

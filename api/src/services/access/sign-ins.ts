@@ -1,0 +1,75 @@
+// The caller's sign-ins: list, end one, end all others. Nothing caches a sign-in, so its tokens,
+// cookie and previews are refused by every replica from the commit on; open streams end at their
+// next recheck.
+import type { PageQuery } from '@berth/contract/route/page.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { readInPages, type PageFields } from '../../rules/page.ts';
+import { insertActivity, type ActivitySubject } from '../../store/activity/activity.ts';
+import {
+  deleteOtherSignIns,
+  deleteSignIn,
+  listSignIns as selectSignIns,
+  type SignInRow,
+} from '../../store/access/sign-ins.ts';
+import { isId } from '../../store/database/ids.ts';
+import type { Database } from '../../store/database/schema.ts';
+import { listOrgsOfUser } from '../../store/people/identity.ts';
+import { denyApprovedDevices } from '../../store/people/sign-in.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+export type { SignInRow };
+
+/** A signed-in person: by an access token or, on the pages, by the cookie. */
+interface SignedIn {
+  kind: 'session';
+  id: string;
+  userId: string;
+  requestId: string | null;
+  loginId: string;
+}
+
+/** The person's sign-ins, newest first. */
+export async function listSignIns(
+  { db }: Pick<ServiceContext, 'db'>,
+  { userId }: Pick<SignedIn, 'userId'>,
+  query: PageQuery,
+): Promise<{ rows: SignInRow[]; fields: PageFields }> {
+  return await readInPages('signIns', query, (page) => selectSignIns(db, userId, page));
+}
+
+/** Ends a sign-in of the person. Throws `sign_in_not_found`, also for that of another person. */
+export async function endSignIn(
+  { db }: Pick<ServiceContext, 'db'>,
+  actor: SignedIn,
+  signInId: string,
+): Promise<SignInRow> {
+  return await db.transaction().execute(async (trx) => {
+    const ended = isId('signIn', signInId) ? await deleteSignIn(trx, actor.userId, signInId) : undefined;
+    if (ended === undefined)
+      throw new CodedError('sign_in_not_found', 'you have no sign-in with the id in the path, or it has ended');
+    await recordInOrgs(trx, actor, { kind: 'sign_in', id: signInId }, { count: 1 });
+    return ended;
+  });
+}
+
+/** Ends the person's other sign-ins. Device approvals would become sign-ins, so they end too. */
+export async function endOtherSignIns({ db }: Pick<ServiceContext, 'db'>, actor: SignedIn): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    await denyApprovedDevices(trx, actor.userId);
+    const count = await deleteOtherSignIns(trx, actor.userId, actor.loginId);
+    if (count > 0) await recordInOrgs(trx, actor, { kind: 'user', id: actor.userId }, { count });
+    return count;
+  });
+}
+
+/** Adds a row to the feed of each org of the person; there may be none. */
+async function recordInOrgs(
+  trx: Database,
+  { kind, id, userId, requestId }: SignedIn,
+  subject: ActivitySubject,
+  details: Record<string, unknown>,
+): Promise<void> {
+  const actor = { kind, id, userId, requestId };
+  for (const { id: orgId } of await listOrgsOfUser(trx, userId, null))
+    await insertActivity(trx, { orgId, actor, kind: 'sign_in_ended', subject, details });
+}
