@@ -1,6 +1,7 @@
 // Admits a call: authenticates the caller, counts the request, decides access. Reads no body.
 import type { Route } from '@berth/contract/route/route.ts';
 import type { Logger } from 'pino';
+import { requireFreshSignIn } from '../rules/access/fresh-sign-in.ts';
 import { authorize, namedSandboxId, type PathNames } from '../services/access/access.ts';
 import {
   authenticate,
@@ -49,6 +50,7 @@ export async function admit(
   // The key of a removed member is a stranger's.
   if (actor.kind === 'api_key' && actor.role !== null) countForOrg(control, actor, actor.orgId);
   const orgId = await authorize(control.context, actor, route, params, named);
+  if (route.freshSignIn === true) requireFreshSignIn(actor, control.context.settings);
   if (orgId !== undefined && actor.kind !== 'api_key') {
     call.log.setBindings({ org: orgId });
     // Only now: a stranger must not use up the requests of an org.

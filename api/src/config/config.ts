@@ -126,6 +126,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
         agentTokensPerUser: values.BERTH_AGENT_TOKENS_PER_USER,
       },
       sessionTokenMinutes: values.BERTH_SESSION_TOKEN_MINUTES,
+      reauthenticateMinutes: values.BERTH_REAUTHENTICATE_MINUTES,
       signUp: values.BERTH_SIGN_UP,
       signUpsPerHour: { address: values.BERTH_SIGN_UPS_PER_ADDRESS, domain: values.BERTH_SIGN_UPS_PER_DOMAIN },
       capGraceSeconds: values.BERTH_CAP_GRACE_SECONDS,

@@ -7,6 +7,7 @@ import {
   BODIES_IN_FLIGHT_MIB,
   FAIR_SHARES,
   PREVIEW_VISITORS,
+  REAUTHENTICATION_MINUTES,
   REQUESTS_PER_MINUTE,
   SIGN_UPS_PER_HOUR,
 } from '@berth/contract/route/limits.ts';
@@ -63,6 +64,7 @@ export const serveEnvironment = databaseEnvironment.extend({
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),
   BERTH_AGENT_TOKENS_PER_USER: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.agentTokensPerUser),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
+  BERTH_REAUTHENTICATE_MINUTES: z.coerce.number().int().min(0).max(43_200).default(REAUTHENTICATION_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
   BERTH_SIGN_UPS_PER_ADDRESS: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.address),
   BERTH_SIGN_UPS_PER_DOMAIN: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.domain),

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { addressKey, userKey } from '../rules/access/throttle.ts';
 import { SignInError, type PendingDevice } from '../services/people/sign-in-port.ts';
+import { confirmPath, isVisitorFresh } from './confirm.ts';
 import { unseen } from './fields.ts';
 import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './form.ts';
 import { sentence, statusOf } from './refusals.ts';
@@ -31,7 +32,10 @@ export const devicePage: Page = {
   get: async (site, request) => {
     const code = request.query('user_code').slice(0, CODE_CHARACTERS);
     if (request.visitor === null) return redirect(signInPath(pathWith('/device', { user_code: code })));
-    return code === '' ? codeForm(EMPTY_FORM, {}) : await showDevice(site, request, request.visitor, code);
+    if (code === '') return codeForm(EMPTY_FORM, {});
+    if (!(await isVisitorFresh(site, request.visitor)))
+      return redirect(confirmPath(pathWith('/device', { user_code: code })));
+    return await showDevice(site, request, request.visitor, code);
   },
   post: async (site, request) => {
     const { user_code: typed = '', decision = '' } = readForm(schema, request.form).read ?? {};
@@ -44,7 +48,9 @@ export const devicePage: Page = {
         failed: true,
       });
     }
-    if (decision === '') return redirect(pathWith('/device', { user_code: code }));
+    // An approved device counts as freshly signed in.
+    const mayApprove = decision !== 'approve' || (await isVisitorFresh(site, visitor));
+    if (decision === '' || !mayApprove) return redirect(pathWith('/device', { user_code: code }));
     try {
       await throttle(site, request, visitor);
       await site.signIn.decideDevice(code, visitor.user.id, decision);

@@ -13,6 +13,7 @@ import type { ServiceContext } from '../services/context/context.ts';
 import { SignInError, type SignIn } from '../services/people/sign-in-port.ts';
 import { readLoginCookie } from '../sign-in/login-cookie.ts';
 import { billingReturnPage } from './billing-return.ts';
+import { confirmPage } from './confirm.ts';
 import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
@@ -47,6 +48,7 @@ const PAGES: readonly Page[] = [
   signInPage,
   signOutPage,
   signInsPage,
+  confirmPage,
   forgotPasswordPage,
   resetPasswordPage,
   verifyEmailPage,

@@ -114,10 +114,11 @@ function signInForm(
   );
 }
 
-function providerForm(name: string, returnTo: string): Html {
+/** @param alone no other way to sign in is above it */
+export function providerForm(name: string, returnTo: string, { alone = false } = {}): Html {
   const button = html`<button type="submit" class="second">Continue with ${name}</button>`;
-  return html`<div class="or"><span>or</span></div>
-    ${form('/auth/oidc', html`${hidden('return_to', returnTo)}${button}`)}`;
+  return html`${alone ? '' : html`<div class="or"><span>or</span></div>`}
+  ${form('/auth/oidc', html`${hidden('return_to', returnTo)}${button}`)}`;
 }
 
 function signedIn({ user }: SignedInVisitor): ShownPage {

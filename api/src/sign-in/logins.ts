@@ -5,7 +5,7 @@ import { newToken, tokenSha256 } from '../services/access/bearer-token.ts';
 import type { Settings } from '../services/context/settings.ts';
 import type { Refreshed } from '../services/people/client-sign-in-port.ts';
 import { SignInError, type Caller, type Login } from '../services/people/sign-in-port.ts';
-import { deleteLogin, insertSessionToken } from '../store/access/session-tokens.ts';
+import { confirmLogin, deleteLogin, insertSessionToken, secondsSinceSignIn } from '../store/access/session-tokens.ts';
 import type { Database } from '../store/database/schema.ts';
 import { deleteOldestSessionTokens } from '../store/people/sign-in.ts';
 import { deleteSignInsBeyond } from '../store/access/sign-ins.ts';
@@ -59,6 +59,17 @@ export class Logins {
     if (found === null) return null;
     const { id: loginId, userId, expiresAt } = found.session;
     return { loginId, userId, credential, expiresAt };
+  }
+
+  /** A concurrent password change ends the sign-in session, which is then not confirmed. */
+  async confirm(loginId: string): Promise<void> {
+    if (!(await confirmLogin(this.#db, loginId))) throw loginEnded();
+  }
+
+  async secondsSinceSignIn(loginId: string): Promise<number> {
+    const seconds = await secondsSinceSignIn(this.#db, loginId);
+    if (seconds === undefined) throw loginEnded();
+    return seconds;
   }
 
   async end(loginId: string): Promise<void> {

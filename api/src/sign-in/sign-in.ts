@@ -86,6 +86,22 @@ class LibrarySignIn implements ClientSignIn {
     throw wrongCredentials();
   }
 
+  async confirmWithPassword(
+    { loginId, email }: { loginId: string; email: string },
+    password: string,
+    caller: Caller,
+  ): Promise<void> {
+    await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
+    const known = await findPassword(this.#parts.db, email);
+    if (known === undefined || !(await isPasswordOf(known.passwordHash, password)))
+      throw new SignInError('wrong_credentials', 'the password is wrong');
+    await this.#logins.confirm(loginId);
+  }
+
+  async secondsSinceSignIn(loginId: string): Promise<number> {
+    return await this.#logins.secondsSinceSignIn(loginId);
+  }
+
   async createAccount(
     account: { email: string; name: string; password: string; emailVerified: boolean },
     trx?: DatabaseTransaction,

@@ -21,6 +21,7 @@ export const SETTINGS: Settings = {
   streams: API_STREAMS,
   visitors: { ...PREVIEW_VISITORS, requestsPerMinute: 1_000_000 },
   sessionTokenMinutes: 60,
+  reauthenticateMinutes: 10,
   signUp: 'invited',
   signUpsPerHour: SIGN_UPS_PER_HOUR,
   capGraceSeconds: 300,

@@ -77,6 +77,7 @@ export const createAgentToken = defineRoute({
   path: '/v1/me/agent-tokens',
   auth: ['session'],
   permission: null,
+  freshSignIn: true,
   request: { body: createAgentTokenBody },
   response: {
     status: 201,

@@ -66,6 +66,7 @@ export const createApiKey = defineRoute({
   path: '/v1/orgs/{orgId}/api-keys',
   auth: ['session'],
   permission: 'api_keys.manage',
+  freshSignIn: true,
   request: { params: orgParams, body: createApiKeyBody },
   response: {
     status: 201,

@@ -35,6 +35,8 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/sign-out', why: 'form of the page' },
   { method: 'GET', path: '/sign-ins', why: 'page of the sign-ins of the signed-in user' },
   { method: 'POST', path: '/sign-ins', why: 'form of the page: ends sign-ins' },
+  { method: 'GET', path: '/confirm', why: 'page on which a signed-in user proves their identity again' },
+  { method: 'POST', path: '/confirm', why: 'form of the page' },
   { method: 'GET', path: '/forgot-password', why: 'page' },
   { method: 'POST', path: '/forgot-password', why: 'form of the page' },
   { method: 'GET', path: '/reset-password', why: 'page; its query holds the mailed token' },

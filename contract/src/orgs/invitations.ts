@@ -76,7 +76,7 @@ export const createInvitation = defineRoute({
   permission: 'org.members.manage',
   request: { params: orgParams, body: z.strictObject({ email: emailAddress, role: role.optional() }) },
   response: { status: 201, body: z.strictObject({ invitation }) },
-  errors: ['already_member'],
+  errors: ['already_member', 'reauthentication_required'],
   activity: 'invitation_created',
   published: false,
 });

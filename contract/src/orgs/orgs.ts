@@ -58,7 +58,7 @@ export const updateMember = defineRoute({
   permission: 'org.members.manage',
   request: { params: memberParams, body: z.strictObject({ role }) },
   response: { status: 200, body: z.strictObject({ member }) },
-  errors: ['member_not_found', 'last_owner'],
+  errors: ['member_not_found', 'last_owner', 'reauthentication_required'],
   activity: 'member_role_changed',
   published: false,
 });

@@ -47,6 +47,10 @@ export const ERRORS = {
   },
   invitation_for_another: { status: 403, meaning: 'The invitation was sent to another email address.' },
   email_not_verified: { status: 403, meaning: "The caller's email address is not verified." },
+  reauthentication_required: {
+    status: 403,
+    meaning: 'The caller signed in too long ago for this action; the message names the limit and how to confirm it.',
+  },
   permission_denied: { status: 403, meaning: 'The caller lacks a permission; the message names it.' },
   port_forbidden: { status: 403, meaning: "The port is reserved for Berth's guest daemon." },
   route_not_found: { status: 404, meaning: 'The path does not exist.' },

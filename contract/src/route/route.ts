@@ -49,6 +49,8 @@ export interface Route {
   bodyBytes?: number;
   /** The text field that may be most of the body. */
   longField?: LongField;
+  /** Access tokens need a recent sign-in (`BERTH_REAUTHENTICATE_MINUTES`). */
+  freshSignIn?: true;
   /** Accepts `Idempotency-Key`: a repeat with the same key and body returns the first resource. */
   idempotent?: boolean;
   /** Waits for the transition to finish, unless called with `Prefer: respond-async`. */
@@ -124,6 +126,7 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   ]);
   if (route.auth.length > 0) codes.add('unauthenticated').add('auth_kind_not_allowed').add('rate_limited');
   if (route.permission !== null) codes.add('permission_denied');
+  if (route.freshSignIn === true) codes.add('reauthentication_required');
   if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');

@@ -138,6 +138,9 @@ export const ACTIVITY_EXPORT = { entries: LIST_LIMIT.max, delaySeconds: 120 } as
 /** Default lifetime of an access token. */
 export const ACCESS_TOKEN_MINUTES = 60;
 
+/** Default age of a sign-in up to which it may create credentials and owners. */
+export const REAUTHENTICATION_MINUTES = 10;
+
 /** Maximum length of `owner/repo`, and of a repository URL. */
 export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;
 

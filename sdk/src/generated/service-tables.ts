@@ -85,6 +85,10 @@ export const ERRORS = {
     "status": 403,
     "meaning": "The caller's email address is not verified."
   },
+  "reauthentication_required": {
+    "status": 403,
+    "meaning": "The caller signed in too long ago for this action; the message names the limit and how to confirm it."
+  },
   "permission_denied": {
     "status": 403,
     "meaning": "The caller lacks a permission; the message names it."

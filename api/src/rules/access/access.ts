@@ -19,6 +19,8 @@ interface SessionActor extends Caller {
   kind: 'session';
   /** The sign-in that issued the session token. */
   loginId: string;
+  /** Since the sign-in, or its last confirmation. */
+  secondsSinceSignIn: number;
 }
 
 /** The holder of an API key, acting with the creator's rights. */

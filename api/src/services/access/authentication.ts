@@ -110,7 +110,14 @@ function sessionHolder(
   if (session.expired)
     throw unauthenticated(`this access token expired at ${session.expires_at.toISOString()}; refresh it`);
   if (!session.used_lately) recordUse(context, session.id, touchSignIn(context.db, session.login_id));
-  return { kind: 'session', id: session.id, userId: session.user_id, requestId, loginId: session.login_id };
+  return {
+    kind: 'session',
+    id: session.id,
+    userId: session.user_id,
+    requestId,
+    loginId: session.login_id,
+    secondsSinceSignIn: session.seconds_since_sign_in,
+  };
 }
 
 function agentTokenHolder(

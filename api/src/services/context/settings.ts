@@ -35,6 +35,11 @@ export interface Settings {
   visitors: { requestsPerMinute: number; connections: number };
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
+  /**
+   * Age of a sign-in up to which it may create credentials and owners; 0: any age
+   * (`BERTH_REAUTHENTICATE_MINUTES`).
+   */
+  reauthenticateMinutes: number;
   /** Sign-up: only with an invitation, or open to any verified address (`BERTH_SIGN_UP`). */
   signUp: 'invited' | 'open';
   /** New accounts per hour (`BERTH_SIGN_UPS_PER_ADDRESS`, `BERTH_SIGN_UPS_PER_DOMAIN`). */

@@ -5,6 +5,7 @@ import { INVITATION_DAYS, INVITATIONS_PER_HOUR } from '@berth/contract/route/lim
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Role } from '@berth/contract/route/permissions.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { requireFreshSignIn } from '../../rules/access/fresh-sign-in.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { permissionToChange, rolesInvitedBy } from '../../rules/orgs/membership.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
@@ -58,6 +59,7 @@ export async function createInvitation(
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
+    if (role === 'owner') requireFreshSignIn(actor, context.settings);
     if (await isMemberAddress(trx, orgId, email))
       throw new CodedError('already_member', 'a member of the org has this address');
     // The limit spans all orgs: concurrent invitations into several orgs must see each other.

@@ -4,6 +4,7 @@
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { requireFreshSignIn } from '../../rules/access/fresh-sign-in.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { permissionToChange, requireOwnerLeft } from '../../rules/orgs/membership.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
@@ -50,6 +51,7 @@ export async function updateMember(
     await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange(change));
     requireOwnerLeft(change, await countOwners(trx, orgId));
     if (change.from === change.to) return member;
+    if (role === 'owner') requireFreshSignIn(actor, context.settings);
     await updateRole(trx, { orgId, userId, role });
     await insertActivity(trx, {
       orgId,

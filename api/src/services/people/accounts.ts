@@ -30,6 +30,11 @@ export async function findAccount(context: ServiceContext, userId: string): Prom
   return (await findUser(context.db, userId)) ?? null;
 }
 
+/** False for an account that signs in at the OIDC provider only. */
+export async function canUsePassword(context: ServiceContext, userId: string): Promise<boolean> {
+  return await hasPassword(context.db, userId);
+}
+
 /** @param email in lower case */
 export async function hasAccount(context: ServiceContext, email: string): Promise<boolean> {
   return (await findUserByEmail(context.db, email)) !== undefined;

@@ -80,6 +80,13 @@ export interface SignIn {
   findLogin(credential: string): Promise<{ loginId: string; userId: string } | null>;
   /** Signs out: invalidates the sign-in session and all its session tokens everywhere at once. */
   endLogin(loginId: string): Promise<void>;
+  /**
+   * Confirms a sign-in session with the account's password; throttled as `withPassword`. Throws
+   * `wrong_credentials`.
+   */
+  confirmWithPassword(confirmed: { loginId: string; email: string }, password: string, caller: Caller): Promise<void>;
+  /** Seconds since the sign-in, or its last confirmation. */
+  secondsSinceSignIn(loginId: string): Promise<number>;
   issueSessionToken(login: { loginId: string; userId: string }): Promise<SessionToken>;
 
   /**

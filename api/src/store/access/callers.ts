@@ -26,6 +26,8 @@ export interface PresentedSessionToken {
   /** True also if the sign-in session itself has expired. */
   expired: boolean;
   used_lately: boolean;
+  /** Since the sign-in, or its last confirmation. */
+  seconds_since_sign_in: number;
 }
 
 export interface PresentedAgentToken {
@@ -79,6 +81,7 @@ const CREDENTIALS: {
       expires_at: 'c.expires_at',
       expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
       used_lately: `login."lastUsedAt" > now() - interval '1 minute'`,
+      seconds_since_sign_in: 'extract(epoch from now() - login."authenticatedAt")::float8',
     } satisfies Record<keyof PresentedSessionToken, string>,
     // Sign-out deletes the sign-in session, and its tokens with it.
     from: 'session_token c join "session" login on login.id = c.login_id',

@@ -48,6 +48,26 @@ export async function findSessionTokenByHash(db: Database, tokenSha256: Buffer):
     .executeTakeFirst();
 }
 
+/** Seconds since the sign-in, or its last confirmation; undefined if the session ended. */
+export async function secondsSinceSignIn(db: Database, loginId: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('session')
+    .select(sql<number>`extract(epoch from now() - "authenticatedAt")::float8`.as('seconds'))
+    .where('id', '=', loginId)
+    .executeTakeFirst();
+  return row?.seconds;
+}
+
+/** Records a proof of identity now. Returns false if the sign-in session ended. */
+export async function confirmLogin(db: Database, loginId: string): Promise<boolean> {
+  const confirmed = await db
+    .updateTable('session')
+    .set({ authenticatedAt: sql<Date>`now()` })
+    .where('id', '=', loginId)
+    .executeTakeFirst();
+  return confirmed.numUpdatedRows === 1n;
+}
+
 /** Deletes a sign-in session with all its session tokens, which are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();

@@ -24,6 +24,8 @@ export interface LoginTable {
   userAgent: string | null;
   userId: string;
   lastUsedAt: GeneratedInstant;
+  /** Last proof of the user's identity: the sign-in, or its confirmation. */
+  authenticatedAt: GeneratedInstant;
 }
 
 /** Sign-in library: sign-in methods. `password` is a hash, with the provider `credential`. */
