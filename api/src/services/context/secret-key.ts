@@ -4,7 +4,7 @@
 import { hkdfSync } from 'node:crypto';
 
 /** Purposes are part of the derivation: renaming one changes its key. */
-type KeyPurpose = 'sign-in' | 'device-code' | 'throttle' | 'repo-credentials' | 'preview-link';
+type KeyPurpose = 'sign-in' | 'device-code' | 'factors' | 'throttle' | 'repo-credentials' | 'preview-link';
 
 export class SecretKey {
   readonly #master: Buffer;
