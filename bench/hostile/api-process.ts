@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { API_ALLOCATOR, API_NODE_FLAGS } from '@berth/machine/roles/control-plane/api-memory.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../api/src/main.ts', import.meta.url));
 
@@ -18,8 +19,8 @@ export class ApiProcess {
 
   /** Resolves when it serves. */
   static async start(environment: Record<string, string>): Promise<ApiProcess> {
-    const child = spawn(process.execPath, [PROGRAM], {
-      env: { ...environment, BERTH_PORT: '0' },
+    const child = spawn(process.execPath, [...API_NODE_FLAGS, PROGRAM], {
+      env: { ...environment, ...API_ALLOCATOR, BERTH_PORT: '0' },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const port = await new Promise<number>((resolve, reject) => {

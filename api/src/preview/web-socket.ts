@@ -3,7 +3,6 @@ import http, { ServerResponse, type ClientRequest, type IncomingMessage } from '
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { HALF_OPEN_MS } from '@berth/protocol/splice.ts';
-import { drainAfterResponse } from '../http/answers/drain.ts';
 import { trackActivity } from '../services/sandboxes/activity-signal.ts';
 import { leasePreview, type PreviewAccess, type PreviewLease } from '../services/previews/access.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
@@ -201,7 +200,7 @@ export function responseOver(socket: Socket, request: IncomingMessage, { context
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
-  response.once('finish', () => drainAfterResponse(socket));
+  response.once('finish', () => socket.destroySoon());
   return response;
 }
 

@@ -14,6 +14,7 @@ export const QEMU_MIN_VERSION = '8.2';
 
 const EVERY_ROLE: readonly RoleName[] = ['database', 'host', 'control-plane'];
 const HOST_ONLY: readonly RoleName[] = ['host'];
+const CONTROL_PLANE_ONLY: readonly RoleName[] = ['control-plane'];
 
 /** Packages, their purpose, and the roles that need them. */
 const REQUIRED_PACKAGES = [
@@ -25,6 +26,7 @@ const REQUIRED_PACKAGES = [
   ['util-linux', 'drops privileges, enters namespaces, locks files', EVERY_ROLE],
   ['mount', 'mounts in separate namespaces', HOST_ONLY],
   ['passwd', 'creates the system user', EVERY_ROLE],
+  ['libjemalloc2', 'returns the memory of the API after peaks', CONTROL_PLANE_ONLY],
   ['curl', 'calls the API from a shell', EVERY_ROLE],
   ['ca-certificates', 'verifies TLS certificates', EVERY_ROLE],
   ['debian-archive-keyring', "provides the keys of Debian's archive, the source of the image", HOST_ONLY],

@@ -71,6 +71,9 @@ test('services run unprivileged: database and API as their user, and secrets are
     assert.doesNotMatch(stdout, /^Uid:\s0\s/m);
     assert.match(stdout, /CapEff:\s0+\nCapBnd:\s0+\nNoNewPrivs:\s1/);
   }
+  // The loader only warns of a missing library.
+  const { stdout: mapped } = await run('grep', ['-c', 'libjemalloc', `/proc/${api?.pid}/maps`]);
+  assert.notEqual(mapped.trim(), '0');
   const { stdout } = await run('stat', ['-c', '%a %u', `${one.folder}/secrets`]);
   assert.equal(stdout.trim(), '700 0');
 });

@@ -20,33 +20,30 @@ const DRAIN_BOUNDS: DrainBounds = { silenceMs: 5_000, longestMs: 10_000, bytes: 
 const drainInProgress = (): void => undefined;
 
 /**
- * Drains connections of the server whose last response Node writes (`Connection: close`, HTTP/1.0).
- * Node closes these by `destroySoon()`.
+ * Makes `destroySoon()` of the server's connections drain what the caller may still send. Node
+ * calls it after a last response (`Connection: close`, HTTP/1.0); call it after responses that
+ * Node did not write: to a handshake, or to an unreadable request, whose end is unknown.
  */
 export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DRAIN_BOUNDS): void {
   const drains = new Drains();
-  const latest = new WeakMap<Socket, IncomingMessage>();
-  for (const event of ['request', 'checkContinue', 'checkExpectation', 'upgrade'])
-    server.prependListener(event, (request: IncomingMessage) => void latest.set(request.socket, request));
+  const mayFollow = new WeakMap<Socket, () => boolean>();
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, (request: IncomingMessage) => {
+      mayFollow.set(request.socket, () => !request.complete);
+    });
+  server.prependListener('upgrade', ({ socket }: IncomingMessage) => mayFollow.set(socket, () => true));
+  server.prependListener('clientError', (_error, socket: Socket) => mayFollow.set(socket, () => true));
 
   server.on('connection', (socket: Socket) => {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
-      if (latest.get(socket)?.complete === false) drainAfterResponse(socket, bounds, drains);
-      else destroySoon();
+      if (socket.destroyed) return;
+      if (mayFollow.get(socket)?.() !== true) return destroySoon();
+      socket.destroySoon = drainInProgress;
+      drainInput(socket, bounds, drains);
+      socket.end();
     };
   });
-}
-
-/**
- * Drains after a response that Node did not write: to a handshake, or to an unreadable request,
- * whose end is unknown.
- */
-export function drainAfterResponse(socket: Socket, bounds: DrainBounds = DRAIN_BOUNDS, drains = new Drains()): void {
-  if (socket.destroySoon === drainInProgress || socket.destroyed) return;
-  socket.destroySoon = drainInProgress;
-  drainInput(socket, bounds, drains);
-  socket.end();
 }
 
 /**
@@ -73,7 +70,7 @@ function drainInput(socket: Socket, { silenceMs, longestMs, bytes }: DrainBounds
     // When the request was held back, Node's parser stopped reading by other means than pause();
     // only this resumes it.
     socket._read(0);
-  });
+  }, over);
   socket.once('close', () => {
     clearTimeout(silent);
     clearTimeout(longest);

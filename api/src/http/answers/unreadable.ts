@@ -5,7 +5,6 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { statusOf } from '@berth/contract/route/route.ts';
 import { envelope } from '../../call/failure.ts';
-import { drainAfterResponse } from './drain.ts';
 import { newRequestId } from './request-id.ts';
 
 const REASONS = {
@@ -45,7 +44,7 @@ export function respondUnreadable(
   // Never log the input: it may hold a token.
   log.info({ reqId, status: statusOf(code), code, why: error.code }, 'an unreadable request');
   socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
-  drainAfterResponse(socket);
+  socket.destroySoon();
 }
 
 /**

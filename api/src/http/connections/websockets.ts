@@ -9,7 +9,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { CodedError } from '../../rules/coded-error.ts';
 import { CallerGone } from '../../call/failure.ts';
-import { drainAfterResponse } from '../answers/drain.ts';
 import { requireSubprotocol } from './websocket-bearer.ts';
 
 const VERSION = '13';
@@ -62,7 +61,7 @@ export class WebSockets {
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    response.once('finish', () => drainAfterResponse(socket));
+    response.once('finish', () => socket.destroySoon());
     app.routing(request, response);
     return true;
   }

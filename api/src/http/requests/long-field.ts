@@ -195,18 +195,20 @@ class LongFieldReader {
 
 /** The closing quote of the string, or the end of its last complete character. */
 function endOfString(text: string, start: number): { end: number; closed: boolean } {
-  let at = start;
-  for (;;) {
-    const quote = text.indexOf('"', at);
-    const end = quote === -1 ? text.length : quote;
-    const before = text.slice(0, end);
-    for (let escape = before.indexOf('\\', at); escape !== -1; escape = before.indexOf('\\', at)) {
-      if (escape + (text[escape + 1] === 'u' ? 6 : 2) > text.length) return { end: escape, closed: false };
-      at = escape + 2;
-    }
-    // Otherwise the quote is a part of the last escape.
-    if (at <= end) return { end, closed: quote !== -1 };
-  }
+  for (let quote = text.indexOf('"', start); quote !== -1; quote = text.indexOf('"', quote + 1))
+    if (!isEscaped(text, quote, start)) return { end: quote, closed: true };
+  // An escape has at most six characters.
+  const last = text.lastIndexOf('\\');
+  const isWhole = last < Math.max(start, text.length - 5) || isEscaped(text, last, start);
+  if (isWhole || last + (text[last + 1] === 'u' ? 6 : 2) <= text.length) return { end: text.length, closed: false };
+  return { end: last, closed: false };
+}
+
+/** Reports whether the character follows an odd number of backslashes. */
+function isEscaped(text: string, at: number, start: number): boolean {
+  let first = at;
+  while (first > start && text[first - 1] === '\\') first -= 1;
+  return (at - first) % 2 === 1;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -7,6 +7,7 @@ import { startConfined } from '../../supervisor/child.ts';
 import type { Config } from '../../config/config.ts';
 import type { Bind, Confined } from '../../supervisor/confinement.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
+import { API_ALLOCATOR, API_NODE_FLAGS } from './api-memory.ts';
 import { withOperatorSecrets } from './operator-secrets.ts';
 import { socketDatabaseUrl } from '../database/connection.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';
@@ -90,6 +91,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
 
   const environment = {
     ...options.environment,
+    ...API_ALLOCATOR,
     BERTH_LISTEN: config.listen,
     BERTH_PORT: String(config.port),
     BERTH_DATABASE_URL: databaseUrl,
@@ -103,7 +105,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
   return {
     user,
     binds,
-    command: ['/app/node_modules/.bin/node', `/app/${API_PROGRAM}`, ...args],
+    command: ['/app/node_modules/.bin/node', ...API_NODE_FLAGS, `/app/${API_PROGRAM}`, ...args],
     environment,
     workingFolder: '/app',
   };
