@@ -91,7 +91,6 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
 
   const environment = {
     ...options.environment,
-    ...API_ALLOCATOR,
     BERTH_LISTEN: config.listen,
     BERTH_PORT: String(config.port),
     BERTH_DATABASE_URL: databaseUrl,
@@ -102,10 +101,12 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
   };
+  // Not in the environment: the programs of the confinement must not load it.
+  const allocator = Object.entries(API_ALLOCATOR).map(([name, value]) => `${name}=${value}`);
   return {
     user,
     binds,
-    command: ['/app/node_modules/.bin/node', ...API_NODE_FLAGS, `/app/${API_PROGRAM}`, ...args],
+    command: ['env', ...allocator, '/app/node_modules/.bin/node', ...API_NODE_FLAGS, `/app/${API_PROGRAM}`, ...args],
     environment,
     workingFolder: '/app',
   };
