@@ -28,9 +28,7 @@ export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DR
   const drains = new Drains();
   const mayFollow = new WeakMap<Socket, () => boolean>();
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, (request: IncomingMessage) => {
-      mayFollow.set(request.socket, () => !request.complete);
-    });
+    server.prependListener(event, (request: IncomingMessage) => mayFollow.set(request.socket, () => !request.complete));
   server.prependListener('upgrade', ({ socket }: IncomingMessage) => mayFollow.set(socket, () => true));
   server.prependListener('clientError', (_error, socket: Socket) => mayFollow.set(socket, () => true));
 
