@@ -5,12 +5,13 @@
 //   keys create       create an API key that acts as the owner of an org
 //   owner-link        create a sign-in link for the first org's owner
 //   plans set         assign a plan of the catalogue to an org
+//   secrets status    report the secret keys and host tokens, and the replicas that loaded them
 // Operator commands print a line of JSON on stdout.
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { permission } from '@berth/contract/route/permissions.ts';
 import type { Logger } from 'pino';
-import { readDatabaseConfig, readPlanCatalogue, readServeConfig } from './config/config.ts';
+import { readDatabaseConfig, readPlanCatalogue, readSecretsConfig, readServeConfig } from './config/config.ts';
 import { openControlPlane } from './control-plane/control-plane.ts';
 import { STATEMENT_TIMEOUT_MS } from './control-plane/core.ts';
 import { openServer } from './control-plane/server.ts';
@@ -20,6 +21,8 @@ import { makeOwnerLink } from './services/people/accounts.ts';
 import { mintOwnerKey } from './services/access/api-keys.ts';
 import { bootstrap } from './services/people/bootstrap.ts';
 import { changePlan } from './services/billing/plan-change.ts';
+import { hostTokenIds } from './hosts/clients.ts';
+import { secretsState } from './services/secrets/status.ts';
 import { openDatabase } from './store/database/database.ts';
 import { migrate } from './store/database/migrate.ts';
 import type { Database } from './store/database/schema.ts';
@@ -56,9 +59,13 @@ try {
     case 'plans':
       await runPlans(rest);
       break;
+    case 'secrets':
+      await runSecrets(rest);
+      break;
     default:
       throw new Error(
-        `unknown command ${command}; known: serve, migrate, bootstrap, keys create, owner-link, plans set`,
+        `unknown command ${command}; ` +
+          'known: serve, migrate, bootstrap, keys create, owner-link, plans set, secrets status',
       );
   }
 } catch (error) {
@@ -170,6 +177,16 @@ async function runPlans(args: string[]): Promise<void> {
   if (plan === undefined) throw new Error(`--plan is missing; known: ${[...plans.keys()].join(', ')}`);
   await withDatabase(async (db) => {
     print(await changePlan(db, plans, { orgId, plan }));
+  });
+}
+
+async function runSecrets(args: string[]): Promise<void> {
+  const [verb] = args;
+  if (verb !== 'status' || args.length > 1)
+    throw new Error(`unknown command secrets ${args.join(' ')}; known: secrets status`);
+  const { secretKey, hostTokens } = readSecretsConfig(process.env);
+  await withDatabase(async (db) => {
+    print(await secretsState(db, secretKey, hostTokenIds(hostTokens)));
   });
 }
 

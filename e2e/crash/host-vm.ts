@@ -2,10 +2,11 @@
 import { request } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import type { VmSpec } from '@berth/protocol/host.ts';
+import { secretLines } from '@berth/protocol/secret-lines.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 
 export async function hostVm(paths: InstancePaths, id: string, epoch: number): Promise<void> {
-  const token = (await readFile(paths.hostToken, 'utf8')).trim();
+  const token = secretLines(await readFile(paths.hostToken, 'utf8'))[0];
   const body: { epoch: number; spec: VmSpec } = {
     epoch,
     spec: { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'nobody', sshAuthorizedKeys: [] },

@@ -13,10 +13,11 @@ import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import { pino, type Logger } from 'pino';
 import { readHost } from './vm/admission.ts';
 import { readConfig, type HostConfig } from './config.ts';
-import { openDataFolder, randomLetters, readToken, type DataFolder } from './vm/directory/data-folder.ts';
+import { openDataFolder, randomLetters, readTokens, type DataFolder } from './vm/directory/data-folder.ts';
 import { boundedMessageOf } from './vm/host-error.ts';
 import { makePool } from './make-pool.ts';
 import { hostCalls } from './server/calls.ts';
+import { HostTokens } from './server/host-tokens.ts';
 import { HostServer } from './server/server.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
@@ -44,7 +45,8 @@ async function run(config: HostConfig, log: Logger): Promise<void> {
 
 async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
   const startedMs = performance.now();
-  const token = await readToken(config.tokenFile);
+  const readAll = (): Promise<readonly string[]> => readTokens(config.tokenFile);
+  const tokens = new HostTokens(await readAll());
   const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, log);
   const directory = new VmDirectory(data.vms);
   const fences = new FenceDirectory(data.fences);
@@ -89,7 +91,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const server = new HostServer({
     calls: hostCalls({ lifecycle, pool, host }),
     streamBounds: config.streams,
-    token,
+    tokens,
     log,
   });
   if ('socket' in config.listenOn) await mkdir(dirname(config.listenOn.socket), { recursive: true, mode: 0o711 });
@@ -101,7 +103,11 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   );
   pool.start();
 
+  const stopping = new AbortController();
+  const following = tokens.follow(readAll, stopping.signal, log);
   await stop;
+  stopping.abort();
+  await following;
   const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
   await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
   await driver.close();

@@ -6,6 +6,11 @@ import { dirname, join, basename } from 'node:path';
 import { nullIf } from './errors.ts';
 import { SerialQueue } from './serial-queue.ts';
 
+interface FileOwner {
+  uid: number;
+  gid: number;
+}
+
 /** By path, while it has writers. */
 const writers = new Map<string, { turns: SerialQueue; count: number }>();
 
@@ -13,23 +18,25 @@ const writers = new Map<string, { turns: SerialQueue; count: number }>();
  * Replaces the file's content. Once resolved, the new content survives a power cut; before that,
  * the file is either old or new, never mixed. Of concurrent writes to a path the last call wins.
  */
-export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
+export async function writeDurably(path: string, content: string, mode = 0o600, owner?: FileOwner): Promise<void> {
   const mine = writers.get(path) ?? { turns: new SerialQueue(), count: 0 };
   writers.set(path, mine);
   mine.count += 1;
   try {
-    await mine.turns.run(() => replace(path, content, mode));
+    await mine.turns.run(() => replace(path, content, mode, owner));
   } finally {
     mine.count -= 1;
     if (mine.count === 0) writers.delete(path);
   }
 }
 
-async function replace(path: string, content: string, mode: number): Promise<void> {
+async function replace(path: string, content: string, mode: number, owner?: FileOwner): Promise<void> {
   const folder = dirname(path);
   const beside = join(folder, `.${basename(path)}.tmp`);
   const file = await open(beside, 'w', mode);
   try {
+    // Before the rename: a reader of the new file may not be the writer's user.
+    if (owner !== undefined) await file.chown(owner.uid, owner.gid);
     await file.writeFile(content);
     await file.sync();
   } finally {

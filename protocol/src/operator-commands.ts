@@ -41,6 +41,26 @@ export const ownerLink = z.object({
 });
 export type OwnerLink = z.infer<typeof ownerLink>;
 
+const secretKeyState = z.object({
+  id: z.string(),
+  current: z.boolean(),
+  /** Stored values that it sealed. */
+  values: z.number(),
+  /** Remaining lifetime of signatures made with it. */
+  neededSeconds: z.number(),
+});
+export type SecretKeyState = z.infer<typeof secretKeyState>;
+
+/** The secret keys and host tokens of the files, by id, the current one first; live replicas. */
+export const secretsState = z.object({
+  secretKeys: z.array(secretKeyState),
+  hostTokenIds: z.array(z.string()),
+  replicas: z.array(z.object({ secretKeyIds: z.array(z.string()), hostTokenIds: z.array(z.string()) })),
+  /** Stored values of keys that the file lacks, or of earlier releases, which name no key. */
+  otherValues: z.number(),
+});
+export type SecretsState = z.infer<typeof secretsState>;
+
 /** An org's plan, and its previous plan with status; null: none. */
 export const planChange = z.object({
   orgId: z.string(),

@@ -5,12 +5,13 @@ import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/billin
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
 import { ORG_REQUESTS_FACTOR } from '@berth/contract/route/limits.ts';
 import type { z } from 'zod';
-import { databaseEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
+import { databaseEnvironment, secretsEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
 import { planCatalogueOf, type Plans } from '../rules/billing/plan-catalogue.ts';
 import { originOf } from '../rules/clones/repository.ts';
 import { previewUrlFault } from '../rules/previews/host.ts';
-import { SecretKey } from '../services/context/secret-key.ts';
+import type { SecretKey } from '../services/context/secret-key.ts';
 import type { Settings } from '../services/context/settings.ts';
+import { readSecretFiles, type SecretFiles, type SecretsOfFiles } from './secret-files.ts';
 
 interface DatabaseConfig {
   /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
@@ -28,12 +29,14 @@ export interface ServeConfig extends DatabaseConfig {
   databaseConnections: number;
   /** `BERTH_HOST_URL`: `unix:/path/to/socket` or `http://address:port`. */
   hostUrl: string;
-  /** Content of the file `BERTH_HOST_TOKEN_FILE`. */
+  /** First line of the file `BERTH_HOST_TOKEN_FILE`. */
   hostToken: string;
   /** Content of the JSON file `BERTH_PLANS_FILE` (default: the self-hosted plan alone). */
   plans: Plans;
-  /** Content of the file `BERTH_SECRET_KEY_FILE`: base64 of at least 32 random bytes. */
+  /** Content of the file `BERTH_SECRET_KEY_FILE`: the current key, and former ones. */
   secretKey: SecretKey;
+  /** Read again while serving. */
+  secretFiles: SecretFiles;
   settings: Settings;
   mail: MailConfig;
   /** OIDC provider for sign-in; null without `BERTH_OIDC_ISSUER`. */
@@ -86,6 +89,12 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
   return { databaseUrl: values.BERTH_DATABASE_URL, logLevel: values.BERTH_LOG_LEVEL };
 }
 
+/** The secrets, as in {@link readServeConfig}. Throws naming the wrong variable. */
+export function readSecretsConfig(environment: Environment): SecretsOfFiles {
+  const values = read(secretsEnvironment, environment);
+  return readSecretFiles({ secretKey: values.BERTH_SECRET_KEY_FILE, hostToken: values.BERTH_HOST_TOKEN_FILE });
+}
+
 /** The plan catalogue, as in {@link readServeConfig}. Throws naming the wrong variable. */
 export function readPlanCatalogue(environment: Environment): Plans {
   return readPlansFile(environment['BERTH_PLANS_FILE'] || undefined).plans;
@@ -97,6 +106,8 @@ export function readServeConfig(environment: Environment): ServeConfig {
   const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
     .origin;
   const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
+  const secretFiles = { secretKey: values.BERTH_SECRET_KEY_FILE, hostToken: values.BERTH_HOST_TOKEN_FILE };
+  const { secretKey, hostTokens } = readSecretFiles(secretFiles);
   return {
     databaseUrl: values.BERTH_DATABASE_URL,
     logLevel: values.BERTH_LOG_LEVEL,
@@ -104,9 +115,10 @@ export function readServeConfig(environment: Environment): ServeConfig {
     port: values.BERTH_PORT,
     databaseConnections: values.BERTH_DATABASE_CONNECTIONS,
     hostUrl: values.BERTH_HOST_URL,
-    hostToken: readSecret('BERTH_HOST_TOKEN_FILE', values.BERTH_HOST_TOKEN_FILE),
+    hostToken: hostTokens[0],
     plans,
-    secretKey: readSecretKey(values.BERTH_SECRET_KEY_FILE),
+    secretKey,
+    secretFiles,
     settings: {
       publicUrl,
       ...readPreviews(values, publicUrl),
@@ -164,16 +176,6 @@ function readSecret(variable: string, path: string): string {
   const secret = readFileSync(path, 'utf8').trim();
   if (secret === '') throw new Error(`invalid environment: ${variable}: ${path} is empty`);
   return secret;
-}
-
-function readSecretKey(path: string): SecretKey {
-  try {
-    return new SecretKey(Buffer.from(readSecret('BERTH_SECRET_KEY_FILE', path), 'base64'));
-  } catch (error) {
-    throw new Error(`invalid environment: BERTH_SECRET_KEY_FILE: ${path}: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
 }
 
 /** Defaults to hosts below localhost, on the port of the public URL. */

@@ -36,15 +36,19 @@ export const databaseEnvironment = z.object({
   BERTH_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 });
 
+/** Variables of commands about the secrets. */
+export const secretsEnvironment = databaseEnvironment.extend({
+  BERTH_HOST_TOKEN_FILE: z.string().min(1),
+  BERTH_SECRET_KEY_FILE: z.string().min(1),
+});
+
 /** Additional variables of `serve`. */
-export const serveEnvironment = databaseEnvironment.extend({
+export const serveEnvironment = secretsEnvironment.extend({
   BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
   BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
   BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
   BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
-  BERTH_HOST_TOKEN_FILE: z.string().min(1),
   BERTH_PLANS_FILE: z.string().optional(),
-  BERTH_SECRET_KEY_FILE: z.string().min(1),
   BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_PREVIEW_COOKIES: z.enum(['proven', 'all']).optional(),

@@ -3,6 +3,7 @@
 import type { Logger } from 'pino';
 import type { Pool } from 'pg';
 import type { ServeConfig } from '../config/config.ts';
+import { readSecretFiles } from '../config/secret-files.ts';
 import { HostClients } from '../hosts/clients.ts';
 import { openMailer } from '../mail/mailer.ts';
 import type { ServiceContext } from '../services/context/context.ts';
@@ -20,7 +21,7 @@ export type CoreConfig = Pick<
   ServeConfig,
   'databaseUrl' | 'databaseConnections' | 'hostUrl' | 'hostToken' | 'plans' | 'settings' | 'secretKey'
 > &
-  Partial<Pick<ServeConfig, 'mail' | 'stripe'>>;
+  Partial<Pick<ServeConfig, 'mail' | 'stripe' | 'secretFiles'>>;
 
 export interface CoreOverrides {
   /** Replaces the mailer of the configuration. */
@@ -62,8 +63,10 @@ export async function openCore(
   );
   await changes.start();
   const hosts = new HostClients(config.hostToken, config.settings.streams);
+  const { secretFiles } = config;
+  const rereadSecrets = secretFiles === undefined ? null : () => readSecretFiles(secretFiles);
   const mailer = overrides.mailer ?? openConfiguredMailer(config, log);
-  const work = { databaseUrl, db, hosts, hostUrls: [config.hostUrl], mailer, secretKey, plans, log };
+  const work = { databaseUrl, db, hosts, hostUrls: [config.hostUrl], mailer, secretKey, rereadSecrets, plans, log };
   const { publicUrl, git, capGraceSeconds } = settings;
   const durable =
     overrides.lifecycle === undefined

@@ -39,8 +39,8 @@ import { HostPeer } from './peer.ts';
 interface HostClientOptions {
   /** `unix:/path/to/socket` or `http://address:port`. */
   url: string;
-  /** Bearer token of the host. */
-  token: string;
+  /** Returns the bearer token of the host. */
+  token: () => string;
   /** Open streams of this process. */
   streams: SharedCapacity;
 }

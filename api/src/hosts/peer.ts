@@ -10,19 +10,19 @@ export class HostPeer implements Peer {
   readonly side = 'host';
   readonly target: Target;
   readonly #url: string;
-  readonly #token: string;
+  readonly #token: () => string;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
   /** Keeps calls that are not repeatable off pooled connections that the host may be closing. */
   readonly freshAgent = new http.Agent({ keepAlive: false });
 
-  constructor(url: string, token: string) {
+  constructor(url: string, token: () => string) {
     this.target = targetOf(url);
     this.#url = url;
     this.#token = token;
   }
 
   authorization(): string {
-    return `Bearer ${this.#token}`;
+    return `Bearer ${this.#token()}`;
   }
 
   agentOf({ repeatable }: CallSpec): http.Agent {

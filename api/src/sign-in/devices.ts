@@ -8,6 +8,7 @@ import {
   type Refreshed,
 } from '../services/people/client-sign-in-port.ts';
 import { SignInError, type Caller, type PendingDevice, type SignIn } from '../services/people/sign-in-port.ts';
+import type { DerivedKeys } from '../services/context/secret-key.ts';
 import type { Database } from '../store/database/schema.ts';
 import { decideDevice, findApproval, findDevice, isPassword } from '../store/people/sign-in.ts';
 import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from './device-code.ts';
@@ -20,8 +21,8 @@ interface DeviceParts {
   db: Database;
   library: Library;
   logins: Logins;
-  /** Seals device codes. */
-  key: Buffer;
+  /** Seal device codes. */
+  keys: () => DerivedKeys;
   throttle: SignIn['throttle'];
 }
 
@@ -54,7 +55,7 @@ export class Devices {
     const complete = new URL(made.verification_uri);
     complete.searchParams.set('user_code', userCode);
     return {
-      deviceCode: sealDeviceCode(this.#parts.key, made.device_code),
+      deviceCode: sealDeviceCode(this.#parts.keys(), made.device_code),
       userCode,
       verificationUri: made.verification_uri,
       verificationUriComplete: complete.href,
@@ -64,7 +65,7 @@ export class Devices {
   }
 
   async redeem({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
-    const stored = openDeviceCode(this.#parts.key, deviceCode);
+    const stored = openDeviceCode(this.#parts.keys(), deviceCode);
     if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is unknown or incomplete');
     const approval = await findApproval(this.#parts.db, stored);
     try {

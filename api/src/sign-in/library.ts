@@ -1,6 +1,7 @@
 // The sign-in library (better-auth), configured with the service's database and derived keys, and
 // without its router. Called through the functions of its `api`. The library sees only a request's
 // `callerHeaders` and its own cookies.
+import { timingSafeEqual } from 'node:crypto';
 import { betterAuth, type BetterAuthOptions, type BetterAuthPlugin } from 'better-auth';
 import { createAuthEndpoint } from 'better-auth/api';
 import { makeSignature } from 'better-auth/crypto';
@@ -8,7 +9,7 @@ import { deviceAuthorization } from 'better-auth/plugins/device-authorization';
 import { genericOAuth, type GenericOAuthConfig } from 'better-auth/plugins/generic-oauth';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { SecretKey } from '../services/context/secret-key.ts';
+import type { DerivedKey, DerivedKeys, SecretKey } from '../services/context/secret-key.ts';
 import type { Settings } from '../services/context/settings.ts';
 import type { Caller } from '../services/people/sign-in-port.ts';
 import { newId } from '../store/database/ids.ts';
@@ -45,14 +46,53 @@ export type Library = ReturnType<typeof openLibrary>;
  * provider only its discovery document.
  */
 export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'oidc'> | null) {
-  const { db, settings, secretKey, log } = parts;
-  const secret = secretKey.derive('sign-in').toString('base64');
-  const auth = betterAuth({
+  const keysNow = (): DerivedKeys => parts.secretKey.keysFor('sign-in');
+  // The library takes its secrets once.
+  let opened = { keys: keysNow(), auth: openAuth(parts, keysNow(), provider) };
+  const current = (): typeof opened => {
+    const keys = keysNow();
+    if (keys !== opened.keys) opened = { keys, auth: openAuth(parts, keys, provider) };
+    return opened;
+  };
+  return {
+    get auth() {
+      return current().auth;
+    },
+    /**
+     * The signed form of a sign-in session's token, kept by its holder. Its characters need no
+     * escaping in forms, headers and cookies.
+     */
+    credentialOf: async (token: string): Promise<string> =>
+      `${token}.${toBase64Url(await makeSignature(token, secretOf(keysNow()[0])))}`,
+    /** The session of a credential, whose signature is verified before any query. */
+    findSession: async (credential: string, { prolong }: { prolong: boolean }) => {
+      const { keys, auth } = current();
+      const token = credential.slice(0, credential.lastIndexOf('.'));
+      if (!(await isSigned(keys, token, credential))) return null;
+      const signed = `${token}.${await makeSignature(token, secretOf(keys[0]))}`;
+      const headers = new Headers({ cookie: `${SESSION_COOKIE}=${encodeURIComponent(signed)}` });
+      return await auth.api.getSession({ headers, query: { disableRefresh: !prolong } });
+    },
+    /** The credential in the library's `Set-Cookie` header; null if it signed nobody in. */
+    credentialIn: (answer: Headers): string | null => {
+      const pair = answer
+        .getSetCookie()
+        .map((line) => line.split(';', 1)[0] ?? '')
+        .find((line) => line.startsWith(`${SESSION_COOKIE}=`));
+      const signed = pair === undefined ? '' : decodeURIComponent(pair.slice(SESSION_COOKIE.length + 1));
+      const dot = signed.lastIndexOf('.');
+      return dot === -1 ? null : `${signed.slice(0, dot)}.${toBase64Url(signed.slice(dot + 1))}`;
+    },
+  };
+}
+
+function openAuth({ db, settings, log }: LibraryParts, keys: DerivedKeys, provider: GenericOAuthConfig<'oidc'> | null) {
+  return betterAuth({
     appName: 'Berth',
     baseURL: settings.publicUrl,
     basePath: '/auth',
     // The list form takes precedence over environment variables that the library reads.
-    secrets: [{ version: 1, value: secret }],
+    secrets: keys.map((key) => ({ version: key.id.readUInt32BE(), value: secretOf(key) })),
     telemetry: { enabled: false },
     logger: libraryLogger(log),
     database: { db, type: 'postgres', transaction: true },
@@ -92,31 +132,6 @@ export function openLibrary(parts: LibraryParts, provider: GenericOAuthConfig<'o
       loginPlugin,
     ],
   } satisfies BetterAuthOptions);
-  return {
-    auth,
-    /**
-     * The signed form of a sign-in session's token, kept by its holder. Its characters need no
-     * escaping in forms, headers and cookies.
-     */
-    credentialOf: async (token: string): Promise<string> =>
-      `${token}.${toBase64Url(await makeSignature(token, secret))}`,
-    /** Headers with the credential, whose signature the library verifies before any query. */
-    headersOf: (credential: string): Headers => {
-      const dot = credential.lastIndexOf('.');
-      const signed = `${credential.slice(0, dot)}.${toBase64(credential.slice(dot + 1))}`;
-      return new Headers({ cookie: `${SESSION_COOKIE}=${encodeURIComponent(signed)}` });
-    },
-    /** The credential in the library's `Set-Cookie` header; null if it signed nobody in. */
-    credentialIn: (answer: Headers): string | null => {
-      const pair = answer
-        .getSetCookie()
-        .map((line) => line.split(';', 1)[0] ?? '')
-        .find((line) => line.startsWith(`${SESSION_COOKIE}=`));
-      const signed = pair === undefined ? '' : decodeURIComponent(pair.slice(SESSION_COOKIE.length + 1));
-      const dot = signed.lastIndexOf('.');
-      return dot === -1 ? null : `${signed.slice(0, dot)}.${toBase64Url(signed.slice(dot + 1))}`;
-    },
-  };
 }
 
 /** Caller facts for the library, which stores both with a sign-in session. */
@@ -213,11 +228,20 @@ function libraryLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
   };
 }
 
-function toBase64Url(base64: string): string {
-  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+/** A secret of the library is text. */
+function secretOf({ key }: DerivedKey): string {
+  return key.toString('base64');
 }
 
-function toBase64(base64Url: string): string {
-  const base64 = base64Url.replaceAll('-', '+').replaceAll('_', '/');
-  return base64.padEnd(Math.ceil(base64.length / 4) * 4, '=');
+async function isSigned(keys: DerivedKeys, token: string, credential: string): Promise<boolean> {
+  const given = Buffer.from(credential);
+  for (const key of keys) {
+    const wanted = Buffer.from(`${token}.${toBase64Url(await makeSignature(token, secretOf(key)))}`);
+    if (given.length === wanted.length && timingSafeEqual(given, wanted)) return true;
+  }
+  return false;
+}
+
+function toBase64Url(base64: string): string {
+  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }

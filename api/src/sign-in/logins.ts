@@ -50,15 +50,15 @@ export class Logins {
 
   async read(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
     if (!CREDENTIAL_FORM.test(credential)) return null;
-    const pending = { headers: this.#library.headersOf(credential), query: { disableRefresh: !prolong } };
-    const found = await this.#library.auth.api.getSession(pending).catch((error: unknown) => {
+    const found = await this.#library.findSession(credential, { prolong }).catch((error: unknown) => {
       // Signed out while being extended.
       if (isAPIError(error) && error.statusCode === 401) return null;
       throw error;
     });
     if (found === null) return null;
-    const { id: loginId, userId, expiresAt } = found.session;
-    return { loginId, userId, credential, expiresAt };
+    const { id: loginId, userId, expiresAt, token } = found.session;
+    // Signed anew: the given credential may be signed with a former key.
+    return { loginId, userId, credential: await this.#library.credentialOf(token), expiresAt };
   }
 
   /** A concurrent password change ends the sign-in session, which is then not confirmed. */

@@ -1,6 +1,7 @@
 // Sign-in at the operator's OIDC provider: redirects a browser there and back. Discovery runs at
 // the first use and is retried until it succeeds: a provider that is down affects only people who
 // choose it.
+import type { DerivedKeys } from '../services/context/secret-key.ts';
 import type { OidcConfig } from '../config/config.ts';
 import { OidcRefusal } from '../services/people/client-sign-in-port.ts';
 import type { Caller } from '../services/people/sign-in-port.ts';
@@ -42,6 +43,8 @@ export class OidcSignIn {
   readonly #config: OidcConfig;
   readonly #deadlines: OidcDeadlines;
   #library: Library | null = null;
+  /** Keys of `#library`: a new one discovers the provider again. */
+  #keys: DerivedKeys | null = null;
   #opening: Promise<Library> | null = null;
 
   constructor(parts: LibraryParts, config: OidcConfig, deadlines: OidcDeadlines = DEADLINES) {
@@ -97,7 +100,7 @@ export class OidcSignIn {
 
   /** The library with the provider. Concurrent callers share one discovery. */
   async #open(): Promise<Library> {
-    if (this.#library !== null) return this.#library;
+    if (this.#library !== null && this.#keys === this.#parts.secretKey.keysFor('sign-in')) return this.#library;
     this.#opening ??= this.#openNow().finally(() => {
       this.#opening = null;
     });
@@ -128,6 +131,7 @@ export class OidcSignIn {
   async #openNow(): Promise<Library> {
     const { issuer, clientId, clientSecret, name } = this.#config;
     const document = await discover(issuer);
+    const keys = this.#parts.secretKey.keysFor('sign-in');
     const methods = document.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     const library = openLibrary(this.#parts, {
       providerId: PROVIDER,
@@ -158,6 +162,7 @@ export class OidcSignIn {
     if (!socialProviders.some(({ id }) => id === PROVIDER))
       throw new Error('the discovery document changed while it was read');
     this.#library = library;
+    this.#keys = keys;
     return library;
   }
 }

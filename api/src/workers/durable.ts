@@ -37,6 +37,7 @@ import {
   RETENTION_EVERY_MS,
 } from './retention.ts';
 import { runEvery } from './steps/schedule.ts';
+import { RESEAL_EVERY_MS, SECRETS_EVERY_MS, SecretWatch, type SecretsNow } from './secrets/secret-watch.ts';
 import { sleep } from './sandboxes/sleep.ts';
 import { rollUpAllUsage, USAGE_ROLLUP_EVERY_MS } from './usage/rollup.ts';
 import { CapWatch, USAGE_CAPS_EVERY_MS } from './usage/caps.ts';
@@ -62,6 +63,8 @@ export interface DurableOptions {
   publicUrl: string;
   /** Decrypts the credentials of repositories. */
   secretKey: SecretKey;
+  /** Reads the files of the secrets again; null: they are fixed. */
+  rereadSecrets?: (() => SecretsNow) | null;
   git: GitSettings;
   /** Keyed by id. */
   plans: Plans;
@@ -127,6 +130,13 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
+  const secrets = new SecretWatch({
+    context,
+    secretKey: options.secretKey,
+    hosts,
+    replicaId: executorId,
+    reread: options.rereadSecrets ?? null,
+  });
   const caps = new CapWatch({
     context,
     plans: options.plans,
@@ -146,6 +156,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       log,
     ),
     runEvery({ name: 'takeover', everyMs: TAKEOVER_EVERY_MS, run: () => takeover.tick() }, stopping.signal, log),
+    runEvery({ name: 'secrets', everyMs: SECRETS_EVERY_MS, run: () => secrets.tick() }, stopping.signal, log),
+    runEvery({ name: 'reseal', everyMs: RESEAL_EVERY_MS, run: () => secrets.reseal(session) }, stopping.signal, log),
     runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
     runEvery({ name: 'usage caps', everyMs: USAGE_CAPS_EVERY_MS, run: () => caps.tick() }, stopping.signal, log),
@@ -204,6 +216,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
       await runner.stop();
       await Promise.all(schedules);
       await Promise.all(health.map((host) => host.idle()));
+      await secrets.close();
       await session.close();
     },
   };

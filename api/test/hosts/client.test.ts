@@ -35,7 +35,7 @@ beforeEach(async () => {
   });
   server.listen(join(folder, 's'));
   await once(server, 'listening');
-  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: 'secret', streams: new SharedCapacity(8) });
+  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: () => 'secret', streams: new SharedCapacity(8) });
 });
 
 afterEach(async () => {
@@ -115,7 +115,7 @@ test('a TCP host is reached at its http address', async () => {
   await once(server, 'listening');
   const overTcp = new HostClient({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    token: 'secret',
+    token: () => 'secret',
     streams: new SharedCapacity(8),
   });
   assert.deepEqual(await overTcp.listVms(), [RUNNING]);
@@ -124,7 +124,7 @@ test('a TCP host is reached at its http address', async () => {
 
 test('an unsupported address is refused at once', () => {
   assert.throws(
-    () => new HostClient({ url: 'https://host', token: 'secret', streams: new SharedCapacity(8) }),
+    () => new HostClient({ url: 'https://host', token: () => 'secret', streams: new SharedCapacity(8) }),
     /unix:\/path or http:\/\/address:port/,
   );
 });
@@ -155,7 +155,7 @@ test('a response with another shape, status or code, or without JSON, is invalid
 test('an absent host is host_unreachable, which is retryable', async () => {
   const absent = new HostClient({
     url: `unix:${join(folder, 'absent')}`,
-    token: 'secret',
+    token: () => 'secret',
     streams: new SharedCapacity(8),
   });
   await assert.rejects(

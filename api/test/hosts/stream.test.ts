@@ -47,7 +47,7 @@ beforeEach(async () => {
   });
   server.listen(join(folder, 's'));
   await once(server, 'listening');
-  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: 'secret', streams: new SharedCapacity(8) });
+  client = new HostClient({ url: `unix:${join(folder, 's')}`, token: () => 'secret', streams: new SharedCapacity(8) });
 });
 
 afterEach(async () => {
@@ -111,7 +111,7 @@ test('a host that hangs up or is absent is host_unreachable', async () => {
   await assert.rejects(client.openPort(OWNED, 1), failsWith('host_unreachable'));
   const nobody = new HostClient({
     url: `unix:${join(folder, 'nobody')}`,
-    token: 'secret',
+    token: () => 'secret',
     streams: new SharedCapacity(8),
   });
   await assert.rejects(nobody.openPort(OWNED, 1), failsWith('host_unreachable'));

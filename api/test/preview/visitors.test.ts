@@ -85,9 +85,9 @@ test('a member is not counted, and is let in beside visitors at the limit', asyn
   const member = await api.makeSession({ role: 'member' });
   const { loginId, userId } = member;
   const expiresAtMs = Date.now() + 60_000;
-  const { key } = api.previewAccess;
+  const { keys } = api.previewAccess;
   const value = cookieValue(
-    key,
+    keys,
     { kind: 'team', loginId, userId, expiresAtMs, embeddable: false },
     { sandboxId, port: 3000 },
   );

@@ -1,5 +1,6 @@
 // The sign-in library finds its tables, reads no environment variables and serves no paths.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { getMigrations } from 'better-auth/db/migration';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
@@ -33,6 +34,34 @@ test('a secret in the process environment has no effect; another secret key has'
   }
   const stranger = openSignIn({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)), oidc: null });
   assert.equal(await stranger.findLogin(credential), null);
+});
+
+test('a sign-in session outlives a rotation: its credential is accepted and signed anew', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const secretKey = new SecretKey(old);
+  const signIn = openSignIn({ ...api.context, secretKey, oidc: null });
+  const { credential, loginId } = await signInPerson(signIn, await makePerson(signIn));
+  assert.equal(secretKey.replaceWith(new SecretKey(fresh, old)), true);
+  assert.equal((await signIn.findLogin(credential))?.loginId, loginId);
+  const renewed = (await signIn.refresh(credential))?.login.credential ?? '';
+  assert.notEqual(renewed, credential);
+  secretKey.replaceWith(new SecretKey(fresh));
+  assert.equal(await signIn.findLogin(credential), null);
+  assert.equal((await signIn.findLogin(renewed))?.loginId, loginId);
+});
+
+test('a device code outlives a rotation', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const secretKey = new SecretKey(old);
+  const signIn = openSignIn({ ...api.context, secretKey, oidc: null });
+  const caller = { address: '192.0.2.77', userAgent: null };
+  const { deviceCode } = await signIn.requestDevice('berth-cli', caller);
+  secretKey.replaceWith(new SecretKey(fresh, old));
+  await assert.rejects(signIn.redeemDevice({ deviceCode, clientId: 'berth-cli' }, caller), {
+    code: 'authorization_pending',
+  });
+  secretKey.replaceWith(new SecretKey(fresh));
+  await assert.rejects(signIn.redeemDevice({ deviceCode, clientId: 'berth-cli' }, caller), { code: 'invalid_grant' });
 });
 
 test("the library's paths are not served", async () => {

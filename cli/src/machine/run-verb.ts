@@ -10,6 +10,7 @@ export interface MachineFlags extends Flags {
   org?: string;
   plan?: string;
   profile?: boolean;
+  force?: boolean;
 }
 
 export type Verb = (context: VerbContext, flags: MachineFlags, args: readonly string[]) => Promise<number>;

@@ -122,6 +122,42 @@ const plans: MachineGroup = {
   ],
 };
 
+const SECRET = { name: '<secret>', about: 'secret-key or host-token' };
+
+const secrets: MachineGroup = {
+  name: 'secrets',
+  summary: 'rotate the secret key and the host token of this installation',
+  commands: [
+    {
+      name: 'show',
+      summary: 'list the current and former secrets by id, and what needs them',
+      options: [...FOLDERS, DATABASE],
+      examples: ['./berth secrets show'],
+      local: true,
+    },
+    {
+      name: 'rotate',
+      summary: 'replace a secret while the service runs; the former one stays valid while needed',
+      arguments: [SECRET],
+      options: [...FOLDERS, DATABASE],
+      examples: ['./berth secrets rotate secret-key', './berth secrets rotate host-token'],
+      local: true,
+    },
+    {
+      name: 'retire',
+      summary: 'remove former secrets that nothing needs',
+      arguments: [SECRET],
+      options: [
+        ...FOLDERS,
+        { flags: '--force', about: 'remove needed ones too: their sign-ins and links end' },
+        DATABASE,
+      ],
+      examples: ['./berth secrets retire secret-key'],
+      local: true,
+    },
+  ],
+};
+
 const test: MachineCommand = {
   name: 'test',
   summary: 'set up this host and run the tests',
@@ -183,6 +219,7 @@ export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [
   keys,
   ownerLink,
   plans,
+  secrets,
 ];
 export const developmentEntries: readonly MachineCommand[] = [test, bench, chaos, fuzz, fuzzApi];
 

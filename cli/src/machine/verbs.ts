@@ -17,6 +17,15 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
     const { setPlanOnMachine } = await import('@berth/machine/verbs/plans.ts');
     return async (context, { org, plan }) => await setPlanOnMachine(context, org ?? null, plan);
   },
+  'secrets show': async () => (await import('@berth/machine/verbs/secrets.ts')).showSecrets,
+  'secrets rotate': async () => {
+    const { requireSecretName, rotateSecret } = await import('@berth/machine/verbs/secrets.ts');
+    return async (context, _flags, [name]) => await rotateSecret(context, requireSecretName(name));
+  },
+  'secrets retire': async () => {
+    const { requireSecretName, retireSecret } = await import('@berth/machine/verbs/secrets.ts');
+    return async (context, { force = false }, [name]) => await retireSecret(context, requireSecretName(name), force);
+  },
   test: async () => {
     const { test } = await import('@berth/machine/verbs/test.ts');
     return async (context, { name, profile = false }, filters) => await test(context, { filters, name, profile });

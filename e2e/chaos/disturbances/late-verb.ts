@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
 import { vmList } from '@berth/protocol/calls/vms.ts';
+import { secretLines } from '@berth/protocol/secret-lines.ts';
 import { hostError, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
@@ -92,7 +93,7 @@ export class LateVerbs {
   /** Sends one message. Resolves when the response is judged, or when there is none to send. */
   async send(late: LateVerb): Promise<void> {
     const { paths, report, faults } = this.#parts;
-    const token = (await readFile(paths.hostToken, 'utf8')).trim();
+    const token = secretLines(await readFile(paths.hostToken, 'utf8'))[0];
     // A reading holds only for the daemon that returned it: a restarted daemon may have lost the
     // last epoch, if unwritten.
     const daemon = new OneDaemon(paths.hostSocket, token);

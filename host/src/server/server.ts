@@ -1,6 +1,5 @@
 // The daemon's HTTP server: listens on a unix socket or TCP, admits callers with the token and
 // serves the calls. Must not know VMs.
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { chown, rm } from 'node:fs/promises';
@@ -13,6 +12,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { HostError } from '../vm/host-error.ts';
 import type { BoundCall } from './calls.ts';
+import type { HostTokens } from './host-tokens.ts';
 import { refusalOf } from './refusal.ts';
 
 /**
@@ -40,13 +40,12 @@ export type ListenOn = { socket: string; uid: number | null; gid: number | null 
 interface ServerParts {
   calls: readonly BoundCall[];
   streamBounds: SpliceBounds;
-  token: string;
+  tokens: Pick<HostTokens, 'admits'>;
   log: Logger;
 }
 
 export class HostServer {
   readonly #parts: ServerParts;
-  readonly #tokenHash: Buffer;
   readonly #server: Server;
   readonly #calls: CallServer<BoundCall>;
   /** Connections that have left HTTP, or are about to. */
@@ -55,7 +54,6 @@ export class HostServer {
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
-    this.#tokenHash = sha256(parts.token);
     this.#calls = new CallServer<BoundCall>({
       calls: parts.calls,
       spaceEveryMs: KEEPALIVE_SPACE_MS,
@@ -147,8 +145,7 @@ export class HostServer {
 
   #admit(request: IncomingMessage, call: BoundCall | undefined): void {
     const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    if (!timingSafeEqual(sha256(token), this.#tokenHash))
-      throw new HostError('unauthorized', 'the bearer token is missing or wrong');
+    if (!this.#parts.tokens.admits(token)) throw new HostError('unauthorized', 'the bearer token is missing or wrong');
 
     if (call?.form === 'upgrade' && this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
   }
@@ -185,8 +182,4 @@ function parse(schema: z.ZodType | undefined, value: unknown, what: string): unk
 
 function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0] ?? '/';
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

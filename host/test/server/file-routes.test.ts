@@ -8,6 +8,7 @@ import { FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
 import { hostError } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
+import { HostTokens } from '../../src/server/host-tokens.ts';
 import { HostServer } from '../../src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -37,7 +38,7 @@ describe('file calls through a host daemon', () => {
         },
       }),
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
-      token: TOKEN,
+      tokens: new HostTokens([TOKEN]),
       log: pino({ level: 'silent' }),
     });
     await server.listen({ socket: socketPath, uid: null, gid: null });

@@ -11,6 +11,7 @@ import { hostInfo, vmList, vmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import { hostError, storageGib, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
+import { HostTokens } from '../../src/server/host-tokens.ts';
 import { HostServer } from '../../src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
@@ -33,6 +34,7 @@ interface Answer {
 describe('the HTTP of a host daemon', () => {
   let host: LifecycleFixture;
   let server: HostServer;
+  let tokens: HostTokens;
   let socketPath: string;
   let agent: Agent;
   beforeEach(async () => {
@@ -40,6 +42,7 @@ describe('the HTTP of a host daemon', () => {
     socketPath = join(host.root, 'host.sock');
     // Socket of a killed daemon.
     await writeFile(socketPath, '');
+    tokens = new HostTokens([TOKEN]);
     server = new HostServer({
       calls: hostCalls({
         lifecycle: host.lifecycle,
@@ -54,7 +57,7 @@ describe('the HTTP of a host daemon', () => {
         },
       }),
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
-      token: TOKEN,
+      tokens,
       log: pino({ level: 'silent' }),
     });
     assert.equal(await server.listen({ socket: socketPath, uid: null, gid: null }), `unix:${socketPath}`);
@@ -98,6 +101,27 @@ describe('the HTTP of a host daemon', () => {
   it('restricts its socket to its owner', async () => {
     const { mode } = await stat(socketPath);
     assert.equal(mode & 0o777, 0o600);
+  });
+
+  it('accepts a new token at once and a removed one no longer, when its file changes', async () => {
+    const next = 'n'.repeat(40);
+    assert.equal((await call('GET', '/host', undefined, next)).status, 401);
+    tokens.replaceWith([next, TOKEN]);
+    for (const token of [next, TOKEN]) assert.equal((await call('GET', '/host', undefined, token)).status, 200);
+    const stopping = new AbortController();
+    const reads = [() => Promise.reject(new Error('gone')), () => Promise.resolve([next])];
+    const following = tokens.follow(
+      async () => {
+        const read = reads.shift();
+        if (reads.length === 0) stopping.abort();
+        return (await read?.()) ?? [next];
+      },
+      stopping.signal,
+      pino({ level: 'silent' }),
+    );
+    await following;
+    assert.equal((await call('GET', '/host', undefined, TOKEN)).status, 401);
+    assert.equal((await call('GET', '/host', undefined, next)).status, 200);
   });
 
   it('rejects requests without the token on every route', async () => {

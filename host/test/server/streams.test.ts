@@ -11,6 +11,7 @@ import { hostError } from '@berth/protocol/host.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
+import { HostTokens } from '../../src/server/host-tokens.ts';
 import { HostServer, type ListenOn } from '../../src/server/server.ts';
 
 import { secondsToProbe } from '../../../protocol/test/keepalive-timer.ts';
@@ -54,7 +55,7 @@ describe('the streams of a host daemon', () => {
         },
       }),
       streamBounds: bounds,
-      token: TOKEN,
+      tokens: new HostTokens([TOKEN]),
       log: pino({ level: 'silent' }),
     });
     return server.listen(on);

@@ -1,8 +1,11 @@
 // Checks of a data folder, with any roles: its supervisor and its secrets. Read-only.
 import { stat } from 'node:fs/promises';
 import { isSame } from '@berth/os/process-identity.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import { hasCode } from '@berth/os/errors.ts';
+import { secretLines } from '@berth/protocol/secret-lines.ts';
 import type { Config } from '../config/config.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
 import { fault, ok } from './check.ts';
 import type { Check, Finding } from './check.ts';
@@ -13,6 +16,8 @@ export const dataFolderCheck = (config: Config): Check => ({
   subject: 'data folder',
   run: () => checkDataFolder(config),
 });
+
+export const secretsCheck = (config: Config): Check => ({ subject: 'secrets', run: () => checkSecrets(config) });
 
 async function checkService(config: Config): Promise<Finding[]> {
   const paths = instancePaths(config.dataFolder);
@@ -55,4 +60,25 @@ async function checkDataFolder(config: Config): Promise<Finding[]> {
 
     throw error;
   }
+}
+
+async function checkSecrets(config: Config): Promise<Finding[]> {
+  const { secretKey, hostToken } = instancePaths(config.dataFolder);
+  const findings: Finding[] = [];
+  for (const [name, path] of [
+    ['secret-key', secretKey],
+    ['host-token', hostToken],
+  ] as const) {
+    const text = await readIfPresent(path);
+    if (text === null) continue;
+    try {
+      const former = secretLines(text).length - 1;
+      const rest = former === 0 ? '' : `, ${former} former: ${commandHint('secrets show', config)}`;
+      findings.push(ok('secrets', `${name}: one current${rest}`));
+    } catch (error) {
+      const remedy = 'restore the file from the backup: without its secrets, stored credentials are lost';
+      findings.push(fault('secrets', `${path}: ${(error as Error).message}`, remedy));
+    }
+  }
+  return findings;
 }

@@ -1,15 +1,15 @@
 // The data folder of one installation: its layout, the supervisor's exclusive lock, and the record
 // of the running supervisor.
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, link, mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, chown, link, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { tryLock } from '@berth/os/file-lock.ts';
 import type { HeldLock } from '@berth/os/file-lock.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { writeDurably, readIfPresent } from '@berth/os/durable-file.ts';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
-import { hasCode } from '@berth/os/errors.ts';
+import { hasCode, nullIf } from '@berth/os/errors.ts';
 import type { ServiceUser } from './service-user.ts';
 
 const LEFTOVER_GRACE_MS = 15_000;
@@ -19,6 +19,11 @@ export interface InstancePaths {
   root: string;
   /** Mode 0700, owned by root. */
   secrets: string;
+  /**
+   * Folder of the secrets that the API reads again while it runs, exposed to it whole: a rotation
+   * makes new files.
+   */
+  apiSecrets: string;
   hostToken: string;
   /**
    * The API derives from it the keys that sign sign-ins and links and encrypt stored credentials.
@@ -65,8 +70,9 @@ export function instancePaths(dataFolder: string): InstancePaths {
   return {
     root: dataFolder,
     secrets,
-    hostToken: join(secrets, 'host-token'),
-    secretKey: join(secrets, 'secret-key'),
+    apiSecrets: join(secrets, 'api'),
+    hostToken: join(secrets, 'api', 'host-token'),
+    secretKey: join(secrets, 'api', 'secret-key'),
     outbox: join(dataFolder, 'outbox'),
     hostSocketFolder: join(run, 'host'),
     hostSocket: join(run, 'host', 'host.sock'),
@@ -86,13 +92,16 @@ export async function prepareInstance(paths: InstancePaths, user: ServiceUser): 
     await chmod(folder, 0o700);
   }
   await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
-  await ensureToken(paths.hostToken);
-  await ensureToken(paths.secretKey);
-  // The API reads them as its own user, through binds; the folder around them stays closed.
+  await mkdir(paths.apiSecrets, { recursive: true });
   for (const secret of [paths.hostToken, paths.secretKey]) {
+    await adopt(join(paths.secrets, basename(secret)), secret);
+    await ensureToken(secret);
     await chown(secret, 0, user.gid);
     await chmod(secret, 0o640);
   }
+  // The API reads them as its own user, through a bind; the folder around stays closed.
+  await chown(paths.apiSecrets, 0, user.gid);
+  await chmod(paths.apiSecrets, 0o750);
   await mkdir(paths.outbox, { recursive: true, mode: 0o700 });
   await chown(paths.outbox, user.uid, user.gid);
 }
@@ -139,6 +148,23 @@ export async function endRecordedServices(record: InstanceRecord | null): Promis
     }
   }
   return ended;
+}
+
+/**
+ * Moves a secret of an earlier version, and leaves a link: that version would make a new one. No-op
+ * once it is moved.
+ */
+async function adopt(before: string, secret: string): Promise<void> {
+  const found = await lstat(before).catch(nullIf('ENOENT'));
+  if (found?.isSymbolicLink() === true) return;
+  // A link never overwrites, also when another start does the same.
+  if (found !== null) await link(before, secret).catch(nullIf('EEXIST'));
+  const moved = await readIfPresent(secret);
+  if (found !== null && (await readFile(before, 'utf8')) !== moved)
+    throw new Error(`${before} and ${secret} differ: keep the right one as ${secret} and remove the other`);
+  const beside = `${before}.${randomBytes(6).toString('hex')}.draft`;
+  await symlink(join(basename(dirname(secret)), basename(secret)), beside);
+  await rename(beside, before);
 }
 
 async function ensureToken(path: string): Promise<void> {

@@ -1,7 +1,7 @@
 // `berth doctor`: checks this computer and prints remedies. Makes no lasting changes.
 import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
-import { dataFolderCheck, supervisorCheck } from '../doctor/instance-checks.ts';
+import { dataFolderCheck, secretsCheck, supervisorCheck } from '../doctor/instance-checks.ts';
 import { machineChecks } from '../doctor/machine-checks.ts';
 import { portCheck } from '../roles/control-plane/checks.ts';
 import { databaseCheck } from '../roles/database/checks.ts';
@@ -13,7 +13,7 @@ import type { VerbContext } from './context.ts';
 export async function doctor({ config, environment, progress, print, signal }: VerbContext): Promise<number> {
   const checks = [
     ...machineChecks(config),
-    ...[supervisorCheck, portCheck, dataFolderCheck, databaseCheck].map((check) => check(config)),
+    ...[supervisorCheck, portCheck, dataFolderCheck, secretsCheck, databaseCheck].map((check) => check(config)),
     ...networkChecks(config),
     ...vmChecks(config, environment, signal),
   ];

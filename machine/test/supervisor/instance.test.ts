@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -34,6 +34,20 @@ test('secret folders are closed; the shared token is made once, for root and the
   assert.deepEqual([file.mode & 0o777, file.uid, file.gid], [0o640, 0, USER.gid]);
   for (const folder of [paths.secrets, paths.log, paths.postgres])
     assert.equal((await stat(folder)).mode & 0o777, 0o700, folder);
+});
+
+test('secrets of an earlier version are moved once, also by concurrent starts', async () => {
+  const paths = instancePaths(join(root, 'earlier'));
+  await mkdir(paths.secrets, { recursive: true });
+  const old = join(paths.secrets, 'secret-key');
+  await writeFile(old, 'kept\n', { mode: 0o640 });
+  await Promise.all([prepareInstance(paths, USER), prepareInstance(paths, USER)]);
+  assert.equal(await readFile(paths.secretKey, 'utf8'), 'kept\n');
+  assert.equal(await readFile(old, 'utf8'), 'kept\n');
+  assert.ok((await lstat(old)).isSymbolicLink());
+  await rm(old);
+  await writeFile(old, 'another\n');
+  await assert.rejects(prepareInstance(paths, USER), /secret-key and .*api.secret-key differ: keep the right one/);
 });
 
 test('a data folder has one supervisor at a time, and none before its first start', async () => {

@@ -10,7 +10,8 @@ import { endProcess, isSame } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { freePort } from '../../../protocol/test/free-port.ts';
 
-const MAIN = new URL('../../../cli/src/main.ts', import.meta.url).pathname;
+/** Program of `./berth`. */
+export const BERTH = new URL('../../../cli/src/main.ts', import.meta.url).pathname;
 const READY_DEADLINE_MS = 120_000;
 /** Image and template may have to be built first. */
 const VERB_DEADLINE_MS = 900_000;
@@ -23,7 +24,7 @@ interface VerbResult {
 
 /** Runs a verb to its end. */
 export async function runVerb(...args: string[]): Promise<VerbResult> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [BERTH, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: VERB_DEADLINE_MS,
   });
@@ -72,7 +73,7 @@ export class TestInstance {
   async up(): Promise<void> {
     this.#output = '';
     await writeFile(this.callersFile, 'secret');
-    const command = [process.execPath, MAIN, 'up', ...this.flags];
+    const command = [process.execPath, BERTH, 'up', ...this.flags];
     const child = spawn('bash', ['-c', 'exec 77< "$0"; exec "$@"', this.callersFile, ...command], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });

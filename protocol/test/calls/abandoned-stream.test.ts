@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import { HostClient } from '../../../api/src/hosts/client.ts';
 import { untilTrue } from '../../../api/test/world/until-true.ts';
 import { hostCalls } from '../../../host/src/server/calls.ts';
+import { HostTokens } from '../../../host/src/server/host-tokens.ts';
 import { HostServer } from '../../../host/src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../../../host/test/vm/lifecycle/lifecycle-fixture.ts';
 
@@ -34,12 +35,12 @@ beforeEach(async () => {
       host: { ...HOST, templateId: null },
     }),
     streamBounds: { idleMs: 3_600_000 },
-    token: TOKEN,
+    tokens: new HostTokens([TOKEN]),
     log: pino({ level: 'silent' }),
   });
   capacity = new SharedCapacity(8);
   const url = await server.listen({ socket: join(host.root, 'host.sock'), uid: null, gid: null });
-  client = new HostClient({ url, token: TOKEN, streams: capacity });
+  client = new HostClient({ url, token: () => TOKEN, streams: capacity });
   await host.lifecycle.create(VM.vmId, { epoch: 1, spec: SMALL });
   accepted = [];
   program = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {

@@ -8,6 +8,7 @@ import { HostClient } from '../../../api/src/hosts/client.ts';
 import { Secret } from '../../../guest/src/access/secret.ts';
 import { createGuestServer } from '../../../guest/src/server/server.ts';
 import { hostCalls } from '../../../host/src/server/calls.ts';
+import { HostTokens } from '../../../host/src/server/host-tokens.ts';
 import { HostServer } from '../../../host/src/server/server.ts';
 import { CALLS } from '@berth/protocol/calls/all.ts';
 import { defineCall, type PartsOf, type ResponseOf } from '@berth/protocol/calls/define.ts';
@@ -62,11 +63,11 @@ describe('a pass-through call that is added', () => {
         host: { ...HOST, templateId: null },
       }),
       streamBounds: { idleMs: 1_000, longestMs: 1_000 },
-      token: TOKEN,
+      tokens: new HostTokens([TOKEN]),
       log: pino({ level: 'silent' }),
     });
     const url = await server.listen({ socket: join(host.root, 'host.sock'), uid: null, gid: null });
-    client = new HostClient({ url, token: TOKEN, streams: new SharedCapacity(8) });
+    client = new HostClient({ url, token: () => TOKEN, streams: new SharedCapacity(8) });
     await client.createVm(VM, { epoch: 1, spec: SMALL });
     const secret = new Secret(join(host.root, 'guest-secret'));
     secret.begin(scripted().secret ?? '');

@@ -147,12 +147,12 @@ export async function openRepoCredentials(
 ): Promise<RepoCredentials | null> {
   const sealed = await store.findSealedRepoCredentials(context.db, projectId);
   if (sealed === null) return null;
-  return repoCredentials.parse(JSON.parse(openText(context.secretKey.derive('repo-credentials'), projectId, sealed)));
+  return repoCredentials.parse(JSON.parse(openText(context.secretKey.keysFor('repo-credentials'), projectId, sealed)));
 }
 
 function seal(context: ServiceContext, projectId: string, credentials: RepoCredentials | null): Buffer | null {
   if (credentials === null) return null;
-  return sealText(context.secretKey.derive('repo-credentials'), projectId, JSON.stringify(credentials));
+  return sealText(context.secretKey.keysFor('repo-credentials'), projectId, JSON.stringify(credentials));
 }
 
 /** Changeable fields and their columns. Credentials are handled separately. */

@@ -4,6 +4,7 @@
 import { PREVIEW_REVOKED_WITHIN_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { ServiceContext } from '../context/context.ts';
+import type { DerivedKeys } from '../context/secret-key.ts';
 import { OpenList } from './open-list.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { readCookie, type PreviewCookie } from './token.ts';
@@ -31,26 +32,36 @@ export interface PreviewLease {
 
 export class PreviewAccessCache {
   readonly context: PreviewContext;
-  /** Signing key of preview tokens and cookies. */
-  readonly key: Buffer;
   readonly #decisions = new Map<string, { atMs: number; decision: Promise<AccessDecision> }>();
   readonly #cookies = new Map<string, PreviewCookie>();
+  /** Keys that verified `#cookies`. */
+  #cookieKeys: DerivedKeys;
   readonly #watches = new Map<string, Watch>();
 
   constructor(context: PreviewContext) {
     this.context = context;
-    this.key = context.secretKey.derive('preview-link');
+    this.#cookieKeys = this.keys;
+  }
+
+  /** Keys of preview tokens and cookies. */
+  get keys(): DerivedKeys {
+    return this.context.secretKey.keysFor('preview-link');
   }
 
   /**
    * Verifies a cookie for the place; null if invalid. Caches valid ones, since a signature stays
-   * valid; access is decided at each request.
+   * valid until the keys change; access is decided at each request.
    */
   readCookie(value: string, place: PreviewPlace): PreviewCookie | null {
+    const { keys } = this;
+    if (keys !== this.#cookieKeys) {
+      this.#cookies.clear();
+      this.#cookieKeys = keys;
+    }
     const name = `${place.port} ${place.sandboxId} ${value}`;
     const known = this.#cookies.get(name);
     if (known !== undefined) return known;
-    const cookie = readCookie(this.key, value, place);
+    const cookie = readCookie(keys, value, place);
     if (cookie === null) return null;
     this.#cookies.set(name, cookie);
     const [oldest] = this.#cookies.keys();
@@ -68,7 +79,7 @@ export class PreviewAccessCache {
   /** New access decision. Its age counts from the start of the query. */
   async freshDecision(holder: Holder): Promise<AccessDecision> {
     const name = nameOf(holder);
-    const decision = decideAccess(this.context, this.key, holder);
+    const decision = decideAccess(this.context, this.keys, holder);
     const entry = { atMs: performance.now(), decision };
     // Keeps insertion order: newest last.
     this.#decisions.delete(name);

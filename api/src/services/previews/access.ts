@@ -1,6 +1,7 @@
 // Preview access: checks a request's credentials against its link, person and sandbox. Independent
 // of HTTP, which api/src/preview handles. A revocation takes effect on every replica within two
 // seconds.
+import type { DerivedKeys } from '../context/secret-key.ts';
 import { setPreviewCookie } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { withPreviewPath } from '../../rules/previews/path.ts';
@@ -111,7 +112,7 @@ function presentedBy(
   credentials: PreviewCredentials,
 ): Presented | { refusal: PreviewRefusal } {
   const place = { sandboxId: credentials.sandboxId, port: credentials.port };
-  const { key } = cache;
+  const { keys } = cache;
   const nowMs = Date.now();
   const byCookie = (): Holder | null => {
     const cookie = credentials.cookie === null ? null : cache.readCookie(credentials.cookie, place);
@@ -123,7 +124,7 @@ function presentedBy(
     return holder === null ? { refusal: 'no_link' } : { holder, byUrl: false };
   }
 
-  const token = readToken(key, credentials.token, place);
+  const token = readToken(keys, credentials.token, place);
   if (token === null) return { refusal: 'invalid_link' };
   if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
   const { expiresAtMs, embeddable } = token;
@@ -137,7 +138,7 @@ function presentedBy(
 
   // A valid cookie on at least this link's terms avoids the redirect through the service: a
   // reloaded page has its expired grant in the URL.
-  const orSignIn = signInRefusal(cache.context, key, token, place);
+  const orSignIn = signInRefusal(cache.context, keys, token, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs && holder.embeddable === embeddable;
   return isAsGood ? { holder, byUrl: false, orSignIn } : { refusal: orSignIn };
@@ -158,11 +159,11 @@ function linkOf(holder: Holder, { key }: { key?: KeyOwner }): PreviewAccess['lin
 }
 
 function setCookieOf(
-  { context: { settings }, key }: { context: Pick<PreviewContext, 'settings'>; key: Buffer },
+  { context: { settings }, keys }: { context: Pick<PreviewContext, 'settings'>; keys: DerivedKeys },
   link: Exclude<PreviewAccess['link'], { kind: 'key' }>,
   { sandboxId, port }: PreviewPlace,
   terms: TeamTerms,
 ): string {
-  const value = cookieValue(key, { ...link, ...terms }, { sandboxId, port });
+  const value = cookieValue(keys, { ...link, ...terms }, { sandboxId, port });
   return setPreviewCookie(settings.previewUrl, value, (terms.expiresAtMs - Date.now()) / 1_000);
 }

@@ -11,6 +11,7 @@ import { requireMembership, requirePermission } from '../../rules/access/access.
 import { CodedError } from '../../rules/coded-error.ts';
 import { authenticate } from '../access/authentication.ts';
 import type { ServiceContext } from '../context/context.ts';
+import type { DerivedKeys } from '../context/secret-key.ts';
 import { teamToken, type Person, type TeamTerms } from './token.ts';
 
 /** Verified: a public link, a login from a team link with its terms, or an API key by its hash. */
@@ -47,12 +48,16 @@ export type AccessDecision =
 /** Each decision checks the expiry of an API key. */
 const NEVER = new Date(8_640_000_000_000_000);
 
-export async function decideAccess(context: DecisionContext, key: Buffer, holder: Holder): Promise<AccessDecision> {
+export async function decideAccess(
+  context: DecisionContext,
+  keys: DerivedKeys,
+  holder: Holder,
+): Promise<AccessDecision> {
   switch (holder.kind) {
     case 'public':
       return await decidePublic(context, holder);
     case 'team':
-      return await decideTeam(context, key, holder);
+      return await decideTeam(context, keys, holder);
     case 'key':
       return await decideKey(context, holder);
     default:
@@ -84,14 +89,14 @@ async function decidePublic(
 
 async function decideTeam(
   context: DecisionContext,
-  key: Buffer,
+  keys: DerivedKeys,
   holder: Holder & { kind: 'team' },
 ): Promise<AccessDecision> {
   if (holder.expiresAtMs <= Date.now()) return { refusal: 'expired' };
   const access = await findTeamAccess(context.db, holder);
   const allowed = access !== undefined && access.signedIn && canPreview(access.role);
   // Non-members learn nothing about the sandbox.
-  if (!allowed) return { refusal: signInRefusal(context, key, holder, holder) };
+  if (!allowed) return { refusal: signInRefusal(context, keys, holder, holder) };
   if (isGone(access.sandbox)) return { refusal: 'sandbox_gone' };
   return { sandbox: access.sandbox, expiresAt: new Date(holder.expiresAtMs), embeddable: holder.embeddable };
 }
@@ -119,11 +124,11 @@ async function decideKey(
 /** Refusal that leads to the service's sign-in page for the team link with these terms. */
 export function signInRefusal(
   { settings }: Pick<ServiceContext, 'settings'>,
-  key: Buffer,
+  keys: DerivedKeys,
   terms: TeamTerms,
   { sandboxId, port }: PreviewPlace,
 ): { signIn: string } {
-  const link = teamToken(key, terms, { sandboxId, port });
+  const link = teamToken(keys, terms, { sandboxId, port });
   return { signIn: `${settings.publicUrl}${PREVIEW_PAGE}?link=${link}&sandbox=${sandboxId}&port=${port}` };
 }
 

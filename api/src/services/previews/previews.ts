@@ -23,6 +23,7 @@ import {
 import { lockSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { hasOrgPermission, requireOrgPermission } from '../access/access.ts';
 import type { ServiceContext } from '../context/context.ts';
+import type { DerivedKeys } from '../context/secret-key.ts';
 import { publicToken, teamToken } from './token.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 
@@ -76,7 +77,11 @@ async function createTeamLink(
   const createdAt = new Date();
   const expiresAt = new Date(createdAt.getTime() + expiresInSeconds * 1_000);
   const place = { sandboxId: sandbox.id, port };
-  const url = urlOf(context, place, teamToken(keyOf(context), { expiresAtMs: expiresAt.getTime(), embeddable }, place));
+  const url = urlOf(
+    context,
+    place,
+    teamToken(keysOf(context), { expiresAtMs: expiresAt.getTime(), embeddable }, place),
+  );
   await insertActivity(context.db, {
     ...locationOf(sandbox),
     actor,
@@ -196,13 +201,13 @@ function locationOf(sandbox: Pick<LocatedSandboxRow, 'id' | 'org_id' | 'project_
 
 function publicUrlOf(context: ServiceContext, row: PreviewLinkRow): string {
   const place = { sandboxId: row.sandbox_id, port: row.port };
-  return urlOf(context, place, publicToken(keyOf(context), row.id, place));
+  return urlOf(context, place, publicToken(keysOf(context), row.id, place));
 }
 
 function urlOf({ settings }: ServiceContext, place: { sandboxId: string; port: number }, token: string): string {
   return previewOrigin(settings.previewUrl, place) + withToken('/', token);
 }
 
-function keyOf({ secretKey }: ServiceContext): Buffer {
-  return secretKey.derive('preview-link');
+function keysOf({ secretKey }: ServiceContext): DerivedKeys {
+  return secretKey.keysFor('preview-link');
 }

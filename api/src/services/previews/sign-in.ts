@@ -6,6 +6,7 @@ import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/
 import { previewPath } from '../../rules/previews/path.ts';
 import { findTeamAccess } from '../../store/previews/links.ts';
 import type { ServiceContext } from '../context/context.ts';
+import type { DerivedKeys } from '../context/secret-key.ts';
 import { grantToken, readToken, type Person, type TeamTerms } from './token.ts';
 import { isGone, canPreview } from './decision.ts';
 
@@ -21,7 +22,7 @@ export function readTeamLink(
   given: { link: string; sandbox: string; port: string },
 ): TeamLink | null {
   const place = readPreviewPlace(given.sandbox, given.port);
-  const token = place === null ? null : readToken(keyOf(context), given.link, place);
+  const token = place === null ? null : readToken(keysOf(context), given.link, place);
   if (place === null || token?.kind !== 'team' || token.expiresAtMs <= Date.now()) return null;
   return { ...place, expiresAtMs: token.expiresAtMs, embeddable: token.embeddable };
 }
@@ -39,10 +40,10 @@ export async function grantPreview(
   const visit = await findTeamAccess(context.db, { ...person, sandboxId: link.sandboxId });
   if (visit === undefined || !visit.signedIn || !canPreview(visit.role)) return 'not_allowed';
   if (isGone(visit.sandbox)) return 'sandbox_gone';
-  const grant = grantToken(keyOf(context), { ...person, ...link, grantedUntilMs: Date.now() + GRANTED_MS }, link);
+  const grant = grantToken(keysOf(context), { ...person, ...link, grantedUntilMs: Date.now() + GRANTED_MS }, link);
   return { location: previewOrigin(context.settings.previewUrl, link) + withToken(previewPath(path), grant) };
 }
 
-function keyOf({ secretKey }: ServiceContext): Buffer {
-  return secretKey.derive('preview-link');
+function keysOf({ secretKey }: ServiceContext): DerivedKeys {
+  return secretKey.keysFor('preview-link');
 }

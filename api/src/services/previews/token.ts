@@ -1,6 +1,6 @@
-// Preview credentials: tokens in URLs and the cookies that replace them. Each is signed under the
-// installation's secret key for one sandbox and port, so for one host. Formats and signatures only:
-// the database decides whether a link or login is still valid.
+// Preview credentials: tokens in URLs and the cookies that replace them. Each is signed under one
+// of the installation's secret keys for one sandbox and port, so for one host. Formats and
+// signatures only: the database decides whether a link or login is still valid.
 //
 //   bpt_<link id without prv_>.<mac>                         public link; valid while its row is
 //   bpt_team.<expiry>.<mac>                                  team link; opens nothing by itself
@@ -14,6 +14,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { PREVIEW_TOKEN_PREFIX } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
+import type { DerivedKeys } from '../context/secret-key.ts';
 
 const LINK_PREFIX = 'prv_';
 const COOKIE_PREFIX = 'bpc_';
@@ -56,31 +57,31 @@ export type PreviewCookie =
   | { kind: 'public'; linkId: string; expiresAtMs: number }
   | ({ kind: 'team' } & TeamTerms & Person);
 
-export function publicToken(key: Buffer, linkId: string, place: PreviewPlace): string {
-  return signed(key, PREVIEW_TOKEN_PREFIX, linkId.slice(LINK_PREFIX.length), place);
+export function publicToken(keys: DerivedKeys, linkId: string, place: PreviewPlace): string {
+  return signed(keys, PREVIEW_TOKEN_PREFIX, linkId.slice(LINK_PREFIX.length), place);
 }
 
-export function teamToken(key: Buffer, { expiresAtMs, embeddable }: TeamTerms, place: PreviewPlace): string {
-  return signed(key, PREVIEW_TOKEN_PREFIX, `team${markOf(embeddable)}.${expiresAtMs.toString(36)}`, place);
+export function teamToken(keys: DerivedKeys, { expiresAtMs, embeddable }: TeamTerms, place: PreviewPlace): string {
+  return signed(keys, PREVIEW_TOKEN_PREFIX, `team${markOf(embeddable)}.${expiresAtMs.toString(36)}`, place);
 }
 
 export function grantToken(
-  key: Buffer,
+  keys: DerivedKeys,
   grant: Person & TeamTerms & { grantedUntilMs: number },
   place: PreviewPlace,
 ): string {
   const { loginId, userId, expiresAtMs, embeddable, grantedUntilMs } = grant;
   return signed(
-    key,
+    keys,
     PREVIEW_TOKEN_PREFIX,
     `grant${markOf(embeddable)}.${loginId}.${userId}.${expiresAtMs.toString(36)}.${grantedUntilMs.toString(36)}`,
     place,
   );
 }
 
-/** null unless signed by this installation for this place. */
-export function readToken(key: Buffer, token: string, place: PreviewPlace): PreviewToken | null {
-  const text = verified(key, PREVIEW_TOKEN_PREFIX, token, place);
+/** null unless signed with one of the keys for this place. */
+export function readToken(keys: DerivedKeys, token: string, place: PreviewPlace): PreviewToken | null {
+  const text = verified(keys, PREVIEW_TOKEN_PREFIX, token, place);
   if (text === null) return null;
   if (FORMS.public.test(text)) return { kind: 'public', linkId: LINK_PREFIX + text };
   const team = FORMS.team.exec(text);
@@ -91,18 +92,18 @@ export function readToken(key: Buffer, token: string, place: PreviewPlace): Prev
   return { kind: 'grant', loginId, userId, ...terms, grantedUntilMs: timeOf(granted) };
 }
 
-export function cookieValue(key: Buffer, cookie: PreviewCookie, place: PreviewPlace): string {
+export function cookieValue(keys: DerivedKeys, cookie: PreviewCookie, place: PreviewPlace): string {
   const expiry = cookie.expiresAtMs.toString(36);
   const text =
     cookie.kind === 'public'
       ? `public.${cookie.linkId}.${expiry}`
       : `team${markOf(cookie.embeddable)}.${cookie.loginId}.${cookie.userId}.${expiry}`;
-  return signed(key, COOKIE_PREFIX, text, place);
+  return signed(keys, COOKIE_PREFIX, text, place);
 }
 
-/** null unless signed by this installation for this place. */
-export function readCookie(key: Buffer, value: string, place: PreviewPlace): PreviewCookie | null {
-  const text = verified(key, COOKIE_PREFIX, value, place);
+/** null unless signed with one of the keys for this place. */
+export function readCookie(keys: DerivedKeys, value: string, place: PreviewPlace): PreviewCookie | null {
+  const text = verified(keys, COOKIE_PREFIX, value, place);
   if (text === null) return null;
   const [, linkId, linkExpiry] = FORMS.publicCookie.exec(text) ?? [];
   if (linkId !== undefined) return { kind: 'public', linkId, expiresAtMs: timeOf(linkExpiry) };
@@ -119,12 +120,12 @@ function timeOf(text: string | undefined): number {
   return Number.parseInt(text ?? '', 36);
 }
 
-function signed(key: Buffer, prefix: string, text: string, place: PreviewPlace): string {
+function signed([{ key }]: DerivedKeys, prefix: string, text: string, place: PreviewPlace): string {
   return `${prefix}${text}.${macOf(key, prefix, text, place)}`;
 }
 
 /** The text between prefix and mac; null if the mac is wrong. */
-function verified(key: Buffer, prefix: string, given: string, place: PreviewPlace): string | null {
+function verified(keys: DerivedKeys, prefix: string, given: string, place: PreviewPlace): string | null {
   if (given.length > LONGEST || !given.startsWith(prefix)) return null;
   const dot = given.lastIndexOf('.');
   if (dot < prefix.length || given.length - dot - 1 !== MAC_CHARACTERS) return null;
@@ -132,9 +133,9 @@ function verified(key: Buffer, prefix: string, given: string, place: PreviewPlac
   // Compared as text: base64url decoding is lenient. Characters beyond ASCII would make the lengths
   // differ.
   const mac = Buffer.from(given.slice(dot + 1));
-  return mac.byteLength === MAC_CHARACTERS && timingSafeEqual(mac, Buffer.from(macOf(key, prefix, text, place)))
-    ? text
-    : null;
+  if (mac.byteLength !== MAC_CHARACTERS) return null;
+  const fits = keys.some(({ key }) => timingSafeEqual(mac, Buffer.from(macOf(key, prefix, text, place))));
+  return fits ? text : null;
 }
 
 function macOf(key: Buffer, prefix: string, text: string, { sandboxId, port }: PreviewPlace): string {

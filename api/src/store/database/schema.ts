@@ -11,9 +11,7 @@ import type {
   MembershipTable,
   OneTimeLinkTable,
   OrgTable,
-  RecoveryCodeTable,
   SessionTokenTable,
-  TotpTable,
   ThrottleTable,
   UserTable,
   VerificationTable,
@@ -27,6 +25,8 @@ import type {
   PreviewLinkTable,
   ProjectTable,
   SandboxTable,
+  SecretKeyUseTable,
+  SecretReplicaTable,
 } from './tables-sandboxes.ts';
 import type {
   PaymentEventTable,
@@ -47,8 +47,6 @@ export interface Tables {
   verification: VerificationTable;
   deviceCode: DeviceCodeTable;
   session_token: SessionTokenTable;
-  totp: TotpTable;
-  recovery_code: RecoveryCodeTable;
   agent_token: AgentTokenTable;
   invitation: InvitationTable;
   one_time_link: OneTimeLinkTable;
@@ -72,6 +70,8 @@ export interface Tables {
   idempotency_key: IdempotencyKeyTable;
   metrics_sample: MetricsSampleTable;
   preview_link: PreviewLinkTable;
+  secret_replica: SecretReplicaTable;
+  secret_key_use: SecretKeyUseTable;
   durable_step: DurableStepTable;
 }
 

@@ -168,3 +168,17 @@ export interface DurableStepTable {
   /** Id of the executor that runs the step. */
   claimed_by: string | null;
 }
+
+/** Secrets that a replica has loaded, by id, the current one first. */
+export interface SecretReplicaTable {
+  replica_id: string;
+  secret_key_ids: string[];
+  host_token_ids: string[];
+  reported_at: GeneratedInstant;
+}
+
+/** When a secret key last was a replica's current one. */
+export interface SecretKeyUseTable {
+  key_id: string;
+  current_at: GeneratedInstant;
+}

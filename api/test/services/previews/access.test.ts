@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { openPreview, signInUrl } from '../../../src/services/previews/access.ts';
-import { grantToken, teamToken } from '../../../src/services/previews/token.ts';
+import { grantToken, publicToken, teamToken } from '../../../src/services/previews/token.ts';
 import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { newId } from '../../../src/store/database/ids.ts';
@@ -124,6 +124,22 @@ test('changing the secret key invalidates every link', async () => {
   const open = await mintLink(api, await ready(), { audience: 'public' });
   const cache = new PreviewAccessCache({ ...api.context, secretKey: new SecretKey(Buffer.alloc(32, 7)) });
   assert.deepEqual(await requestAccess(cache, open), { refusal: 'invalid_link' });
+});
+
+test('links and cookies outlive a rotation, and end when their key is removed', async () => {
+  const [old, fresh] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const secretKey = new SecretKey(old);
+  const cache = new PreviewAccessCache({ ...api.context, secretKey });
+  const minted = await mintLink(api, await ready(), { audience: 'public' });
+  const place = { sandboxId: minted.sandboxId, port: minted.port };
+  const link = { ...minted, token: publicToken(cache.keys, minted.id ?? '', place) };
+  const cookie = cookieOf(api, await requestAccess(cache, link));
+  secretKey.replaceWith(new SecretKey(fresh, old));
+  assert.equal((await requestAccess(cache, link)).refusal, undefined);
+  assert.equal((await requestAccess(cache, link, { token: null, cookie })).refusal, undefined);
+  secretKey.replaceWith(new SecretKey(fresh));
+  assert.deepEqual(await requestAccess(cache, link), { refusal: 'invalid_link' });
+  assert.deepEqual(await requestAccess(cache, link, { token: null, cookie }), { refusal: 'no_link' });
 });
 
 test("an expired link's token is reported as expired; its cookie is invalid", async () => {
@@ -262,7 +278,7 @@ test('a grant lasts a minute; later loads use the cookie, or sign in again', asy
   const link = await mintLink(api, await ready());
   const cookie = cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, link, person)));
   const expiresAtMs = Date.parse(link.expiresAt);
-  const key = api.context.secretKey.derive('preview-link');
+  const key = api.context.secretKey.keysFor('preview-link');
   const place = { sandboxId: link.sandboxId, port: link.port };
   const { loginId, userId } = person;
   const late = grantToken(
@@ -330,7 +346,7 @@ test('a cookie works only for its own login, not another one of the same or anot
   );
   // A valid login and a valid person that do not belong together.
   const [one, other] = [await member(), await member()];
-  const key = api.context.secretKey.derive('preview-link');
+  const key = api.context.secretKey.keysFor('preview-link');
   const mixed = {
     loginId: one.loginId,
     userId: other.userId,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { SecretKey, type DerivedKeys } from '../../../src/services/context/secret-key.ts';
 import type { PreviewPlace } from '../../../src/rules/previews/host.ts';
 import {
   cookieValue,
@@ -15,7 +16,7 @@ import {
   type PreviewToken,
 } from '../../../src/services/previews/token.ts';
 
-const KEY = randomBytes(32);
+const KEY = new SecretKey(randomBytes(32)).keysFor('preview-link');
 const id = (prefix: string): fc.Arbitrary<string> => fc.stringMatching(/^[a-z2-7]{24}$/).map((text) => prefix + text);
 const time = fc.integer({ min: 0, max: 4_102_444_800_000 });
 const terms = fc.record({ expiresAtMs: time, embeddable: fc.boolean() });
@@ -41,7 +42,7 @@ const cookie: fc.Arbitrary<PreviewCookie> = fc.oneof(
     .map(([loginId, userId, one]) => ({ kind: 'team' as const, loginId, userId, ...one })),
 );
 
-function write(key: Buffer, said: PreviewToken, there: PreviewPlace): string {
+function write(key: DerivedKeys, said: PreviewToken, there: PreviewPlace): string {
   switch (said.kind) {
     case 'public':
       return publicToken(key, said.linkId, there);
@@ -74,7 +75,7 @@ test('a cookie decodes on its own host with the key', () => {
 });
 
 test("tokens and cookies fail on another host, under another key, or in each other's place", () => {
-  const otherKey = randomBytes(32);
+  const otherKey = new SecretKey(randomBytes(32)).keysFor('preview-link');
   fc.assert(
     fc.property(token, cookie, place, place, (said, kept, there, elsewhere) => {
       fc.pre(there.sandboxId !== elsewhere.sandboxId || there.port !== elsewhere.port);
@@ -130,4 +131,20 @@ test('no other text is valid, however long', () => {
   );
   for (const given of ['', 'bpt_', 'bpt_.', `bpt_${'a'.repeat(100_000)}`, `bpt_team.1.${'A'.repeat(43)}`])
     assert.equal(readToken(KEY, given, there), null);
+});
+
+test('tokens and cookies signed with a former key are valid until the key is removed', () => {
+  const [first, second] = [randomBytes(32), randomBytes(32)];
+  const keysOf = (...masters: [Buffer, ...Buffer[]]) => new SecretKey(...masters).keysFor('preview-link');
+  fc.assert(
+    fc.property(token, cookie, place, (said, kept, there) => {
+      const [text, value] = [write(keysOf(first), said, there), cookieValue(keysOf(first), kept, there)];
+      assert.deepEqual(readToken(keysOf(second, first), text, there), said);
+      assert.deepEqual(readCookie(keysOf(second, first), value, there), kept);
+      assert.equal(readToken(keysOf(second), text, there), null);
+      assert.equal(readCookie(keysOf(second), value, there), null);
+      assert.deepEqual(readToken(keysOf(second), write(keysOf(second, first), said, there), there), said);
+    }),
+    { numRuns: 20 },
+  );
 });

@@ -41,7 +41,7 @@ async function setProject(columns: {
 
 /** Seals like the replicas. */
 function sealed(credentials: object): Buffer {
-  const key = new SecretKey(Buffer.alloc(32)).derive('repo-credentials');
+  const key = new SecretKey(Buffer.alloc(32)).keysFor('repo-credentials');
   return sealText(key, world.replica.projectId, JSON.stringify(credentials));
 }
 

@@ -3,6 +3,7 @@
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { secretLines } from '@berth/protocol/secret-lines.ts';
 import { tryLock } from '@berth/os/file-lock.ts';
 import { readIfPresent } from '@berth/os/durable-file.ts';
 
@@ -49,20 +50,26 @@ export async function openDataFolder(root: string): Promise<DataFolder> {
 }
 
 /**
- * The control plane's bearer token. Throws if it is missing, too short, or readable by other users.
+ * The control plane's bearer tokens, the current one first. Throws if the file is missing, has a
+ * short token, or is readable by other users.
  */
-export async function readToken(path: string): Promise<string> {
+export async function readTokens(path: string): Promise<readonly string[]> {
   const { mode } = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`--token-file (BERTH_HOST_TOKEN_FILE): ${error.message}`, { cause: error });
   });
   if ((mode & 0o007) !== 0)
     throw new Error(`--token-file: ${path} is readable by every user; chmod it to 0600 or 0640`);
 
-  const token = (await readFile(path, 'utf8')).trim();
-  if (token.length < TOKEN_MIN_CHARACTERS || /\s/.test(token))
-    throw new Error(`--token-file: ${path} must contain one word of at least ${TOKEN_MIN_CHARACTERS} characters`);
-
-  return token;
+  const text = await readFile(path, 'utf8');
+  try {
+    const tokens = secretLines(text);
+    if (tokens.every((token) => token.length >= TOKEN_MIN_CHARACTERS && !/\s/.test(token))) return tokens;
+  } catch (error) {
+    throw new Error(`--token-file: ${path}: ${(error as Error).message}`, { cause: error });
+  }
+  throw new Error(
+    `--token-file: ${path} must contain words of at least ${TOKEN_MIN_CHARACTERS} characters, one a line`,
+  );
 }
 
 /** Base32 letters and digits: 5 random bits each. */

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { openDataFolder, readToken } from '../../../src/vm/directory/data-folder.ts';
+import { openDataFolder, readTokens } from '../../../src/vm/directory/data-folder.ts';
 
 describe('the data folder', () => {
   let root: string;
@@ -40,13 +40,19 @@ describe('the data folder', () => {
 
   it('reads a token, and refuses one that is short, missing or open to every user', async () => {
     const file = join(root, 'token');
-    await assert.rejects(readToken(file), /--token-file.*ENOENT/);
+    await assert.rejects(readTokens(file), /--token-file.*ENOENT/);
     await writeFile(file, `${'t'.repeat(40)}\n`, { mode: 0o600 });
-    assert.equal(await readToken(file), 't'.repeat(40));
+    assert.deepEqual(await readTokens(file), ['t'.repeat(40)]);
+    await writeFile(file, `${'n'.repeat(40)}\n\n ${'t'.repeat(40)}\n`);
+    assert.deepEqual(await readTokens(file), ['n'.repeat(40), 't'.repeat(40)]);
     await chmod(file, 0o644);
-    await assert.rejects(readToken(file), /is readable by every user/);
+    await assert.rejects(readTokens(file), /is readable by every user/);
     await chmod(file, 0o640);
     await writeFile(file, 'short');
-    await assert.rejects(readToken(file), /at least 32 characters/);
+    await assert.rejects(readTokens(file), /at least 32 characters/);
+    await writeFile(file, `${'t'.repeat(40)}\n${'t'.repeat(40)}\n`);
+    await assert.rejects(readTokens(file), /secret 2 of the file repeats an earlier one$/);
+    await writeFile(file, '\n');
+    await assert.rejects(readTokens(file), /the file is empty$/);
   });
 });

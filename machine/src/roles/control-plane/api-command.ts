@@ -1,7 +1,13 @@
 // Commands of the API's program that need no running API: the first account and key, further keys,
 // the owner's link, an org's plan.
-import { bootstrapResult, mintedKey, ownerLink, planChange } from '@berth/protocol/operator-commands.ts';
-import type { BootstrapResult, MintedKey, OwnerLink, PlanChange } from '@berth/protocol/operator-commands.ts';
+import { bootstrapResult, mintedKey, ownerLink, planChange, secretsState } from '@berth/protocol/operator-commands.ts';
+import type {
+  BootstrapResult,
+  MintedKey,
+  OwnerLink,
+  PlanChange,
+  SecretsState,
+} from '@berth/protocol/operator-commands.ts';
 import { startConfined } from '../../supervisor/child.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import { confinedApi, withPlansOfLastUp } from './service.ts';
@@ -28,6 +34,11 @@ export async function setPlan(options: RoleContext, org: string | null, plan: st
   return planChange.parse(
     await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),
   );
+}
+
+/** Reads the state of the secret keys and host tokens. */
+export async function readSecretsState(options: RoleContext): Promise<SecretsState> {
+  return secretsState.parse(await runApiCommand(options, ['secrets', 'status']));
 }
 
 /**

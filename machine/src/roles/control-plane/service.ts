@@ -80,8 +80,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
   const binds: Bind[] = [
     { from: checkout, to: '/app' },
     { from: paths.hostSocketFolder, to: '/host' },
-    { from: paths.hostToken, to: '/host-token' },
-    { from: paths.secretKey, to: '/secret-key' },
+    { from: paths.apiSecrets, to: '/secrets' },
     // Same path inside, because the log names it for stored messages.
     { from: paths.outbox, to: paths.outbox, writable: true },
     { from: compiled, to: '/compiled', writable: true },
@@ -95,8 +94,8 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
     BERTH_PORT: String(config.port),
     BERTH_DATABASE_URL: databaseUrl,
     BERTH_HOST_URL: 'unix:/host/host.sock',
-    BERTH_HOST_TOKEN_FILE: '/host-token',
-    BERTH_SECRET_KEY_FILE: '/secret-key',
+    BERTH_HOST_TOKEN_FILE: '/secrets/host-token',
+    BERTH_SECRET_KEY_FILE: '/secrets/secret-key',
     BERTH_OUTBOX_FOLDER: paths.outbox,
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { hostInfo, vmList } from '@berth/protocol/calls/vms.ts';
 import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import type { VmView } from '@berth/protocol/host.ts';
+import { secretLines } from '@berth/protocol/secret-lines.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import { startPlain } from '../../supervisor/child.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
@@ -74,8 +75,16 @@ export async function readHostVms(paths: InstancePaths, signal: AbortSignal): Pr
   return answer === null ? null : vmList.parse(answer).vms;
 }
 
-async function callHost(paths: InstancePaths, path: string, signal: AbortSignal): Promise<unknown> {
-  const token = (await readFile(paths.hostToken, 'utf8')).trim();
+/** True if the running host daemon accepts the token. */
+export async function acceptsHostToken(paths: InstancePaths, token: string): Promise<boolean> {
+  return await callHost(paths, '/host', AbortSignal.timeout(CALL_DEADLINE_MS), token).then(
+    (info) => info !== null,
+    () => false,
+  );
+}
+
+async function callHost(paths: InstancePaths, path: string, signal: AbortSignal, given?: string): Promise<unknown> {
+  const token = given ?? secretLines(await readFile(paths.hostToken, 'utf8'))[0];
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(CALL_DEADLINE_MS)]);
   try {
     return await new Promise((resolve, reject) => {

@@ -1,0 +1,48 @@
+// Sealed values of all tables, by the key that sealed them. SQL only: a new sealed column is added
+// to SEALED_COLUMNS, so that a rotation seals it again.
+import { sql } from 'kysely';
+import type { Database, DatabaseTransaction } from '../database/schema.ts';
+
+/** Tables with a sealed column; the row's id is the owner of the value. */
+export const SEALED_COLUMNS = [
+  { table: 'project', column: 'repo_credentials_sealed', purpose: 'repo-credentials' },
+] as const;
+export type SealedColumn = (typeof SEALED_COLUMNS)[number];
+
+/**
+ * Locks at most `limit` values without the prefix, in the order of their ids, skipping rows that
+ * another transaction has locked.
+ */
+export async function lockValuesWithout(
+  trx: DatabaseTransaction,
+  { table, column }: SealedColumn,
+  { prefix, after, limit }: { prefix: Buffer; after: string; limit: number },
+): Promise<{ id: string; sealed: Buffer }[]> {
+  const { rows } = await sql<{ id: string; sealed: Buffer }>`
+    select id, ${sql.ref(column)} as sealed from ${sql.table(table)}
+    where ${sql.ref(column)} is not null and id > ${after}
+      and substring(${sql.ref(column)} from 1 for ${prefix.length}) <> ${prefix}
+    order by id limit ${limit} for update skip locked`.execute(trx);
+  return rows;
+}
+
+export async function writeSealed(
+  trx: DatabaseTransaction,
+  { table, column }: SealedColumn,
+  id: string,
+  sealed: Buffer,
+): Promise<void> {
+  await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${sealed} where id = ${id}`.execute(trx);
+}
+
+/** Number of values by the hexadecimal form of their first bytes. */
+export async function countByPrefix(db: Database, prefixBytes: number): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { table, column } of SEALED_COLUMNS) {
+    const { rows } = await sql<{ prefix: string; values: number }>`
+      select encode(substring(${sql.ref(column)} from 1 for ${prefixBytes}), 'hex') as prefix, count(*)::int as values
+      from ${sql.table(table)} where ${sql.ref(column)} is not null group by 1`.execute(db);
+    for (const { prefix, values } of rows) counts.set(prefix, (counts.get(prefix) ?? 0) + values);
+  }
+  return counts;
+}

@@ -1,0 +1,155 @@
+// Rotation of the secret key inside the API: files are loaded while it runs, and stored values are
+// sealed again.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { afterEach, before, after, test } from 'node:test';
+import { sql } from 'kysely';
+import { HostClients, hostTokenIds } from '../../../src/hosts/clients.ts';
+import { openText, sealText } from '../../../src/services/context/sealed.ts';
+import { SecretKey } from '../../../src/services/context/secret-key.ts';
+import { resealAll } from '../../../src/services/secrets/reseal.ts';
+import { secretsState } from '../../../src/services/secrets/status.ts';
+import { newId } from '../../../src/store/database/ids.ts';
+import { SecretWatch, type SecretsNow } from '../../../src/workers/secrets/secret-watch.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+
+const VALUES = 250;
+const LEADER = { isLeader: () => Promise.resolve(true) };
+const never = new AbortController().signal;
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+afterEach(async () => {
+  await sql`update project set repo_credentials_sealed = null`.execute(api.db);
+  await sql`delete from secret_replica`.execute(api.db);
+  await sql`delete from secret_key_use`.execute(api.db);
+});
+
+/** Projects with credentials under the key; returns their ids. */
+async function sealProjects(key: SecretKey, count = VALUES): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId('project'));
+  await api.db
+    .insertInto('project')
+    .values(
+      ids.map((id) => ({
+        id,
+        org_id: api.orgId,
+        name: id,
+        use_case: 'other',
+        repo_credentials_sealed: sealText(key.keysFor('repo-credentials'), id, `token of ${id}`),
+      })),
+    )
+    .execute();
+  return ids;
+}
+
+async function opened(key: SecretKey): Promise<number> {
+  const rows = await api.db
+    .selectFrom('project')
+    .select(['id', 'repo_credentials_sealed as sealed'])
+    .where('repo_credentials_sealed', 'is not', null)
+    .execute();
+  for (const { id, sealed } of rows)
+    assert.equal(openText(key.keysFor('repo-credentials'), id, sealed ?? Buffer.of()), `token of ${id}`);
+  return rows.length;
+}
+
+function watchOf(key: SecretKey, hosts: HostClients, reread: () => SecretsNow): SecretWatch {
+  const { db, log } = api.context;
+  return new SecretWatch({
+    context: { db, log, stopping: never },
+    secretKey: key,
+    hosts,
+    replicaId: newId('user'),
+    reread,
+  });
+}
+
+test('a rotation seals every value again, also after it was interrupted', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  await sealProjects(new SecretKey(old));
+  const rotated = new SecretKey(fresh, old);
+  const stopping = new AbortController();
+  // Ends after the first batch, as a killed process would.
+  const db = api.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: ({ result }) => {
+      stopping.abort();
+      return Promise.resolve(result);
+    },
+  });
+  const { sealed } = await resealAll({ db, secretKey: rotated }, stopping.signal);
+  assert.ok(sealed > 0 && sealed < VALUES, `${sealed} sealed before the interruption`);
+  assert.equal(await opened(rotated), VALUES, 'every value opens in between');
+  assert.deepEqual(await resealAll({ db: api.db, secretKey: rotated }, never), {
+    sealed: VALUES - sealed,
+    unreadable: 0,
+    why: null,
+  });
+  assert.equal(await opened(new SecretKey(fresh)), VALUES, 'without the former key');
+});
+
+test('two replicas that seal at once leave every value readable', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  await sealProjects(new SecretKey(old));
+  const passes = [0, 1].map(() => resealAll({ db: api.db, secretKey: new SecretKey(fresh, old) }, never));
+  await Promise.all(passes);
+  assert.equal(await opened(new SecretKey(fresh, old)), VALUES);
+});
+
+test('a value of a lost key stays as it is, and its key id is reported', async () => {
+  const [lost, fresh] = [new SecretKey(randomBytes(32)), new SecretKey(randomBytes(32))];
+  await sealProjects(lost, 3);
+  const { sealed, unreadable, why } = await resealAll({ db: api.db, secretKey: fresh }, never);
+  assert.deepEqual([sealed, unreadable], [0, 3]);
+  assert.match(why ?? '', new RegExp(`BERTH_SECRET_KEY_FILE has no key with the id ${lost.ids[0]}`));
+  assert.equal(await opened(lost), 3);
+  assert.equal((await secretsState(api.db, fresh, [])).otherValues, 3);
+});
+
+test('changed files are loaded, reported and used, and a broken file changes nothing', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const key = new SecretKey(old);
+  const hosts = new HostClients('token-a', 8);
+  let now: SecretsNow | Error = { secretKey: new SecretKey(old), hostTokens: ['token-a'] };
+  const watch = watchOf(key, hosts, () => {
+    if (now instanceof Error) throw now;
+    return now;
+  });
+  await sealProjects(key, 2);
+  await watch.tick();
+  await watch.reseal(LEADER);
+
+  now = { secretKey: new SecretKey(fresh, old), hostTokens: ['token-b', 'token-a'] };
+  await watch.tick();
+  const rotated = new SecretKey(fresh, old);
+  const tokens = hostTokenIds(['token-b', 'token-a']);
+  assert.deepEqual([key.ids, hosts.tokenIds], [rotated.ids, tokens]);
+  const between = await secretsState(api.db, rotated, tokens);
+  assert.deepEqual(between.replicas, [{ secretKeyIds: rotated.ids, hostTokenIds: tokens }]);
+  assert.deepEqual(
+    between.secretKeys.map(({ current, values }) => ({ current, values })),
+    [
+      { current: true, values: 0 },
+      { current: false, values: 2 },
+    ],
+  );
+
+  await watch.reseal(LEADER);
+  const [, former] = (await secretsState(api.db, rotated, tokens)).secretKeys;
+  assert.equal(former?.values, 0);
+  assert.ok((former?.neededSeconds ?? 0) > 29 * 86_400, 'links and sign-ins of the former key live for 30 days');
+  await sql`update secret_key_use set current_at = now() - interval '31 days' where key_id = ${former?.id}`.execute(
+    api.db,
+  );
+  assert.equal((await secretsState(api.db, rotated, tokens)).secretKeys[1]?.neededSeconds, 0);
+
+  now = new Error('the file is empty');
+  await assert.rejects(watch.tick(), /the file is empty/);
+  assert.deepEqual(key.ids, rotated.ids);
+  await watch.close();
+  assert.deepEqual((await secretsState(api.db, rotated, tokens)).replicas, []);
+});
