@@ -36,7 +36,8 @@ export class WarmPool {
   readonly #tasks = new Set<Promise<void>>();
   readonly #stop = new AbortController();
   #making = 0;
-  #ending = 0;
+  /** VMs being ended: their memory is not free yet. */
+  readonly #endings = new Set<Promise<void>>();
   /** Times of recent requests, oldest first. */
   #demand: number[] = [];
   #waitingCallers = 0;
@@ -130,6 +131,25 @@ export class WarmPool {
       await destroyPoolVm(this.#parts, vm.id, vm.driverState);
       throw error;
     }
+  }
+
+  /**
+   * Ends up to `count` waiting VMs for a caller without memory, and makes none for a while. False
+   * if none was waiting or being ended.
+   */
+  async giveWay(count: number): Promise<boolean> {
+    if (this.#stop.signal.aborted) return false;
+    this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
+    const given = [...this.#ready.values()].slice(0, count);
+    for (const vm of given) {
+      this.#ready.delete(vm.id);
+      this.#parts.log.info({ machineId: vm.id, why: 'a caller needs its memory' }, 'discarding a VM of the pool');
+      this.#begin(this.#end(vm));
+    }
+    if (this.#endings.size === 0) return false;
+
+    await Promise.all([...this.#endings]);
+    return true;
   }
 
   async close(): Promise<void> {
@@ -236,9 +256,10 @@ export class WarmPool {
   async #end(vm: PoolVm): Promise<void> {
     vm.watch.abort();
     vm.guest.close();
-    this.#ending += 1;
-    await destroyPoolVm(this.#parts, vm.id, vm.driverState);
-    this.#ending -= 1;
+    const ended = destroyPoolVm(this.#parts, vm.id, vm.driverState);
+    this.#endings.add(ended);
+    await ended;
+    this.#endings.delete(ended);
   }
 
   #count(): number {
@@ -250,9 +271,8 @@ export class WarmPool {
     return poolTarget({ createsAtMs: this.#demand, nowMs: performance.now(), refillMs: this.#refillMs }, limits);
   }
 
-  /** Memory of VMs being ended is not free yet. */
   #memoryLimit(): number {
-    return poolRoom(this.#count() + this.#ending, this.#parts.readMemory());
+    return poolRoom(this.#count() + this.#endings.size, this.#parts.readMemory());
   }
 
   #view(): PoolView {

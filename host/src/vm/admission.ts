@@ -69,13 +69,18 @@ export interface HeldVm {
 
 /**
  * Resources for the control plane to allocate, as guest memory: net of each VM's overhead if all
- * had the smallest size. A control plane that stays within it is never refused here for promised
- * memory.
+ * had the smallest size. Memory that other processes use counts as taken: a control plane that
+ * stays within it is not refused here later.
  */
-export function allocatableOf(host: HostFigures, policy: AdmissionPolicy): Amounts {
+export function allocatableOf(host: HostFigures, policy: AdmissionPolicy, held: readonly HeldVm[] = []): Amounts {
   const capacity = capacityOf(host, policy);
   const share = SMALLEST_VM_MIB / (SMALLEST_VM_MIB + policy.vmOverheadMib);
-  return { ...capacity, memoryMib: Math.floor(capacity.memoryMib * share) };
+  const reservedMib = promisedTo(held, { ...policy, vmOverheadMib: 0 }).memoryMib;
+  const unusedMib = Math.max(0, host.memAvailableMib - growingMib(held, policy));
+  return {
+    ...capacity,
+    memoryMib: Math.min(Math.floor(capacity.memoryMib * share), reservedMib + Math.floor(unusedMib * share)),
+  };
 }
 
 /** Largest single VM on an empty host, within the driver's limits. Memory is the guest's. */
@@ -113,6 +118,14 @@ export function promisedTo(held: readonly HeldVm[], policy: AdmissionPolicy): Am
   return sum;
 }
 
+/** Memory that recently admitted VMs will use, and that the kernel still reports as available. */
+function growingMib(held: readonly HeldVm[], policy: AdmissionPolicy): number {
+  return promisedTo(
+    held.filter((vm) => vm.holds === 'growing' || vm.holds === 'added'),
+    policy,
+  ).memoryMib;
+}
+
 /**
  * The first short resource, or null if all fit. Memory amounts are the guest's, without overhead.
  * `what` is wanted: the reservation of another VM, or the growth of a running one.
@@ -126,15 +139,11 @@ export function shortageFor(
 ): Shortage | null {
   const capacity = capacityOf(host, policy);
   const promised = promisedTo(held, policy);
-  // Recently admitted VMs will use memory that the kernel still reports as available.
-  const growingMib = promisedTo(
-    held.filter((vm) => vm.holds === 'growing' || vm.holds === 'added'),
-    policy,
-  ).memoryMib;
   const overheadMib = what === 'machine' ? policy.vmOverheadMib : 0;
   const available: Amounts = {
     vcpu: capacity.vcpu - promised.vcpu,
-    memoryMib: Math.min(capacity.memoryMib - promised.memoryMib, host.memAvailableMib - growingMib) - overheadMib,
+    memoryMib:
+      Math.min(capacity.memoryMib - promised.memoryMib, host.memAvailableMib - growingMib(held, policy)) - overheadMib,
     diskGib: host.diskFreeGib <= policy.diskReserveGib ? 0 : capacity.diskGib - promised.diskGib,
   };
   for (const resource of ['vcpu', 'memoryMib', 'diskGib'] as const) {

@@ -19,7 +19,9 @@ describe('a create on a host with a warm pool', () => {
   let fixture: PoolFixture;
   let directory: VmDirectory;
   let lifecycle: VmLifecycle;
+  let memAvailableMib: () => number;
   beforeEach(async () => {
+    memAvailableMib = () => ROOMY.memAvailableMib;
     fixture = await PoolFixture.make({ limits: { min: 1, max: 1 } });
     await open();
     fixture.pool.start();
@@ -50,7 +52,7 @@ describe('a create on a host with a warm pool', () => {
       {
         policy: POLICY,
         largest: { vcpu: 8, memoryMib: 65_536, diskGib: 2_048 },
-        readHost: () => pool.withPoolMemory(ROOMY),
+        readHost: () => pool.withPoolMemory({ ...ROOMY, memAvailableMib: memAvailableMib() }),
       },
     );
     await lifecycle.recover();
@@ -85,6 +87,20 @@ describe('a create on a host with a warm pool', () => {
     assert.deepEqual([machineId, driverState?.['id']], [id, id]);
     assert.deepEqual(await readdir(directory.driverFolder(A)), ['disk']);
     over();
+  });
+
+  it('takes the memory of a waiting VM that is too small for it', async () => {
+    const { id } = waiting();
+    const over = fixture.pool.underWay();
+    const large = { ...SMALL, memoryMib: 2_048 };
+    // A pool VM takes more than the pool's estimate.
+    memAvailableMib = () => (fixture.running().includes(id) ? 1_500 : 2_100);
+    const view = await lifecycle.create(A, { epoch: 1, spec: large });
+    assert.equal(view.status, 'running');
+    assert.deepEqual(fixture.running(), [A]);
+    assert.deepEqual(await fixture.folders(), []);
+    over();
+    assert.equal(fixture.pool.state().ready, 0, 'the pool waits before it makes the next');
   });
 
   it('restores a new VM when none waits', async () => {

@@ -72,6 +72,15 @@ describe('admission', () => {
     );
   });
 
+  it('offers no memory that other processes use, and counts the VMs in creation', () => {
+    const machine = { ...MACHINE, memTotalMib: 20_000, memAvailableMib: 3_000 };
+    const offered = (vms: HeldVm[]): number => allocatableOf(machine, { ...POLICY, vmOverheadMib: 0 }, vms).memoryMib;
+    assert.equal(offered([]), 3_000);
+    assert.equal(offered([{ holds: 'using', reserves: VM }]), VM.memoryMib + 3_000);
+    assert.equal(offered([{ holds: 'growing', reserves: VM }]), 3_000);
+    assert.equal(offered([{ holds: 'disk', reserves: VM }]), 3_000);
+  });
+
   it('admits VMs that fit', () => {
     assert.equal(shortageFor(VM, held(2), MACHINE, POLICY), null);
   });

@@ -30,6 +30,7 @@ import { putToSleep } from './sleep.ts';
 import { wakeUp } from './wake.ts';
 import { metricsOf } from './metrics.ts';
 import { largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+import { Room } from '../owned/room.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
 
@@ -44,13 +45,14 @@ export class VmLifecycle {
   readonly #capacity: Capacity;
   readonly #vms: OwnedVms;
   readonly #unread: UnreadVms;
-  #closing = false;
+  readonly #room: Room;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
     this.#vms = new OwnedVms(parts);
     this.#unread = new UnreadVms(parts, this.#vms);
     this.#capacity = new Capacity(admission, () => this.#vms.values());
+    this.#room = new Room(() => this.#vms.values(), parts.pool);
   }
 
   /**
@@ -74,11 +76,12 @@ export class VmLifecycle {
 
   /**
    * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. A caller
-   * that disconnects does not stop it.
+   * that disconnects does not stop it. Without capacity, waits for room that is about to be free.
    */
   async create(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
+    const patience = this.#room.patience();
     // Decide again after each wait: another verb may have overtaken this one.
     for (;;) {
       const verdict = decideCreate(this.#vms.known(id), epoch, spec);
@@ -99,7 +102,7 @@ export class VmLifecycle {
           await this.#vms.underWay(id).done;
           break;
         case 'start':
-          await this.#start(id, epoch, spec);
+          await this.#room.run(id, patience, () => this.#start(id, epoch, spec));
           break;
       }
     }
@@ -222,7 +225,7 @@ export class VmLifecycle {
    * they are undone, or left to the next daemon.
    */
   async close(patience: AbortSignal): Promise<void> {
-    this.#closing = true;
+    this.#room.close();
     const stop = (): void => {
       for (const { operation } of this.#vms.values())
         operation?.abort.abort(new HostError('internal', 'the host daemon is shutting down'));
@@ -239,8 +242,7 @@ export class VmLifecycle {
    * No await between reading the host's figures and promising: two calls must not be admitted for
    * the same room.
    */
-  async #start(id: string, epoch: number, spec: VmSpec): Promise<void> {
-    this.#refuseIfClosing();
+  #start(id: string, epoch: number, spec: VmSpec): { done: Promise<void> } {
     const size = sizeOf(spec);
     this.#capacity.admit(reservationOf(size), 'machine', id);
     const earlier = this.#vms.find(id);
@@ -250,7 +252,7 @@ export class VmLifecycle {
       earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
     this.#vms.add(vm);
 
-    await vm.begin({ status: 'creating', epoch, size }, (abort) => startVm(this.#parts, vm, abort)).done;
+    return vm.begin({ status: 'creating', epoch, size }, (abort) => startVm(this.#parts, vm, abort));
   }
 
   /**
@@ -265,6 +267,7 @@ export class VmLifecycle {
   ): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
+    const patience = this.#room.patience();
     for (;;) {
       const verdict = judge();
       if (verdict.do === 'refuse') throw new HostError(verdict.code, verdict.message);
@@ -286,14 +289,9 @@ export class VmLifecycle {
           await this.#vms.underWay(id).done.catch(() => undefined);
           break;
         case 'start':
-          this.#refuseIfClosing();
-          await begin(vm).done;
+          await this.#room.run(id, patience, () => begin(vm));
           break;
       }
     }
-  }
-
-  #refuseIfClosing(): void {
-    if (this.#closing) throw new HostError('internal', 'the host daemon is shutting down');
   }
 }

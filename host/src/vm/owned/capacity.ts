@@ -10,7 +10,7 @@ import {
   type HostFigures,
 } from '../admission.ts';
 import { capacityRemedy } from '@berth/protocol/host.ts';
-import { HostError } from '../host-error.ts';
+import { HostError, type Shortage } from '../host-error.ts';
 import type { OwnedVm } from './owned-vm.ts';
 
 export interface Admission {
@@ -18,6 +18,26 @@ export interface Admission {
   largest: Amounts;
   /** @param vmIds VMs whose files are theirs, not another's */
   readHost(vmIds: readonly string[]): HostFigures;
+}
+
+/** Refusal for missing capacity. */
+export class CapacityError extends HostError {
+  declare readonly shortage: Shortage;
+  /** Only the memory in use is short: the promises leave enough. */
+  readonly inUse: boolean;
+  /** There is enough once the verbs in progress succeed. */
+  readonly passing: boolean;
+
+  constructor(shortage: Shortage, { inUse, passing }: { inUse: boolean; passing: boolean }) {
+    const { resource, requested, available } = shortage;
+    super(
+      'insufficient_capacity',
+      `not enough ${resource}: ${requested} requested, ${available} available. ${capacityRemedy(resource)}`,
+      { shortage },
+    );
+    this.inUse = inUse;
+    this.passing = passing;
+  }
 }
 
 export class Capacity {
@@ -36,10 +56,11 @@ export class Capacity {
   figures(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     const { policy, largest } = this.#admission;
     const machine = this.#readHost();
+    const held = this.#held();
     return {
-      capacity: allocatableOf(machine, policy),
+      capacity: allocatableOf(machine, policy, held),
       largest: largestOf(machine, policy, largest),
-      reserved: promisedTo(this.#held(), { ...policy, vmOverheadMib: 0 }),
+      reserved: promisedTo(held, { ...policy, vmOverheadMib: 0 }),
     };
   }
 
@@ -50,15 +71,19 @@ export class Capacity {
    */
   admit(wanted: Amounts, what: 'machine' | 'added', except?: string): void {
     const { policy } = this.#admission;
-    const shortage = shortageFor(wanted, this.#held(except), this.#readHost(), policy, what);
-    if (shortage !== null) {
-      const { resource, requested, available } = shortage;
-      throw new HostError(
-        'insufficient_capacity',
-        `not enough ${resource}: ${requested} requested, ${available} available. ${capacityRemedy(resource)}`,
-        { shortage },
-      );
-    }
+    const host = this.#readHost();
+    const held = this.#held(except);
+    const shortage = shortageFor(wanted, held, host, policy, what);
+    if (shortage === null) return;
+
+    const soon = this.#vmsBut(except).flatMap((vm) => vm.heldSoon());
+    const releasedMib = promisedTo(held, policy).memoryMib - promisedTo(soon, policy).memoryMib;
+    const fits = (vms: HeldVm[], memAvailableMib: number): boolean =>
+      shortageFor(wanted, vms, { ...host, memAvailableMib }, policy, what) === null;
+    throw new CapacityError(shortage, {
+      inUse: fits(held, Infinity),
+      passing: fits(soon, host.memAvailableMib + releasedMib),
+    });
   }
 
   #readHost(): HostFigures {
@@ -66,6 +91,10 @@ export class Capacity {
   }
 
   #held(except?: string): HeldVm[] {
-    return [...this.#vms()].flatMap((vm) => (vm.id === except ? [] : vm.held()));
+    return this.#vmsBut(except).flatMap((vm) => vm.held());
+  }
+
+  #vmsBut(id: string | undefined): OwnedVm[] {
+    return [...this.#vms()].filter((vm) => vm.id !== id);
   }
 }

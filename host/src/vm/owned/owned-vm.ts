@@ -177,6 +177,23 @@ export class OwnedVm {
         return [{ holds: 'using', reserves }];
     }
   }
+
+  /** Resources held once the verb in progress has succeeded. */
+  heldSoon(): HeldVm[] {
+    const size = sizeOf(this.record.spec);
+    switch (this.known().status) {
+      case 'creating':
+      case 'waking':
+      case 'resizing':
+        return [{ holds: 'using', reserves: reservationOf(largerOf(size, this.operation?.size ?? size)) }];
+      case 'sleeping':
+        return [{ holds: 'disk', reserves: reservationOf(size) }];
+      case 'destroying':
+        return [];
+      default:
+        return this.held();
+    }
+  }
 }
 
 export function newRecord(id: string, epoch: number, spec: VmSpec): VmRecord {
