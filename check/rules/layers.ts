@@ -20,7 +20,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/src/mail': ['api/src/config', 'api/src/services', 'node:', 'nodemailer', 'pino'],
   'api/src/sign-in': [
     ...['api/src/config', 'api/src/rules', 'api/src/services', 'api/src/store', 'contract/src'],
-    ...['better-auth', 'node:', 'pino', 'zod'],
+    ...['better-auth', 'node:', 'otpauth', 'pino', 'zod'],
   ],
   'api/src/workers': [
     ...['api/src/rules', 'api/src/services', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src'],
@@ -35,7 +35,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/src/pages': [
     ...['api/src/http', 'api/src/rules', 'api/src/services', 'api/src/sign-in'],
-    ...['contract/src', 'fastify', 'node:', 'zod'],
+    ...['contract/src', 'fastify', 'node:', 'uqr', 'zod'],
   ],
   'api/src/preview': [
     ...['api/src/call', 'api/src/http', 'api/src/hosts', 'api/src/pages', 'api/src/rules', 'api/src/services'],

@@ -2,7 +2,7 @@
 // provider reports that to the service directly.
 import { html } from '../rules/html.ts';
 import { RETURN_PATH } from '../services/billing/billing.ts';
-import { shown, type Page } from './site.ts';
+import { shown, type Page } from './parts/site.ts';
 
 export const billingReturnPage: Page = {
   path: RETURN_PATH,

@@ -4,16 +4,18 @@ import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { CONFIRM_PAGE, isFresh } from '../rules/access/fresh-sign-in.ts';
 import { canUsePassword } from '../services/people/accounts.ts';
-import { SignInError } from '../services/people/sign-in-port.ts';
+import { noteRecoveryCodeUse } from '../services/people/factor-mails.ts';
+import { SignInError, type Caller } from '../services/people/sign-in-port.ts';
 import { localPath } from '../sign-in/local-path.ts';
-import { currentPassword, unseen } from './fields.ts';
-import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, type FormState } from './form.ts';
-import { previewSources, providerSources } from './protection.ts';
-import { refusedForm, statusOf } from './refusals.ts';
+import { codeField, currentPassword, oneTimeCode, passwordField, unseen } from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
+import { previewSources, providerSources } from './parts/protection.ts';
+import { refusedForm, statusOf } from './parts/refusals.ts';
 import { providerForm, signInPath } from './sign-in.ts';
-import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type SignedInVisitor } from './site.ts';
+import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type SignedInVisitor } from './parts/site.ts';
 
-const schema = z.object({ password: currentPassword, return_to: unseen });
+const passwordSchema = z.object({ password: currentPassword, return_to: unseen });
+const codeSchema = z.object({ code: oneTimeCode, return_to: unseen });
 
 export const confirmPage: Page = {
   path: CONFIRM_PAGE,
@@ -25,13 +27,17 @@ export const confirmPage: Page = {
     return await confirmForm(site, visitor, EMPTY_FORM, returnTo, {});
   },
   post: async (site, { form: sent, visitor, caller }) => {
-    const { read, wrong } = readForm(schema, sent);
-    const returnTo = localPath((read ?? wrong.values)['return_to']);
+    const returnTo = localPath(readForm(z.object({ return_to: unseen }), sent).read?.return_to);
     if (visitor === null) return redirect(signInPath(confirmPath(returnTo)));
+    // The password alone does not confirm where it alone does not sign in.
+    const needsCode = (await site.signIn.factors.totpState(visitor.user.id)) !== null;
+    const { read, wrong } = needsCode ? readForm(codeSchema, sent) : readForm(passwordSchema, sent);
     if (wrong !== undefined) return await confirmForm(site, visitor, wrong, returnTo, { status: 400, failed: true });
     const { loginId, user } = visitor;
     try {
-      await site.signIn.confirmWithPassword({ loginId, email: user.email }, read.password, caller);
+      if ('password' in read)
+        await site.signIn.confirmWithPassword({ loginId, email: user.email }, read.password, caller);
+      else await confirmWithCode(site, visitor, read.code, caller);
     } catch (error) {
       if (!(error instanceof SignInError)) throw error;
       return await confirmForm(site, visitor, refusedForm({}, error), returnTo, statusOf(error));
@@ -50,6 +56,17 @@ export async function isVisitorFresh({ context, signIn }: Site, { loginId }: Sig
   return isFresh(await signIn.secondsSinceSignIn(loginId), context.settings);
 }
 
+async function confirmWithCode(
+  site: Site,
+  { loginId, user }: SignedInVisitor,
+  code: string,
+  caller: Caller,
+): Promise<void> {
+  const use = await site.signIn.confirmWithCode({ loginId, userId: user.id }, code, caller);
+  if (use.kind === 'recovery')
+    site.runInBackground('a mail about a recovery code', () => noteRecoveryCodeUse(site.context, user.id, use.left));
+}
+
 async function confirmForm(
   { context, signIn }: Site,
   { user }: SignedInVisitor,
@@ -58,15 +75,14 @@ async function confirmForm(
   more: Parameters<typeof shown>[2],
 ): Promise<ShownPage> {
   const back = hidden('return_to', returnTo ?? '');
-  const fields = html`${field(state, {
-      name: 'password',
-      label: 'Password',
-      type: 'password',
-      autocomplete: 'current-password',
-      maxLength: 1_024,
-    })}
+  const needsCode = (await signIn.factors.totpState(user.id)) !== null;
+  const fields = html`${
+      needsCode
+        ? codeField(state, 'The six digits that your authenticator app shows, or a recovery code.')
+        : passwordField(state)
+    }
     ${back} <button type="submit">Confirm</button>`;
-  const hasPassword = await canUsePassword(context, user.id);
+  const hasForm = needsCode || (await canUsePassword(context, user.id));
   const { oidcName } = signIn;
   const minutes = context.settings.reauthenticateMinutes;
   return shown(
@@ -76,8 +92,8 @@ async function confirmForm(
         Your last sign-in is more than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} old. Creating credentials and
         owners, and signing in a device, needs a recent one.
       </p>
-      ${hasPassword ? form(CONFIRM_PAGE, fields) : ''}
-      ${oidcName === null ? '' : providerForm(oidcName, returnTo ?? '/sign-in', { alone: !hasPassword })}
+      ${hasForm ? form(CONFIRM_PAGE, fields) : ''}
+      ${oidcName === null ? '' : providerForm(oidcName, returnTo ?? '/sign-in', { alone: !hasForm })}
       <p class="aside"><a href="/sign-out">Sign out instead</a></p>`,
     {
       ...more,

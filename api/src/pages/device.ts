@@ -5,9 +5,9 @@ import { html } from '../rules/html.ts';
 import { addressKey, userKey } from '../rules/access/throttle.ts';
 import { SignInError, type PendingDevice } from '../services/people/sign-in-port.ts';
 import { confirmPath, isVisitorFresh } from './confirm.ts';
-import { unseen } from './fields.ts';
-import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './form.ts';
-import { sentence, statusOf } from './refusals.ts';
+import { unseen } from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, field, hidden, readForm, withError, form, type FormState } from './parts/form.ts';
+import { sentence, statusOf } from './parts/refusals.ts';
 import { signInPath } from './sign-in.ts';
 import {
   pathWith,
@@ -18,7 +18,7 @@ import {
   type Site,
   type SiteRequest,
   type SignedInVisitor,
-} from './site.ts';
+} from './parts/site.ts';
 
 const schema = z.object({ user_code: unseen, decision: z.enum(['approve', 'deny', '']).catch('') });
 const CODE_CHARACTERS = 20;

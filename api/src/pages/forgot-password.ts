@@ -6,10 +6,10 @@ import { html } from '../rules/html.ts';
 import { accountKey, addressKey } from '../rules/access/throttle.ts';
 import { requestPasswordReset } from '../services/people/accounts.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
-import { knownEmail } from './fields.ts';
-import { EMPTY_FORM, errorSummary, field, form, readForm, type FormState } from './form.ts';
-import { refusedForm, statusOf } from './refusals.ts';
-import { shown, type Page, type ShownPage } from './site.ts';
+import { knownEmail } from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, field, form, readForm, type FormState } from './parts/form.ts';
+import { refusedForm, statusOf } from './parts/refusals.ts';
+import { shown, type Page, type ShownPage } from './parts/site.ts';
 
 const schema = z.object({ email: knownEmail });
 

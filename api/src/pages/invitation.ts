@@ -18,9 +18,9 @@ import {
   personName,
   REPEATED,
   unseen,
-} from './fields.ts';
-import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';
-import { refusedForm, sentence, statusOf } from './refusals.ts';
+} from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
+import { refusedForm, sentence, statusOf } from './parts/refusals.ts';
 import { signInPath } from './sign-in.ts';
 import {
   pathWith,
@@ -30,7 +30,7 @@ import {
   type Site,
   type SiteRequest,
   type SignedInVisitor,
-} from './site.ts';
+} from './parts/site.ts';
 
 const tokenSchema = z.object({ token: unseen });
 const accountSchema = z.object({ token: unseen, name: personName, ...newPasswordShape }).refine(isRepeated, REPEATED);

@@ -10,18 +10,21 @@ import type { FormParser } from '../http/requests/body.ts';
 import { html } from '../rules/html.ts';
 import { findAccount } from '../services/people/accounts.ts';
 import type { ServiceContext } from '../services/context/context.ts';
-import { SignInError, type SignIn } from '../services/people/sign-in-port.ts';
-import { readLoginCookie } from '../sign-in/login-cookie.ts';
+import type { PageSignIn } from '../services/people/factors-port.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
+import { readCookie, readLoginCookie } from '../sign-in/login-cookie.ts';
+import { accountPage } from './account.ts';
 import { billingReturnPage } from './billing-return.ts';
 import { confirmPage } from './confirm.ts';
 import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
-import { document } from './layout.ts';
+import { document } from './parts/layout.ts';
 import { previewPage } from './preview.ts';
-import { contentPolicy, isForeign, PAGE_HEADERS } from './protection.ts';
-import { sentence, statusOf } from './refusals.ts';
+import { contentPolicy, isForeign, PAGE_HEADERS } from './parts/protection.ts';
+import { sentence, statusOf } from './parts/refusals.ts';
 import { resetPasswordPage } from './reset-password.ts';
+import { secondFactorPage } from './second-factor.ts';
 import { signInPage } from './sign-in.ts';
 import { signInsPage } from './sign-ins.ts';
 import { signOutPage } from './sign-out.ts';
@@ -33,19 +36,21 @@ import {
   type Site,
   type SiteRequest,
   type SignedInVisitor,
-} from './site.ts';
-import { STYLE } from './style.ts';
+} from './parts/site.ts';
+import { STYLE } from './parts/style.ts';
 import { verifyEmailPage } from './verify-email.ts';
 import { welcomePage } from './welcome.ts';
 
 interface PagesOptions {
   context: ServiceContext;
-  signIn: SignIn;
+  signIn: PageSignIn;
   parseForms: FormParser;
 }
 
 const PAGES: readonly Page[] = [
   signInPage,
+  secondFactorPage,
+  accountPage,
   signOutPage,
   signInsPage,
   confirmPage,
@@ -112,6 +117,7 @@ async function siteRequestOf(site: Site, request: FastifyRequest): Promise<SiteR
   const query = request.query as Record<string, unknown>;
   return {
     query: (name) => (typeof query[name] === 'string' ? query[name] : ''),
+    cookie: (name) => readCookie(name, request.headers.cookie),
     form: request.body,
     visitor: await visitorOf(site, request),
     caller: { address: request.ip, userAgent: request.headers['user-agent'] ?? null },
@@ -127,7 +133,7 @@ async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Pr
 }
 
 async function send(reply: FastifyReply, answer: PageAnswer, visitor: SignedInVisitor | null): Promise<FastifyReply> {
-  if (answer.cookie !== undefined) void reply.header('set-cookie', answer.cookie);
+  if (answer.cookie !== undefined) void reply.header('set-cookie', [answer.cookie].flat());
   if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
   if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));
   if (answer.retryAfterSeconds !== undefined)

@@ -3,7 +3,7 @@
 import { html } from '../rules/html.ts';
 import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 import { grantPreview, readTeamLink } from '../services/previews/sign-in.ts';
-import { goneLink } from './refusals.ts';
+import { goneLink } from './parts/refusals.ts';
 import { signInPath } from './sign-in.ts';
 import {
   redirectElsewhere,
@@ -13,7 +13,7 @@ import {
   type Page,
   type ShownPage,
   type SignedInVisitor,
-} from './site.ts';
+} from './parts/site.ts';
 
 export const previewPage: Page = {
   path: PREVIEW_PAGE,

@@ -4,10 +4,10 @@ import { html } from '../rules/html.ts';
 import { findLinkedAccount, resetPassword } from '../services/people/accounts.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
 import { clearedLoginCookie } from '../sign-in/login-cookie.ts';
-import { fixedEmailField, isRepeated, newPasswordFields, newPasswordShape, REPEATED, unseen } from './fields.ts';
-import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './form.ts';
-import { goneLink, refusedForm, statusOf } from './refusals.ts';
-import { redirect, shown, type Page, type ShownPage, type Site } from './site.ts';
+import { fixedEmailField, isRepeated, newPasswordFields, newPasswordShape, REPEATED, unseen } from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
+import { goneLink, refusedForm, statusOf } from './parts/refusals.ts';
+import { redirect, shown, type Page, type ShownPage, type Site } from './parts/site.ts';
 
 const schema = z.object({ token: unseen, ...newPasswordShape }).refine(isRepeated, REPEATED);
 

@@ -5,13 +5,15 @@ import { z } from 'zod';
 import { html, type Html } from '../rules/html.ts';
 import { accountKey, addressKey } from '../rules/access/throttle.ts';
 import { sendVerificationTo } from '../services/people/accounts.ts';
+import { SecondFactorRequired } from '../services/people/factors-port.ts';
 import { SignInError, type SignInRefusal } from '../services/people/sign-in-port.ts';
 import { loginCookie } from '../sign-in/login-cookie.ts';
 import { localPath } from '../sign-in/local-path.ts';
-import { currentPassword, knownEmail, unseen } from './fields.ts';
-import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './form.ts';
-import { previewSources, providerSources } from './protection.ts';
-import { refusedForm, statusOf } from './refusals.ts';
+import { currentPassword, knownEmail, passwordField, unseen } from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './parts/form.ts';
+import { previewSources, providerSources } from './parts/protection.ts';
+import { toSecondFactor } from './pending-sign-in.ts';
+import { refusedForm, statusOf } from './parts/refusals.ts';
 import {
   pathWith,
   redirect,
@@ -21,7 +23,7 @@ import {
   type Site,
   type SiteRequest,
   type SignedInVisitor,
-} from './site.ts';
+} from './parts/site.ts';
 
 const schema = z.object({ email: knownEmail, password: currentPassword, return_to: unseen });
 
@@ -62,6 +64,7 @@ export const signInPage: Page = {
       return redirect(returnTo ?? '/sign-in', loginCookie(site.context.settings.publicUrl, login));
     } catch (error) {
       if (!(error instanceof SignInError)) throw error;
+      if (error instanceof SecondFactorRequired) return toSecondFactor(site, error, returnTo);
       if (error.refusal === 'email_not_verified')
         site.runInBackground('a mail that verifies an address', () => verifyAddress(site, request, read.email));
       return signInForm(site, refusedForm({ email: read.email }, error), returnTo, statusOf(error));
@@ -96,14 +99,7 @@ function signInForm(
       autocomplete: 'username',
       maxLength: EMAIL_CHARACTERS,
     })}
-    ${field(state, {
-      name: 'password',
-      label: 'Password',
-      type: 'password',
-      autocomplete: 'current-password',
-      maxLength: 1_024,
-    })}
-    ${back} <button type="submit">Sign in</button>`;
+    ${passwordField(state)} ${back} <button type="submit">Sign in</button>`;
   return shown(
     'Sign in',
     html`${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${errorSummary(state)}
@@ -132,6 +128,7 @@ function signedIn({ user }: SignedInVisitor): ShownPage {
       <ul class="choices">
         <li><a href="/device">Approve a device that shows a code</a></li>
         <li><a href="/sign-ins">See and end your sign-ins</a></li>
+        <li><a href="/account">Secure your account with an authenticator app</a></li>
         <li><a href="/forgot-password">Choose a new password</a></li>
       </ul>`,
   );

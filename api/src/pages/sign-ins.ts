@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { CodedError } from '../rules/coded-error.ts';
 import { html, type Html } from '../rules/html.ts';
 import { endOtherSignIns, endSignIn, listSignIns, type SignInRow } from '../services/access/sign-ins.ts';
-import { unseen } from './fields.ts';
-import { form, hidden, readForm } from './form.ts';
+import { unseen } from './parts/fields.ts';
+import { form, hidden, readForm } from './parts/form.ts';
 import { signInPath } from './sign-in.ts';
-import { redirect, shown, type Page } from './site.ts';
+import { redirect, shown, type Page } from './parts/site.ts';
 
 const PATH = '/sign-ins';
 /** Limit on the name of a program, which is chosen by the program. */

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { html } from '../rules/html.ts';
 import { localPath } from '../sign-in/local-path.ts';
 import { clearedLoginCookie } from '../sign-in/login-cookie.ts';
-import { unseen } from './fields.ts';
-import { form, readForm } from './form.ts';
-import { redirect, shown, type Page } from './site.ts';
+import { unseen } from './parts/fields.ts';
+import { form, readForm } from './parts/form.ts';
+import { redirect, shown, type Page } from './parts/site.ts';
 
 const SIGNED_OUT = '/sign-in?notice=signed-out';
 

@@ -6,12 +6,20 @@ import { html } from '../rules/html.ts';
 import { accountKey, addressKey } from '../rules/access/throttle.ts';
 import { findLinkedAccount, sendVerification, verifyEmail } from '../services/people/accounts.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
-import { unseen } from './fields.ts';
-import { errorSummary, form, hidden, readForm, withError } from './form.ts';
-import { goneLink, sentence, statusOf } from './refusals.ts';
+import { unseen } from './parts/fields.ts';
+import { errorSummary, form, hidden, readForm, withError } from './parts/form.ts';
+import { goneLink, sentence, statusOf } from './parts/refusals.ts';
 import { linkGone } from './reset-password.ts';
 import { signInPath } from './sign-in.ts';
-import { redirect, shown, type Page, type PageAnswer, type ShownPage, type Site, type SiteRequest } from './site.ts';
+import {
+  redirect,
+  shown,
+  type Page,
+  type PageAnswer,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+} from './parts/site.ts';
 
 const schema = z.object({ token: unseen });
 const TITLE = 'Verify your email address';

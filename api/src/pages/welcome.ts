@@ -14,11 +14,11 @@ import {
   personName,
   REPEATED,
   unseen,
-} from './fields.ts';
-import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, type FormState } from './form.ts';
-import { goneLink, refusedForm, statusOf } from './refusals.ts';
+} from './parts/fields.ts';
+import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, type FormState } from './parts/form.ts';
+import { goneLink, refusedForm, statusOf } from './parts/refusals.ts';
 import { linkGone } from './reset-password.ts';
-import { redirect, shown, type Page, type ShownPage, type Site } from './site.ts';
+import { redirect, shown, type Page, type ShownPage, type Site } from './parts/site.ts';
 
 const schema = z
   .object({ token: unseen, email: newEmail, name: personName, ...newPasswordShape })

@@ -2,8 +2,8 @@
 // page has inline styles and no scripts, because every path of a preview's host belongs to the app.
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { BRAND } from '../pages/layout.ts';
-import { STYLE } from '../pages/style.ts';
+import { BRAND } from '../pages/parts/layout.ts';
+import { STYLE } from '../pages/parts/style.ts';
 import { html } from '../rules/html.ts';
 import { statusOf, type Refusal } from './refusals.ts';
 

@@ -11,6 +11,7 @@ import {
   type DeviceRequest,
   type Refreshed,
 } from '../services/people/client-sign-in-port.ts';
+import { SecondFactorRequired, type CodeUse } from '../services/people/factors-port.ts';
 import type { Settings } from '../services/context/settings.ts';
 import { SignInError, type Caller, type Login, type PendingDevice } from '../services/people/sign-in-port.ts';
 import { newId } from '../store/database/ids.ts';
@@ -20,11 +21,13 @@ import {
   deleteLoginsOfUser,
   denyApprovedDevices,
   findPassword,
+  findPasswordOfUser,
   insertNewUser,
   isPassword,
   putPassword,
 } from '../store/people/sign-in.ts';
 import { Devices } from './devices.ts';
+import { Factors } from './factors.ts';
 import { DEVICE_CLIENTS, openLibrary, type LibraryParts } from './library.ts';
 import { Logins } from './logins.ts';
 import { OidcSignIn } from './oidc.ts';
@@ -46,12 +49,14 @@ class LibrarySignIn implements ClientSignIn {
   readonly #oidc: OidcSignIn | null;
   readonly #logins: Logins;
   readonly #devices: Devices;
+  readonly factors: Factors;
 
   constructor(parts: SignInParts) {
     this.#parts = parts;
     const library = openLibrary(parts, null);
     this.#oidc = parts.oidc === null ? null : new OidcSignIn(parts, parts.oidc);
     this.#logins = new Logins(parts.db, library, parts.settings);
+    this.factors = new Factors({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.#devices = new Devices({
       db: parts.db,
       library,
@@ -76,6 +81,20 @@ class LibrarySignIn implements ClientSignIn {
     const { userId, passwordHash } = known;
     if (!(await isPasswordOf(passwordHash, password))) throw wrongCredentials();
     if (!known.emailVerified) throw new SignInError('email_not_verified', 'your email address is not verified yet');
+    if ((await this.factors.totpState(userId)) !== null)
+      throw new SecondFactorRequired(this.factors.sealSignIn(userId, passwordHash));
+    return await this.#createLogin(userId, passwordHash, caller);
+  }
+
+  async withSecondFactor(pending: string, code: string, caller: Caller): Promise<{ login: Login; use: CodeUse }> {
+    const { userId, isPassword: wasPassword } = this.factors.openSignIn(pending);
+    const passwordHash = await findPasswordOfUser(this.#parts.db, userId);
+    if (passwordHash === undefined || !wasPassword(passwordHash)) throw wrongCredentials();
+    const use = await this.factors.useCode(userId, code, caller);
+    return { login: await this.#createLogin(userId, passwordHash, caller), use };
+  }
+
+  async #createLogin(userId: string, passwordHash: string, caller: Caller): Promise<Login> {
     const login = await this.#logins.create(userId, caller);
     // A concurrent password change ends the sign-in sessions that it sees. The new session may have
     // been created just after that, so check again.
@@ -94,6 +113,16 @@ class LibrarySignIn implements ClientSignIn {
     if (known === undefined || !(await isPasswordOf(known.passwordHash, password)))
       throw new SignInError('wrong_credentials', 'the password is wrong');
     await this.#logins.confirm(loginId);
+  }
+
+  async confirmWithCode(
+    { loginId, userId }: { loginId: string; userId: string },
+    code: string,
+    caller: Caller,
+  ): Promise<CodeUse> {
+    const use = await this.factors.useCode(userId, code, caller);
+    await this.#logins.confirm(loginId);
+    return use;
   }
 
   async secondsSinceSignIn(loginId: string): Promise<number> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
-import { isForeign } from '../../src/pages/protection.ts';
+import { isForeign } from '../../src/pages/parts/protection.ts';
 import { startSite, type TestSite } from './site.ts';
 
 const PAGES = OPEN_PATHS.filter(({ why }) => /^(page|form of the page)/.test(why));
@@ -16,7 +16,7 @@ before(async () => {
 after(() => site.close());
 
 test('every page and form responds with English HTML, a title, one heading and strict headers', async () => {
-  assert.equal(PAGES.length, 18);
+  assert.equal(PAGES.length, 26);
   for (const { method, path } of PAGES) {
     const visitor = site.visitor();
     const { status, headers, text } = method === 'GET' ? await visitor.get(path) : await visitor.post(path, {});

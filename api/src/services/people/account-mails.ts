@@ -30,6 +30,17 @@ export function emailVerificationMail(publicUrl: string, to: string, token: stri
   });
 }
 
+/** @param change starts the sentence that ends with the account */
+export function accountNoticeMail(publicUrl: string, to: string, change: string): MailMessage {
+  return mail(to, {
+    subject: 'Your Berth account was changed',
+    why: `${change} the account ${to} at ${publicUrl}.`,
+    link: `${publicUrl}/account`,
+    action: 'Check your account',
+    end: 'If that was not you, choose a new password now: this ends every sign-in of your account.',
+  });
+}
+
 interface Content {
   subject: string;
   why: string;

@@ -1,14 +1,8 @@
 // Sign-in interface for clients without server-rendered pages: devices, refreshes, revocations,
 // OIDC redirects. Types and failures only; src/sign-in implements it, src/http/auth-endpoints.ts
 // speaks OAuth over it.
-import {
-  SignInError,
-  type Caller,
-  type Login,
-  type SessionToken,
-  type SignIn,
-  type SignInRefusal,
-} from './sign-in-port.ts';
+import type { PageSignIn } from './factors-port.ts';
+import { SignInError, type Caller, type Login, type SessionToken, type SignInRefusal } from './sign-in-port.ts';
 
 /** Response to a device's request (RFC 8628, section 3.2). */
 export interface DeviceRequest {
@@ -55,7 +49,7 @@ export class OidcRefusal extends SignInError {
   }
 }
 
-export interface ClientSignIn extends SignIn {
+export interface ClientSignIn extends PageSignIn {
   /** True for a client id of this service. */
   isClient(clientId: string): boolean;
   /** Throttled by address. */

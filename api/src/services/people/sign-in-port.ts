@@ -28,6 +28,9 @@ export interface SessionToken {
 /** Reason of a refusal. Pages and endpoints each present it in their own way. */
 export type SignInRefusal =
   | 'wrong_credentials'
+  | 'second_factor_required'
+  | 'wrong_code'
+  | 'factor_conflict'
   | 'too_many_attempts'
   | 'email_not_verified'
   | 'email_taken'
@@ -61,7 +64,8 @@ export interface PendingDevice {
 export interface SignIn {
   /**
    * Throttled per account and address. Wrong address and wrong password have the same response and
-   * timing.
+   * timing. Throws `SecondFactorRequired` (factors-port.ts) for an account with an authenticator
+   * app.
    */
   withPassword(credentials: { email: string; password: string }, caller: Caller): Promise<Login>;
   /** Creates an account, in `trx` if given. Throws `email_taken`, `password_unfit`. */

@@ -23,6 +23,7 @@ import * as previewLinkEmbeddable from '../../../migrations/0001-0020/0019_previ
 import * as activityPartitions from '../../../migrations/0001-0020/0020_activity_partitions.ts';
 import * as secretKeys from '../../../migrations/0023_secret_keys.ts';
 import * as reauthentication from '../../../migrations/0025_reauthentication.ts';
+import * as totp from '../../../migrations/0026_totp.ts';
 import * as signIns from '../../../migrations/0027_sign_ins.ts';
 import { openDatabase } from './database.ts';
 
@@ -49,6 +50,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0020_activity_partitions': activityPartitions,
   '0023_secret_keys': secretKeys,
   '0025_reauthentication': reauthentication,
+  '0026_totp': totp,
   '0027_sign_ins': signIns,
 };
 

@@ -11,7 +11,9 @@ import type {
   MembershipTable,
   OneTimeLinkTable,
   OrgTable,
+  RecoveryCodeTable,
   SessionTokenTable,
+  TotpTable,
   ThrottleTable,
   UserTable,
   VerificationTable,
@@ -47,6 +49,8 @@ export interface Tables {
   verification: VerificationTable;
   deviceCode: DeviceCodeTable;
   session_token: SessionTokenTable;
+  totp: TotpTable;
+  recovery_code: RecoveryCodeTable;
   agent_token: AgentTokenTable;
   invitation: InvitationTable;
   one_time_link: OneTimeLinkTable;

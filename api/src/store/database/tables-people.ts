@@ -117,6 +117,20 @@ export interface OneTimeLinkTable {
   used_at: Instant | null;
 }
 
+export interface TotpTable {
+  user_id: string;
+  /** sign-in/factors.ts */
+  secret_sealed: Buffer;
+  last_step: number;
+  created_at: GeneratedInstant;
+}
+
+export interface RecoveryCodeTable {
+  user_id: string;
+  code_sha256: Buffer;
+  used_at: Instant | null;
+}
+
 export interface ThrottleTable {
   key_sha256: Buffer;
   tokens: number;

@@ -27,18 +27,23 @@ export async function findPassword(db: Database, email: string): Promise<Passwor
   return row === undefined || row.passwordHash === null ? undefined : { ...row, passwordHash: row.passwordHash };
 }
 
-/** True if the password hash is still this one (null: none). Waits for a concurrent change. */
-export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
-  // Locks the user row, as `putPassword` does: a password row to wait for may not exist yet. The
-  // next statement sees the committed change.
-  await db.selectFrom('user').select('id').where('id', '=', userId).forShare().execute();
+/** Hash of the user's password; undefined if there is none. */
+export async function findPasswordOfUser(db: Database, userId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('account')
     .select('password')
     .where('userId', '=', userId)
     .where('providerId', '=', PASSWORD_PROVIDER)
     .executeTakeFirst();
-  return (row?.password ?? null) === passwordHash;
+  return row?.password ?? undefined;
+}
+
+/** True if the password hash is still this one (null: none). Waits for a concurrent change. */
+export async function isPassword(db: Database, userId: string, passwordHash: string | null): Promise<boolean> {
+  // Locks the user row, as `putPassword` does: a password row to wait for may not exist yet. The
+  // next statement sees the committed change.
+  await db.selectFrom('user').select('id').where('id', '=', userId).forShare().execute();
+  return ((await findPasswordOfUser(db, userId)) ?? null) === passwordHash;
 }
 
 /** Creates a user; false if the address (lower case) is taken. */

@@ -1,7 +1,7 @@
 // Protection of pages from other sites: response headers, and refusal of cross-site forms.
 import type { IncomingHttpHeaders } from 'node:http';
-import { previewOrigin, readPreviewPlace } from '../rules/previews/host.ts';
-import { PREVIEW_PAGE } from '../rules/previews/path.ts';
+import { previewOrigin, readPreviewPlace } from '../../rules/previews/host.ts';
+import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
 
 /**
  * Content security policy of a page: no scripts, no frames, no resources except the style; forms

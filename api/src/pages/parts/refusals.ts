@@ -1,11 +1,14 @@
 // Page responses to sign-in refusals: the same form with the reason, or an error page.
-import { html } from '../rules/html.ts';
-import type { SignInError, SignInRefusal } from '../services/people/sign-in-port.ts';
+import { html } from '../../rules/html.ts';
+import type { SignInError, SignInRefusal } from '../../services/people/sign-in-port.ts';
 import { withError, type FormState } from './form.ts';
 import { shown, type ShownPage } from './site.ts';
 
 const STATUS: { readonly [refusal in SignInRefusal]: number } = {
   wrong_credentials: 400,
+  second_factor_required: 400,
+  wrong_code: 400,
+  factor_conflict: 409,
   too_many_attempts: 429,
   email_not_verified: 400,
   email_taken: 400,
@@ -17,7 +20,11 @@ const STATUS: { readonly [refusal in SignInRefusal]: number } = {
 };
 
 /** Field of each refusal, in forms that have it. */
-const FIELDS: Partial<Record<SignInRefusal, string>> = { email_taken: 'email', password_unfit: 'password' };
+const FIELDS: Partial<Record<SignInRefusal, string>> = {
+  wrong_code: 'code',
+  email_taken: 'email',
+  password_unfit: 'password',
+};
 
 /** Text about the next step. */
 const NEXT: Partial<Record<SignInRefusal, string>> = {

@@ -1,7 +1,7 @@
 // Fields shared by several forms: schemas and labels.
 import { EMAIL_CHARACTERS, NAME_CHARACTERS, PASSWORD_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
-import { html, type Html } from '../rules/html.ts';
+import { html, type Html } from '../../rules/html.ts';
 import { field, type FormState } from './form.ts';
 
 /** Excludes line breaks, NUL, other control characters, and text that UTF-8 cannot encode. */
@@ -49,6 +49,9 @@ const newPassword = z
   .max(PASSWORD_CHARACTERS.max, `Use at most ${PASSWORD_CHARACTERS.max} characters`)
   .regex(STORABLE, 'Remove characters that cannot be stored');
 
+/** A code of an authenticator app, or a recovery code. */
+export const oneTimeCode = line('Enter the code', 40);
+
 /** Hidden values: a link's token, a return path. Validated elsewhere. */
 export const unseen = z.string().max(2_048).catch('');
 
@@ -79,6 +82,29 @@ export function newPasswordFields(state: FormState): Html {
     autocomplete: 'new-password',
     maxLength,
   })}`;
+}
+
+/** The password of an existing account. */
+export function passwordField(state: FormState): Html {
+  return field(state, {
+    name: 'password',
+    label: 'Password',
+    type: 'password',
+    autocomplete: 'current-password',
+    maxLength: ANY_PASSWORD_CHARACTERS,
+  });
+}
+
+export function codeField(state: FormState, hint: string): Html {
+  return field(state, {
+    name: 'code',
+    label: 'Code',
+    type: 'text',
+    autocomplete: 'one-time-code',
+    hint,
+    maxLength: 40,
+    code: true,
+  });
 }
 
 /** @param address shown read-only */

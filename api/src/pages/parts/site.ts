@@ -1,13 +1,14 @@
 // Types of pages: a path with a GET handler and, for forms, a POST handler. pages.ts registers them
 // on the server.
-import type { Html } from '../rules/html.ts';
-import type { UserRow } from '../services/people/accounts.ts';
-import type { ServiceContext } from '../services/context/context.ts';
-import type { Caller, SignIn } from '../services/people/sign-in-port.ts';
+import type { Html } from '../../rules/html.ts';
+import type { UserRow } from '../../services/people/accounts.ts';
+import type { ServiceContext } from '../../services/context/context.ts';
+import type { PageSignIn } from '../../services/people/factors-port.ts';
+import type { Caller } from '../../services/people/sign-in-port.ts';
 
 export interface Site {
   context: ServiceContext;
-  signIn: SignIn;
+  signIn: PageSignIn;
   /**
    * Runs work after the response, so that the response time does not disclose its result. Failures
    * are logged; shutdown waits for it.
@@ -26,6 +27,8 @@ export interface SiteRequest {
   query(name: string): string;
   /** The submitted form, unparsed. */
   form: unknown;
+  /** A cookie of the browser; null if absent. */
+  cookie(name: string): string | null;
   visitor: SignedInVisitor | null;
   caller: Caller;
   requestId: string;
@@ -42,8 +45,8 @@ export interface ShownPage {
   /** The submission failed, which the title then states first. */
   failed?: boolean;
   retryAfterSeconds?: number | undefined;
-  /** A `Set-Cookie` header. */
-  cookie?: string;
+  /** `Set-Cookie` headers. */
+  cookie?: string | readonly string[];
   /** Sources besides the service to which redirects may send its forms on. */
   formsLeadTo?: readonly string[];
 }
@@ -52,7 +55,7 @@ interface Redirect {
   kind: 'redirect';
   /** A path of this service, or the address passed to {@link redirectElsewhere}. */
   to: string;
-  cookie?: string;
+  cookie?: string | readonly string[];
 }
 
 export interface Page {
@@ -71,7 +74,7 @@ export function shown(
 }
 
 /** Redirects to a path of this service, with GET. */
-export function redirect(to: string, cookie?: string): Redirect {
+export function redirect(to: string, cookie?: string | readonly string[]): Redirect {
   return { kind: 'redirect', to, ...(cookie === undefined ? {} : { cookie }) };
 }
 

@@ -1,6 +1,6 @@
 // Forms: fields with labels, hints and errors, and the parsing of submissions.
 import type { z } from 'zod';
-import { html, type Html } from '../rules/html.ts';
+import { html, type Html } from '../../rules/html.ts';
 
 /** State of a redisplayed form: values by field name, and errors. */
 export interface FormState {

@@ -1,5 +1,5 @@
 // Frame of every page: head, service name, content, signed-in person.
-import { html, type Html } from '../rules/html.ts';
+import { html, type Html } from '../../rules/html.ts';
 import type { ShownPage, SignedInVisitor } from './site.ts';
 import { STYLE_PATH } from './style.ts';
 
