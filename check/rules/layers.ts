@@ -20,7 +20,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/src/mail': ['api/src/config', 'api/src/services', 'node:', 'nodemailer', 'pino'],
   'api/src/sign-in': [
     ...['api/src/config', 'api/src/rules', 'api/src/services', 'api/src/store', 'contract/src'],
-    ...['better-auth', 'node:', 'otpauth', 'pino', 'zod'],
+    ...['@simplewebauthn/server', 'better-auth', 'node:', 'otpauth', 'pino', 'zod'],
   ],
   'api/src/workers': [
     ...['api/src/rules', 'api/src/services', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src'],

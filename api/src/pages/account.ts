@@ -5,6 +5,7 @@ import { html, type Html } from '../rules/html.ts';
 import { noteFactorChange, type FactorChange } from '../services/people/factor-mails.ts';
 import type { TotpEnrolment, TotpState } from '../services/people/factors-port.ts';
 import { SignInError } from '../services/people/sign-in-port.ts';
+import { changePasskeys, PASSKEY_ACTIONS, passkeySection } from './account-passkeys.ts';
 import { confirmPath, isVisitorFresh } from './confirm.ts';
 import { codeField, oneTimeCode, unseen } from './parts/fields.ts';
 import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
@@ -23,7 +24,7 @@ import {
 } from './parts/site.ts';
 
 const PATH = '/account';
-const ACTIONS = ['begin_totp', 'enable_totp', 'disable_totp', 'replace_codes'] as const;
+const ACTIONS = ['begin_totp', 'enable_totp', 'disable_totp', 'replace_codes', ...PASSKEY_ACTIONS] as const;
 const schema = z.object({ action: z.enum(ACTIONS), sealed: unseen });
 const codeSchema = z.object({ code: oneTimeCode });
 
@@ -31,7 +32,9 @@ export const accountPage: Page = {
   path: PATH,
   get: async (site, { visitor }) => {
     if (visitor === null) return redirect(signInPath(PATH));
-    return overview(await site.signIn.factors.totpState(visitor.user.id));
+    const { factors, passkeys } = site.signIn;
+    const known = passkeys.possible ? passkeySection(await passkeys.list(visitor.user.id)) : html``;
+    return overview(await factors.totpState(visitor.user.id), known);
   },
   post: async (site, request) => {
     const { visitor } = request;
@@ -77,7 +80,7 @@ async function change(
       return recoveryCodes('New recovery codes', codes, 'The earlier codes no longer work.');
     }
     default:
-      return action satisfies never;
+      return await changePasskeys(site, request, visitor, action, note);
   }
 }
 
@@ -101,11 +104,11 @@ async function enable(
   }
 }
 
-function overview(totp: TotpState | null): ShownPage {
+function overview(totp: TotpState | null, passkeys: Html): ShownPage {
   return shown(
     'Your account',
     html`<h2>Authenticator app</h2>
-      ${totp === null ? WITHOUT_TOTP : withTotp(totp)}
+      ${totp === null ? WITHOUT_TOTP : withTotp(totp)} ${passkeys}
       <h2>Password</h2>
       <p><a href="/forgot-password">Choose a new password</a></p>
       <h2>Sign-ins</h2>

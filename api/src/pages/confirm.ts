@@ -12,7 +12,17 @@ import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from
 import { previewSources, providerSources } from './parts/protection.ts';
 import { refusedForm, statusOf } from './parts/refusals.ts';
 import { providerForm, signInPath } from './sign-in.ts';
-import { pathWith, redirect, shown, type Page, type ShownPage, type Site, type SignedInVisitor } from './parts/site.ts';
+import { offerPasskey } from './passkey-form.ts';
+import {
+  pathWith,
+  redirect,
+  shown,
+  type Page,
+  type ShownPage,
+  type Site,
+  type SiteRequest,
+  type SignedInVisitor,
+} from './parts/site.ts';
 
 const passwordSchema = z.object({ password: currentPassword, return_to: unseen });
 const codeSchema = z.object({ code: oneTimeCode, return_to: unseen });
@@ -24,15 +34,17 @@ export const confirmPage: Page = {
     const returnTo = localPath(request.query('return_to'));
     if (visitor === null) return redirect(signInPath(confirmPath(returnTo)));
     if (await isVisitorFresh(site, visitor)) return returnTo === null ? CONFIRMED : redirect(returnTo);
-    return await confirmForm(site, visitor, EMPTY_FORM, returnTo, {});
+    return await confirmForm(site, request, visitor, EMPTY_FORM, returnTo, {});
   },
-  post: async (site, { form: sent, visitor, caller }) => {
+  post: async (site, request) => {
+    const { form: sent, visitor, caller } = request;
     const returnTo = localPath(readForm(z.object({ return_to: unseen }), sent).read?.return_to);
     if (visitor === null) return redirect(signInPath(confirmPath(returnTo)));
     // The password alone does not confirm where it alone does not sign in.
     const needsCode = (await site.signIn.factors.totpState(visitor.user.id)) !== null;
     const { read, wrong } = needsCode ? readForm(codeSchema, sent) : readForm(passwordSchema, sent);
-    if (wrong !== undefined) return await confirmForm(site, visitor, wrong, returnTo, { status: 400, failed: true });
+    if (wrong !== undefined)
+      return await confirmForm(site, request, visitor, wrong, returnTo, { status: 400, failed: true });
     const { loginId, user } = visitor;
     try {
       if ('password' in read)
@@ -40,7 +52,7 @@ export const confirmPage: Page = {
       else await confirmWithCode(site, visitor, read.code, caller);
     } catch (error) {
       if (!(error instanceof SignInError)) throw error;
-      return await confirmForm(site, visitor, refusedForm({}, error), returnTo, statusOf(error));
+      return await confirmForm(site, request, visitor, refusedForm({}, error), returnTo, statusOf(error));
     }
     return returnTo === null ? CONFIRMED : redirect(returnTo);
   },
@@ -68,12 +80,18 @@ async function confirmWithCode(
 }
 
 async function confirmForm(
-  { context, signIn }: Site,
+  site: Site,
+  request: SiteRequest,
   { user }: SignedInVisitor,
   state: FormState,
   returnTo: string | null,
   more: Parameters<typeof shown>[2],
 ): Promise<ShownPage> {
+  const { context, signIn } = site;
+  const has = (await signIn.passkeys.list(user.id)).length > 0;
+  const passkey = has
+    ? await offerPasskey(site, request, { purpose: 'confirm', returnTo, text: 'Confirm with a passkey' })
+    : null;
   const back = hidden('return_to', returnTo ?? '');
   const needsCode = (await signIn.factors.totpState(user.id)) !== null;
   const fields = html`${
@@ -92,11 +110,12 @@ async function confirmForm(
         Your last sign-in is more than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} old. Creating credentials and
         owners, and signing in a device, needs a recent one.
       </p>
-      ${hasForm ? form(CONFIRM_PAGE, fields) : ''}
+      ${hasForm ? form(CONFIRM_PAGE, fields) : ''} ${passkey?.form}
       ${oidcName === null ? '' : providerForm(oidcName, returnTo ?? '/sign-in', { alone: !hasForm })}
       <p class="aside"><a href="/sign-out">Sign out instead</a></p>`,
     {
       ...more,
+      ...passkey?.page,
       formsLeadTo: [
         ...(oidcName === null ? [] : providerSources(context.settings.publicUrl)),
         ...previewSources(context.settings.previewUrl, returnTo),

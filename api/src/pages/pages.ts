@@ -20,6 +20,8 @@ import { devicePage } from './device.ts';
 import { forgotPasswordPage } from './forgot-password.ts';
 import { invitationPage } from './invitation.ts';
 import { document } from './parts/layout.ts';
+import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_FILE } from './parts/passkey-script.ts';
+import { passkeyPage } from './passkey.ts';
 import { previewPage } from './preview.ts';
 import { contentPolicy, isForeign, PAGE_HEADERS } from './parts/protection.ts';
 import { sentence, statusOf } from './parts/refusals.ts';
@@ -50,6 +52,7 @@ interface PagesOptions {
 const PAGES: readonly Page[] = [
   signInPage,
   secondFactorPage,
+  passkeyPage,
   accountPage,
   signOutPage,
   signInsPage,
@@ -88,14 +91,22 @@ async function plugin(app: FastifyInstance, { context, signIn, parseForms }: Pag
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(PAGE_HEADERS);
     if (request.method === 'POST' && isForeign(request.headers, context.settings.publicUrl))
-      await send(reply, FOREIGN, null);
+      await send(reply, FOREIGN, null, context.settings.publicUrl);
   });
-  app.setErrorHandler((error, request, reply) => send(reply, failurePage(error, request), null));
+  app.setErrorHandler((error, request, reply) =>
+    send(reply, failurePage(error, request), null, context.settings.publicUrl),
+  );
   app.get('/pages.css', (_request, reply) =>
     reply
       .header('content-type', 'text/css; charset=utf-8')
       .header('cache-control', 'public, max-age=31536000, immutable')
       .send(STYLE),
+  );
+  app.get(PASSKEY_SCRIPT_FILE, (_request, reply) =>
+    reply
+      .header('content-type', 'text/javascript; charset=utf-8')
+      .header('cache-control', 'public, max-age=31536000, immutable')
+      .send(PASSKEY_SCRIPT),
   );
   for (const page of PAGES) register(app, site, page);
 }
@@ -103,13 +114,13 @@ async function plugin(app: FastifyInstance, { context, signIn, parseForms }: Pag
 function register(app: FastifyInstance, site: Site, page: Page): void {
   app.get(page.path, async (request, reply) => {
     const siteRequest = await siteRequestOf(site, request);
-    return await send(reply, await page.get(site, siteRequest), siteRequest.visitor);
+    return await send(reply, await page.get(site, siteRequest), siteRequest.visitor, site.context.settings.publicUrl);
   });
   const { post } = page;
   if (post === undefined) return;
   app.post(page.path, { bodyLimit: FORM_BYTES }, async (request, reply) => {
     const siteRequest = await siteRequestOf(site, request);
-    return await send(reply, await post(site, siteRequest), siteRequest.visitor);
+    return await send(reply, await post(site, siteRequest), siteRequest.visitor, site.context.settings.publicUrl);
   });
 }
 
@@ -132,10 +143,18 @@ async function visitorOf({ context, signIn }: Site, request: FastifyRequest): Pr
   return login === null || user === null ? null : { loginId: login.loginId, user };
 }
 
-async function send(reply: FastifyReply, answer: PageAnswer, visitor: SignedInVisitor | null): Promise<FastifyReply> {
+async function send(
+  reply: FastifyReply,
+  answer: PageAnswer,
+  visitor: SignedInVisitor | null,
+  publicUrl: string,
+): Promise<FastifyReply> {
   if (answer.cookie !== undefined) void reply.header('set-cookie', [answer.cookie].flat());
   if (answer.kind === 'redirect') return reply.redirect(answer.to, 303);
-  if (answer.formsLeadTo !== undefined) void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo));
+  if (answer.formsLeadTo !== undefined || answer.script === true) {
+    const script = answer.script === true ? publicUrl + PASSKEY_SCRIPT_FILE : null;
+    void reply.header('content-security-policy', contentPolicy(answer.formsLeadTo, script));
+  }
   if (answer.retryAfterSeconds !== undefined)
     void reply.header('retry-after', String(Math.max(1, Math.ceil(answer.retryAfterSeconds))));
   return reply

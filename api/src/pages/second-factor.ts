@@ -10,8 +10,9 @@ import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from
 import { clearedPendingSignIn, pendingSignIn, SECOND_FACTOR_PAGE } from './pending-sign-in.ts';
 import { previewSources } from './parts/protection.ts';
 import { refusedForm, statusOf } from './parts/refusals.ts';
+import { offerPasskey } from './passkey-form.ts';
 import { signInPath } from './sign-in.ts';
-import { redirect, shown, type Page, type ShownPage, type Site } from './parts/site.ts';
+import { redirect, shown, type Page, type ShownPage, type Site, type SiteRequest } from './parts/site.ts';
 
 const schema = z.object({ code: oneTimeCode, return_to: unseen });
 
@@ -20,14 +21,14 @@ export const secondFactorPage: Page = {
   get: async (site, request) => {
     const returnTo = localPath(request.query('return_to'));
     if (pendingSignIn(site, request) === null) return redirect(signInPath(returnTo ?? ''));
-    return await Promise.resolve(codeForm(site, EMPTY_FORM, returnTo, {}));
+    return await codeForm(site, request, EMPTY_FORM, returnTo, {});
   },
   post: async (site, request) => {
     const pending = pendingSignIn(site, request);
     const { read, wrong } = readForm(schema, request.form);
     const returnTo = localPath((read ?? wrong.values)['return_to']);
     if (pending === null) return redirect(signInPath(returnTo ?? ''));
-    if (wrong !== undefined) return codeForm(site, wrong, returnTo, { status: 400, failed: true });
+    if (wrong !== undefined) return await codeForm(site, request, wrong, returnTo, { status: 400, failed: true });
     try {
       const { login, use } = await site.signIn.withSecondFactor(pending, read.code, request.caller);
       if (request.visitor !== null) await site.signIn.endLogin(request.visitor.loginId);
@@ -44,23 +45,25 @@ export const secondFactorPage: Page = {
       if (!(error instanceof SignInError)) throw error;
       const isOver = error.refusal === 'link_invalid' || error.refusal === 'wrong_credentials';
       if (isOver) return redirect(signInPath(returnTo ?? ''), clearedPendingSignIn(site));
-      return codeForm(site, refusedForm({}, error), returnTo, statusOf(error));
+      return await codeForm(site, request, refusedForm({}, error), returnTo, statusOf(error));
     }
   },
 };
 
-function codeForm(
-  { context }: Site,
+async function codeForm(
+  site: Site,
+  request: SiteRequest,
   state: FormState,
   returnTo: string | null,
   more: Parameters<typeof shown>[2],
-): ShownPage {
+): Promise<ShownPage> {
+  const passkey = await offerPasskey(site, request, { purpose: 'sign_in', returnTo, text: 'Use a passkey' });
   const fields = html`${codeField(state, 'The six digits that your authenticator app shows, or a recovery code.')}
     ${hidden('return_to', returnTo ?? '')} <button type="submit">Sign in</button>`;
   return shown(
     'Enter your code',
-    html`${errorSummary(state)} ${form(SECOND_FACTOR_PAGE, fields)}
+    html`${errorSummary(state)} ${form(SECOND_FACTOR_PAGE, fields)} ${passkey.form}
       <p class="aside"><a href="/sign-in">Start again</a></p>`,
-    { ...more, formsLeadTo: previewSources(context.settings.previewUrl, returnTo) },
+    { ...more, ...passkey.page, formsLeadTo: previewSources(site.context.settings.previewUrl, returnTo) },
   );
 }

@@ -12,6 +12,7 @@ import { localPath } from '../sign-in/local-path.ts';
 import { currentPassword, knownEmail, passwordField, unseen } from './parts/fields.ts';
 import { EMPTY_FORM, errorSummary, field, form, hidden, readForm, withError, type FormState } from './parts/form.ts';
 import { previewSources, providerSources } from './parts/protection.ts';
+import { offerPasskey } from './passkey-form.ts';
 import { toSecondFactor } from './pending-sign-in.ts';
 import { refusedForm, statusOf } from './parts/refusals.ts';
 import {
@@ -51,12 +52,23 @@ export const signInPage: Page = {
     if (request.visitor !== null) return returnTo === null ? signedIn(request.visitor) : redirect(returnTo);
     const failure = PROVIDER_ERRORS.get(request.query('error'));
     const state = failure === undefined ? EMPTY_FORM : withError({}, null, failure);
-    return signInForm(site, state, returnTo, { failed: failure !== undefined }, NOTICES.get(request.query('notice')));
+    return await signInForm(
+      site,
+      request,
+      state,
+      returnTo,
+      { failed: failure !== undefined },
+      NOTICES.get(request.query('notice')),
+    );
   },
   post: async (site, request) => {
     const { read, wrong } = readForm(schema, request.form);
-    if (wrong !== undefined)
-      return signInForm(site, wrong, localPath(wrong.values['return_to']), { status: 400, failed: true });
+    if (wrong !== undefined) {
+      return await signInForm(site, request, wrong, localPath(wrong.values['return_to']), {
+        status: 400,
+        failed: true,
+      });
+    }
     const returnTo = localPath(read.return_to);
     try {
       const login = await site.signIn.withPassword({ email: read.email, password: read.password }, request.caller);
@@ -67,7 +79,7 @@ export const signInPage: Page = {
       if (error instanceof SecondFactorRequired) return toSecondFactor(site, error, returnTo);
       if (error.refusal === 'email_not_verified')
         site.runInBackground('a mail that verifies an address', () => verifyAddress(site, request, read.email));
-      return signInForm(site, refusedForm({ email: read.email }, error), returnTo, statusOf(error));
+      return await signInForm(site, request, refusedForm({ email: read.email }, error), returnTo, statusOf(error));
     }
   },
 };
@@ -83,13 +95,16 @@ export function signInPath(returnTo: string): string {
   return pathWith('/sign-in', { return_to: returnTo });
 }
 
-function signInForm(
-  { context, signIn }: Site,
+async function signInForm(
+  site: Site,
+  request: SiteRequest,
   state: FormState,
   returnTo: string | null,
   more: Parameters<typeof shown>[2],
   notice?: string,
-): ShownPage {
+): Promise<ShownPage> {
+  const { context, signIn } = site;
+  const passkey = await offerPasskey(site, request, { purpose: 'sign_in', returnTo, text: 'Sign in with a passkey' });
   const providers = signIn.oidcName === null ? [] : providerSources(context.settings.publicUrl);
   const back = hidden('return_to', returnTo ?? '');
   const fields = html`${field(state, {
@@ -105,8 +120,8 @@ function signInForm(
     html`${notice === undefined ? '' : html`<p class="notice" role="status">${notice}</p>`} ${errorSummary(state)}
       ${form('/sign-in', fields)}
       <p class="aside"><a href="/forgot-password">Forgot your password?</a></p>
-      ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
-    { ...more, formsLeadTo: [...providers, ...previewSources(context.settings.previewUrl, returnTo)] },
+      ${passkey.form} ${signIn.oidcName === null ? '' : providerForm(signIn.oidcName, returnTo ?? '/sign-in')}`,
+    { ...more, ...passkey.page, formsLeadTo: [...providers, ...previewSources(context.settings.previewUrl, returnTo)] },
   );
 }
 
@@ -128,7 +143,7 @@ function signedIn({ user }: SignedInVisitor): ShownPage {
       <ul class="choices">
         <li><a href="/device">Approve a device that shows a code</a></li>
         <li><a href="/sign-ins">See and end your sign-ins</a></li>
-        <li><a href="/account">Secure your account with an authenticator app</a></li>
+        <li><a href="/account">Secure your account with a passkey or an app</a></li>
         <li><a href="/forgot-password">Choose a new password</a></li>
       </ul>`,
   );

@@ -2,7 +2,7 @@
 // sign-in that waits for its code are sealed values in the browser; rows exist only once confirmed.
 import { createHash } from 'node:crypto';
 import { addressKey, userKey } from '../rules/access/throttle.ts';
-import { openText, sealText, UnsealError } from '../services/context/sealed.ts';
+import { openText, sealText } from '../services/context/sealed.ts';
 import type { DerivedKeys, SecretKey } from '../services/context/secret-key.ts';
 import type { CodeUse, SecondFactor, TotpEnrolment, TotpState } from '../services/people/factors-port.ts';
 import { SignInError, type Caller, type SignIn } from '../services/people/sign-in-port.ts';
@@ -15,10 +15,8 @@ import {
   useRecoveryCode,
   useStep,
 } from '../store/people/factors.ts';
+import { openPending, sealPending } from './pending.ts';
 import { newRecoveryCodes, newSecret, recoveryCodeHash, stepOfCode, totpUri } from './totp.ts';
-
-/** Time to confirm an enrolment, or to enter the code at sign-in. */
-const PENDING_MINUTES = 10;
 
 interface FactorParts {
   db: Database;
@@ -118,19 +116,11 @@ export class Factors implements SecondFactor {
   }
 
   #seal(purpose: string, owner: string, text: string): string {
-    const until = Date.now() + PENDING_MINUTES * 60_000;
-    return sealText(this.#keys, `${purpose} ${owner}`, JSON.stringify({ until, text })).toString('base64url');
+    return sealPending(this.#keys, `${purpose} ${owner}`, text);
   }
 
   #open(purpose: string, owner: string, sealed: string): string {
-    try {
-      const opened = openText(this.#keys, `${purpose} ${owner}`, Buffer.from(sealed, 'base64url'));
-      const { until, text } = JSON.parse(opened) as { until: number; text: string };
-      if (until > Date.now()) return text;
-    } catch (error) {
-      if (!(error instanceof UnsealError)) throw error;
-    }
-    throw new SignInError('link_invalid', `this took longer than ${PENDING_MINUTES} minutes; start again`);
+    return openPending(this.#keys, `${purpose} ${owner}`, sealed);
   }
 }
 

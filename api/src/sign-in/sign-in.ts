@@ -31,6 +31,7 @@ import { Factors } from './factors.ts';
 import { DEVICE_CLIENTS, openLibrary, type LibraryParts } from './library.ts';
 import { Logins } from './logins.ts';
 import { OidcSignIn } from './oidc.ts';
+import { Passkeys } from './passkeys.ts';
 import { fitPasswordHash, isPasswordOf, spendTimeOnPassword } from './password.ts';
 import { countAttempts } from './tries.ts';
 
@@ -50,12 +51,14 @@ class LibrarySignIn implements ClientSignIn {
   readonly #logins: Logins;
   readonly #devices: Devices;
   readonly factors: Factors;
+  readonly passkeys: Passkeys;
 
   constructor(parts: SignInParts) {
     this.#parts = parts;
     const library = openLibrary(parts, null);
     this.#oidc = parts.oidc === null ? null : new OidcSignIn(parts, parts.oidc);
     this.#logins = new Logins(parts.db, library, parts.settings);
+    this.passkeys = new Passkeys({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.factors = new Factors({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.#devices = new Devices({
       db: parts.db,
@@ -123,6 +126,10 @@ class LibrarySignIn implements ClientSignIn {
     const use = await this.factors.useCode(userId, code, caller);
     await this.#logins.confirm(loginId);
     return use;
+  }
+
+  async confirmLogin(loginId: string): Promise<void> {
+    await this.#logins.confirm(loginId);
   }
 
   async secondsSinceSignIn(loginId: string): Promise<number> {

@@ -16,7 +16,7 @@ before(async () => {
 after(() => site.close());
 
 test('every page and form responds with English HTML, a title, one heading and strict headers', async () => {
-  assert.equal(PAGES.length, 26);
+  assert.equal(PAGES.length, 28);
   for (const { method, path } of PAGES) {
     const visitor = site.visitor();
     const { status, headers, text } = method === 'GET' ? await visitor.get(path) : await visitor.post(path, {});

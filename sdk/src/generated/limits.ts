@@ -138,6 +138,9 @@ export const ACTIVITY_EXPORT = { entries: LIST_LIMIT.max, delaySeconds: 120 } as
 /** Default lifetime of an access token. */
 export const ACCESS_TOKEN_MINUTES = 60;
 
+/** Maximum number of passkeys of an account. */
+export const PASSKEYS_PER_USER = 20;
+
 /** Default age of a sign-in up to which it may create credentials and owners. */
 export const REAUTHENTICATION_MINUTES = 10;
 

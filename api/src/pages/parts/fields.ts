@@ -55,6 +55,9 @@ export const oneTimeCode = line('Enter the code', 40);
 /** Hidden values: a link's token, a return path. Validated elsewhere. */
 export const unseen = z.string().max(2_048).catch('');
 
+/** JSON from the browser's WebAuthn interface. */
+export const passkeyCredential = z.string().max(12_288).catch('');
+
 /** Schema of {@link newPasswordFields}. */
 export const newPasswordShape = { password: newPassword, repeat: z.string('Repeat the password') };
 

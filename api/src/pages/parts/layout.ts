@@ -1,9 +1,10 @@
 // Frame of every page: head, service name, content, signed-in person.
 import { html, type Html } from '../../rules/html.ts';
+import { PASSKEY_SCRIPT_PATH } from './passkey-script.ts';
 import type { ShownPage, SignedInVisitor } from './site.ts';
 import { STYLE_PATH } from './style.ts';
 
-export function document({ title, content, failed }: ShownPage, visitor: SignedInVisitor | null): string {
+export function document({ title, content, failed, script }: ShownPage, visitor: SignedInVisitor | null): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -13,6 +14,7 @@ export function document({ title, content, failed }: ShownPage, visitor: SignedI
         <meta name="robots" content="noindex" />
         <title>${failed === true ? 'Error: ' : ''}${title} · Berth</title>
         <link rel="stylesheet" href="${STYLE_PATH}" />
+        ${script === true ? html`<script src="${PASSKEY_SCRIPT_PATH}" defer></script>` : ''}
       </head>
       <body>
         ${BRAND}

@@ -4,13 +4,16 @@ import { previewOrigin, readPreviewPlace } from '../../rules/previews/host.ts';
 import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
 
 /**
- * Content security policy of a page: no scripts, no frames, no resources except the style; forms
+ * Content security policy of a page: no frames, no resources except the style; forms
  * lead to this service only.
  * @param elsewhere sources to which redirects may send a form on
+ * @param script URL of the page's script; null: no scripts
  */
-export function contentPolicy(elsewhere: readonly string[] = []): string {
+export function contentPolicy(elsewhere: readonly string[] = [], script: string | null = null): string {
   const formAction = ["'self'", ...elsewhere].join(' ');
-  return `default-src 'none'; style-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
+  const scripts = script === null ? '' : `; script-src ${script}`;
+  const base = `default-src 'none'; style-src 'self'; form-action ${formAction}`;
+  return `${base}; frame-ancestors 'none'; base-uri 'none'${scripts}`;
 }
 
 /**

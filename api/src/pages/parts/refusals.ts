@@ -8,6 +8,7 @@ const STATUS: { readonly [refusal in SignInRefusal]: number } = {
   wrong_credentials: 400,
   second_factor_required: 400,
   wrong_code: 400,
+  passkey_refused: 400,
   factor_conflict: 409,
   too_many_attempts: 429,
   email_not_verified: 400,

@@ -47,6 +47,8 @@ export interface ShownPage {
   retryAfterSeconds?: number | undefined;
   /** `Set-Cookie` headers. */
   cookie?: string | readonly string[];
+  /** Loads the script that runs passkey forms. */
+  script?: true;
   /** Sources besides the service to which redirects may send its forms on. */
   formsLeadTo?: readonly string[];
 }

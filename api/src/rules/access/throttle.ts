@@ -25,6 +25,7 @@ const HOUR = 3_600;
 /** Buckets per kind of attempt. An attempt is counted in each scope of its kind. */
 export const THROTTLES = {
   'sign-in': { account: { tries: 10, seconds: QUARTER_HOUR }, address: { tries: 50, seconds: QUARTER_HOUR } },
+  passkey: { address: { tries: 50, seconds: QUARTER_HOUR } },
   /** A code of an authenticator app: three of a million are valid at a time. */
   'second-factor': { user: { tries: 10, seconds: HOUR }, address: { tries: 50, seconds: QUARTER_HOUR } },
   'reset-password': { account: { tries: 3, seconds: HOUR }, address: { tries: 20, seconds: HOUR } },

@@ -3,10 +3,17 @@ import { findUser } from '../../store/people/identity.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { accountNoticeMail } from './account-mails.ts';
 
-export type FactorChange = 'totp_added' | 'totp_removed' | 'recovery_codes_replaced';
+export type FactorChange =
+  | 'totp_added'
+  | 'totp_removed'
+  | 'recovery_codes_replaced'
+  | 'passkey_added'
+  | 'passkey_removed';
 
 const CHANGES: { readonly [change in FactorChange]: string } = {
   totp_added: 'An authenticator app was added to',
+  passkey_added: 'A passkey was added to',
+  passkey_removed: 'A passkey was removed from',
   totp_removed: 'The authenticator app was removed from',
   recovery_codes_replaced: 'New recovery codes were created for',
 };

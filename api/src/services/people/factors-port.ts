@@ -1,4 +1,5 @@
 // Interface of the second factor for pages. Types and failures only; src/sign-in implements it.
+import type { PasskeySet } from './passkeys-port.ts';
 import { SignInError, type Caller, type Login, type SignIn } from './sign-in-port.ts';
 
 /** An authenticator app in use. */
@@ -49,6 +50,9 @@ export interface SecondFactor {
 
 export interface PageSignIn extends SignIn {
   readonly factors: SecondFactor;
+  readonly passkeys: PasskeySet;
+  /** Confirms a sign-in session of a user whose identity was proven otherwise (a passkey). */
+  confirmLogin(loginId: string): Promise<void>;
   /** Completes {@link SecondFactorRequired}. Throws `link_invalid`, `wrong_code`. */
   withSecondFactor(pending: string, code: string, caller: Caller): Promise<{ login: Login; use: CodeUse }>;
   /** Confirms a sign-in session with a code. Throws `wrong_code`. */

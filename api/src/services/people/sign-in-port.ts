@@ -30,6 +30,7 @@ export type SignInRefusal =
   | 'wrong_credentials'
   | 'second_factor_required'
   | 'wrong_code'
+  | 'passkey_refused'
   | 'factor_conflict'
   | 'too_many_attempts'
   | 'email_not_verified'

@@ -25,6 +25,7 @@ import * as secretKeys from '../../../migrations/0023_secret_keys.ts';
 import * as reauthentication from '../../../migrations/0025_reauthentication.ts';
 import * as totp from '../../../migrations/0026_totp.ts';
 import * as signIns from '../../../migrations/0027_sign_ins.ts';
+import * as passkeys from '../../../migrations/0029_passkeys.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -52,6 +53,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0025_reauthentication': reauthentication,
   '0026_totp': totp,
   '0027_sign_ins': signIns,
+  '0029_passkeys': passkeys,
 };
 
 /**

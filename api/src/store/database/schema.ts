@@ -14,6 +14,8 @@ import type {
   RecoveryCodeTable,
   SessionTokenTable,
   TotpTable,
+  PasskeyTable,
+  SpentChallengeTable,
   ThrottleTable,
   UserTable,
   VerificationTable,
@@ -50,6 +52,8 @@ export interface Tables {
   deviceCode: DeviceCodeTable;
   session_token: SessionTokenTable;
   totp: TotpTable;
+  passkey: PasskeyTable;
+  spent_challenge: SpentChallengeTable;
   recovery_code: RecoveryCodeTable;
   agent_token: AgentTokenTable;
   invitation: InvitationTable;

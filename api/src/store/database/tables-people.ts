@@ -131,6 +131,21 @@ export interface RecoveryCodeTable {
   used_at: Instant | null;
 }
 
+export interface PasskeyTable {
+  id: string;
+  user_id: string;
+  name: string;
+  public_key: Buffer;
+  counter: number;
+  created_at: GeneratedInstant;
+  last_used_at: Instant | null;
+}
+
+export interface SpentChallengeTable {
+  challenge_sha256: Buffer;
+  spent_at: GeneratedInstant;
+}
+
 export interface ThrottleTable {
   key_sha256: Buffer;
   tokens: number;
