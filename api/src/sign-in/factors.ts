@@ -61,7 +61,7 @@ export class Factors implements SecondFactor {
     if (step === null) throw wrongCode();
     const codes = newRecoveryCodes();
     await this.#parts.db.transaction().execute(async (trx) => {
-      const secretSealed = sealText(this.#keys, `totp ${userId}`, secret);
+      const secretSealed = sealText(this.#keys, userId, secret);
       if (!(await insertTotp(trx, { userId, secretSealed, step })))
         throw new SignInError('factor_conflict', 'this account has an authenticator app already; remove it first');
       await putRecoveryCodes(trx, userId, hashesOf(codes));
@@ -94,7 +94,7 @@ export class Factors implements SecondFactor {
       if (!(await useRecoveryCode(db, userId, hash))) throw wrongCode();
       return { kind: 'recovery', left: row.recoveryCodesLeft - 1 };
     }
-    const step = stepOfCode(openText(this.#keys, `totp ${userId}`, row.secretSealed), code);
+    const step = stepOfCode(openText(this.#keys, userId, row.secretSealed), code);
     if (step === null || !(await useStep(db, userId, step))) throw wrongCode();
     return { kind: 'totp' };
   }

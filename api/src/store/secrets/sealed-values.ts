@@ -3,9 +3,10 @@
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
-/** Tables with a sealed column; the row's id is the owner of the value. */
+/** Tables with a sealed column; the row's `id` column names the owner of the value. */
 export const SEALED_COLUMNS = [
-  { table: 'project', column: 'repo_credentials_sealed', purpose: 'repo-credentials' },
+  { table: 'project', id: 'id', column: 'repo_credentials_sealed', purpose: 'repo-credentials' },
+  { table: 'totp', id: 'user_id', column: 'secret_sealed', purpose: 'factors' },
 ] as const;
 export type SealedColumn = (typeof SEALED_COLUMNS)[number];
 
@@ -15,24 +16,26 @@ export type SealedColumn = (typeof SEALED_COLUMNS)[number];
  */
 export async function lockValuesWithout(
   trx: DatabaseTransaction,
-  { table, column }: SealedColumn,
+  { table, id, column }: SealedColumn,
   { prefix, after, limit }: { prefix: Buffer; after: string; limit: number },
 ): Promise<{ id: string; sealed: Buffer }[]> {
   const { rows } = await sql<{ id: string; sealed: Buffer }>`
-    select id, ${sql.ref(column)} as sealed from ${sql.table(table)}
-    where ${sql.ref(column)} is not null and id > ${after}
+    select ${sql.ref(id)} as id, ${sql.ref(column)} as sealed from ${sql.table(table)}
+    where ${sql.ref(column)} is not null and ${sql.ref(id)} > ${after}
       and substring(${sql.ref(column)} from 1 for ${prefix.length}) <> ${prefix}
-    order by id limit ${limit} for update skip locked`.execute(trx);
+    order by ${sql.ref(id)} limit ${limit} for update skip locked`.execute(trx);
   return rows;
 }
 
 export async function writeSealed(
   trx: DatabaseTransaction,
-  { table, column }: SealedColumn,
+  { table, id: idColumn, column }: SealedColumn,
   id: string,
   sealed: Buffer,
 ): Promise<void> {
-  await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${sealed} where id = ${id}`.execute(trx);
+  await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${sealed} where ${sql.ref(idColumn)} = ${id}`.execute(
+    trx,
+  );
 }
 
 /** Number of values by the hexadecimal form of their first bytes. */
