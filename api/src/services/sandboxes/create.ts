@@ -1,5 +1,6 @@
 // Creates a sandbox: decides its properties, counts it against the plan, reserves host capacity,
 // and commits all with the durable step.
+import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
@@ -16,6 +17,7 @@ import { findSandbox, insertSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { claimIdempotencyKey } from './idempotency.ts';
+import { withCapacity } from '../hosts/capacity-wait.ts';
 import { reserveHost } from '../hosts/placement.ts';
 import { planInForce, requireConcurrentRoom } from '../billing/plans.ts';
 import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
@@ -51,8 +53,10 @@ export async function createSandbox(
   const id = newId('sandbox');
   const step = { sandboxId: id, epoch: FIRST_EPOCH };
   const watch = context.changes.watch(id);
+  // The waits for capacity and for the VM together take as long as one.
+  const held = { ...answer, signal: AbortSignal.any([answer.signal, AbortSignal.timeout(TRANSITION_WAIT_MS)]) };
   try {
-    const created = await context.db.transaction().execute(async (trx) => {
+    const reserve = async (trx: DatabaseTransaction): Promise<SandboxRow | string> => {
       if (answer.idempotencyKey !== undefined) {
         const earlier = await claimIdempotencyKey(trx, { orgId, key: answer.idempotencyKey, body, sandboxId: id });
         if (earlier !== undefined) return earlier;
@@ -84,10 +88,11 @@ export async function createSandbox(
       });
       await context.lifecycle.enqueue(trx, 'provision', step);
       return sandbox;
-    });
-    if (typeof created === 'string') return { sandbox: await replay(context, created, answer), replayed: true };
+    };
+    const created = await withCapacity(context, held, () => context.db.transaction().execute(reserve));
+    if (typeof created === 'string') return { sandbox: await replay(context, created, held), replayed: true };
     context.lifecycle.started();
-    return { sandbox: await waitUntilSettled(context, watch, created, answer), replayed: false };
+    return { sandbox: await waitUntilSettled(context, watch, created, held), replayed: false };
   } finally {
     watch.close();
   }

@@ -12,6 +12,7 @@ import { allocationOf, findSandbox, pendingOf } from '../../store/sandboxes/sand
 import type { SandboxWatch } from '../../store/sandboxes/changes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { withCapacity } from '../hosts/capacity-wait.ts';
 import { capacityError, roomOnOwnHost, type RoomOnHost } from '../hosts/placement.ts';
 import { requireConcurrentRoom } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
@@ -55,7 +56,7 @@ async function requestWakeAfterSleep(
   let asleep: SandboxRow | undefined;
   for (let repeated = false; ;) {
     try {
-      return await requestWake(context, actor, sandboxId);
+      return await withCapacity(context, { respondAsync: false, signal }, () => requestWake(context, actor, sandboxId));
     } catch (error) {
       if (!(error instanceof CodedError) || error.code !== 'wake_not_possible' || signal.aborted) throw error;
       const sandbox = await findSandbox(context.db, sandboxId);

@@ -5,6 +5,9 @@ import { STORAGE_OVERHEAD_GIB } from '../../rules/hosts/placement.ts';
 import { sql } from 'kysely';
 import type { Database, DatabaseTransaction } from '../database/schema.ts';
 
+/** Limit of {@link listLeaving}. */
+const LEAVING_MAX = 16;
+
 /** A host's report about itself. */
 interface HostReport {
   id: string;
@@ -133,6 +136,19 @@ export async function listHostsFree(db: Database, filter: HostFreeFilter): Promi
       and (${hostId}::text is null or h.id = ${hostId})
     group by h.id`.execute(db);
   return result.rows;
+}
+
+/** Sandboxes whose sleep or destroy in progress may free capacity, oldest first. */
+export async function listLeaving(db: Database): Promise<string[]> {
+  const rows = await db
+    .selectFrom('sandbox')
+    .select('id')
+    .where('status', 'in', ['sleeping', 'destroying'])
+    .where(sql<boolean>`destroy_holds is distinct from 'nothing'`)
+    .orderBy('status_changed_at')
+    .limit(LEAVING_MAX)
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /** Locks a host's row until commit or `unlockHost`. Serialises reservations on the host. */
