@@ -21,6 +21,7 @@ import { createPreview, listPreviews, revokePreview } from './previews/previews.
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
 import type { Route } from './route/route.ts';
 import { endOtherSignIns, endSignIn, listSignIns } from './access/sign-ins.ts';
+import { setEgress } from './sandboxes/egress.ts';
 import {
   renewSandbox,
   resizeSandbox,
@@ -91,6 +92,7 @@ const ALL = [
   wakeSandbox,
   resumeSandbox,
   resizeSandbox,
+  setEgress,
   renewSandbox,
   getLiveMetrics,
   sampleMetrics,

@@ -119,6 +119,7 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'wakeSandbox',
     'resumeSandbox',
     'resizeSandbox',
+    'setEgress',
     'renewSandbox',
     'sampleMetrics',
     'destroySandbox',

@@ -1,6 +1,7 @@
 // The host's view of a VM, and the errors of a host daemon. The wire is HTTP/1.1 with JSON bodies,
 // over a unix socket or TCP, with a bearer token; calls/ defines its calls.
 import { z } from 'zod';
+import { egressPolicy } from './egress.ts';
 import { errnoName, FILE_ERRORS } from './files.ts';
 
 /** A VM's id on its host is the sandbox's id. */
@@ -12,8 +13,10 @@ export const vmSpec = z.strictObject({
   diskGib: z.int().min(1),
   hostname: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/),
   sshAuthorizedKeys: z.array(z.string().max(16_384)).max(16),
+  /** Absent: open. */
+  egress: egressPolicy.optional(),
 });
-/** Size and name of a VM. Memory in MiB, disk in GiB. */
+/** Size, name and egress policy of a VM. Memory in MiB, disk in GiB. */
 export type VmSpec = z.infer<typeof vmSpec>;
 
 /**
@@ -89,8 +92,10 @@ export const vmView = z.object({
    * 1970.
    */
   lastAliveUnixMs: z.int().optional(),
-  /** Size and name in force; for a running VM, as verified in the guest. */
+  /** Size and name in force; for a running VM, as verified in the guest. Without the policy. */
   spec: vmSpec.optional(),
+  /** Revision of the egress policy on record; absent if the VM never had one. */
+  egressRevision: z.int().min(0).optional(),
   /** Present after the first wake. */
   woke: vmWoke.optional(),
   /** CPU time of the VM's process so far, in milliseconds. Present with `running`. */

@@ -40,6 +40,7 @@ export {
   type LiveMetrics,
   type MetricsSample,
   type SandboxData,
+  type SandboxEgress,
   type SandboxStatus,
   type Size,
   type TransitionOptions,

@@ -6,12 +6,13 @@ import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
 import { SANDBOX_STATES } from './generated/contract-tables.ts';
 import { EXEC_LIMITS } from './generated/limits.ts';
-import type { LiveMetrics, MetricsSample, Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
+import type { EgressRequest as SandboxEgress, LiveMetrics, MetricsSample } from './generated/raw/index.ts';
+import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
 
-export type { LiveMetrics, MetricsSample, SandboxData, SandboxStatus };
+export type { LiveMetrics, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
 
 /** Options of {@link Sandbox.exec}. */
 export interface ExecOptions extends CallOptions {
@@ -74,21 +75,15 @@ export class Sandbox extends SandboxStreams {
     return this.#data.name;
   }
 
-  /**
-   * Status of the last response: see {@link refresh} and {@link waitUntil}. Later versions may add
-   * values.
-   */
+  /** Status of the last response: see {@link refresh}. Later versions may add values. */
   get status(): SandboxData['status'] {
     return this.#data.status;
   }
 
   /** Requests the current record. */
   async refresh(options: CallOptions = {}): Promise<this> {
-    const { sandbox } = await this.#calls.raw.getSandbox({
-      path: { sandboxId: this.id },
-      ...this.#calls.with(options),
-    });
-    return this.#take(sandbox);
+    const { raw, with: set } = this.#calls;
+    return this.#take((await raw.getSandbox({ path: { sandboxId: this.id }, ...set(options) })).sandbox);
   }
 
   /**
@@ -146,6 +141,14 @@ export class Sandbox extends SandboxStreams {
       options,
       (call) => raw.resizeSandbox({ ...call, body: size }),
     );
+  }
+
+  /** Replaces the egress policy; false: in force at the next wake, or when its host responds. */
+  async setEgress(egress: SandboxEgress, options: CallOptions = {}): Promise<boolean> {
+    const { raw, with: set } = this.#calls;
+    const answer = await raw.setEgress({ path: { sandboxId: this.id }, body: egress, ...set(options) });
+    this.#take(answer.sandbox);
+    return answer.enforced;
   }
 
   /** Extends the expiry of an ephemeral sandbox by its time to live. */

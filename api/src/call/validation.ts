@@ -117,12 +117,14 @@ function article(expected: string): string {
 }
 
 function bound(origin: string, limit: string, amount: number | bigint): string {
+  if (origin === 'array') return `have ${limit} ${amount} entr${Number(amount) === 1 ? 'y' : 'ies'}`;
   return origin === 'string'
     ? `be ${limit} ${amount} character${Number(amount) === 1 ? '' : 's'} long`
     : `be ${limit} ${amount}`;
 }
 
 function lengthOf({ origin, input }: { origin: string; input?: unknown }): string | null {
+  if (Array.isArray(input)) return String(input.length);
   return origin === 'string' && typeof input === 'string' ? String(input.length) : null;
 }
 

@@ -21,12 +21,14 @@ import {
   info,
   listVms,
   resizeVm,
+  setEgress,
   sleepVm,
   sshHostKey,
   wakeVm,
   type HostInfo,
   type VmSshHostKey,
 } from '@berth/protocol/calls/vms.ts';
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { CallClient } from '@berth/protocol/http/client.ts';
 import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
@@ -108,6 +110,11 @@ export class HostClient {
       // Joins the create in progress.
       return this.call(createVm, call, { ...options, deadlineMs: leftMs });
     }
+  }
+
+  /** Resolves when the host enforces the policy, or one of a higher revision. */
+  setEgress(vmId: string, { epoch, egress }: { epoch: number; egress: EgressPolicy }, options?: CallOptions) {
+    return this.call(setEgress, { vmId, epoch, body: { egress } }, options);
   }
 
   /** Resolves when the VM is `asleep`: captured, durable, its QEMU process gone. */

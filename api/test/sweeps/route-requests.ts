@@ -182,6 +182,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   wakeSandbox: onSandbox('stopped'),
   resumeSandbox: onSandbox('stopped'),
   resizeSandbox: async (setting) => ({ ...(await onReady(setting)), body: { memoryGb: 2 } }),
+  setEgress: async (setting) => ({ ...(await onReady(setting)), body: { mode: 'none' } }),
   renewSandbox: onSandbox('ready', ephemeral),
   getLiveMetrics: onReady,
   sampleMetrics: onReady,

@@ -118,6 +118,7 @@ const SUBJECTS: {
   wakeSandbox: sandboxOf,
   resumeSandbox: sandboxOf,
   resizeSandbox: sandboxOf,
+  setEgress: sandboxOf,
   renewSandbox: sandboxOf,
   sampleMetrics: sandboxOf,
   destroySandbox: sandboxOf,

@@ -5,7 +5,8 @@ import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { clone, type VmClone } from '@berth/protocol/calls/clones.ts';
 import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
-import { createVm, resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import { createVm, resizeVm, setEgress, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { HOST_ERRORS, type HostErrorBody, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
 import type { GuestCloneResult } from '@berth/protocol/calls/clones.ts';
@@ -19,7 +20,7 @@ interface StandInVm extends VmView {
   overtaken: AbortController;
 }
 
-type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'clone' | 'DELETE';
+type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'egress' | 'clone' | 'DELETE';
 
 interface HostCall {
   verb: HostVerb;
@@ -63,6 +64,8 @@ export class HostStandIn {
   readonly refuseWakes: ScriptedRefusal[] = [];
   readonly refuseResizes: ScriptedRefusal[] = [];
   readonly refuseClones: ScriptedRefusal[] = [];
+  /** Refuses every change of an egress policy while it is set. */
+  refuseEgress: ScriptedRefusal | null = null;
   /** Results of the next clones, one each; later clones succeed. */
   readonly cloneResults: GuestCloneResult[] = [];
   /** All requested clones. */
@@ -130,6 +133,7 @@ export class HostStandIn {
     for (const verb of this.#pauses.keys()) this.finish(verb);
     this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
     this.guestHoldsOn = false;
+    this.refuseEgress = null;
     const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];
     for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
   }
@@ -238,6 +242,8 @@ export class HostStandIn {
         return { verb: 'wake', answer: await this.#wake(id, hostBodyOf(wakeVm).parse(await body())) };
       case 'POST resize':
         return { verb: 'resize', answer: await this.#resize(id, hostBodyOf(resizeVm).parse(await body())) };
+      case 'POST egress':
+        return { verb: 'egress', answer: this.#setEgress(id, hostBodyOf(setEgress).parse(await body())) };
       case 'POST clone':
         return { verb: 'clone', answer: await this.#clone(id, hostBodyOf(clone).parse(await body())) };
       case 'GET metrics': {
@@ -350,6 +356,21 @@ export class HostStandIn {
     return viewOf(vm);
   }
 
+  #setEgress(id: string, { epoch, egress }: { epoch: number; egress: EgressPolicy }): unknown {
+    this.calls.push({ verb: 'egress', id, epoch });
+    const vm = this.#vms.get(id);
+    if (vm === undefined) throw new Refusal('vm_not_running', 'the VM is not here');
+    if (epoch < vm.epoch) throw new Refusal('stale_epoch', `epoch ${vm.epoch} was seen`);
+    if (this.refuseEgress !== null) throw new Refusal(this.refuseEgress.code, this.refuseEgress.message);
+    if (egress.revision >= (vm.spec.egress?.revision ?? 0)) vm.spec.egress = egress;
+    return viewOf(vm);
+  }
+
+  /** The policy that the VM's host enforces. */
+  egress(id: string): EgressPolicy | undefined {
+    return this.#vms.get(id)?.spec.egress;
+  }
+
   async #clone(id: string, clone: VmClone): Promise<GuestCloneResult> {
     this.calls.push({ verb: 'clone', id, epoch: clone.epoch });
     this.clones.push(clone);
@@ -440,6 +461,7 @@ function viewOf({ id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, 
     ...(down && keeps !== undefined ? { keeps } : {}),
     ...(status === 'dead' && lastAliveUnixMs !== undefined ? { lastAliveUnixMs } : {}),
     ...(woke === undefined ? {} : { woke }),
+    ...(spec.egress === undefined ? {} : { egressRevision: spec.egress.revision }),
   };
 }
 

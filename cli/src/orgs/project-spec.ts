@@ -1,4 +1,5 @@
 import { keyValue, machineHours, wholeNumberOrNone } from '../program/option-values.ts';
+import { EGRESS_ABOUT, parseEgress } from '../sandboxes/egress.ts';
 import type { GroupSpec, OptionSpec } from '../program/command-spec.ts';
 
 const PROJECT = { name: '[project]', about: 'project id (default: the current project)' };
@@ -26,6 +27,7 @@ const DEFAULTS: readonly OptionSpec[] = [
     about: 'minutes until an idle sandbox sleeps; 0: never; none: service default',
     parse: wholeNumberOrNone(0, MOST_IDLE_MINUTES),
   },
+  { flags: '--default-egress <policy>', about: `network of new sandboxes: ${EGRESS_ABOUT}`, parse: parseEgress },
   { flags: '--wake-on-use <on|off>', about: 'wake sleeping sandboxes on use', choices: ['on', 'off'] },
   { flags: '--metadata <key=value>', about: 'label, repeatable; replaces all existing labels', parse: keyValue },
   {

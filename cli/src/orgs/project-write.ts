@@ -1,5 +1,5 @@
 // `berth project create` and `update`.
-import type { RawClient } from '@berth/sdk';
+import type { RawClient, SandboxEgress } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { readSecretFile } from '../interaction/secret-input.ts';
@@ -17,6 +17,7 @@ interface ProjectOptions {
   defaultProfile?: string;
   defaultPersistencePolicy?: string;
   defaultIdleMinutes?: number | 'none';
+  defaultEgress?: SandboxEgress;
   wakeOnUse?: 'on' | 'off';
   metadata?: Record<string, string>;
   repoTokenFile?: string;
@@ -74,6 +75,7 @@ async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Bod
     defaultProfile: orNull(options.defaultProfile) as Body['defaultProfile'],
     defaultPersistencePolicy: orNull(options.defaultPersistencePolicy) as Body['defaultPersistencePolicy'],
     defaultIdleMinutes: defaultIdleMinutes === 'none' ? null : defaultIdleMinutes,
+    defaultEgress: options.defaultEgress,
   };
   const given = {
     name,

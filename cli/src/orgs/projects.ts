@@ -1,4 +1,5 @@
 // `berth project ls`, `get`, `use` and `rm`.
+import { egressText } from '../sandboxes/egress.ts';
 import type { Project } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
@@ -83,6 +84,7 @@ export function showProject({ out }: Pick<CliContext, 'out'>, project: Project):
     ['default profile', project.defaultProfile],
     ['default persistence policy', project.defaultPersistencePolicy],
     ['default idle minutes', project.defaultIdleMinutes],
+    ['default egress', project.defaultEgress && egressText(project.defaultEgress)],
     ['wake on use', project.wakeOnUse ? 'yes' : 'no'],
     ['machine hour limit', project.sandboxMachineHourLimit],
     ['repo credentials', project.hasRepoCredentials ? 'stored' : 'none'],

@@ -7,6 +7,7 @@ import {
   type MachineSize,
   type PersistencePolicy,
   type Profile,
+  type SandboxEgress,
   type SandboxSpec,
 } from '@berth/sdk';
 import { SSH_PUBLIC_KEY } from '@berth/sdk/limits';
@@ -26,6 +27,7 @@ export interface SandboxOptions {
   persistencePolicy?: PersistencePolicy;
   repository?: string | false;
   branch?: string | false;
+  egress?: SandboxEgress;
   sshKey?: string;
 }
 
@@ -44,6 +46,7 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
     persistencePolicy,
     repository,
     branch,
+    egress,
     sshKey,
   } = options;
   const mode = options.mode ?? (ttlSeconds === undefined ? 'persistent' : 'ephemeral');
@@ -63,6 +66,7 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
     ...(persistencePolicy === undefined ? {} : { persistencePolicy }),
     ...(repository === undefined ? {} : { repository: repository === false ? null : repository }),
     ...(branch === undefined ? {} : { branch: branch === false ? null : branch }),
+    ...(egress === undefined ? {} : { egress }),
     ...(sshKey === undefined ? {} : { sshPublicKey: await publicKeyIn(sshKey) }),
   };
 }

@@ -1,5 +1,6 @@
 // Options with the fields of a create request; create-body.ts builds the body.
 import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/sdk/limits';
+import { EGRESS_ABOUT, parseEgress } from './egress.ts';
 import { durationSeconds, keyValue, textOf } from '../program/option-values.ts';
 import type { OptionSpec } from '../program/command-spec.ts';
 
@@ -53,5 +54,6 @@ export const sandboxOptions: readonly OptionSpec[] = [
     parse: textOf(1, BRANCH_CHARACTERS),
   },
   { flags: '--no-branch', about: "clone the default branch of the repository, not the project's" },
+  { flags: '--egress <policy>', about: `network: ${EGRESS_ABOUT} (default: the project's)`, parse: parseEgress },
   { flags: '--ssh-key <file>', about: 'file with the public key for ssh access, such as ~/.ssh/id_ed25519.pub' },
 ];

@@ -1,6 +1,7 @@
 import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/sdk/limits';
 import { textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
+import { EGRESS_ABOUT } from './egress.ts';
 import { execCommand } from './exec-spec.ts';
 import { sandboxOptions } from './options.ts';
 
@@ -115,6 +116,17 @@ const resize: CommandSpec = {
   load: async () => (await import('./resize.ts')).resizeSandbox,
 };
 
+const egress: CommandSpec = {
+  name: 'egress',
+  summary: 'set the destinations that a sandbox may contact',
+  details:
+    'Takes effect at once in an awake sandbox, and ends its connections that the policy forbids. ' +
+    'Private and special ranges are always closed.',
+  arguments: [SANDBOX, { name: '<policy>', about: EGRESS_ABOUT }],
+  examples: [`berth sandbox egress ${ID} none`, `berth sandbox egress ${ID} 'github.com,*.npmjs.org,:443'`],
+  load: async () => (await import('./egress.ts')).setEgress,
+};
+
 const renew: CommandSpec = {
   name: 'renew',
   summary: 'extend the expiry of an ephemeral sandbox by its time to live',
@@ -148,5 +160,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'create, inspect, update and delete sandboxes',
-  commands: [create, ls, get, execCommand, sleep, wake, resize, renew, rm, metrics],
+  commands: [create, ls, get, execCommand, sleep, wake, resize, egress, renew, rm, metrics],
 };

@@ -2,6 +2,7 @@
 import type { SandboxData } from '@berth/sdk';
 import type { Field } from '../output/fields.ts';
 import type { Style } from '../output/style.ts';
+import { egressText } from './egress.ts';
 import { duration, instant, instantSince, instantUntil } from '../output/time.ts';
 
 interface Size {
@@ -48,6 +49,7 @@ export function sandboxFields(sandbox: SandboxData): Field[] {
     ['repository', sandbox.repository],
     ['branch', sandbox.branch],
     ['clone', clone && [clone.status, clone.reason && reasonText(clone.reason)].filter(Boolean).join(': ')],
+    ['egress', egressText(sandbox.egress)],
     ['end user', sandbox.endUserId],
     ...Object.entries(sandbox.metadata).map(([key, value]) => ['metadata', `${key}=${value}`] as const),
     ['last active', instantSince(sandbox.lastActiveAt)],

@@ -5,6 +5,7 @@ import { IDLE_MINUTES, METADATA_LIMITS, NAME_CHARACTERS, REPO_CREDENTIAL_CHARACT
 import { profile } from '../sandboxes/machine-sizes.ts';
 import { pageFields, pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
+import { egress, egressPolicy } from '../sandboxes/egress-policy.ts';
 import { branchName, labels, metadata, persistencePolicy, repository } from '../sandboxes/fields.ts';
 import { CONTROL, idText, text, textWithout, timestamp } from '../route/text.ts';
 
@@ -22,6 +23,7 @@ const useCase = text(1, 64)
   );
 
 const idleMinutesText = `Minutes until idle \`sleep_resume\` sandboxes sleep; 0: never; null: ${IDLE_MINUTES.default}.`;
+const egressText = 'Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.';
 const wakeOnUseText =
   'Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.';
 
@@ -36,6 +38,7 @@ const project = z
     defaultProfile: profile.nullable(),
     defaultPersistencePolicy: persistencePolicy.nullable(),
     defaultIdleMinutes: z.int().nonnegative().nullable().describe(idleMinutesText),
+    defaultEgress: egressPolicy.nullable().describe(egressText),
     wakeOnUse: z.boolean().describe(wakeOnUseText),
     sandboxMachineHourLimit: z
       .number()
@@ -91,6 +94,7 @@ const settable = {
     .nullable()
     .optional()
     .describe(idleMinutesText),
+  defaultEgress: egress.nullable().optional().describe(egressText),
   wakeOnUse: z.boolean().optional().describe(wakeOnUseText),
   metadata: metadata
     .optional()

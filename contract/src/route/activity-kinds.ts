@@ -51,6 +51,7 @@ export const activityKind = z.enum([
   'sandbox_resize_requested',
   'sandbox_resized',
   'sandbox_resize_deferred',
+  'sandbox_egress_changed',
   'sandbox_renewed',
   'sandbox_expired',
   'sandbox_metrics_sample',

@@ -30,6 +30,9 @@ export const FILE_LIMITS = {
 
 export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;
 
+/** Entries of an egress policy, and characters of a name. */
+export const EGRESS_LIMITS = { names: 64, nameCharacters: 253, ranges: 64, ports: 32 } as const;
+
 export const NAME_CHARACTERS = 100;
 export const END_USER_ID_CHARACTERS = 512;
 

@@ -16,6 +16,7 @@ import {
   persistencePolicy,
   repository,
 } from './fields.ts';
+import { egress, egressPolicy } from './egress-policy.ts';
 import { sandboxStatus } from './state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from '../route/text.ts';
@@ -25,7 +26,8 @@ const endUserId = text(1, END_USER_ID_CHARACTERS).describe(
 );
 
 /**
- * The create request (spec: Sandbox). The spec's table is complete: unknown fields are rejected.
+ * The create request (spec: Sandbox). The spec's table is complete, but for `egress`: unknown
+ * fields are rejected.
  */
 export const createSandboxBody = z.strictObject({
   agent,
@@ -49,6 +51,7 @@ export const createSandboxBody = z.strictObject({
   profile: profile.optional().describe("When absent: inferred from `machineSize`, else the project's default."),
   machineSize: machineSize.optional().describe('Overrides the machine size that the profile starts with.'),
   sshPublicKey: sshPublicKey.optional(),
+  egress: egress.optional().describe("Absent: the project's `defaultEgress`, else open."),
   endUserId: endUserId.optional(),
   metadata: metadata.optional(),
   persistencePolicy: persistencePolicy.optional().describe("When absent: the project's default, else `sleep_resume`."),
@@ -144,6 +147,7 @@ export const sandbox = z
           'restarted when the sandbox is awake again. The sandbox is `running` while `cloning`, and `ready` ' +
           'after `cloned` or `failed`.',
       ),
+    egress: egressPolicy,
     endUserId: z.string().nullable(),
     metadata: labels,
     createdAt: timestamp,

@@ -1,5 +1,6 @@
 // The network slot of each VM: recorded before anything runs in it, released when nothing does any
 // more. Independent of QEMU.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { boundedMessageOf } from '../vm/host-error.ts';
 import type { DriverState } from '../vm/driver.ts';
 import { createNetwork } from './network.ts';
@@ -22,6 +23,7 @@ export interface ClaimedSlot<State extends SlotHolder> {
 
 interface Claimant {
   saveState: (state: DriverState) => Promise<void>;
+  egress: EgressPolicy;
   signal: AbortSignal;
 }
 
@@ -44,13 +46,20 @@ export class Claims {
     return this.#network.prepare();
   }
 
-  /** Resolves once the claim is durable in the record. Releases a claim that cannot be recorded. */
-  async claim<State extends SlotHolder>({ saveState, signal }: Claimant, state: State): Promise<ClaimedSlot<State>> {
+  /**
+   * Resolves once the claim is durable in the record and the slot enforces the egress policy.
+   * Releases the slot after a failure.
+   */
+  async claim<State extends SlotHolder>(
+    { saveState, egress, signal }: Claimant,
+    state: State,
+  ): Promise<ClaimedSlot<State>> {
     await this.free({ vmId: state.vmId, slot: null });
     const slot = await this.#network.claim(state.vmId, signal);
     const claimed = { ...state, slot: slot.number };
     try {
       await saveState(claimed);
+      if (egress.mode !== 'open') await this.#network.setEgress(slot.number, egress);
       return { slot, state: claimed };
     } catch (error) {
       await this.#network.release(slot.number);
@@ -76,8 +85,13 @@ export class Claims {
   }
 
   /** See {@link Network.adopt}. */
-  adopt(number: number): Promise<Slot> {
-    return this.#network.adopt(number);
+  adopt(number: number, egress: EgressPolicy): Promise<Slot> {
+    return this.#network.adopt(number, egress);
+  }
+
+  /** See {@link Network.setEgress}. */
+  setEgress(number: number, egress: EgressPolicy): Promise<void> {
+    return this.#network.setEgress(number, egress);
   }
 
   slotOf(number: number): Slot {

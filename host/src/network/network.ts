@@ -4,6 +4,7 @@
 //
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { SlotMaker } from './slot-maker.ts';
 import { SlotWaiters } from './slots/slot-waiters.ts';
 import type { NetworkLogEvent, NetworkOptions } from './dns/network-options.ts';
@@ -109,7 +110,7 @@ class SlotPool implements Network {
     return slot;
   }
 
-  async adopt(number: number): Promise<Slot> {
+  async adopt(number: number, egress: EgressPolicy): Promise<Slot> {
     const held = this.#claimed.get(number);
     if (held) return held.slot;
     const slot = slotOf(this.#cidr, number);
@@ -120,9 +121,16 @@ class SlotPool implements Network {
     const missing = await this.#maker.missingParts(slot);
     if (missing.length > 0)
       throw new NetworkError(`Network slot ${number} is incomplete: ${missing.join(' and ')} missing.`);
+    await this.#maker.egressOf(slot).enforce(egress);
     await this.#maker.serve(slot);
     this.#claimed.set(number, { slot, vmId: entry.vmId });
     return slot;
+  }
+
+  async setEgress(number: number, egress: EgressPolicy): Promise<void> {
+    const held = this.#claimed.get(number);
+    if (held === undefined) throw new NetworkError(`Network slot ${number} is not claimed.`);
+    await this.#maker.egressOf(held.slot).enforce(egress);
   }
 
   async release(number: number): Promise<void> {

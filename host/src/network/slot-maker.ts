@@ -13,6 +13,7 @@ import { enterSlot, enteredNumbers, lockFile, removeEntry } from './slots/regist
 import type { SlotEntry } from './slots/registry.ts';
 import type { Resolver, ServedGuest } from './dns/resolver.ts';
 import { makeProgram, removeRootRulesProgram, unmakeProgram } from './slots/slot-programs.ts';
+import { SlotEgress } from './egress/slot-egress.ts';
 import { NetworkError, hostVethName, slotOf } from './slots/slot.ts';
 import type { GuestCidr, Slot } from './slots/slot.ts';
 
@@ -36,6 +37,7 @@ export class SlotMaker {
    * one.
    */
   readonly #own = new Map<number, ServedGuest | null>();
+  readonly #egress = new Map<number, SlotEgress>();
   /**
    * Start of the next search for a free number. Starts at random and wraps around, so that numbers
    * are reused late: connection tracking may keep their flows for days.
@@ -99,15 +101,22 @@ export class SlotMaker {
         // Again: an adoption may have added a listener meanwhile.
         this.stopServing(number);
         this.#own.delete(number);
+        this.#egress.delete(number);
       }
     }
+  }
+
+  egressOf(slot: Slot): SlotEgress {
+    const egress = this.#egress.get(slot.number) ?? new SlotEgress(slot);
+    this.#egress.set(slot.number, egress);
+    return egress;
   }
 
   /** Listens for DNS questions of the slot's guest. Idempotent. */
   async serve(slot: Slot): Promise<void> {
     if (this.#own.get(slot.number)) return;
     try {
-      this.#own.set(slot.number, await this.#options.resolver.serve(slot.hostAddress));
+      this.#own.set(slot.number, await this.#options.resolver.serve(slot.hostAddress, this.egressOf(slot)));
     } catch (error) {
       throw new NetworkError(`Listening for DNS queries on slot ${slot.number}: ${(error as Error).message}`, {
         cause: error,

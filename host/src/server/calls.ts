@@ -54,6 +54,7 @@ export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): 
     sleepVm: ({ vmId, epoch }) => lifecycle.sleep(vmId, { epoch }),
     wakeVm: ({ vmId, epoch, body }) => lifecycle.wake(vmId, { epoch, ...body }),
     resizeVm: ({ vmId, epoch, body }) => lifecycle.resize(vmId, { epoch, ...body }),
+    setEgress: ({ vmId, epoch, body }) => lifecycle.setEgress(vmId, { epoch, ...body }),
     destroyVm: ({ vmId, epoch }) => lifecycle.destroy(vmId, epoch),
     sshHostKey: ({ vmId }) => lifecycle.sshHostKey(vmId),
     vmMetrics: ({ vmId }, signal) => lifecycle.metrics(vmId, signal),

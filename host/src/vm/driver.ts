@@ -1,6 +1,7 @@
 // Interface between the host daemon and a VM implementation: verbs and capability flags. A driver
 // keeps no state in memory that a new daemon could not read back from the VM's folder and the
 // kernel. docs/adding-a-driver.md lists the places that a new driver touches.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 
@@ -68,6 +69,8 @@ export interface SleepVm extends ExistingVm {
 }
 
 export interface WakeVm extends ExistingVm {
+  /** In force before anything of the VM runs. */
+  egress: EgressPolicy;
   snapshotFolder: string;
   /** As in {@link CreateVm}. */
   saveState(state: DriverState): Promise<void>;
@@ -79,6 +82,8 @@ export interface WakeVm extends ExistingVm {
 }
 
 export interface BootVm extends ExistingVm {
+  /** As in {@link WakeVm}. */
+  egress: EgressPolicy;
   /** As in {@link CreateVm}. */
   saveState(state: DriverState): Promise<void>;
 }
@@ -129,9 +134,9 @@ export interface VmDriver {
 
   /**
    * Recovers an earlier daemon's VM if its recorded process still runs; null otherwise. Resumes a
-   * VM left paused by an interrupted sleep or wake.
+   * VM left paused by an interrupted sleep or wake. The egress policy is in force when it resolves.
    */
-  recover(folder: string, state: DriverState): Promise<RunningVm | null>;
+  recover(folder: string, state: DriverState, egress: EgressPolicy): Promise<RunningVm | null>;
 
   /**
    * Resolves when the process exited. Never rejects; unsubscribes on abort (the value then means
@@ -173,6 +178,12 @@ export interface VmDriver {
    * far as the guest releases them; with {@link ResizeFailed} if it knows the remaining size.
    */
   resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize>;
+
+  /**
+   * Enforces an egress policy on a running VM, and ends its connections that the policy forbids.
+   * Idempotent. Rejects if that failed; the former policy is then in force.
+   */
+  setEgress(state: DriverState, egress: EgressPolicy): Promise<void>;
 
   /** The kernel's figures of a running VM. `cpuMs` alone costs almost nothing. */
   figures(folder: string, state: DriverState): Promise<VmFigures>;

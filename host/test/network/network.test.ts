@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { execFile, execFileSync, fork } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -206,7 +207,7 @@ test('a new daemon adopts the claimed slots of a closed one, and their guests ke
 
   const next = networkOf(FIRST, { idleSlots: 1 });
   await next.prepare();
-  assert.deepEqual(await next.adopt(slot.number), slot);
+  assert.deepEqual(await next.adopt(slot.number, OPEN_EGRESS), slot);
   assert.deepEqual(await next.reap(new Set()), [], 'what it adopted is its own');
   const print = '(error, records) => console.log(String(error ?? records))';
   const resolve = `require('node:dns').resolve4('www.internet.test', ${print})`;
@@ -226,13 +227,13 @@ test('a slot of another instance or an incomplete slot cannot be adopted', async
   await first.prepare();
   await second.prepare();
   const slot = await second.claim('sbx_one', soon());
-  await assert.rejects(first.adopt(slot.number), NetworkError);
-  await assert.rejects(first.adopt(16_000), NetworkError);
+  await assert.rejects(first.adopt(slot.number, OPEN_EGRESS), NetworkError);
+  await assert.rejects(first.adopt(16_000, OPEN_EGRESS), NetworkError);
   await second.close();
   ip([`link delete ${slot.hostVeth}`]);
   const next = networkOf(SECOND, { idleSlots: 1 });
   await next.prepare();
-  await assert.rejects(next.adopt(slot.number), /is incomplete: device/);
+  await assert.rejects(next.adopt(slot.number, OPEN_EGRESS), /is incomplete: device/);
   assert.deepEqual(await next.reap(new Set()), [`network slot ${slot.number} claimed for sbx_one`]);
   await next.close();
   await first.close();
@@ -288,7 +289,7 @@ test('after a kill at any step the next daemon keeps the named slots and removes
 
     const next = createNetwork(options);
     await next.prepare();
-    for (const number of held) assert.equal((await next.adopt(number)).number, number);
+    for (const number of held) assert.equal((await next.adopt(number, OPEN_EGRESS)).number, number);
     await next.reap(new Set(held));
     const alive = hostState();
     assert.deepEqual(alive, only(...alive.entries), `after kill ${kill}`);

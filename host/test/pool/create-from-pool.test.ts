@@ -1,3 +1,4 @@
+import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -70,6 +71,16 @@ describe('a create on a host with a warm pool', () => {
     assert.ok(machine !== undefined);
     return machine;
   }
+
+  it('enforces the egress policy on the waiting VM before it gets its identity', async () => {
+    const { guest } = waiting();
+    const egress: EgressPolicy = { ...OPEN_EGRESS, revision: 1, mode: 'none' };
+    let before: unknown = 'not called';
+    fixture.driver.onEgress = async () => void (before = guest.identity?.hostname);
+    await lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress } });
+    assert.notEqual(before, SMALL.hostname);
+    assert.deepEqual(fixture.machine.of((await recordOf(A)).machineId ?? '')[0]?.egress, egress);
+  });
 
   it('takes the waiting VM, under its own secret and name, and restores none', async () => {
     const { id, guest } = waiting();

@@ -1,6 +1,7 @@
 // A driver whose "processes" are scripted guests in the test process: each verb can be held, failed
 // or killed at will. Counts the host resources it would hold; like processes, they outlive an
 // instance of the driver.
+import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -31,6 +32,7 @@ export interface ScriptedVm {
   id: string;
   guest: ScriptedGuest;
   size: VmSize;
+  egress: EgressPolicy;
   exited: PromiseWithResolvers<VmEnd>;
 }
 
@@ -86,6 +88,8 @@ export class ScriptedDriver implements VmDriver {
   onBoot: (vm: BootVm) => Promise<void> = async () => {};
   /** Called in each resize; returns the VM's resulting size. */
   onResize: (from: VmSize, to: VmSize, vm: ExistingVm) => Promise<VmSize> = async (_from, to) => to;
+  /** Called in each change of the egress policy; a throw fails it. */
+  onEgress: (egress: EgressPolicy) => Promise<void> = async () => {};
   /** Set when its daemon was killed: it gets no more events. */
   killed = false;
   readonly reapedWith: string[][] = [];
@@ -110,14 +114,20 @@ export class ScriptedDriver implements VmDriver {
     await writeFile(join(vm.folder, 'disk'), 'disk');
     await this.onCreate(vm);
     vm.signal.throwIfAborted();
-    return this.#run(pid, vm.id, await ScriptedGuest.start(), vm.spec);
+    return this.#run(pid, vm.id, await ScriptedGuest.start(), vm.spec, vm.spec.egress);
   }
 
-  async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
+  async setEgress(state: DriverState, egress: EgressPolicy): Promise<void> {
+    await this.onEgress(egress);
+    this.#of(Number(state['pid'])).egress = egress;
+  }
+
+  async recover(_folder: string, state: DriverState, egress: EgressPolicy): Promise<RunningVm | null> {
     this.recovers += 1;
     await this.onRecover();
     const pid = Number(state['pid']);
     const vm = this.machine.running.get(pid);
+    if (vm !== undefined) vm.egress = egress;
     return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
   }
 
@@ -162,7 +172,7 @@ export class ScriptedDriver implements VmDriver {
     await vm.saveState({ pid, id: vm.id });
     const guest = await ScriptedGuest.start();
     guest.secret = secret;
-    const running = this.#run(pid, vm.id, guest, size);
+    const running = this.#run(pid, vm.id, guest, size, vm.egress);
     await this.onWake(vm);
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
@@ -175,7 +185,7 @@ export class ScriptedDriver implements VmDriver {
     const pid = this.machine.nextPid++;
     await vm.saveState({ pid, id: vm.id });
     await readFile(join(vm.folder, 'disk'));
-    const running = this.#run(pid, vm.id, await ScriptedGuest.start(), BOOT_SIZE);
+    const running = this.#run(pid, vm.id, await ScriptedGuest.start(), BOOT_SIZE, vm.egress);
     await this.onBoot(vm);
     vm.signal.throwIfAborted();
     return { ...running, size: BOOT_SIZE };
@@ -213,12 +223,19 @@ export class ScriptedDriver implements VmDriver {
 
   async close(): Promise<void> {}
 
-  #run(pid: number, id: string, guest: ScriptedGuest, { vcpu, memoryMib, diskGib }: VmSize): RunningVm {
+  #run(
+    pid: number,
+    id: string,
+    guest: ScriptedGuest,
+    { vcpu, memoryMib, diskGib }: VmSize,
+    egress: EgressPolicy = OPEN_EGRESS,
+  ): RunningVm {
     this.onGuest(guest);
     this.machine.running.set(pid, {
       id,
       guest,
       size: { vcpu, memoryMib, diskGib },
+      egress,
       exited: Promise.withResolvers<VmEnd>(),
     });
     return { process: processOf(pid), guest: guest.endpoint };

@@ -2,6 +2,7 @@
 // Every verb is idempotent.
 import { z } from 'zod';
 import { vmSpec, vmView } from '../host.ts';
+import { egressPolicy } from '../egress.ts';
 import { defineCall } from './define.ts';
 
 /** Sixteen long keys, every character escaped. */
@@ -170,6 +171,27 @@ export const resizeVm = defineCall({
   marginMs: 30_000,
   repeatable: true,
   since: 1,
+});
+
+/**
+ * Enforces the policy in the VM's network, and records it for later wakes. Keeps a policy with a
+ * higher revision. Waits for a verb in progress. `vm_not_running` if the host has no such VM.
+ */
+export const setEgress = defineCall({
+  name: 'setEgress',
+  target: 'host',
+  method: 'POST',
+  path: '/vms/{vmId}/egress',
+  fenced: true,
+  body: z.strictObject({ egress: egressPolicy }),
+  requestBytes: 64 * 1_024,
+  form: 'json',
+  response: vmView,
+  responseBytes: RESPONSE_BYTES,
+  deadlineMs: 10_000,
+  marginMs: 5_000,
+  repeatable: true,
+  since: 3,
 });
 
 /**

@@ -1083,6 +1083,7 @@ export const ROUTES = [
             "sandbox_resize_requested",
             "sandbox_resized",
             "sandbox_resize_deferred",
+            "sandbox_egress_changed",
             "sandbox_renewed",
             "sandbox_expired",
             "sandbox_metrics_sample",
@@ -1710,6 +1711,26 @@ export const ROUTES = [
     }
   },
   {
+    "name": "setEgress",
+    "method": "PUT",
+    "path": "/v1/sandboxes/{sandboxId}/egress",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.create",
+    "activity": "sandbox_egress_changed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/EgressRequest"
+      }
+    }
+  },
+  {
     "name": "renewSandbox",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/renew",
@@ -2026,6 +2047,17 @@ export const SCHEMAS = {
           }
         ]
       },
+      "defaultEgress": {
+        "description": "Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/EgressRequest"
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
       "wakeOnUse": {
         "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
         "type": "boolean"
@@ -2142,6 +2174,10 @@ export const SCHEMAS = {
         "type": "string",
         "maxLength": 16384
       },
+      "egress": {
+        "description": "Absent: the project's `defaultEgress`, else open.",
+        "$ref": "#/components/schemas/EgressRequest"
+      },
       "endUserId": {
         "type": "string",
         "minLength": 1,
@@ -2199,6 +2235,56 @@ export const SCHEMAS = {
       "projectId"
     ],
     "additionalProperties": false
+  },
+  "EgressRequest": {
+    "type": "object",
+    "properties": {
+      "mode": {
+        "type": "string",
+        "enum": [
+          "open",
+          "none",
+          "allow"
+        ],
+        "description": "`open`: all public addresses. `none`: nothing. `allow`: only `names` and `ranges`."
+      },
+      "names": {
+        "maxItems": 64,
+        "type": "array",
+        "items": {
+          "description": "DNS name such as `example.com`, or `*.example.com` for every name below it.",
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 254
+        }
+      },
+      "ranges": {
+        "maxItems": 64,
+        "type": "array",
+        "items": {
+          "description": "IPv4 range such as `198.51.100.0/24`, or an IPv4 address.",
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 18
+        }
+      },
+      "ports": {
+        "default": [],
+        "description": "TCP and UDP ports of the allowed destinations; none: every port, and ICMP.",
+        "maxItems": 32,
+        "type": "array",
+        "items": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 65535
+        }
+      }
+    },
+    "required": [
+      "mode"
+    ],
+    "additionalProperties": false,
+    "description": "Destinations that the sandbox may contact, enforced outside of it. Private and special ranges are always closed. A name is allowed with the addresses that it resolves to."
   },
   "ExecInSandboxRequest": {
     "type": "object",
@@ -2434,6 +2520,17 @@ export const SCHEMAS = {
             "type": "integer",
             "minimum": 0,
             "maximum": 43200
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "defaultEgress": {
+        "description": "Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.",
+        "anyOf": [
+          {
+            "$ref": "#/components/schemas/EgressRequest"
           },
           {
             "type": "null"

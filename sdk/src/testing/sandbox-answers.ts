@@ -6,7 +6,7 @@ import { execResultOf, liveMetrics } from './figures.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import type { TestCall } from './request.ts';
-import { newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
+import { egressOf, newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
 import { newId, type TestState } from './state.ts';
 
 export const SANDBOX_ANSWERS: Answers = {
@@ -59,6 +59,14 @@ export const SANDBOX_ANSWERS: Answers = {
     });
     note(about, 'sandbox_resize_requested', { kind: 'sandbox', id: one.record.id }, one.record);
     return { sandbox: one.record };
+  },
+  setEgress: ({ params, body }, about) => {
+    const { record } = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    if (record.status === 'deleted' || record.status === 'destroying')
+      throw new Refusal('sandbox_state_conflict', `the sandbox is ${record.status}`);
+    record.egress = egressOf(body);
+    note(about, 'sandbox_egress_changed', { kind: 'sandbox', id: record.id }, record);
+    return { sandbox: record, enforced: SANDBOX_STATES[record.status as keyof typeof SANDBOX_STATES].awake };
   },
   renewSandbox: ({ params }, about) => {
     const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);

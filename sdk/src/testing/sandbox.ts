@@ -7,7 +7,15 @@ import {
   SANDBOX_ACTION_RULES,
   SIZE_PROFILES,
 } from '../generated/service-tables.ts';
-import type { CreateSandboxData, Preview, Project, Sandbox, SandboxStatus } from '../generated/raw/index.ts';
+import type {
+  CreateSandboxData,
+  Egress,
+  EgressRequest,
+  Preview,
+  Project,
+  Sandbox,
+  SandboxStatus,
+} from '../generated/raw/index.ts';
 import { TestFiles } from './files.ts';
 import { Refusal } from './refusal.ts';
 
@@ -164,10 +172,20 @@ export function newRecord(id: string, body: SandboxBody, project: Project, nowMs
     repository,
     branch: body.branch ?? null,
     clone: repository === null ? null : { status: 'cloned', reason: null },
+    egress: egressOf(body.egress) ?? project.defaultEgress ?? egressOf({ mode: 'open' }),
     endUserId: body.endUserId ?? null,
     metadata: body.metadata ?? {},
     createdAt: now,
     updatedAt: now,
     deletedAt: null,
   };
+}
+
+/** The form of a policy in responses. */
+export function egressOf(body: EgressRequest): Egress;
+export function egressOf(body: EgressRequest | undefined): Egress | undefined;
+export function egressOf(body: EgressRequest | undefined): Egress | undefined {
+  if (body === undefined) return undefined;
+  const { mode, names = [], ranges = [], ports = [] } = body;
+  return { mode, names, ranges, ports };
 }

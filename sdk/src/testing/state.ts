@@ -71,6 +71,7 @@ export class TestState {
       defaultProfile: null,
       defaultPersistencePolicy: null,
       defaultIdleMinutes: null,
+      defaultEgress: null,
       wakeOnUse: false,
       sandboxMachineHourLimit: null,
       metadata: {},

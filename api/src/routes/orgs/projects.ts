@@ -42,6 +42,7 @@ function viewProject(row: projects.ProjectRecord): Project {
     defaultProfile: profile.nullable().parse(row.default_profile),
     defaultPersistencePolicy: persistencePolicy.nullable().parse(row.default_persistence_policy),
     defaultIdleMinutes: row.default_idle_minutes,
+    defaultEgress: row.default_egress,
     wakeOnUse: row.wake_on_use,
     sandboxMachineHourLimit: row.sandbox_machine_hour_limit,
     metadata: row.metadata,

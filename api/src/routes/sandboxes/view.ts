@@ -37,6 +37,7 @@ export function viewSandbox(row: SandboxRow): Sandbox {
     repository: row.repository,
     branch: row.branch,
     clone: viewClone(row),
+    egress: row.egress,
     endUserId: row.end_user_id,
     metadata: row.metadata,
     createdAt: row.created_at.toISOString(),

@@ -3,7 +3,7 @@
 // safe, and carries them out.
 //
 //   row \ VM              not listed          running             asleep     dead
-//   awake                 failed (2 lists)    resize              stopped    failed
+//   awake                 failed (2 lists)    egress, resize      stopped    failed
 //   stopped               failed (2 lists)    put to sleep        remains    remains, or failed
 //   failed, can wake      no remains (2)      awake (host_lost),  stopped    remains
 //                                             else put to sleep
@@ -32,6 +32,7 @@ export interface SandboxFacts {
   reasonCode: string | null;
   /** A resize step is in progress. */
   resizing: boolean;
+  egressRevision: number;
   allocation: Allocation;
 }
 
@@ -43,6 +44,8 @@ export interface VmFacts {
   reason?: string | undefined;
   deathCode?: VmDeathCode | undefined;
   size: Allocation | null;
+  /** Absent: it never had an egress policy. */
+  egressRevision?: number | undefined;
 }
 
 /**
@@ -50,7 +53,7 @@ export interface VmFacts {
  * what remains or the reason. `report`: no repair is safe; an operator must act.
  */
 export type Decision =
-  | { do: 'nothing' | 'look-again' }
+  | { do: 'nothing' | 'look-again' | 'set-egress' }
   | {
       do: 'change';
       to: 'failed' | 'stopped' | 'ready';
@@ -122,6 +125,7 @@ function missing(sandbox: SandboxFacts, missedBefore: boolean): Decision {
 function againstAwake(sandbox: SandboxFacts, vm: VmFacts): Decision {
   switch (vm.status) {
     case 'running':
+      if ((vm.egressRevision ?? 0) < sandbox.egressRevision) return { do: 'set-egress' };
       return vm.size === null || sandbox.resizing || sameSize(vm.size, sandbox.allocation)
         ? NOTHING
         : { do: 'adopt-size', size: vm.size };

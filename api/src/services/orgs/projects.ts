@@ -61,6 +61,7 @@ export async function createProject(
       default_branch: body.defaultBranch ?? null,
       default_persistence_policy: body.defaultPersistencePolicy ?? null,
       default_idle_minutes: body.defaultIdleMinutes ?? null,
+      default_egress: body.defaultEgress == null ? null : JSON.stringify(body.defaultEgress),
       wake_on_use: body.wakeOnUse ?? false,
       metadata: JSON.stringify(body.metadata ?? {}),
       repo_credentials_sealed: seal(context, id, body.repoCredentials ?? null),
@@ -164,6 +165,7 @@ const COLUMNS = {
   defaultRepository: 'default_repository',
   defaultBranch: 'default_branch',
   defaultIdleMinutes: 'default_idle_minutes',
+  defaultEgress: 'default_egress',
   wakeOnUse: 'wake_on_use',
   metadata: 'metadata',
 } as const satisfies {
@@ -183,7 +185,8 @@ function changesOf(
   ][]) {
     const [from, to] = [before[column], body[field]];
     if (to === undefined || canonicalJson(from) === canonicalJson(to)) continue;
-    columns[column] = column === 'metadata' ? JSON.stringify(to) : to;
+    const isJson = column === 'metadata' || (column === 'default_egress' && to !== null);
+    columns[column] = isJson ? JSON.stringify(to) : to;
     changes[field] = { from, to };
   }
   return { columns: columns as store.ProjectChange, changes };

@@ -3,6 +3,7 @@
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
+import { OPEN_EGRESS } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { chooseAllocation, type ChosenAllocation } from '../../rules/sandboxes/allocation.ts';
@@ -120,6 +121,7 @@ async function insertNew(
   trx: DatabaseTransaction,
   { id, project, actor, body, chosen, repository, hostId }: NewlyChosen,
 ): Promise<SandboxRow> {
+  const egress = body.egress ?? project.default_egress ?? OPEN_EGRESS;
   const sandbox = await insertSandbox(trx, {
     id,
     org_id: project.org_id,
@@ -137,6 +139,8 @@ async function insertNew(
     repository: repository?.repository ?? null,
     branch: repository?.branch ?? null,
     clone_status: repository === null ? null : 'pending',
+    egress: JSON.stringify(egress),
+    egress_revision: egress.mode === 'open' ? 0 : 1,
     end_user_id: body.endUserId ?? null,
     ssh_public_key: body.sshPublicKey ?? null,
     metadata: JSON.stringify(body.metadata ?? {}),

@@ -1,5 +1,6 @@
 // Kysely types of the tables of hosts, projects, sandboxes and their events (schema.ts). Columns
 // are named as in the database.
+import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant, Json } from './column-types.ts';
@@ -33,6 +34,7 @@ export interface ProjectTable {
   default_profile: string | null;
   default_persistence_policy: string | null;
   default_idle_minutes: number | null;
+  default_egress: ColumnType<EgressBody | null, string | null | undefined, string | null>;
   sandbox_machine_hour_limit: number | null;
   wake_on_use: Generated<boolean>;
   metadata: ColumnType<Record<string, string | number | boolean>, string | undefined, string>;
@@ -73,6 +75,9 @@ export interface SandboxTable {
   ssh_public_key: string | null;
   end_user_id: string | null;
   metadata: Json<Record<string, string | number | boolean>>;
+  egress: ColumnType<EgressBody, string | undefined, string>;
+  /** Raised by each change of `egress`; 0: open since the create. */
+  egress_revision: Generated<number>;
   allocated_vcpu: number;
   allocated_memory_gb: number;
   allocated_disk_gb: number;

@@ -20,6 +20,7 @@ const SHOWN = [
   'default_profile',
   'default_persistence_policy',
   'default_idle_minutes',
+  'default_egress',
   'sandbox_machine_hour_limit',
   'wake_on_use',
   'metadata',

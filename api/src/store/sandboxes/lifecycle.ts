@@ -16,6 +16,7 @@ export interface SandboxFence {
   wakesFrom: WakeSource | null;
   reasonCode: string | null;
   resizing: boolean;
+  egressRevision: number;
   allocation: Allocation;
 }
 
@@ -94,6 +95,7 @@ const FENCE_COLUMNS = [
   'wakes_from',
   'status_reason_code',
   'resizing',
+  'egress_revision',
   'allocated_vcpu',
   'allocated_memory_gb',
   'allocated_disk_gb',
@@ -113,6 +115,7 @@ function toFence(row: FenceRow): SandboxFence {
     wakesFrom: row.wakes_from,
     reasonCode: row.status_reason_code,
     resizing: row.resizing,
+    egressRevision: row.egress_revision,
     allocation: allocationOf(row),
   };
 }

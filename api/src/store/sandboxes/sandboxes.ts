@@ -1,6 +1,7 @@
 // Rows of sandboxes. SQL only; the contract's state table defines legal transitions, enforced by
 // services/sandboxes/transition.ts.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type UpdateObject } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
@@ -70,6 +71,11 @@ export function allocationOf(
 export function pendingOf(row: SandboxRow): Allocation | null {
   const { pending_vcpu: vcpu, pending_memory_gb: memoryGb, pending_disk_gb: diskGb } = row;
   return vcpu === null || memoryGb === null || diskGb === null ? null : { vcpu, memoryGb, diskGb };
+}
+
+/** The egress policy as its host gets it. */
+export function egressOf({ egress, egress_revision: revision }: SandboxRow): EgressBody & { revision: number } {
+  return { revision, ...egress };
 }
 
 /** State from which a wake can start. */
@@ -152,6 +158,15 @@ export async function writeRecommendation(
   pending: Allocation | null,
 ): Promise<SandboxRow> {
   return await writeSandbox(trx, sandboxId, { ...sizeColumns({ pending }), pending_recommended: pending !== null });
+}
+
+/** Writes the egress policy under the next revision. Needs the row lock. */
+export async function writeSandboxEgress(
+  trx: DatabaseTransaction,
+  { id, egress_revision: revision }: SandboxRow,
+  egress: EgressBody,
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, id, { egress: JSON.stringify(egress), egress_revision: revision + 1 });
 }
 
 /** Writes the epoch of the clone's step, and notifies every replica. Needs the row lock. */

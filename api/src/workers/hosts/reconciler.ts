@@ -14,6 +14,7 @@ import { reconcile, type Decision, type VmFacts } from '../../rules/hosts/reconc
 import { adoptSize } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, writeRemains } from '../../services/sandboxes/transition.ts';
+import { egressOf, findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import { findFences, listOnHost, type SandboxFence } from '../../store/sandboxes/lifecycle.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { SYSTEM, type StepContext } from '../steps/step-context.ts';
@@ -25,7 +26,7 @@ export class Reconciler {
   /** VMs missing from the host's last list, with the time of their last sighting. */
   #missed = new Map<string, Date | null>();
   /**
-   * In-flight cleanup calls for unclaimed VMs, keyed by VM id. Reconciliation does not wait for
+   * In-flight calls that repair a VM, keyed by VM id. Reconciliation does not wait for
    * them: a call takes seconds.
    */
   readonly #cleanups = new Map<string, Promise<void>>();
@@ -94,6 +95,9 @@ export class Reconciler {
           await this.#context.db
             .transaction()
             .execute((trx) => adoptSize(trx, { sandboxId: row.id, epoch: row.epoch, allocation: decision.size }));
+          return;
+        case 'set-egress':
+          this.#setEgress(row);
           return;
         case 'put-to-sleep':
           this.#putToSleep(row.id, decision.epoch);
@@ -173,6 +177,15 @@ export class Reconciler {
     this.#startCleanup(vmId, 'put the VM of a stopped sandbox to sleep', async (signal) => {
       await this.#client.sleepVm(vmId, { epoch }, { signal });
       this.#context.log.warn({ vmId, epoch }, 'put the VM of a stopped sandbox to sleep');
+    });
+  }
+
+  #setEgress({ id, epoch }: SandboxFence): void {
+    this.#startCleanup(id, 'set the egress policy of a VM', async (signal) => {
+      const sandbox = await findSandbox(this.#context.db, id);
+      if (sandbox?.epoch !== epoch) return;
+      await this.#client.setEgress(id, { epoch, egress: egressOf(sandbox) }, { signal });
+      this.#context.log.info({ sandboxId: id, revision: sandbox.egress_revision }, 'set the egress policy of a VM');
     });
   }
 

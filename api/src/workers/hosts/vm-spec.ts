@@ -2,7 +2,7 @@
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { sizeFor } from '../../rules/hosts/placement.ts';
-import { allocationOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
+import { allocationOf, egressOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 
 /**
@@ -14,6 +14,8 @@ export function vmSpecOf(sandbox: SandboxRow, allocation: Allocation = allocatio
     ...sizeFor(allocation),
     hostname: hostnameOf(sandbox),
     sshAuthorizedKeys: sandbox.ssh_public_key === null ? [] : [sandbox.ssh_public_key],
+    // A host of an earlier release rejects the field, so that no policy is silently ignored.
+    ...(sandbox.egress_revision === 0 ? {} : { egress: egressOf(sandbox) }),
   };
 }
 

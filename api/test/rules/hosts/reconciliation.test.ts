@@ -50,6 +50,7 @@ function rowOf(row: Row, changed: Partial<SandboxFacts> = {}): SandboxFacts {
     wakesFrom,
     reasonCode,
     resizing: false,
+    egressRevision: 0,
     allocation: SIZE,
     ...changed,
   };
@@ -181,6 +182,15 @@ for (const status of vmStatus.options.filter((status) => status !== 'destroyed')
       assert.equal(reconcile(rowOf(row), machineOf(status, { epoch: 6 }), HERE).do, 'report', row);
   });
 }
+
+test('a VM with an older egress policy than its row gets the newer one', () => {
+  const decideFor = (row: number, vm: number | undefined): string =>
+    reconcile(rowOf('ready', { egressRevision: row }), machineOf('running', { egressRevision: vm }), HERE).do;
+  assert.deepEqual(
+    [decideFor(2, 1), decideFor(1, undefined), decideFor(1, 1), decideFor(1, 2)],
+    ['set-egress', 'set-egress', 'nothing', 'nothing'],
+  );
+});
 
 test('an awake sandbox may have a newer epoch than its VM: a resize is pending or was lost', () => {
   assert.equal(reconcile(rowOf('ready'), machineOf('running', { epoch: 2 }), HERE).do, 'nothing');

@@ -90,6 +90,11 @@ export function serverFailure(query: Query): Buffer {
   return failure(query.bytes, query.questionEnd, RCODE.serverFailure);
 }
 
+/** REFUSED response for a question that the egress policy does not allow. */
+export function refusal(query: Query): Buffer {
+  return failure(query.bytes, query.questionEnd, RCODE.refused);
+}
+
 /**
  * A name server's response as sent to the guest by UDP: with the guest's id, truncated to header
  * and question if too long.

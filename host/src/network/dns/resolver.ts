@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram';
 import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { QUERY_MAX_BYTES, readQuery, serverFailure, udpAnswer, withId } from './message.ts';
+import { QUERY_MAX_BYTES, readQuery, refusal, serverFailure, udpAnswer, withId } from './message.ts';
 import type { Query } from './message.ts';
 import { RESOLVER_PORT } from '../slots/firewall.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
@@ -28,6 +28,16 @@ export const RESOLVER_LIMITS = {
   connectionIdleMs: 10_000,
 } as const;
 
+/** Decides which names a guest may resolve. */
+export interface NameGate {
+  /** False: the question is refused and not relayed. */
+  allows(query: Query): boolean;
+  /** Opens the answered addresses. False: the answer is withheld. */
+  admit(query: Query, answer: Buffer): Promise<boolean>;
+}
+
+const EVERY_NAME: NameGate = { allows: () => true, admit: () => Promise.resolve(true) };
+
 export interface ServedGuest {
   /** Closes its listeners, connections and in-flight questions. */
   close(): void;
@@ -42,8 +52,8 @@ export class Resolver {
   }
 
   /** Serves the guest whose slot has this host address. Rejects if it cannot listen there. */
-  async serve(address: string): Promise<ServedGuest> {
-    const guest = new Guest((mine, query, send, signal) => this.#forward(mine, query, send, signal));
+  async serve(address: string, gate: NameGate = EVERY_NAME): Promise<ServedGuest> {
+    const guest = new Guest((mine, query, send, signal) => this.#forward(mine, query, send, signal), gate);
     try {
       await guest.listen(address);
     } catch (error) {
@@ -78,6 +88,7 @@ type Relay = (mine: number, query: Query, send: QueryUpstreams, signal: AbortSig
 
 class Guest implements ServedGuest {
   readonly #relay: Relay;
+  readonly #gate: NameGate;
   readonly #udp = createSocket('udp4');
   readonly #tcp: Server = createServer({ allowHalfOpen: true }, (connection) => void this.#serveConnection(connection));
   readonly #connections = new Set<Socket>();
@@ -85,8 +96,9 @@ class Guest implements ServedGuest {
   readonly #closed = new AbortController();
   #inFlight = 0;
 
-  constructor(relay: Relay) {
+  constructor(relay: Relay, gate: NameGate) {
     this.#relay = relay;
+    this.#gate = gate;
     setMaxListeners(0, this.#closed.signal);
     this.#tcp.maxConnections = RESOLVER_LIMITS.connectionsPerGuest;
   }
@@ -162,16 +174,17 @@ class Guest implements ServedGuest {
   }
 
   /**
-   * A response under any id, SERVFAIL included; null if the question is dropped because too many
-   * are in flight.
+   * A response under any id, REFUSED and SERVFAIL included; null if the question is dropped because
+   * too many are in flight.
    */
   async #answer(query: Query, send: QueryUpstreams): Promise<Buffer | null> {
+    if (!this.#gate.allows(query)) return refusal(query);
     const mine = this.#inFlight;
     this.#inFlight += 1;
     try {
       const answer = await this.#relay(mine, query, send, this.#closed.signal);
       if (answer === 'busy') return null;
-      return answer ?? serverFailure(query);
+      return answer !== null && (await this.#gate.admit(query, answer)) ? answer : serverFailure(query);
     } finally {
       this.#inFlight -= 1;
     }

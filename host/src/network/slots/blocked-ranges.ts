@@ -1,5 +1,6 @@
 // IPv4 addresses closed to guests, independent of the host's routes. IPv6 is not listed: guests
 // have none.
+import { BlockList } from 'node:net';
 
 /** Each block with its reason. Source of both firewalls, the slot's and the host's. */
 export const BLOCKED_RANGES: readonly { block: string; reason: string }[] = [
@@ -20,3 +21,13 @@ export const BLOCKED_RANGES: readonly { block: string; reason: string }[] = [
   { block: '224.0.0.0/4', reason: 'multicast' },
   { block: '240.0.0.0/4', reason: 'reserved and broadcast' },
 ];
+
+const blocked = new BlockList();
+for (const { block } of BLOCKED_RANGES) {
+  const [address = '', prefix] = block.split('/');
+  blocked.addSubnet(address, Number(prefix), 'ipv4');
+}
+
+export function isBlocked(address: string): boolean {
+  return blocked.check(address, 'ipv4');
+}

@@ -156,6 +156,7 @@ table inet berth {${blockedSet}
   chain output {
     type filter hook output priority filter; policy drop;
     icmp type { destination-unreachable, time-exceeded, parameter-problem } accept
+    oifname "${TAP_NAME}" tcp flags rst accept
   }
 }
 `;

@@ -1,5 +1,6 @@
 // Network slots and the interface of their pool. Names and addresses derive from the slot's number
 // alone; nothing here touches the host.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 
 /** TAP device inside every slot's namespace. */
@@ -77,10 +78,16 @@ export interface Network {
   claim(vmId: string, signal: AbortSignal): Promise<Slot>;
 
   /**
-   * Takes over a slot claimed by an earlier daemon of this instance, and serves its guest. Rejects
-   * with {@link NetworkError} if it is gone.
+   * Takes over a slot claimed by an earlier daemon of this instance, enforces the policy and serves
+   * its guest. Rejects with {@link NetworkError} if it is gone.
    */
-  adopt(number: number): Promise<Slot>;
+  adopt(number: number, egress: EgressPolicy): Promise<Slot>;
+
+  /**
+   * Enforces an egress policy in a claimed slot; a slot starts with `open`. Rejects with {@link
+   * NetworkError}; the former policy then stays in force in the kernel.
+   */
+  setEgress(number: number, egress: EgressPolicy): Promise<void>;
 
   /**
    * Unmakes a slot: on return the namespace has no name and no connection in or out. Idempotent;

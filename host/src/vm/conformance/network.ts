@@ -1,6 +1,7 @@
 // Conformance: a restored guest reaches the internet and DNS and nothing else: not the host, its
 // neighbours or another guest, by IPv4 or IPv6. The host reaches every closed target first, so that
 // silence proves a firewall and not a dead target.
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
@@ -118,11 +119,42 @@ export function networkConforms(current: () => Subject, { spec, uplink: given }:
       });
     });
 
+    describe('under an egress policy', () => {
+      let limited: SubjectVm;
+      const { name, address } = uplink.name;
+      const resolved = `getent ahostsv4 ${name} | awk 'NR == 1 {print $1}'`;
+      before(async () => {
+        limited = await current().create({ ...spec, egress: { ...OPEN_EGRESS, mode: 'none' } });
+      });
+      after(async () => {
+        await current().destroy(limited);
+      });
+
+      it('of none from the create, resolves nothing and reaches nothing', async () => {
+        assert.equal(await outputOf(limited.client, resolved), '');
+        assert.deepEqual(await openTo(limited, uplink.internet), []);
+      });
+
+      it('of one name, reaches its address alone, before and after a sleep', async () => {
+        const policy = { ...OPEN_EGRESS, mode: 'allow' as const, names: [name] };
+        await current().driver.setEgress(limited.saved.at(-1) ?? {}, policy);
+        const own = uplink.internet.filter((target) => target.address === address);
+        for (const round of ['awake', 'woken']) {
+          assert.equal(await outputOf(limited.client, resolved), address, round);
+          assert.deepEqual(await openTo(limited, uplink.internet), own.map(said).sort(), round);
+          if (round === 'woken') break;
+          await current().sleep(limited, spec);
+          await current().wake(limited, { egress: policy });
+        }
+      });
+    });
+
     describe('of a guest taken over by another driver instance', () => {
       before(async () => {
         const subject = current();
         await subject.replaceDriver();
-        for (const vm of [one, two]) assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
+        for (const vm of [one, two])
+          assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS));
       });
       rules(() => one);
     });

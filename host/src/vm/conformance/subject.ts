@@ -1,5 +1,6 @@
 // The driver under test and its VMs: created, given an identity, called and destroyed as by the
 // daemon. Asserts nothing itself.
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -136,13 +137,14 @@ export class Subject {
    */
   async wake(
     vm: SubjectVm,
-    steps: Partial<Pick<WakeVm, 'saveState' | 'beforeContinue' | 'signal'>> = {},
+    steps: Partial<Pick<WakeVm, 'egress' | 'saveState' | 'beforeContinue' | 'signal'>> = {},
   ): Promise<VmSize> {
     const snapshotFolder = snapshotFolderOf(vm);
     const saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state);
     const woken = await this.driver.wake({
       ...this.existing(vm),
       snapshotFolder,
+      egress: OPEN_EGRESS,
       saveState,
       beforeContinue: async () => {},
       ...steps,
@@ -157,7 +159,8 @@ export class Subject {
     vm: SubjectVm,
     saveState = async (state: DriverState): Promise<void> => void vm.saved.push(state),
   ): Promise<VmSize> {
-    const woken = await this.driver.boot({ ...this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS)), saveState });
+    const existing = this.existing(vm, AbortSignal.timeout(BOOT_DEADLINE_MS));
+    const woken = await this.driver.boot({ ...existing, egress: OPEN_EGRESS, saveState });
     await this.#claim(vm, woken);
     return woken.size;
   }

@@ -1,5 +1,6 @@
 // Conformance: a VM starts, is recovered by another instance of the driver, ends, and leaves
 // nothing behind, from any half-made state.
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
@@ -32,12 +33,12 @@ export function vmLifeConforms(current: () => Subject, { spec }: ConformanceOpti
       const vm = await subject.create(spec);
       await outputOf(vm.client, 'echo kept > /code/note');
       await subject.replaceDriver();
-      const recovered = await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {});
+      const recovered = await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS);
       assert.deepEqual(recovered, vm.running);
       assert.deepEqual(await subject.driver.reapOrphans(new Set([vm.id])), []);
       assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
       await subject.destroy(vm);
-      assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}), null);
+      assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS), null);
     });
 
     it('reports when the process of a VM exits and frees its resources', async () => {
@@ -54,7 +55,7 @@ export function vmLifeConforms(current: () => Subject, { spec }: ConformanceOpti
       assert.equal(end.code, 'process_ended');
       assert.ok(end.reason.length > 0);
       assert.ok(Date.now() - end.lastAliveUnixMs < EXIT_DEADLINE_MS);
-      assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}), null);
+      assert.equal(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS), null);
       watch.abort();
       await subject.destroy(vm);
     });
@@ -77,7 +78,7 @@ export function vmLifeConforms(current: () => Subject, { spec }: ConformanceOpti
       const subject = current();
       const [known, orphan] = [await subject.create(spec), await subject.create(spec)];
       await subject.replaceDriver();
-      assert.ok(await subject.driver.recover(known.folder, known.saved.at(-1) ?? {}));
+      assert.ok(await subject.driver.recover(known.folder, known.saved.at(-1) ?? {}, OPEN_EGRESS));
       const reaped = await subject.driver.reapOrphans(new Set([known.id]));
       assert.ok(reaped.length > 0);
       assert.equal(await isSame(orphan.running.process), false);

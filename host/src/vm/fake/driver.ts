@@ -155,6 +155,11 @@ export class FakeDriver implements VmDriver {
     }
   }
 
+  /** The fake VM shares the host's network, which has no policy. */
+  setEgress(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async figures(folder: string, state: DriverState): Promise<VmFigures> {
     const { process } = runningState.parse(state);
     const [memory, disk] = await Promise.all([memoryOf(process), run('du', ['-sk', folder])]);

@@ -9,7 +9,7 @@ import type { TakenVm } from '../../pool/hand-over.ts';
 import type { WarmPool } from '../../pool/pool.ts';
 import type { RunningVm } from '../driver.ts';
 import { diedSignal, detach, release, startWatching } from './exit.ts';
-import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
+import { egressOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /**
  * Brings the VM up to `running`. On failure the VM is `dead` with nothing left and this rejects
@@ -95,6 +95,9 @@ async function makeRunning(
   const watch = startWatching(parts, vm, running.process);
   vm.guest ??= new GuestClient(running.guest);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
+  const egress = egressOf(vm.record);
+  // A pool VM has an open network; nothing of the tenant runs before the identity.
+  if (taken !== null && egress.mode !== 'open') await parts.driver.setEgress(vm.record.driverState ?? {}, egress);
   await sendIdentity(vm.guest, identity, alive, parts.deadlines.createMs);
   crashPoint('create:identified');
 

@@ -22,14 +22,16 @@ import { decideCreate, decideDestroy, decideResize, decideSleep, decideWake, typ
 import { cloneInto } from './clone.ts';
 import { startVm } from './create.ts';
 import { destroyVm } from './destroy.ts';
+import { changeEgress, type EgressOrder } from './egress.ts';
 import { detach } from './exit.ts';
 import { raiseEpoch } from './raise.ts';
 import { recoverAll } from './recover.ts';
+import { sshHostKeyOf } from './names.ts';
 import { grow } from './resize.ts';
 import { putToSleep } from './sleep.ts';
 import { wakeUp } from './wake.ts';
 import { metricsOf } from './metrics.ts';
-import { largerOf, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+import { largerOf, newerEgress, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 import { Room } from '../owned/room.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
@@ -134,7 +136,8 @@ export class VmLifecycle {
         // space is already reserved.
         const needed = snapshot ? largerOf(before, size) : size;
         this.#capacity.admit({ ...needed, diskGib: growthOf(before, size).diskGib }, 'machine');
-        return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, { epoch, size }, abort));
+        const order = { epoch, size, egress: newerEgress(spec.egress, before.egress) };
+        return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, order, abort));
       },
     );
   }
@@ -149,6 +152,12 @@ export class VmLifecycle {
         return vm.begin({ status: 'resizing', epoch, size }, (abort) => grow(this.#parts, vm, { epoch, size }, abort));
       },
     );
+  }
+
+  /** Resolves when the policy, or a newer one, is in force. Waits for a verb in progress. */
+  async setEgress(id: string, order: EgressOrder): Promise<VmView> {
+    if (this.#unread.has(id)) await this.#unread.takeOver(id);
+    return changeEgress(this.#parts, this.#vms, id, order);
   }
 
   /** Resolves when nothing of the VM is left. Overtakes any verb in progress. */
@@ -200,22 +209,12 @@ export class VmLifecycle {
     return metricsOf(this.#parts, vm, guest, signal);
   }
 
-  /**
-   * SSH host key of a VM that is or was `running`. Throws `vm_not_found`, also before its create
-   * reached that point.
-   */
-  async sshHostKey(id: string): Promise<VmSshHostKey> {
-    const names = this.#vms.find(id)?.record.everRan === true ? await this.#parts.directory.readNames(id) : null;
-    if (names === null) throw new HostError('vm_not_found', `this host has no host key of a VM ${id}`);
-
-    const [kind, material] = names.sshHostKey.publicKey.split(' ');
-    return { publicKey: `${kind} ${material}` };
+  /** SSH host key of a VM that is or was `running`; `vm_not_found` for others. */
+  sshHostKey(id: string): Promise<VmSshHostKey> {
+    return sshHostKeyOf(this.#parts, id, this.#vms.find(id));
   }
 
-  /**
-   * Total allocatable resources, the part reserved by VMs, and the largest possible VM; memory as
-   * seen by guests.
-   */
+  /** Allocatable and reserved resources, and the largest possible VM; memory as seen by guests. */
   capacity(): { capacity: Amounts; reserved: Amounts; largest: Amounts } {
     return this.#capacity.figures();
   }

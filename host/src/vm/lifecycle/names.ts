@@ -2,9 +2,10 @@
 // receives them, so they may be missing. Must not touch a disk that has them: any other change is
 // the tenant's.
 import { exec } from '@berth/protocol/calls/exec.ts';
+import type { VmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import type { Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
-import { boundedMessageOf } from '../host-error.ts';
+import { boundedMessageOf, HostError } from '../host-error.ts';
 import { sendIdentity, makeIdentity } from '../../guest/identity.ts';
 import type { LifecycleParts, OwnedVm } from '../owned/owned-vm.ts';
 
@@ -43,4 +44,17 @@ export async function nameBootedVm(
     const identity = makeIdentity({ ...vm.record.spec, ...size }, secret, names);
     await sendIdentity(guest, identity, signal, deadlines.wakeMs);
   }
+}
+
+/** Throws `vm_not_found` for a VM that never was `running`. */
+export async function sshHostKeyOf(
+  { directory }: LifecycleParts,
+  id: string,
+  vm: OwnedVm | undefined,
+): Promise<VmSshHostKey> {
+  const names = vm?.record.everRan === true ? await directory.readNames(id) : null;
+  if (names === null) throw new HostError('vm_not_found', `this host has no host key of a VM ${id}`);
+
+  const [kind, material] = names.sshHostKey.publicKey.split(' ');
+  return { publicKey: `${kind} ${material}` };
 }

@@ -11,7 +11,7 @@ import { tearDown } from './destroy.ts';
 import { diedSignal, markDead, release, startWatching, type Death } from './exit.ts';
 import { finishSleep, isUnfinished } from './sleep.ts';
 import { resumeWake, undoWake } from './wake.ts';
-import { OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
+import { egressOf, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 
 /** Limit of concurrent recoveries: each may start a process or call a slow guest. */
 const AT_ONCE = 8;
@@ -227,7 +227,7 @@ async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm |
   const { driver, directory, log } = parts;
   let running: RunningVm | null;
   try {
-    running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {});
+    running = await driver.recover(directory.driverFolder(vm.id), vm.record.driverState ?? {}, egressOf(vm.record));
   } catch (error) {
     // For example without its network, so unreachable; `running` would never be corrected.
     log.error({ vmId: vm.id, err: error }, 'a VM could not be taken over; killing it');

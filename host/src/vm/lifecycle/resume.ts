@@ -1,5 +1,6 @@
 // Restores a VM from its snapshot, or boots its disk if there is no usable snapshot. Each step is
 // on disk before the next begins. wake.ts continues once the VM runs. Must not call its guest.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import type { Amounts } from '../admission.ts';
 import { boundedMessageOf } from '../host-error.ts';
 import { makeGuestSecret } from '../../guest/identity.ts';
@@ -8,11 +9,12 @@ import type { VmRecord } from '../directory/record.ts';
 import { NeverContinued, SnapshotUnusable, type RunningVm, type WokenVm } from '../driver.ts';
 import { release } from './exit.ts';
 import { capture, isUnfinished } from './sleep.ts';
-import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
+import { egressOf, sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 export interface WakeOrder {
   epoch: number;
   size: Amounts;
+  egress: EgressPolicy;
 }
 
 /** A boot of the disk failed or was aborted. */
@@ -26,7 +28,7 @@ export class BootFailed extends Error {
 export async function resumeVm(
   parts: LifecycleParts,
   vm: OwnedVm,
-  { epoch, size }: WakeOrder,
+  { epoch, size, egress }: WakeOrder,
   signal: AbortSignal,
   abort: AbortSignal,
 ): Promise<RunningVm> {
@@ -36,7 +38,8 @@ export async function resumeVm(
   await clearLastAttempt(parts, vm, signal);
   // Before anything runs: the guest must never know a secret that the disk does not hold.
   await directory.writeNextSecret(vm.id, makeGuestSecret());
-  const waking: VmRecord = { ...vm.record, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
+  const spec = egress === egressOf(vm.record) ? vm.record.spec : { ...vm.record.spec, egress };
+  const waking: VmRecord = { ...vm.record, spec, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
   await directory.write(waking);
   vm.record = waking;
   crashPoint('wake:recorded');
@@ -79,6 +82,7 @@ async function fromSnapshot(
   try {
     woken = await driver.wake({
       ...vm.existing(directory.driverFolder(vm.id), signal),
+      egress: egressOf(vm.record),
       snapshotFolder: directory.snapshotFolder(vm.id),
       saveState: async (driverState) => {
         const { sleptState, driverState: former } = vm.record;
@@ -137,6 +141,7 @@ async function fromDisk(
   try {
     woken = await driver.boot({
       ...vm.existing(directory.driverFolder(vm.id), signal),
+      egress: egressOf(vm.record),
       saveState: async (driverState) => {
         vm.record = { ...vm.record, driverState, freed: false };
         await directory.write(vm.record);

@@ -147,6 +147,14 @@ export function decideResize(
   }
 }
 
+/** A policy applies in every status of a VM on record. Null: no refusal. */
+export function decideEgress(
+  known: KnownVm,
+  epoch: number,
+): Refusal<'stale_epoch' | 'superseded' | 'vm_not_running'> | null {
+  return tooLate(known, epoch) ?? (known.record === null ? notRunning(known) : null);
+}
+
 /** `remember`: already gone, but record the epoch. */
 type DestroyDecision = { do: 'end' | 'remember' } | Refusal<'stale_epoch'>;
 

@@ -1,5 +1,6 @@
 // A VM in the daemon's memory: its record as on disk, and state that lives only as long as the
 // daemon. Data and accessors only; the verbs are in lifecycle/.
+import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import { growthOf, reservationOf, type Amounts, type HeldVm } from '../admission.ts';
@@ -119,9 +120,16 @@ export class OwnedVm {
 
   /** @param cpuMs CPU time of its process so far, null if unknown */
   view(cpuMs: number | null = null): VmView {
-    const { epoch, status, spec } = this.known();
+    const { epoch, status, spec: full } = this.known();
+    const { egress, ...spec } = full;
     const { reason, deathCode, lastAliveUnixMs, everRan, snapshot, woke } = this.record;
-    const shown = { id: this.id, epoch, spec, ...(woke === null ? {} : { woke }) };
+    const shown = {
+      id: this.id,
+      epoch,
+      spec,
+      ...(egress === undefined ? {} : { egressRevision: egress.revision }),
+      ...(woke === null ? {} : { woke }),
+    };
     switch (status) {
       case 'destroying':
         // The wire has no state for "being destroyed": report it as no longer usable but not yet
@@ -220,6 +228,19 @@ export function newRecord(id: string, epoch: number, spec: VmSpec): VmRecord {
 
 export function sizeOf({ vcpu, memoryMib, diskGib }: Amounts): Amounts {
   return { vcpu, memoryMib, diskGib };
+}
+
+/** The egress policy on record. */
+export function egressOf({ spec }: Pick<VmRecord, 'spec'>): EgressPolicy {
+  return spec.egress ?? OPEN_EGRESS;
+}
+
+/**
+ * The requested policy, unless the VM has a newer one. A control plane of an earlier release
+ * requests none and keeps it.
+ */
+export function newerEgress(requested: EgressPolicy | undefined, recorded: EgressPolicy = OPEN_EGRESS): EgressPolicy {
+  return requested === undefined || requested.revision < recorded.revision ? recorded : requested;
 }
 
 export function largerOf(a: Amounts, b: Amounts): Amounts {

@@ -2,6 +2,7 @@
 // jail. Implements the verbs; claims.ts owns slots, running-vms.ts owns processes. Except for open
 // control connections, memory holds nothing that the next daemon could not read back.
 import { join } from 'node:path';
+import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import {
   DriverError,
   SnapshotUnusable,
@@ -128,7 +129,7 @@ class Driver implements QemuDriver {
     // being written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
       prepareVmFolder(folder),
-      this.#claims.claim(vm, newState(id, base, spec.diskGib)),
+      this.#claims.claim({ ...vm, egress: spec.egress ?? OPEN_EGRESS }, newState(id, base, spec.diskGib)),
     ]);
     if (claimed.status === 'rejected') throw claimed.reason;
 
@@ -137,12 +138,12 @@ class Driver implements QemuDriver {
     return this.#vms.start('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
   }
 
-  async recover(folder: string, state: DriverState): Promise<RunningVm | null> {
+  async recover(folder: string, state: DriverState, egress: EgressPolicy): Promise<RunningVm | null> {
     const parsed = parseState(state);
     if (parsed?.process === undefined || parsed.slot === null || !(await isSame(parsed.process))) return null;
 
     const { process } = parsed;
-    const slot = await this.#claims.adopt(parsed.slot);
+    const slot = await this.#claims.adopt(parsed.slot, egress);
     // An interrupted sleep may have left it open.
     await closeFolder(folder);
     await this.#vms.adopt(parsed.vmId, process);
@@ -228,6 +229,13 @@ class Driver implements QemuDriver {
       };
       return resizeQemu({ qmp, to, allowDisk, signal: vm.signal });
     });
+  }
+
+  async setEgress(state: DriverState, egress: EgressPolicy): Promise<void> {
+    const { slot } = stateOf(state);
+    if (slot === null) throw new DriverError('the VM has no slot');
+
+    await this.#claims.setEgress(slot, egress);
   }
 
   async figures(folder: string, state: DriverState): Promise<VmFigures> {

@@ -8,6 +8,15 @@ export const LARGE_NAME = 'large.internet.test';
 const LARGE_TEXT = 'x'.repeat(250);
 export const LARGE_RECORDS = 20;
 
+/** Resolves to a closed address, as a rebinding name does. */
+export const PRIVATE_NAME = 'private.internet.test';
+/** Address of {@link PRIVATE_NAME}. */
+export const PRIVATE_ADDRESS = '10.0.0.1';
+
+/** Resolves to 9.9.9.10, the uplink's other address. */
+export const OTHER_NAME = 'other.internet.test';
+export const OTHER_ADDRESS = '9.9.9.10';
+
 /** A query for a name, in wire format; type 1 is A, 16 is TXT. */
 export function question(id: number, name: string, type = 1, dnsClass = 1): Buffer {
   const labels = name.split('.').map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
@@ -42,10 +51,15 @@ export function answerOf(query: Buffer, transport: 'udp' | 'tcp'): Buffer {
   const record =
     name === LARGE_NAME
       ? resourceRecord(16, Buffer.concat([Buffer.from([LARGE_TEXT.length]), Buffer.from(LARGE_TEXT)]))
-      : resourceRecord(1, Buffer.from(ZONE_ADDRESS.split('.').map(Number)));
+      : resourceRecord(1, Buffer.from(addressOf(name).split('.').map(Number)));
   const records = name === LARGE_NAME ? Array.from({ length: LARGE_RECORDS }, () => record) : [record];
   head.writeUInt16BE(records.length, 6);
   return Buffer.concat([head, ...records]);
+}
+
+function addressOf(name: string): string {
+  if (name === PRIVATE_NAME) return PRIVATE_ADDRESS;
+  return name === OTHER_NAME ? OTHER_ADDRESS : ZONE_ADDRESS;
 }
 
 function resourceRecord(type: number, data: Buffer): Buffer {

@@ -1,4 +1,5 @@
 // A VM whose host disk is full while its guest writes. Needs root, the image and the template.
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
@@ -50,7 +51,7 @@ test('a VM pauses on a full host disk and resumes once there is room, also under
 
   await subject.replaceDriver();
   stopped = Promise.withResolvers<void>();
-  const recovered = await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {});
+  const recovered = await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS);
   assert.ok(recovered);
   await Promise.race([stopped.promise, expired]);
 

@@ -248,6 +248,10 @@ export type CreateProjectRequest = {
      */
     defaultIdleMinutes?: number | null;
     /**
+     * Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.
+     */
+    defaultEgress?: EgressRequest | null;
+    /**
      * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
@@ -298,6 +302,10 @@ export type CreateSandboxRequest = {
      */
     machineSize?: MachineSize;
     /**
+     * Absent: the project's `defaultEgress`, else open.
+     */
+    egress?: EgressRequest;
+    /**
      * Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it.
      */
     endUserId?: string;
@@ -331,6 +339,32 @@ export type DeleteProjectResult = {
 
 export type DestroySandboxResult = {
     sandbox: Sandbox;
+};
+
+/**
+ * Destinations that the sandbox may contact.
+ */
+export type Egress = {
+    mode: 'open' | 'none' | 'allow' | (string & {});
+    names: Array<string>;
+    ranges: Array<string>;
+    ports: Array<number>;
+};
+
+/**
+ * Destinations that the sandbox may contact, enforced outside of it. Private and special ranges are always closed. A name is allowed with the addresses that it resolves to.
+ */
+export type EgressRequest = {
+    /**
+     * `open`: all public addresses. `none`: nothing. `allow`: only `names` and `ranges`.
+     */
+    mode: 'open' | 'none' | 'allow';
+    names?: Array<string>;
+    ranges?: Array<string>;
+    /**
+     * TCP and UDP ports of the allowed destinations; none: every port, and ICMP.
+     */
+    ports?: Array<number>;
 };
 
 export type EndOtherSignInsResult = {
@@ -926,6 +960,10 @@ export type Project = {
      */
     defaultIdleMinutes: number | null;
     /**
+     * Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.
+     */
+    defaultEgress: Egress | null;
+    /**
      * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse: boolean;
@@ -1081,6 +1119,7 @@ export type Sandbox = {
      * Progress of the repository clone; null without a repository. `pending`: not started, or to be restarted when the sandbox is awake again. The sandbox is `running` while `cloning`, and `ready` after `cloned` or `failed`.
      */
     clone: SandboxClone | null;
+    egress: Egress;
     endUserId: string | null;
     /**
      * Labels; values are strings, numbers or booleans.
@@ -1135,6 +1174,14 @@ export type SandboxStatusReason = {
      * Human-readable.
      */
     message: string;
+};
+
+export type SetEgressResult = {
+    sandbox: Sandbox;
+    /**
+     * Whether the host confirmed the policy. false: the sandbox is not awake, or its host did not respond yet; the service repeats the request every second.
+     */
+    enforced: boolean;
 };
 
 /**
@@ -1243,6 +1290,10 @@ export type UpdateProjectRequest = {
      * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
+    /**
+     * Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.
+     */
+    defaultEgress?: EgressRequest | null;
     /**
      * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
@@ -1402,6 +1453,10 @@ export type CreateProjectRequestWritable = {
      */
     defaultIdleMinutes?: number | null;
     /**
+     * Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.
+     */
+    defaultEgress?: EgressRequest | null;
+    /**
      * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
@@ -1452,6 +1507,10 @@ export type CreateSandboxRequestWritable = {
      */
     sshPublicKey?: string;
     /**
+     * Absent: the project's `defaultEgress`, else open.
+     */
+    egress?: EgressRequest;
+    /**
      * Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it.
      */
     endUserId?: string;
@@ -1489,6 +1548,10 @@ export type UpdateProjectRequestWritable = {
      * Minutes until idle `sleep_resume` sandboxes sleep; 0: never; null: 30.
      */
     defaultIdleMinutes?: number | null;
+    /**
+     * Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.
+     */
+    defaultEgress?: EgressRequest | null;
     /**
      * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
      */
@@ -2222,7 +2285,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -3145,6 +3208,36 @@ export type ResizeSandboxResponses = {
 };
 
 export type ResizeSandboxResponse = ResizeSandboxResponses[keyof ResizeSandboxResponses];
+
+export type SetEgressData = {
+    body: EgressRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/egress';
+};
+
+export type SetEgressErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type SetEgressError = SetEgressErrors[keyof SetEgressErrors];
+
+export type SetEgressResponses = {
+    /**
+     * Success.
+     */
+    200: SetEgressResult;
+};
+
+export type SetEgressResponse = SetEgressResponses[keyof SetEgressResponses];
 
 export type RenewSandboxData = {
     body?: never;

@@ -1,5 +1,6 @@
 // Sleeps and ends of real VMs that are specific to QEMU: a full disk, a killed QEMU, a guest that
 // shuts down, a VM left paused. Needs root, the image and the template.
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
@@ -151,7 +152,7 @@ test('a VM left paused in the middle of its sleep resumes under the next daemon'
   await qmp.command('stop', undefined, z.unknown(), { signal: AbortSignal.timeout(DEADLINE_MS) });
   qmp.close();
   await subject.replaceDriver();
-  assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}));
+  assert.ok(await subject.driver.recover(vm.folder, vm.saved.at(-1) ?? {}, OPEN_EGRESS));
   assert.equal(await outputOf(vm.client, 'echo alive'), 'alive');
 });
 

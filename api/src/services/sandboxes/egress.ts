@@ -1,0 +1,62 @@
+// Replaces the egress policy of a sandbox. The row holds the policy; the host of an awake sandbox
+// gets it after the commit, and again from the reconciler until it confirms.
+import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
+import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import { HostError } from '../../hosts/error.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { canonicalJson } from '../../rules/canonical-json.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import type { SandboxRow } from '../../store/database/schema.ts';
+import { egressOf, findSandbox, lockSandbox, writeSandboxEgress } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+
+/** Throws `sandbox_state_conflict` for a sandbox that is deleted or being deleted. */
+export async function setEgress(
+  context: ServiceContext,
+  actor: Actor,
+  sandboxId: string,
+  egress: EgressBody,
+): Promise<{ sandbox: SandboxRow; enforced: boolean }> {
+  const sandbox = await context.db.transaction().execute(async (trx) => {
+    const before = await lockSandbox(trx, sandboxId);
+    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+    if (before.status === 'destroying' || before.status === 'deleted')
+      throw new CodedError('sandbox_state_conflict', `the sandbox is ${before.status}; it has no network any more`);
+    if (canonicalJson(before.egress) === canonicalJson(egress)) return before;
+    const after = await writeSandboxEgress(trx, before, egress);
+    await insertActivity(trx, {
+      orgId: after.org_id,
+      projectId: after.project_id,
+      sandboxId,
+      actor,
+      kind: 'sandbox_egress_changed',
+      details: { from: summaryOf(before.egress), to: summaryOf(egress) },
+    });
+    return after;
+  });
+  return { sandbox, enforced: await enforce(context, sandbox) };
+}
+
+/** True once the host enforces the policy of the row, or a newer one. */
+async function enforce(context: ServiceContext, { id, epoch, status }: SandboxRow): Promise<boolean> {
+  if (!SANDBOX_STATES[status].awake) return false;
+  const sandbox = await findSandbox(context.db, id);
+  if (sandbox === undefined || sandbox.host_url === null || sandbox.epoch !== epoch) return false;
+  try {
+    await context.hosts
+      .at(sandbox.host_url)
+      .setEgress(id, { epoch, egress: egressOf(sandbox) }, { deadlineMs: TRANSITION_WAIT_MS });
+    return true;
+  } catch (error) {
+    // The reconciler repeats the call.
+    if (error instanceof HostError) return false;
+    throw error;
+  }
+}
+
+/** Without the entries: a feed of thousands of changes stays small. */
+function summaryOf({ mode, names, ranges, ports }: EgressBody): Record<string, unknown> {
+  return mode === 'allow' ? { mode, names: names.length, ranges: ranges.length, ports: ports.length } : { mode };
+}

@@ -1,0 +1,122 @@
+// Egress policy of one slot: the names that its guest may resolve, and the rules in the kernel.
+// The kernel keeps the rules when the daemon ends; the next daemon finds them by the chain's name.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
+import { RateLimit } from '@berth/os/rate-limit.ts';
+import { SerialQueue } from '@berth/os/serial-queue.ts';
+import { addressesOf, questionName } from '../dns/addresses.ts';
+import type { Query } from '../dns/message.ts';
+import type { NameGate } from '../dns/resolver.ts';
+import { isBlocked } from '../slots/blocked-ranges.ts';
+import { runTool } from '../slots/locked-program.ts';
+import type { Slot } from '../slots/slot.ts';
+import { allowsName } from './names.ts';
+import { EGRESS_TABLE, egressRules, policyChain, RESOLVED_ADDRESSES, resolvedChange } from './rules.ts';
+import type { AllowedAddress } from './rules.ts';
+
+/** Bounds of a record's time to live. An address stays allowed for twice that time. */
+const RESOLVED_SECONDS = { min: 60, max: 3_600 } as const;
+
+/** Changes of the kernel's set per second that one guest can cause with its queries. */
+const CHANGES_PER_SECOND = 20;
+const CHANGES_BURST = 40;
+
+const KEEP_SAME = `nft list chain ${EGRESS_TABLE} "$1" >/dev/null 2>&1 || exec nft "$2"`;
+
+interface Resolved {
+  name: string;
+  expiresAtMs: number;
+}
+
+export class SlotEgress implements NameGate {
+  readonly #slot: Slot;
+  readonly #queue = new SerialQueue();
+  readonly #changes = new RateLimit(CHANGES_PER_SECOND, CHANGES_BURST);
+  /** By address, in the order of their last renewal. */
+  readonly #resolved = new Map<string, Resolved>();
+  #policy: EgressPolicy = OPEN_EGRESS;
+
+  constructor(slot: Slot) {
+    this.#slot = slot;
+  }
+
+  /**
+   * Enforces the policy. Resolved addresses of names that it still allows stay reachable. Does
+   * nothing if the kernel enforces it already. Rejects with NetworkError.
+   */
+  async enforce(policy: EgressPolicy): Promise<void> {
+    // At once: no name that only the former policy allows is resolved from here on.
+    this.#policy = policy;
+    await this.#queue.run(async () => {
+      this.#forgetExpired();
+      for (const [address, { name }] of this.#resolved) if (!allowsName(policy, name)) this.#resolved.delete(address);
+      const rules = egressRules(this.#slot, policy, policy.mode === 'allow' ? this.#allowed() : []);
+      await this.#nft('sh', '-c', KEEP_SAME, 'sh', policyChain(policy), rules);
+    });
+  }
+
+  allows(query: Query): boolean {
+    if (this.#policy.mode === 'open') return true;
+    const name = questionName(query.bytes);
+    return name !== null && allowsName(this.#policy, name);
+  }
+
+  async admit(query: Query, answer: Buffer): Promise<boolean> {
+    if (this.#policy.mode === 'open') return true;
+    const name = questionName(query.bytes);
+    if (name === null) return false;
+    const found = addressesOf(answer, name).filter(({ address }) => !isBlocked(address));
+    return this.#queue.run(async () => {
+      // The policy may have changed while the question was relayed.
+      if (!allowsName(this.#policy, name)) return false;
+      if (this.#policy.mode !== 'allow') return true;
+      return this.#renew(name, found);
+    });
+  }
+
+  async #renew(name: string, found: readonly { address: string; ttlSeconds: number }[]): Promise<boolean> {
+    this.#forgetExpired();
+    const now = performance.now();
+    const added: AllowedAddress[] = [];
+    for (const { address, ttlSeconds } of found) {
+      const seconds = Math.min(RESOLVED_SECONDS.max, Math.max(RESOLVED_SECONDS.min, ttlSeconds));
+      const known = this.#resolved.get(address);
+      if (known !== undefined && known.expiresAtMs - now >= seconds * 1_000) continue;
+      if (added.every((one) => one.address !== address)) added.push({ address, seconds: 2 * seconds });
+    }
+    if (added.length === 0) return true;
+    if (!this.#changes.take()) return false;
+    for (const { address, seconds } of added) {
+      this.#resolved.delete(address);
+      this.#resolved.set(address, { name, expiresAtMs: now + seconds * 1_000 });
+    }
+    const removed = [...this.#resolved.keys()].slice(0, Math.max(0, this.#resolved.size - RESOLVED_ADDRESSES));
+    for (const address of removed) this.#resolved.delete(address);
+    try {
+      await this.#nft('nft', resolvedChange(added, removed));
+      return true;
+    } catch {
+      // The kernel's set is unchanged; the guest repeats its question.
+      for (const { address } of added) this.#resolved.delete(address);
+      return false;
+    }
+  }
+
+  #allowed(): AllowedAddress[] {
+    const now = performance.now();
+    return [...this.#resolved].map(([address, { expiresAtMs }]) => ({
+      address,
+      seconds: Math.max(1, Math.ceil((expiresAtMs - now) / 1_000)),
+    }));
+  }
+
+  #forgetExpired(): void {
+    const now = performance.now();
+    for (const [address, { expiresAtMs }] of this.#resolved) if (expiresAtMs <= now) this.#resolved.delete(address);
+  }
+
+  async #nft(...command: string[]): Promise<void> {
+    const inside = ['nsenter', `--net=${this.#slot.namespacePath}`, ...command];
+    await runTool(`Egress policy of network slot ${this.#slot.number}`, ['setpriv', '--pdeathsig', 'KILL', ...inside]);
+  }
+}

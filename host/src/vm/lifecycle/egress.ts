@@ -1,0 +1,50 @@
+// Changes the egress policy of a VM: record first, then the rules, so that a daemon that crashes in
+// between enforces the new policy when it adopts the VM.
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import type { VmView } from '@berth/protocol/host.ts';
+import { HostError } from '../host-error.ts';
+import { decideEgress } from '../owned/fencing.ts';
+import type { OwnedVms } from '../owned/owned-vms.ts';
+import { egressOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
+
+export interface EgressOrder {
+  epoch: number;
+  egress: EgressPolicy;
+}
+
+/** Resolves when the policy, or a newer one, is in force. Waits for a verb in progress. */
+export async function changeEgress(
+  parts: LifecycleParts,
+  vms: OwnedVms,
+  id: string,
+  order: EgressOrder,
+): Promise<VmView> {
+  const refusal = decideEgress(vms.known(id), order.epoch);
+  const vm = vms.find(id);
+  if (refusal !== null || vm === undefined)
+    throw new HostError(refusal?.code ?? 'vm_not_running', refusal?.message ?? 'there is no such VM on this host');
+
+  await vm.queue.run(() => applyEgress(parts, vm, order));
+  return vms.view(vm);
+}
+
+/** Runs in the VM's turn. Does nothing for a policy older than the recorded one. */
+async function applyEgress(
+  { directory, driver, log }: LifecycleParts,
+  vm: OwnedVm,
+  { epoch, egress }: EgressOrder,
+): Promise<void> {
+  if (vm.ending !== null) throw new HostError('superseded', 'the VM is being destroyed');
+  // A verb that ran meanwhile may have raised the epoch.
+  if (epoch < vm.record.epoch)
+    throw new HostError('stale_epoch', `epoch ${epoch} is older than ${vm.record.epoch}, the newest seen for this VM`);
+  if (egress.revision < egressOf(vm.record).revision) return;
+
+  const changed = { ...vm.record, spec: { ...vm.record.spec, egress } };
+  await directory.write(changed);
+  vm.record = changed;
+  if (vm.record.status !== 'running') return;
+
+  await driver.setEgress(vm.record.driverState ?? {}, egress);
+  log.info({ vmId: vm.id, epoch, mode: egress.mode, revision: egress.revision }, 'an egress policy is in force');
+}
