@@ -26,7 +26,7 @@ import * as reauthentication from '../../../migrations/0025_reauthentication.ts'
 import * as totp from '../../../migrations/0026_totp.ts';
 import * as signIns from '../../../migrations/0027_sign_ins.ts';
 import * as passkeys from '../../../migrations/0029_passkeys.ts';
-import * as egress from '../../../migrations/0029_egress.ts';
+import * as egress from '../../../migrations/0030_egress.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -55,7 +55,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0026_totp': totp,
   '0027_sign_ins': signIns,
   '0029_passkeys': passkeys,
-  '0029_egress': egress,
+  '0030_egress': egress,
 };
 
 /**
