@@ -64,15 +64,15 @@ export function authEndpoints({ context, signIn, parseForms }: AuthEndpointsOpti
             { deviceCode, clientId: requireClient(clientId) },
             callerOf(request),
           );
-          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
+          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.refreshToken };
         }
         case 'refresh_token': {
           const { refresh_token: refreshToken } = readParameters(request.body, ['refresh_token']);
           if (parameters.client_id !== undefined) requireClient(parameters.client_id);
-          const refreshed = await signIn.refresh(refreshToken);
+          const refreshed = await signIn.redeemRefreshToken(refreshToken);
           if (refreshed === null)
-            throw new OAuthError('invalid_grant', 'this refresh token is unknown, expired or revoked');
-          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.login.credential };
+            throw new OAuthError('invalid_grant', 'this refresh token is unknown, expired, revoked or already used');
+          return { ...sessionTokenAnswer(refreshed), refresh_token: refreshed.refreshToken };
         }
         default:
           throw new OAuthError('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT} or refresh_token`);

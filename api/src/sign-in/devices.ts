@@ -5,7 +5,7 @@ import {
   DeviceRefusal,
   type DeviceRefusalCode,
   type DeviceRequest,
-  type Refreshed,
+  type ClientRefreshed,
 } from '../services/people/client-sign-in-port.ts';
 import { SignInError, type Caller, type PendingDevice, type SignIn } from '../services/people/sign-in-port.ts';
 import type { DerivedKeys } from '../services/context/secret-key.ts';
@@ -64,7 +64,10 @@ export class Devices {
     };
   }
 
-  async redeem({ deviceCode, clientId }: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
+  async redeem(
+    { deviceCode, clientId }: { deviceCode: string; clientId: string },
+    caller: Caller,
+  ): Promise<ClientRefreshed> {
     const stored = openDeviceCode(this.#parts.keys(), deviceCode);
     if (stored === null) throw new DeviceRefusal('invalid_grant', 'this device code is unknown or incomplete');
     const approval = await findApproval(this.#parts.db, stored);
@@ -81,7 +84,7 @@ export class Devices {
         await this.#parts.logins.end(login.loginId);
         throw new DeviceRefusal('access_denied', 'a new password revoked the approval; restart the sign-in');
       }
-      return await this.#parts.logins.withSessionToken(login);
+      return await this.#parts.logins.forClient(login);
     } catch (error) {
       throw deviceRefusal(error) ?? error;
     }

@@ -7,6 +7,7 @@ import { accountKey, addressKey, loginKey, type ThrottleKey, type ThrottleKind }
 import { tokenKind, tokenSha256 } from '../services/access/bearer-token.ts';
 import {
   OidcRefusal,
+  type ClientRefreshed,
   type ClientSignIn,
   type DeviceRequest,
   type Refreshed,
@@ -57,7 +58,7 @@ class LibrarySignIn implements ClientSignIn {
     this.#parts = parts;
     const library = openLibrary(parts, null);
     this.#oidc = parts.oidc === null ? null : new OidcSignIn(parts, parts.oidc);
-    this.#logins = new Logins(parts.db, library, parts.settings);
+    this.#logins = new Logins(parts, library);
     this.passkeys = new Passkeys({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.factors = new Factors({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.#devices = new Devices({
@@ -200,7 +201,7 @@ class LibrarySignIn implements ClientSignIn {
     return await this.#devices.request(clientId, caller);
   }
 
-  async redeemDevice(request: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed> {
+  async redeemDevice(request: { deviceCode: string; clientId: string }, caller: Caller): Promise<ClientRefreshed> {
     return await this.#devices.redeem(request, caller);
   }
 
@@ -210,10 +211,19 @@ class LibrarySignIn implements ClientSignIn {
 
   async refresh(credential: string): Promise<Refreshed | null> {
     const login = await this.#logins.read(credential, { prolong: true });
-    if (login === null) return null;
-    await this.throttle('refresh', [loginKey(login.loginId)]);
+    return login === null ? null : await this.#refreshed(login, () => this.#logins.withSessionToken(login));
+  }
+
+  async redeemRefreshToken(refreshToken: string): Promise<ClientRefreshed | null> {
+    const found = await this.#logins.readRefreshToken(refreshToken);
+    if (found === null) return null;
+    return await this.#refreshed(found.login, () => this.#logins.rotate(found.login, found.generation));
+  }
+
+  async #refreshed<R>({ loginId }: Login, issue: () => Promise<R>): Promise<R | null> {
+    await this.throttle('refresh', [loginKey(loginId)]);
     try {
-      return await this.#logins.withSessionToken(login);
+      return await issue();
     } catch (error) {
       if (error instanceof SignInError) return null;
       throw error;
@@ -224,7 +234,7 @@ class LibrarySignIn implements ClientSignIn {
     const loginId =
       tokenKind(token) === 'session'
         ? (await findSessionTokenByHash(this.#parts.db, tokenSha256(token)))?.login_id
-        : (await this.#logins.find(token))?.loginId;
+        : (await this.#logins.readRefreshToken(token))?.login.loginId;
     if (loginId !== undefined) await this.#logins.end(loginId);
   }
 

@@ -99,6 +99,9 @@ export const ENDED_CREDENTIALS_KEPT = 1_000;
 /** Agent tokens that a user creates within an hour: each is an entry in the feeds of their orgs. */
 export const AGENT_TOKENS_PER_HOUR = 60;
 
+/** Time in which a spent refresh token still returns its successor, for a lost response. */
+export const REFRESH_GRACE_SECONDS = 60;
+
 /** Sign-ins of a user. A further one ends the least recently used. */
 export const SIGN_INS_PER_USER = 100;
 

@@ -4,7 +4,7 @@
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
-import { insertActivity, type ActivitySubject } from '../../store/activity/activity.ts';
+import { insertActivity, type ActivityActor, type ActivitySubject } from '../../store/activity/activity.ts';
 import {
   deleteOtherSignIns,
   deleteSignIn,
@@ -12,7 +12,7 @@ import {
   type SignInRow,
 } from '../../store/access/sign-ins.ts';
 import { isId } from '../../store/database/ids.ts';
-import type { Database } from '../../store/database/schema.ts';
+import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
 import { listOrgsOfUser } from '../../store/people/identity.ts';
 import { denyApprovedDevices } from '../../store/people/sign-in.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -47,9 +47,20 @@ export async function endSignIn(
     const ended = isId('signIn', signInId) ? await deleteSignIn(trx, actor.userId, signInId) : undefined;
     if (ended === undefined)
       throw new CodedError('sign_in_not_found', 'you have no sign-in with the id in the path, or it has ended');
-    await recordInOrgs(trx, actor, { kind: 'sign_in', id: signInId }, { count: 1 });
+    await recordInOrgs(trx, actor.userId, actorOf(actor), { kind: 'sign_in', id: signInId }, { count: 1 });
     return ended;
   });
+}
+
+/** Ends a sign-in whose spent refresh token was used again: somebody else may hold a copy. */
+export async function endReusedSignIn(
+  trx: DatabaseTransaction,
+  { userId, loginId }: { userId: string; loginId: string },
+): Promise<void> {
+  if ((await deleteSignIn(trx, userId, loginId)) === undefined) return;
+  const actor = { kind: 'system', id: null, userId: null } as const;
+  const details = { count: 1, reason: 'a refresh token was used again after it was spent' };
+  await recordInOrgs(trx, userId, actor, { kind: 'sign_in', id: loginId }, details);
 }
 
 /** Ends the person's other sign-ins. Device approvals would become sign-ins, so they end too. */
@@ -57,19 +68,23 @@ export async function endOtherSignIns({ db }: Pick<ServiceContext, 'db'>, actor:
   return await db.transaction().execute(async (trx) => {
     await denyApprovedDevices(trx, actor.userId);
     const count = await deleteOtherSignIns(trx, actor.userId, actor.loginId);
-    if (count > 0) await recordInOrgs(trx, actor, { kind: 'user', id: actor.userId }, { count });
+    if (count > 0) await recordInOrgs(trx, actor.userId, actorOf(actor), { kind: 'user', id: actor.userId }, { count });
     return count;
   });
+}
+
+function actorOf({ kind, id, userId, requestId }: SignedIn): ActivityActor {
+  return { kind, id, userId, requestId };
 }
 
 /** Adds a row to the feed of each org of the person; there may be none. */
 async function recordInOrgs(
   trx: Database,
-  { kind, id, userId, requestId }: SignedIn,
+  userId: string,
+  actor: ActivityActor,
   subject: ActivitySubject,
   details: Record<string, unknown>,
 ): Promise<void> {
-  const actor = { kind, id, userId, requestId };
   for (const { id: orgId } of await listOrgsOfUser(trx, userId, null))
     await insertActivity(trx, { orgId, actor, kind: 'sign_in_ended', subject, details });
 }

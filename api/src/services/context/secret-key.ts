@@ -4,7 +4,14 @@
 import { hkdfSync } from 'node:crypto';
 
 /** Purposes are part of the derivation: renaming one changes its key. */
-type KeyPurpose = 'sign-in' | 'device-code' | 'factors' | 'throttle' | 'repo-credentials' | 'preview-link';
+type KeyPurpose =
+  | 'sign-in'
+  | 'device-code'
+  | 'refresh-token'
+  | 'factors'
+  | 'throttle'
+  | 'repo-credentials'
+  | 'preview-link';
 
 /** A key for one purpose. `id` names its secret key and discloses nothing about it. */
 export interface DerivedKey {

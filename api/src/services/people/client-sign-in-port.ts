@@ -20,6 +20,11 @@ export interface Refreshed {
   sessionToken: SessionToken & { expiresInSeconds: number };
 }
 
+/** The same for a client, with the refresh token to use next. */
+export interface ClientRefreshed extends Refreshed {
+  refreshToken: string;
+}
+
 /** Error codes of OAuth's token endpoint (RFC 6749, section 5.2; RFC 8628, section 3.5). */
 export type DeviceRefusalCode =
   | 'authorization_pending'
@@ -55,12 +60,17 @@ export interface ClientSignIn extends PageSignIn {
   /** Throttled by address. */
   requestDevice(clientId: string, caller: Caller): Promise<DeviceRequest>;
   /** Serves a device's poll. Throws {@link DeviceRefusal} until a person approves; works once. */
-  redeemDevice(device: { deviceCode: string; clientId: string }, caller: Caller): Promise<Refreshed>;
+  redeemDevice(device: { deviceCode: string; clientId: string }, caller: Caller): Promise<ClientRefreshed>;
   /**
-   * Issues another session token and extends the sign-in session; null if the credential is invalid
-   * or the sign-in session ended.
+   * Issues another session token for a console cookie and extends the sign-in session; null if the
+   * credential is invalid or the sign-in session ended.
    */
   refresh(credential: string): Promise<Refreshed | null>;
+  /**
+   * The same for a refresh token, which is spent. A token spent within the grace period returns the
+   * same successor; one spent earlier ends the sign-in session.
+   */
+  redeemRefreshToken(refreshToken: string): Promise<ClientRefreshed | null>;
   /** Ends the sign-in session of a credential or session token; ignores other text. */
   revoke(token: string): Promise<void>;
   /**

@@ -68,6 +68,32 @@ export async function confirmLogin(db: Database, loginId: string): Promise<boole
   return confirmed.numUpdatedRows === 1n;
 }
 
+/** Spends a generation of refresh tokens. Exactly one of concurrent callers gets true. */
+export async function spendRefreshToken(db: Database, loginId: string, generation: number): Promise<boolean> {
+  const spent = await db
+    .updateTable('session')
+    .set({ refreshGeneration: generation + 1, refreshedAt: sql<Date>`now()`, lastUsedAt: sql<Date>`now()` })
+    .where('id', '=', loginId)
+    .where('refreshGeneration', '=', generation)
+    .executeTakeFirst();
+  return spent.numUpdatedRows === 1n;
+}
+
+/** True if the generation was the previous one until `seconds` ago at most. */
+export async function isJustSpent(
+  db: Database,
+  { loginId, generation, seconds }: { loginId: string; generation: number; seconds: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('session')
+    .select('id')
+    .where('id', '=', loginId)
+    .where('refreshGeneration', '=', generation + 1)
+    .where('refreshedAt', '>', sql<Date>`now() - ${seconds} * interval '1 second'`)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Deletes a sign-in session with all its session tokens, which are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();

@@ -25,6 +25,7 @@ import * as secretKeys from '../../../migrations/0023_secret_keys.ts';
 import * as reauthentication from '../../../migrations/0025_reauthentication.ts';
 import * as totp from '../../../migrations/0026_totp.ts';
 import * as signIns from '../../../migrations/0027_sign_ins.ts';
+import * as refreshGeneration from '../../../migrations/0028_refresh_generation.ts';
 import * as passkeys from '../../../migrations/0029_passkeys.ts';
 import * as egress from '../../../migrations/0030_egress.ts';
 import { openDatabase } from './database.ts';
@@ -54,6 +55,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0025_reauthentication': reauthentication,
   '0026_totp': totp,
   '0027_sign_ins': signIns,
+  '0028_refresh_generation': refreshGeneration,
   '0029_passkeys': passkeys,
   '0030_egress': egress,
 };

@@ -1,5 +1,6 @@
 // Kysely types of the tables of people and their credentials (schema.ts). Columns are named as in
 // the database.
+import type { Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
 /** Sign-in library: users. Its column names are camelCase. */
@@ -26,6 +27,10 @@ export interface LoginTable {
   lastUsedAt: GeneratedInstant;
   /** Last proof of the user's identity: the sign-in, or its confirmation. */
   authenticatedAt: GeneratedInstant;
+  /** Of the refresh token that is not spent. */
+  refreshGeneration: Generated<number>;
+  /** Start of that generation; null for the first. */
+  refreshedAt: Date | null;
 }
 
 /** Sign-in library: sign-in methods. `password` is a hash, with the provider `credential`. */
