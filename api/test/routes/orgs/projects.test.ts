@@ -71,6 +71,7 @@ test('a project has all given fields and its creator, and reads back as returned
       ...FULL,
       orgId: api.orgId,
       sandboxMachineHourLimit: null,
+      defaultEgress: null,
       hasRepoCredentials: false,
       deletedAt: null,
     });
