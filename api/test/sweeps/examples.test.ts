@@ -81,6 +81,7 @@ const NOT_COMPARED: ReadonlySet<string> = new Set([
   'status',
   'url',
   'wakesFrom',
+  'enforced',
   'lastWake',
   'deletedAt',
   'pendingAllocation',
