@@ -94,7 +94,11 @@ export const vmView = z.object({
   lastAliveUnixMs: z.int().optional(),
   /** Size and name in force; for a running VM, as verified in the guest. Without the policy. */
   spec: vmSpec.optional(),
-  /** Revision of the egress policy on record; absent if the VM never had one. */
+  /**
+   * Revision of the egress policy in force, or of the next wake for a VM that does not run. Absent
+   * if the VM never had one. Lower than requested after a failed change, and 0 if a new daemon
+   * could not enforce the policy on record.
+   */
   egressRevision: z.int().min(0).optional(),
   /** Present after the first wake. */
   woke: vmWoke.optional(),

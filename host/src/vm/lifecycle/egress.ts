@@ -28,7 +28,10 @@ export async function changeEgress(
   return vms.view(vm);
 }
 
-/** Runs in the VM's turn. Does nothing for a policy older than the recorded one. */
+/**
+ * Runs in the VM's turn. Ignores a policy older than the recorded one, but enforces the recorded
+ * one if an earlier call failed to.
+ */
 async function applyEgress(
   { directory, driver, log }: LifecycleParts,
   vm: OwnedVm,
@@ -38,13 +41,20 @@ async function applyEgress(
   // A verb that ran meanwhile may have raised the epoch.
   if (epoch < vm.record.epoch)
     throw new HostError('stale_epoch', `epoch ${epoch} is older than ${vm.record.epoch}, the newest seen for this VM`);
-  if (egress.revision < egressOf(vm.record).revision) return;
+  const recorded = egressOf(vm.record);
+  if (egress.revision < recorded.revision && vm.formerEgress === null) return;
 
-  const changed = { ...vm.record, spec: { ...vm.record.spec, egress } };
-  await directory.write(changed);
-  vm.record = changed;
-  if (vm.record.status !== 'running') return;
+  const isRunning = vm.record.status === 'running';
+  if (egress.revision >= recorded.revision) {
+    const changed = { ...vm.record, spec: { ...vm.record.spec, egress } };
+    await directory.write(changed);
+    if (isRunning) vm.formerEgress ??= recorded.revision;
+    vm.record = changed;
+  }
+  if (!isRunning) return;
 
-  await driver.setEgress(vm.record.driverState ?? {}, egress);
-  log.info({ vmId: vm.id, epoch, mode: egress.mode, revision: egress.revision }, 'an egress policy is in force');
+  const { mode, revision } = egressOf(vm.record);
+  await driver.setEgress(vm.record.driverState ?? {}, egressOf(vm.record));
+  vm.formerEgress = null;
+  log.info({ vmId: vm.id, epoch, mode, revision }, 'an egress policy is in force');
 }

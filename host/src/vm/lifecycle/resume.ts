@@ -42,6 +42,8 @@ export async function resumeVm(
   const waking: VmRecord = { ...vm.record, spec, status: 'waking', epoch, continued: false, sizeAsked: sizeOf(size) };
   await directory.write(waking);
   vm.record = waking;
+  // The driver enforces the recorded policy before the guest runs.
+  vm.formerEgress = null;
   crashPoint('wake:recorded');
   signal.throwIfAborted();
   if (vm.record.snapshot) {

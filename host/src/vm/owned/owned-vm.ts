@@ -68,6 +68,8 @@ export class OwnedVm {
   /** A controller per raw stream into the guest, open or opening; an abort closes the stream. */
   readonly streams = new Set<AbortController>();
   operation: Operation | null = null;
+  /** Revision of the egress policy in force while the recorded one is not; 0 if unknown. */
+  formerEgress: number | null = null;
   /** Destroy in progress, and the newest epoch requested for it. */
   ending: { epoch: number; done: Promise<void> } | null = null;
 
@@ -127,7 +129,7 @@ export class OwnedVm {
       id: this.id,
       epoch,
       spec,
-      ...(egress === undefined ? {} : { egressRevision: egress.revision }),
+      ...(egress === undefined ? {} : { egressRevision: this.formerEgress ?? egress.revision }),
       ...(woke === null ? {} : { woke }),
     };
     switch (status) {

@@ -60,13 +60,36 @@ describe('the egress policy of a VM', () => {
     await assert.rejects(host.lifecycle.setEgress(vmIdOf('b'), { epoch: 1, egress: LIST }), { code: 'vm_not_running' });
   });
 
-  it('is enforced again by a repeated call after a failure', async () => {
+  it('is reported with the revision in force after a failed change, until a repeat succeeds', async () => {
+    const reported = (): number | undefined => host.lifecycle.get(A).egressRevision;
+    await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });
+    host.driver.onEgress = async () => {
+      assert.equal(reported(), 1);
+      throw new Error('nft failed');
+    };
+    await assert.rejects(host.lifecycle.setEgress(A, { epoch: 1, egress: LIST }), /nft failed/);
+    await assert.rejects(host.lifecycle.setEgress(A, { epoch: 1, egress: { ...LIST, revision: 3 } }), /nft failed/);
+    assert.deepEqual([reported(), inForce(), host.lifecycle.list()[0]?.egressRevision], [1, NONE, 1]);
+    host.driver.onEgress = async () => {};
+    // A late repeat of an older request enforces the newest one.
+    const repeated = await host.lifecycle.setEgress(A, { epoch: 1, egress: LIST });
+    assert.deepEqual([repeated.egressRevision, inForce()], [3, { ...LIST, revision: 3 }]);
+  });
+
+  it('is reported with revision 0 after the first change failed', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     host.driver.onEgress = failing('nft failed');
     await assert.rejects(host.lifecycle.setEgress(A, { epoch: 1, egress: NONE }), /nft failed/);
-    host.driver.onEgress = async () => {};
-    await host.lifecycle.setEgress(A, { epoch: 1, egress: NONE });
-    assert.deepEqual(inForce(), NONE);
+    assert.equal(host.lifecycle.get(A).egressRevision, 0);
+  });
+
+  it('is in force after a wake, also if the change before the sleep failed', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });
+    host.driver.onEgress = failing('nft failed');
+    await assert.rejects(host.lifecycle.setEgress(A, { epoch: 1, egress: LIST }), /nft failed/);
+    await host.lifecycle.sleep(A, { epoch: 2 });
+    const woken = await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
+    assert.deepEqual([woken.egressRevision, inForce()], [2, LIST]);
   });
 
   it('does not fail a repeated create when it changed in between', async () => {
