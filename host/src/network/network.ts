@@ -121,7 +121,7 @@ class SlotPool implements Network {
     const missing = await this.#maker.missingParts(slot);
     if (missing.length > 0)
       throw new NetworkError(`Network slot ${number} is incomplete: ${missing.join(' and ')} missing.`);
-    await this.#maker.egressOf(slot).enforce(egress);
+    this.#maker.egressOf(slot).adopt(egress);
     await this.#maker.serve(slot);
     this.#claimed.set(number, { slot, vmId: entry.vmId });
     return slot;

@@ -134,7 +134,8 @@ export interface VmDriver {
 
   /**
    * Recovers an earlier daemon's VM if its recorded process still runs; null otherwise. Resumes a
-   * VM left paused by an interrupted sleep or wake. The egress policy is in force when it resolves.
+   * VM left paused by an interrupted sleep or wake. The rules of the earlier daemon's egress policy
+   * stay in force until {@link setEgress}; names are resolved under the given one.
    */
   recover(folder: string, state: DriverState, egress: EgressPolicy): Promise<RunningVm | null>;
 

@@ -122,12 +122,11 @@ export class ScriptedDriver implements VmDriver {
     this.#of(Number(state['pid'])).egress = egress;
   }
 
-  async recover(_folder: string, state: DriverState, egress: EgressPolicy): Promise<RunningVm | null> {
+  async recover(_folder: string, state: DriverState): Promise<RunningVm | null> {
     this.recovers += 1;
     await this.onRecover();
     const pid = Number(state['pid']);
     const vm = this.machine.running.get(pid);
-    if (vm !== undefined) vm.egress = egress;
     return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
   }
 

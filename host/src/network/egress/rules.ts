@@ -18,9 +18,14 @@ const RULES_VERSION = 1;
 /** Addresses of names that a guest can reach at the same time. */
 export const RESOLVED_ADDRESSES = 1_024;
 
+/** Longest name in a comment: the rules of a full slot must fit one argument of a program. */
+const COMMENT_CHARACTERS = 80;
+
 /** A resolved address and the seconds for which it stays allowed. */
 export interface AllowedAddress {
   address: string;
+  /** The resolved name, for the next daemon. Letters, digits, `.`, `-` and `_` only. */
+  name: string | null;
   seconds: number;
 }
 
@@ -89,7 +94,10 @@ export function resolvedChange(added: readonly AllowedAddress[], removed: readon
 
 const elements = (of: readonly string[]): string => (of.length === 0 ? '' : `elements = { ${of.join(', ')} }`);
 
-const elementOf = ({ address, seconds }: AllowedAddress): string => `${address} timeout ${seconds}s`;
+function elementOf({ address, name, seconds }: AllowedAddress): string {
+  const comment = name !== null && name.length <= COMMENT_CHARACTERS ? ` comment "${name}"` : '';
+  return `${address} timeout ${seconds}s${comment}`;
+}
 
 function digestOf({ mode, names, ranges, ports }: EgressPolicy): Buffer {
   return createHash('sha256')

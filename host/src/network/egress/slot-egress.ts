@@ -1,5 +1,5 @@
 // Egress policy of one slot: the names that its guest may resolve, and the rules in the kernel.
-// The kernel keeps the rules when the daemon ends; the next daemon finds them by the chain's name.
+// The kernel keeps the rules when the daemon ends; the next daemon reads them back (listing.ts).
 import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
@@ -11,7 +11,8 @@ import { isBlocked } from '../slots/blocked-ranges.ts';
 import { runTool } from '../slots/locked-program.ts';
 import type { Slot } from '../slots/slot.ts';
 import { allowsName } from './names.ts';
-import { EGRESS_TABLE, egressRules, policyChain, RESOLVED_ADDRESSES, resolvedChange } from './rules.ts';
+import { LIST_TABLE, readTable } from './listing.ts';
+import { egressRules, policyChain, RESOLVED_ADDRESSES, resolvedChange } from './rules.ts';
 import type { AllowedAddress } from './rules.ts';
 
 /** Bounds of a record's time to live. An address stays allowed for twice that time. */
@@ -21,10 +22,9 @@ const RESOLVED_SECONDS = { min: 60, max: 3_600 } as const;
 const CHANGES_PER_SECOND = 20;
 const CHANGES_BURST = 40;
 
-const KEEP_SAME = `nft list chain ${EGRESS_TABLE} "$1" >/dev/null 2>&1 || exec nft "$2"`;
-
 interface Resolved {
-  name: string;
+  /** Null if an earlier daemon resolved the address and the kernel does not have its name. */
+  name: string | null;
   expiresAtMs: number;
 }
 
@@ -35,23 +35,37 @@ export class SlotEgress implements NameGate {
   /** By address, in the order of their last renewal. */
   readonly #resolved = new Map<string, Resolved>();
   #policy: EgressPolicy = OPEN_EGRESS;
+  /** Chain of the rules in the kernel; null if unknown. A new slot has no rules. */
+  #loaded: string | null = policyChain(OPEN_EGRESS);
 
   constructor(slot: Slot) {
     this.#slot = slot;
   }
 
+  /** Takes over an earlier daemon's rules: from here on only names of the policy are resolved. */
+  adopt(policy: EgressPolicy): void {
+    this.#policy = policy;
+    this.#loaded = null;
+  }
+
   /**
    * Enforces the policy. Resolved addresses of names that it still allows stay reachable. Does
-   * nothing if the kernel enforces it already. Rejects with NetworkError.
+   * nothing if the kernel enforces it already. Rejects with NetworkError; may be repeated.
    */
   async enforce(policy: EgressPolicy): Promise<void> {
     // At once: no name that only the former policy allows is resolved from here on.
     this.#policy = policy;
     await this.#queue.run(async () => {
+      if (this.#loaded === null) await this.#readBack();
+      const chain = policyChain(policy);
+      if (this.#loaded === chain) return;
       this.#forgetExpired();
-      for (const [address, { name }] of this.#resolved) if (!allowsName(policy, name)) this.#resolved.delete(address);
-      const rules = egressRules(this.#slot, policy, policy.mode === 'allow' ? this.#allowed() : []);
-      await this.#nft('sh', '-c', KEEP_SAME, 'sh', policyChain(policy), rules);
+      for (const [address, { name }] of this.#resolved)
+        if (name === null || !allowsName(policy, name)) this.#resolved.delete(address);
+      // Unknown until the tool succeeded: it may fail after the rules changed.
+      this.#loaded = null;
+      await this.#nft('nft', egressRules(this.#slot, policy, policy.mode === 'allow' ? this.#allowed() : []));
+      this.#loaded = chain;
     });
   }
 
@@ -82,7 +96,7 @@ export class SlotEgress implements NameGate {
       const seconds = Math.min(RESOLVED_SECONDS.max, Math.max(RESOLVED_SECONDS.min, ttlSeconds));
       const known = this.#resolved.get(address);
       if (known !== undefined && known.expiresAtMs - now >= seconds * 1_000) continue;
-      if (added.every((one) => one.address !== address)) added.push({ address, seconds: 2 * seconds });
+      if (added.every((one) => one.address !== address)) added.push({ address, name, seconds: 2 * seconds });
     }
     if (added.length === 0) return true;
     if (!this.#changes.take()) return false;
@@ -104,8 +118,9 @@ export class SlotEgress implements NameGate {
 
   #allowed(): AllowedAddress[] {
     const now = performance.now();
-    return [...this.#resolved].map(([address, { expiresAtMs }]) => ({
+    return [...this.#resolved].map(([address, { name, expiresAtMs }]) => ({
       address,
+      name,
       seconds: Math.max(1, Math.ceil((expiresAtMs - now) / 1_000)),
     }));
   }
@@ -115,8 +130,23 @@ export class SlotEgress implements NameGate {
     for (const [address, { expiresAtMs }] of this.#resolved) if (expiresAtMs <= now) this.#resolved.delete(address);
   }
 
-  async #nft(...command: string[]): Promise<void> {
+  /** Reads the rules and addresses of an earlier daemon. Changes nothing if that fails. */
+  async #readBack(): Promise<void> {
+    const table = readTable(await this.#nft(...LIST_TABLE).catch(() => ''));
+    if (table === null) return;
+    const now = performance.now();
+    const left = table.resolved.map(({ address, name, seconds }): [string, Resolved] => [
+      address,
+      { name, expiresAtMs: now + seconds * 1_000 },
+    ]);
+    const added = [...this.#resolved];
+    this.#resolved.clear();
+    for (const [address, resolved] of [...left, ...added]) this.#resolved.set(address, resolved);
+    this.#loaded = table.chain;
+  }
+
+  async #nft(...command: string[]): Promise<string> {
     const inside = ['nsenter', `--net=${this.#slot.namespacePath}`, ...command];
-    await runTool(`Egress policy of network slot ${this.#slot.number}`, ['setpriv', '--pdeathsig', 'KILL', ...inside]);
+    return runTool(`Egress policy of network slot ${this.#slot.number}`, ['setpriv', '--pdeathsig', 'KILL', ...inside]);
   }
 }

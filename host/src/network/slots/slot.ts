@@ -78,14 +78,16 @@ export interface Network {
   claim(vmId: string, signal: AbortSignal): Promise<Slot>;
 
   /**
-   * Takes over a slot claimed by an earlier daemon of this instance, enforces the policy and serves
-   * its guest. Rejects with {@link NetworkError} if it is gone.
+   * Takes over a slot claimed by an earlier daemon of this instance, and serves its guest the names
+   * of the policy. Leaves the earlier daemon's rules in the kernel until {@link setEgress}. Rejects
+   * with {@link NetworkError} if the slot is gone.
    */
   adopt(number: number, egress: EgressPolicy): Promise<Slot>;
 
   /**
    * Enforces an egress policy in a claimed slot; a slot starts with `open`. Rejects with {@link
-   * NetworkError}; the former policy then stays in force in the kernel.
+   * NetworkError}; the former rules then stay in the kernel, and the guest resolves only names of
+   * the new policy.
    */
   setEgress(number: number, egress: EgressPolicy): Promise<void>;
 

@@ -58,3 +58,22 @@ async function applyEgress(
   vm.formerEgress = null;
   log.info({ vmId: vm.id, epoch, mode, revision }, 'an egress policy is in force');
 }
+
+/**
+ * Enforces the recorded policy on a VM of an earlier daemon, whose rules are still in the kernel.
+ * Never rejects: if the policy cannot be enforced, these rules stay in force, and the view reports
+ * revision 0, so that the control plane repeats the change.
+ */
+export async function enforceRecorded({ driver, log }: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { egress } = vm.record.spec;
+  if (egress === undefined) return;
+  try {
+    await driver.setEgress(vm.record.driverState ?? {}, egress);
+  } catch (error) {
+    vm.formerEgress = 0;
+    log.error(
+      { vmId: vm.id, err: error, mode: egress.mode, revision: egress.revision },
+      'the egress policy of an adopted VM could not be enforced: the rules of the earlier daemon stay in force',
+    );
+  }
+}

@@ -8,6 +8,7 @@ import { boundedMessageOf } from '../host-error.ts';
 import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
 import { tearDown } from './destroy.ts';
+import { enforceRecorded } from './egress.ts';
 import { diedSignal, markDead, release, startWatching, type Death } from './exit.ts';
 import { finishSleep, isUnfinished } from './sleep.ts';
 import { resumeWake, undoWake } from './wake.ts';
@@ -240,8 +241,9 @@ async function takeOver(parts: LifecycleParts, vm: OwnedVm): Promise<RunningVm |
       reason: 'its process exited while no host daemon ran',
       lastAliveUnixMs: null,
     });
+    return null;
   }
-
+  await enforceRecorded(parts, vm);
   return running;
 }
 

@@ -5,10 +5,12 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { RESOLVED_ADDRESSES } from '../../../src/network/egress/rules.ts';
+import { SlotEgress } from '../../../src/network/egress/slot-egress.ts';
 import { createNetwork } from '../../../src/network/network.ts';
 import type { Network, Slot } from '../../../src/network/slots/slot.ts';
 import { enterPrivateHost } from '../../vm/private-host.ts';
-import { OTHER_ADDRESS, OTHER_NAME, PRIVATE_ADDRESS, PRIVATE_NAME, ZONE_ADDRESS } from '../dns/dns-zone.ts';
+import { OTHER_ADDRESS, OTHER_NAME, PRIVATE_ADDRESS, PRIVATE_NAME, question, ZONE_ADDRESS } from '../dns/dns-zone.ts';
 import { startGuest, type GuestStandIn } from '../guest-stand-in.ts';
 import { probeFrom, probeHere, UP_MS, type ProbeResult } from '../probe.ts';
 import { startUplink, type Uplink } from '../uplink.ts';
@@ -69,6 +71,15 @@ async function resolve(name: string): Promise<string> {
     resolver.resolve4(process.argv[1]).then((all) => console.log(all.join()), (error) => console.log(error.code));`;
   const inside = [`--net=${guest.namespacePath}`, process.execPath, '-e', script, name];
   return (await run('nsenter', inside, { timeout: DEADLINE_MS })).stdout.trim();
+}
+
+/** A response to the query, with an A record for an hour per address. */
+function answerWith(query: Buffer, addresses: readonly string[]): Buffer {
+  const head = Buffer.from(query);
+  head.writeUInt16BE(0x8180, 2);
+  head.writeUInt16BE(addresses.length, 6);
+  const fixed = Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0x0e, 0x10, 0, 4]);
+  return Buffer.concat([head, ...addresses.flatMap((one) => [fixed, Buffer.from(one.split('.').map(Number))])]);
 }
 
 /** A connection from the guest that sends a line every 50 ms and prints each answer or error. */
@@ -145,10 +156,64 @@ test('a policy survives the host daemon, with the addresses that were resolved',
   await network.prepare();
   await network.adopt(slot.number, policy);
   await network.adopt(other.number, OPEN_EGRESS);
+  assert.equal(await resolve(OTHER_NAME), 'EREFUSED');
+  const kept = await connectFromGuest(ZONE_ADDRESS);
+  await network.setEgress(slot.number, policy);
   assert.equal((await reaches(ZONE_ADDRESS)).answeredBy, 'uplink');
   assert.equal((await reaches(OTHER_ADDRESS)).error, 'EHOSTUNREACH');
-  assert.equal(await resolve(OTHER_NAME), 'EREFUSED');
   assert.equal(await resolve('web.internet.test'), ZONE_ADDRESS);
+  // The next daemon knows the names of the addresses, too.
+  await network.setEgress(slot.number, allow({ names: ['web.internet.test', OTHER_NAME] }));
+  assert.equal((await reaches(ZONE_ADDRESS)).answeredBy, 'uplink');
+  assert.equal(kept.child.exitCode, null);
+  await network.setEgress(slot.number, allow({ names: [OTHER_NAME] }));
+  assert.match(await kept.ended, /ECONNRESET/);
+  assert.equal((await reaches(ZONE_ADDRESS)).error, 'EHOSTUNREACH');
+});
+
+test('the addresses of a slot stay bounded across restarts of the host daemon', async () => {
+  const policy = allow({ names: ['*.internet.test'] });
+  const listed = async (): Promise<number> => {
+    const list = ['nsenter', `--net=${slot.namespacePath}`, 'nft', '-j', 'list', 'set', 'inet', 'berth_egress'];
+    const { stdout } = await run(list[0] as string, [...list.slice(1), 'resolved'], { maxBuffer: 1 << 24 });
+    return stdout.match(/"expires"/g)?.length ?? 0;
+  };
+  await network.setEgress(slot.number, policy);
+  for (let daemons = 0; daemons < 3; daemons += 1) {
+    const egress = new SlotEgress(slot);
+    egress.adopt(policy);
+    await egress.enforce(policy);
+    // 17 answers of 64 addresses: more than the 1,024 of one slot.
+    for (let answers = 0; answers < 17; answers += 1) {
+      const name = `h${answers}.internet.test`;
+      const first = 64 * answers;
+      const addresses = Array.from({ length: 64 }, (_, n) => `44.${daemons}.${(first + n) >> 8}.${(first + n) & 255}`);
+      const bytes = question(1, name);
+      const query = { bytes, id: 1, questionEnd: bytes.length, udpAnswerBytes: 512 };
+      assert.ok(await egress.admit(query, answerWith(bytes, addresses)));
+    }
+    assert.equal(await listed(), RESOLVED_ADDRESSES);
+  }
+});
+
+test('a slot is adopted while its rules cannot be loaded, and keeps the rules of the former daemon', async () => {
+  await network.setEgress(slot.number, none);
+  await network.close();
+  network = createNetwork(options());
+  await network.prepare();
+  await run('mount', ['--bind', '/bin/false', '/usr/sbin/nft']);
+  try {
+    await network.adopt(slot.number, allow({ ranges: [`${ZONE_ADDRESS}/32`] }));
+    await network.adopt(other.number, OPEN_EGRESS);
+    await assert.rejects(network.setEgress(slot.number, allow({ ranges: [`${ZONE_ADDRESS}/32`] })), /Egress policy/);
+    assert.equal((await reaches(ZONE_ADDRESS)).error, 'EHOSTUNREACH');
+    const [served] = await probeHere([{ address: slot.address, port: 80 }], UP_MS);
+    assert.equal(served?.answeredBy, `guest ${slot.number}`);
+  } finally {
+    await run('umount', ['/usr/sbin/nft']);
+  }
+  await network.setEgress(slot.number, allow({ ranges: [`${ZONE_ADDRESS}/32`] }));
+  assert.equal((await reaches(ZONE_ADDRESS)).answeredBy, 'uplink');
 });
 
 test('a policy that the record has and the kernel lacks is enforced by the next daemon', async () => {
@@ -158,6 +223,7 @@ test('a policy that the record has and the kernel lacks is enforced by the next 
   await network.prepare();
   await network.adopt(slot.number, none);
   await network.adopt(other.number, OPEN_EGRESS);
+  await network.setEgress(slot.number, none);
   assert.equal((await reaches(ZONE_ADDRESS)).error, 'EHOSTUNREACH');
 });
 

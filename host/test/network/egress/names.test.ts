@@ -46,6 +46,7 @@ test('the rules of the largest policy fit one argument of a program', () => {
   };
   const resolved = Array.from({ length: 1_024 }, (_, index) => ({
     address: `100.100.${index % 256}.255`,
+    name: 'a'.repeat(80 + (index % 2)),
     seconds: 7_200,
   }));
   assert.ok(egressRules(slot, largest, resolved).length < 128 * 1_024);

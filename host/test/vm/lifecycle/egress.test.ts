@@ -92,6 +92,25 @@ describe('the egress policy of a VM', () => {
     assert.deepEqual([woken.egressRevision, inForce()], [2, LIST]);
   });
 
+  for (const [policy, row] of [
+    ['open', { ...OPEN_EGRESS, revision: 2 }],
+    ['list', LIST],
+  ] as const) {
+    it(`is left as it was when a new daemon cannot enforce it, and the VM is kept (${policy})`, async () => {
+      await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });
+      // The daemon is killed between the record and the rules.
+      host.driver.onEgress = failing('killed');
+      await assert.rejects(host.lifecycle.setEgress(A, { epoch: 1, egress: row }), /killed/);
+      await host.restart({ onEgress: failing('nft failed') });
+      const view = host.lifecycle.get(A);
+      assert.deepEqual([view.status, view.egressRevision, inForce()], ['running', 0, NONE]);
+      await host.answersExec(A);
+      host.driver.onEgress = async () => {};
+      const repeated = await host.lifecycle.setEgress(A, { epoch: 1, egress: row });
+      assert.deepEqual([repeated.egressRevision, inForce()], [2, row]);
+    });
+  }
+
   it('does not fail a repeated create when it changed in between', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const again = await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });

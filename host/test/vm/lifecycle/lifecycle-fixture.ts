@@ -75,7 +75,9 @@ export class LifecycleFixture {
   }
 
   /** Starts a new daemon over the same disk and VMs; the old one is dropped, as if killed. */
-  async restart(script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept'>> = {}): Promise<void> {
+  async restart(
+    script: Partial<Pick<ScriptedDriver, 'onDestroy' | 'onRecover' | 'onSlept' | 'onEgress'>> = {},
+  ): Promise<void> {
     if (this.lifecycle !== undefined) {
       this.driver.killed = true;
       // Waits for calls in flight: two daemons never write to one folder.
