@@ -14,10 +14,10 @@ import { reconcile, type Decision, type VmFacts } from '../../rules/hosts/reconc
 import { adoptSize } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, writeRemains } from '../../services/sandboxes/transition.ts';
-import { egressOf, findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import { findFences, listOnHost, type SandboxFence } from '../../store/sandboxes/lifecycle.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { SYSTEM, type StepContext } from '../steps/step-context.ts';
+import { sendEgress } from './egress.ts';
 import { sizeOf } from './vm-spec.ts';
 
 export class Reconciler {
@@ -181,12 +181,9 @@ export class Reconciler {
   }
 
   #setEgress({ id, epoch }: SandboxFence): void {
-    this.#startCleanup(id, 'set the egress policy of a VM', async (signal) => {
-      const sandbox = await findSandbox(this.#context.db, id);
-      if (sandbox?.epoch !== epoch) return;
-      await this.#client.setEgress(id, { epoch, egress: egressOf(sandbox) }, { signal });
-      this.#context.log.info({ sandboxId: id, revision: sandbox.egress_revision }, 'set the egress policy of a VM');
-    });
+    this.#startCleanup(id, 'set the egress policy of a VM', (signal) =>
+      sendEgress(this.#context, this.#client, { id, epoch }, signal),
+    );
   }
 
   #startCleanup(vmId: string, what: string, run: (signal: AbortSignal) => Promise<void>): void {

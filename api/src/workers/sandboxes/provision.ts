@@ -4,6 +4,7 @@
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
+import { sendNewerEgress } from '../hosts/egress.ts';
 import { callHost } from '../hosts/host-call.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { vmSpecOf } from '../hosts/vm-spec.ts';
@@ -17,8 +18,10 @@ export async function provision(context: StepContext, step: LifecycleStep): Prom
     kind: 'provision',
     what: 'creating a VM',
     requestedAt: (sandbox) => sandbox.status_changed_at,
-    send: (host, sandbox, signal) =>
-      host.createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal }),
+    send: async (host, sandbox, signal) => {
+      const vm = await host.createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal });
+      return sendNewerEgress(context, host, vm, signal);
+    },
   });
   if (outcome.kind === 'void') return;
   const { sandbox } = await settleStep(context, 'provision', (trx) =>

@@ -10,6 +10,7 @@ import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type TransitionResult } from '../../services/sandboxes/transition.ts';
 import { allocationOf, lockSandbox, pendingOf, type WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
+import { sendNewerEgress } from '../hosts/egress.ts';
 import { callHost, findVmOnHost } from '../hosts/host-call.ts';
 import { SYSTEM, settleStep, type StepContext } from '../steps/step-context.ts';
 import { remainsOf, sizeOf, vmSpecOf } from '../hosts/vm-spec.ts';
@@ -38,9 +39,10 @@ async function wakeVm(context: StepContext, step: LifecycleStep): Promise<Woken>
     kind: 'wake',
     what: 'waking a VM',
     requestedAt: (sandbox) => sandbox.status_changed_at,
-    send: (host, sandbox, signal) => {
+    send: async (host, sandbox, signal) => {
       const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
-      return host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
+      const vm = await host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
+      return sendNewerEgress(context, host, vm, signal);
     },
   });
   if (outcome.kind === 'void') return outcome;

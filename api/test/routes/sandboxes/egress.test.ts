@@ -28,6 +28,10 @@ const create = async (body: object = {}): Promise<Answer['body']> => {
 const put = (id: string, body: object): Promise<Answer> => api.call('PUT', `/v1/sandboxes/${id}/egress`, { body });
 const move = (id: string, verb: string): Promise<Answer> =>
   settled(api, () => api.call('POST', `/v1/sandboxes/${id}/${verb}`));
+const awake = (id: string): Promise<void> =>
+  untilTrue('the sandbox is awake', async () =>
+    ['ready', 'running'].includes((await api.call('GET', `/v1/sandboxes/${id}`)).body.sandbox.status),
+  );
 const policyAtHost = (id: string): object | undefined => {
   const { revision: _, ...policy } = api.host.egress(id) ?? { revision: 0, ...OPEN };
   return policy;
@@ -80,6 +84,31 @@ test('a change that the host did not confirm is repeated until it does', async (
   assert.deepEqual(policyAtHost(id), OPEN);
   api.host.refuseEgress = null;
   await untilTrue('the host has the policy', () => api.host.egress(id)?.mode === 'none');
+});
+
+test('a change during a create or a wake is in force when the sandbox is awake', async () => {
+  const called = (verb: string, id: string): boolean =>
+    api.host.calls.some((call) => call.verb === verb && call.id === id);
+  api.host.createMs = api.host.wakeMs = 60_000;
+  const made = await api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, {
+    body: { agent: 'agent_one', projectId: api.projectId },
+    headers: { prefer: 'respond-async' },
+  });
+  const { id } = made.body.sandbox;
+  await untilTrue('the host creates', () => called('PUT', id));
+  assert.deepEqual([(await put(id, { mode: 'none' })).body.enforced, api.host.egress(id)], [false, undefined]);
+  api.host.finish('PUT');
+  await awake(id);
+  assert.deepEqual(policyAtHost(id), NONE);
+
+  await move(id, 'sleep');
+  await api.call('POST', `/v1/sandboxes/${id}/wake`, { headers: { prefer: 'respond-async' } });
+  await untilTrue('the host wakes', () => called('wake', id));
+  const list = { mode: 'allow', ranges: ['44.0.0.0/8'] };
+  assert.equal((await put(id, list)).body.enforced, false);
+  api.host.finish('wake');
+  await awake(id);
+  assert.deepEqual(policyAtHost(id), { ...OPEN, ...list });
 });
 
 test('ten changes at once leave the policy of the row at the host', async () => {
