@@ -20,12 +20,18 @@ export async function withCapacity<T>(
       if (answer.respondAsync || answer.signal.aborted || attempts === ATTEMPTS_MAX) throw error;
       const leaving = await listLeaving(db);
       if (leaving.length === 0) throw error;
-      const over = new AbortController();
-      const signal = AbortSignal.any([answer.signal, over.signal]);
       const watches = leaving.map((id) => changes.watch(id));
-      await Promise.race(watches.map((watch) => watch.next(signal)));
-      over.abort();
-      for (const watch of watches) watch.close();
+      try {
+        // Again: one that ended between the list and its watch is never notified.
+        const remaining = new Set(await listLeaving(db));
+        if (!leaving.every((id) => remaining.has(id))) continue;
+        const over = new AbortController();
+        const signal = AbortSignal.any([answer.signal, over.signal]);
+        await Promise.race(watches.map((watch) => watch.next(signal)));
+        over.abort();
+      } finally {
+        for (const watch of watches) watch.close();
+      }
     }
   }
 }

@@ -45,3 +45,26 @@ test('a held request without capacity repeats after the end of a sleep, a few ti
   assert.deepEqual((await run(9, { ...HELD, respondAsync: true }))[0], 1);
   assert.deepEqual((await run(9, { ...HELD, signal: AbortSignal.abort() }))[0], 1);
 });
+
+test('a held request repeats if a sleep ended before its end could be noticed', { timeout: 30_000 }, async () => {
+  const { id } = await api.makeSandbox('sleeping');
+  let lists = 0;
+  const db = api.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      lists += 1;
+      if (lists === 1) await api.db.updateTable('sandbox').set({ status: 'stopped' }).where('id', '=', id).execute();
+      return result;
+    },
+  });
+  let closed = 0;
+  const never = { next: () => new Promise<never>(() => {}), close: () => (closed += 1) };
+  let attempts = 0;
+  const outcome = await withCapacity({ db, changes: { watch: () => never } as never }, HELD, async () => {
+    attempts += 1;
+    if (attempts === 1) throw new CodedError('insufficient_capacity', 'full');
+    return 'reserved';
+  });
+  const others = (await api.db.selectFrom('sandbox').select('id').where('status', '=', 'sleeping').execute()).length;
+  assert.deepEqual([outcome, attempts, closed], ['reserved', 2, others + 1]);
+});
