@@ -5,6 +5,7 @@ import { eachOf } from '@berth/os/each-of.ts';
 import type { HostFigures } from '../vm/admission.ts';
 import { randomLetters } from '../vm/directory/data-folder.ts';
 import { boundedMessageOf } from '../vm/host-error.ts';
+import { vmsToEnd } from './give-way.ts';
 import { fits, handOver, type TakenVm, type TakeOrder } from './hand-over.ts';
 import { destroyPoolVm, exercisePoolVm, createPoolVm, type PoolVmParts, type PoolVm } from './pool-vm.ts';
 import { vmToClaim, nextStep, type PoolPace, type PoolView } from './step.ts';
@@ -134,20 +135,21 @@ export class WarmPool {
   }
 
   /**
-   * Ends up to `count` waiting VMs for a caller without memory, and makes none for a while. False
-   * if none was waiting or being ended.
+   * Ends waiting VMs for a caller that lacks memory, and makes none for a while. Ends none if that
+   * leaves the caller without room. True if VMs were ended: the caller may have room now.
    */
-  async giveWay(count: number): Promise<boolean> {
+  async giveWay(missingMib: number): Promise<boolean> {
     if (this.#stop.signal.aborted) return false;
-    this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
-    const given = [...this.#ready.values()].slice(0, count);
-    for (const vm of given) {
-      this.#ready.delete(vm.id);
-      this.#parts.log.info({ machineId: vm.id, why: 'a caller needs its memory' }, 'discarding a VM of the pool');
-      this.#begin(this.#end(vm));
+    if (this.#endings.size === 0) {
+      for (const vm of await vmsToEnd(this.#parts, [...this.#ready.values()], missingMib)) {
+        if (!this.#ready.delete(vm.id)) continue;
+        this.#parts.log.info({ machineId: vm.id, why: 'a caller needs its memory' }, 'discarding a VM of the pool');
+        this.#begin(this.#end(vm));
+      }
     }
     if (this.#endings.size === 0) return false;
 
+    this.#makeFromMs = performance.now() + MEMORY_PAUSE_MS;
     await Promise.all([...this.#endings]);
     return true;
   }

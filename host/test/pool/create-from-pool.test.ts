@@ -105,6 +105,7 @@ describe('a create on a host with a warm pool', () => {
     const over = fixture.pool.underWay();
     const large = { ...SMALL, memoryMib: 2_048 };
     // A pool VM takes more than the pool's estimate.
+    fixture.driver.unsharedMib = 600;
     memAvailableMib = () => (fixture.running().includes(id) ? 1_500 : 2_100);
     const view = await lifecycle.create(A, { epoch: 1, spec: large });
     assert.equal(view.status, 'running');
@@ -112,6 +113,16 @@ describe('a create on a host with a warm pool', () => {
     assert.deepEqual(await fixture.folders(), []);
     over();
     assert.equal(fixture.pool.state().ready, 0, 'the pool waits before it makes the next');
+  });
+
+  it('leaves the waiting VM when its memory would not be enough', async () => {
+    const { id } = waiting();
+    fixture.driver.unsharedMib = 600;
+    // 596 MiB with the estimate of the VM's memory, 1,100 MiB after its end.
+    memAvailableMib = () => (fixture.running().includes(id) ? 500 : 1_100);
+    const refused = lifecycle.create(A, { epoch: 1, spec: { ...SMALL, memoryMib: 2_048 } });
+    await assert.rejects(refused, { code: 'insufficient_capacity' });
+    assert.deepEqual([fixture.running(), fixture.pool.state().ready], [[id], 1]);
   });
 
   it('restores a new VM when none waits', async () => {

@@ -92,6 +92,8 @@ export class ScriptedDriver implements VmDriver {
   onEgress: (egress: EgressPolicy) => Promise<void> = async () => {};
   /** Set when its daemon was killed: it gets no more events. */
   killed = false;
+  /** Memory of each VM in its figures. */
+  unsharedMib = 10;
   readonly reapedWith: string[][] = [];
   readonly resizes: [VmSize, VmSize][] = [];
   creates = 0;
@@ -199,7 +201,14 @@ export class ScriptedDriver implements VmDriver {
 
   async figures(_folder: string, state: DriverState): Promise<VmFigures> {
     this.#of(Number(state['pid']));
-    return { cpuMs: 42.5, residentMib: 100, unsharedMib: 10, diskUsedMib: 3, networkInBytes: 1, networkOutBytes: 2 };
+    return {
+      cpuMs: 42.5,
+      residentMib: 100,
+      unsharedMib: this.unsharedMib,
+      diskUsedMib: 3,
+      networkInBytes: 1,
+      networkOutBytes: 2,
+    };
   }
 
   cpuMs({ pid }: ProcessIdentity): number | null {

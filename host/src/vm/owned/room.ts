@@ -1,7 +1,6 @@
 // Room for verbs: begins each once it is admitted. For a refused one ends pool VMs, and waits for
 // VMs that are about to release resources or to leave promised memory unused. Must not admit.
 import type { WarmPool } from '../../pool/pool.ts';
-import { WAITING_VM_MIB } from '../../pool/target.ts';
 import { HostError } from '../host-error.ts';
 import { CapacityError } from './capacity.ts';
 import type { OwnedVm } from './owned-vm.ts';
@@ -51,8 +50,7 @@ export class Room {
   async #freed(refusal: unknown, vmId: string, patience: AbortSignal): Promise<void> {
     if (!(refusal instanceof CapacityError) || patience.aborted) throw refusal;
     const { requested, available } = refusal.shortage;
-    if (refusal.inUse && (await this.#pool?.giveWay(Math.ceil((requested - available) / WAITING_VM_MIB))) === true)
-      return;
+    if (refusal.inUse && (await this.#pool?.giveWay(requested - available)) === true) return;
 
     const verbs = [...this.#vms()].flatMap((vm) => (vm.id === vmId ? [] : (vm.ending ?? vm.operation ?? [])));
     if (!refusal.passing || verbs.length === 0) throw refusal;
