@@ -1,9 +1,11 @@
 // The page to which a team link's preview redirects a browser. Redirects members of the sandbox's
 // org back with a grant; others sign in first. Shows content only if there is no redirect target.
+import { userKey } from '../rules/access/throttle.ts';
 import { html } from '../rules/html.ts';
 import { PREVIEW_PAGE } from '../rules/previews/path.ts';
 import { grantPreview, readTeamLink } from '../services/previews/sign-in.ts';
-import { goneLink } from './parts/refusals.ts';
+import { SignInError } from '../services/people/sign-in-port.ts';
+import { goneLink, sentence, statusOf } from './parts/refusals.ts';
 import { signInPath } from './sign-in.ts';
 import {
   redirectElsewhere,
@@ -17,7 +19,7 @@ import {
 
 export const previewPage: Page = {
   path: PREVIEW_PAGE,
-  get: async ({ context }, request) => {
+  get: async ({ context, signIn }, request) => {
     const [link, sandbox, port, path] = [
       request.query('link'),
       request.query('sandbox'),
@@ -28,6 +30,12 @@ export const previewPage: Page = {
     if (team === null) return UNKNOWN;
     if (request.visitor === null) return redirect(signInPath(pathWith(PREVIEW_PAGE, { link, sandbox, port, path })));
     const { loginId, user } = request.visitor;
+    try {
+      await signIn.throttle('preview-grant', [userKey(user.id)]);
+    } catch (error) {
+      if (!(error instanceof SignInError)) throw error;
+      return shown('This preview cannot be opened now', html`<p>${sentence(error.message)}</p>`, statusOf(error));
+    }
     const way = await grantPreview(context, { loginId, userId: user.id }, team, path);
     if (way === 'not_allowed') return notAllowed(request.visitor);
     return way === 'sandbox_gone' ? GONE : redirectElsewhere(way.location);

@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Role } from '@berth/contract/route/permissions.ts';
 import { role as roleName } from '@berth/contract/route/permissions.ts';
+import { userKey } from '../../src/rules/access/throttle.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { signInUrl } from '../../src/services/previews/access.ts';
+import { stopRefilling } from '../sign-in/client.ts';
 import { cookieOf, mintLink, tokenIn, requestAccess, type MintedLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { PASSWORD, startSite, type PageResponse, type TestSite, type TestVisitor } from './site.ts';
@@ -130,6 +132,19 @@ test('an org member sees that the sandbox is gone', async () => {
   await site.api.db.updateTable('sandbox').set({ status: 'destroying' }).where('id', '=', team.sandboxId).execute();
   const answer = await visitor.get(page);
   assert.deepEqual([answer.status, answer.heading], [404, 'This sandbox was destroyed']);
+});
+
+test('a user over the limit of redirects gets 429 with Retry-After', async () => {
+  const { visitor, userId } = await signedIn('viewer');
+  const page = await pageOf(await link());
+  for (let redirects = 0; redirects < 300; redirects += 1)
+    await site.api.signIn.throttle('preview-grant', [userKey(userId)]);
+  await stopRefilling(site.api.db);
+  const answer = await visitor.get(page);
+  assert.deepEqual([answer.status, answer.heading], [429, 'This preview cannot be opened now']);
+  assert.ok(Number(answer.headers.get('retry-after')) >= 1);
+  const { visitor: other } = await signedIn('viewer');
+  assert.equal((await other.get(page)).status, 303);
 });
 
 test('an invalid team link is refused before any sign-in, signed in or not', async () => {

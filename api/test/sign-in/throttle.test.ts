@@ -113,6 +113,7 @@ test('mails, sign-ups, devices and refreshes are limited by their own keys', asy
     ['device-code', addressKey('192.0.2.1'), 20],
     ['device-request', addressKey('192.0.2.1'), 30],
     ['oidc-return', addressKey('192.0.2.1'), 200],
+    ['preview-grant', userKey('usr_a'), 300],
     ['refresh', loginKey('sgn_a'), 300],
   ] as const;
   for (const [kind, key, tries] of cases) {

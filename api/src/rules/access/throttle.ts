@@ -44,6 +44,8 @@ export const THROTTLES = {
    * share one address.
    */
   'oidc-return': { address: { tries: 200, seconds: QUARTER_HOUR } },
+  /** A team link's page redirects a member to the preview, which stores the grant's hash. */
+  'preview-grant': { user: { tries: 300, seconds: QUARTER_HOUR } },
   /** A client exchanges its sign-in for another session token. */
   refresh: { login: { tries: 300, seconds: QUARTER_HOUR } },
 } as const satisfies { [kind: string]: { [scope in ThrottleScope]?: Bucket } };

@@ -1,10 +1,12 @@
 // Preview access: checks a request's credentials against its link, person and sandbox. Independent
 // of HTTP, which api/src/preview handles. A revocation takes effect on every replica within two
 // seconds.
+import { createHash } from 'node:crypto';
 import type { DerivedKeys } from '../context/secret-key.ts';
 import { setPreviewCookie } from '../../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../../rules/previews/host.ts';
 import { withPreviewPath } from '../../rules/previews/path.ts';
+import { spendGrant } from '../../store/previews/spent-grants.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { PreviewAccessCache, PreviewContext, PreviewLease } from './access-cache.ts';
 import { cookieValue, readToken, type TeamTerms } from './token.ts';
@@ -43,12 +45,26 @@ export interface PreviewAccess {
   setCookie: string | null;
 }
 
-/** Makes an access decision. Needs no query if cached within the last second. */
+/** Longer than a grant is valid, by any replica's clock. */
+const SPENT_GRANT_MINUTES = 10;
+
+/**
+ * Makes an access decision. Needs no query if cached within the last second, except for a grant,
+ * which it spends.
+ */
 export async function openPreview(
   cache: PreviewAccessCache,
   credentials: PreviewCredentials,
 ): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
-  const presented = presentedBy(cache, credentials);
+  return await open(cache, credentials, 'unspent');
+}
+
+async function open(
+  cache: PreviewAccessCache,
+  credentials: PreviewCredentials,
+  grant: 'unspent' | 'spent',
+): Promise<{ access: PreviewAccess } | { refusal: PreviewRefusal }> {
+  const presented = presentedBy(cache, credentials, grant);
   if ('refusal' in presented) return presented;
   const { holder } = presented;
   const byUrl = presented.byUrl && credentials.tokenInHeader !== true;
@@ -57,6 +73,12 @@ export async function openPreview(
     return {
       refusal: typeof decision.refusal === 'object' ? (presented.orSignIn ?? decision.refusal) : decision.refusal,
     };
+  }
+  // A copy of the grant, from the history or a log, opens nothing.
+  if (presented.grant !== undefined) {
+    const sha256 = createHash('sha256').update(presented.grant).digest();
+    const isFirst = await spendGrant(cache.context.db, sha256, SPENT_GRANT_MINUTES);
+    if (!isFirst) return await open(cache, credentials, 'spent');
   }
 
   const { sandbox, expiresAt, embeddable } = decision;
@@ -105,11 +127,14 @@ interface Presented {
   byUrl: boolean;
   /** Refusal if the holder's login is invalid: by the request's link, not the cookie's. */
   orSignIn?: PreviewRefusal;
+  /** The token, if it is a grant. */
+  grant?: string;
 }
 
 function presentedBy(
   cache: PreviewAccessCache,
   credentials: PreviewCredentials,
+  grant: 'unspent' | 'spent',
 ): Presented | { refusal: PreviewRefusal } {
   const place = { sandboxId: credentials.sandboxId, port: credentials.port };
   const { keys } = cache;
@@ -129,15 +154,16 @@ function presentedBy(
   if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
   const { expiresAtMs, embeddable } = token;
   if (expiresAtMs <= nowMs) return { refusal: 'expired' };
-  if (token.kind === 'grant' && token.grantedUntilMs > nowMs) {
+  if (grant === 'unspent' && token.kind === 'grant' && token.grantedUntilMs > nowMs) {
     return {
       holder: { ...place, kind: 'team', loginId: token.loginId, userId: token.userId, expiresAtMs, embeddable },
       byUrl: true,
+      grant: credentials.token,
     };
   }
 
   // A valid cookie on at least this link's terms avoids the redirect through the service: a
-  // reloaded page has its expired grant in the URL.
+  // reloaded page has its spent grant in the URL.
   const orSignIn = signInRefusal(cache.context, keys, token, place);
   const holder = byCookie();
   const isAsGood = holder?.kind === 'team' && holder.expiresAtMs >= expiresAtMs && holder.embeddable === embeddable;

@@ -4,7 +4,7 @@
 //
 //   bpt_<link id without prv_>.<mac>                         public link; valid while its row is
 //   bpt_team.<expiry>.<mac>                                  team link; opens nothing by itself
-//   bpt_grant.<login>.<user>.<expiry>.<granted until>.<mac>  grant to a signed-in member
+//   bpt_grant.<login>.<user>.<expiry>.<granted until>.<mac>  grant to a signed-in member, used once
 //   bpc_public.<link id>.<expiry>.<mac>                      cookie of a public link
 //   bpc_team.<login>.<user>.<expiry>.<mac>                   cookie of a team link
 //

@@ -28,6 +28,7 @@ import * as signIns from '../../../migrations/0027_sign_ins.ts';
 import * as refreshGeneration from '../../../migrations/0028_refresh_generation.ts';
 import * as passkeys from '../../../migrations/0029_passkeys.ts';
 import * as egress from '../../../migrations/0030_egress.ts';
+import * as spentGrants from '../../../migrations/0032_spent_grants.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -58,6 +59,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0028_refresh_generation': refreshGeneration,
   '0029_passkeys': passkeys,
   '0030_egress': egress,
+  '0032_spent_grants': spentGrants,
 };
 
 /**

@@ -16,6 +16,7 @@ import type {
   TotpTable,
   PasskeyTable,
   SpentChallengeTable,
+  SpentGrantTable,
   ThrottleTable,
   UserTable,
   VerificationTable,
@@ -54,6 +55,7 @@ export interface Tables {
   totp: TotpTable;
   passkey: PasskeyTable;
   spent_challenge: SpentChallengeTable;
+  spent_grant: SpentGrantTable;
   recovery_code: RecoveryCodeTable;
   agent_token: AgentTokenTable;
   invitation: InvitationTable;

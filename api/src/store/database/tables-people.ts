@@ -151,6 +151,11 @@ export interface SpentChallengeTable {
   spent_at: GeneratedInstant;
 }
 
+export interface SpentGrantTable {
+  token_sha256: Buffer;
+  spent_at: GeneratedInstant;
+}
+
 export interface ThrottleTable {
   key_sha256: Buffer;
   tokens: number;

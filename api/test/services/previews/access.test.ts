@@ -273,6 +273,64 @@ test('a grant sets a cookie that gives access until the link expires', async () 
   }
 });
 
+test('a grant works once: a copy opens nothing, and its visitor gets another grant', async () => {
+  const person = await member();
+  const link = await mintLink(api, await ready());
+  const grant = await grantedLink(api, link, person);
+  const cookie = cookieOf(api, await requestAccess(api.previewAccess, grant));
+  const { refusal } = await requestAccess(api.previewAccess, grant);
+  assert.ok(typeof refusal === 'object');
+  assert.equal(new URL(refusal.signIn).searchParams.get('link'), link.token);
+  const reloaded = await requestAccess(api.previewAccess, grant, { cookie });
+  assert.deepEqual([reloaded.access?.link.kind, reloaded.access?.setCookie], ['team', null]);
+  cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, link, person)));
+});
+
+test('concurrent visits with one grant get one cookie, on any replica', async () => {
+  const grant = await grantedLink(api, await mintLink(api, await ready()), await member());
+  const { cache, close } = await startReplica(api);
+  try {
+    const visits = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => requestAccess(index % 2 === 0 ? api.previewAccess : cache, grant)),
+    );
+    const cookies = visits.filter(({ access }) => access !== undefined).map((visit) => cookieOf(api, visit));
+    assert.equal(cookies.length, 1);
+  } finally {
+    await close();
+  }
+});
+
+test('a grant to a preview that refuses is not spent', async () => {
+  const link = await mintLink(api, await ready());
+  const person = await member();
+  const grant = await grantedLink(api, link, person);
+  await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', person.userId).execute();
+  assert.equal(typeof (await requestAccess(api.previewAccess, grant)).refusal, 'object');
+  await api.db.updateTable('membership').set({ role: 'viewer' }).where('user_id', '=', person.userId).execute();
+  const { cache, close } = await startReplica(api);
+  cookieOf(api, await requestAccess(cache, grant));
+  await close();
+});
+
+test('grants are stored as hashes, for ten minutes', async () => {
+  const visit = async (): Promise<void> => {
+    const grant = await grantedLink(api, await mintLink(api, await ready()), await member());
+    cookieOf(api, await requestAccess(api.previewAccess, grant));
+  };
+  await visit();
+  await sql`update spent_grant set spent_at = now() - interval '9 minutes'`.execute(api.db);
+  await visit();
+  const { length: kept } = await api.db.selectFrom('spent_grant').select('spent_at').execute();
+  assert.ok(kept >= 2);
+  await sql`update spent_grant set spent_at = now() - interval '601 seconds'`.execute(api.db);
+  await visit();
+  const rows = await api.db.selectFrom('spent_grant').selectAll().execute();
+  assert.deepEqual(
+    rows.map(({ token_sha256: sha256 }) => sha256.byteLength),
+    [32],
+  );
+});
+
 test('a grant lasts a minute; later loads use the cookie, or sign in again', async () => {
   const person = await member();
   const link = await mintLink(api, await ready());
@@ -360,15 +418,17 @@ test('a cookie works only for its own login, not another one of the same or anot
 
 test('concurrent visits share one query, and a database failure is not cached', async () => {
   const link = await mintLink(api, await ready(), { audience: 'public' });
-  const person = await member();
-  const grant = await grantedLink(api, await mintLink(api, link.sandboxId), person);
-  for (const asked of [link, grant]) {
+  const team = await mintLink(api, link.sandboxId);
+  const cookie = cookieOf(api, await requestAccess(api.previewAccess, await grantedLink(api, team, await member())));
+  const { cache, close } = await startReplica(api);
+  for (const brought of [{}, { token: null, cookie }]) {
     const { result, statements } = await recorder.during(() =>
-      Promise.all(Array.from({ length: 50 }, () => requestAccess(api.previewAccess, asked))),
+      Promise.all(Array.from({ length: 50 }, () => requestAccess(cache, link, brought))),
     );
     assert.ok(result.every(({ access }) => access !== undefined));
     assert.equal(statements.filter((statement) => statement.startsWith('select')).length, 1, statements.join('\n'));
   }
+  await close();
   const broken = await mintLink(api, link.sandboxId, { audience: 'public' });
   await sql`alter table preview_link rename to away`.execute(api.db);
   await assert.rejects(requestAccess(api.previewAccess, broken));

@@ -107,9 +107,8 @@ for (const [what, make, end, expected] of [
   test(`an open connection ends on every replica when ${what}`, async () => {
     const person = await api.makeSession({ role: 'operator' });
     const link = await make(person);
-    const leases = await Promise.all(
-      [api.previewAccess, replica.cache].map(async (cache) => leasePreview(cache, await opened(cache, link))),
-    );
+    const access = await opened(api.previewAccess, link);
+    const leases = [api.previewAccess, replica.cache].map((cache) => leasePreview(cache, access));
     await end(link, person);
     for (const why of await Promise.all(leases.map(({ over }) => over))) {
       if (expected === 'sign in') assert.ok(isSignIn(why), JSON.stringify(why));
