@@ -9,7 +9,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'protocol/src': ['contract/src/route', 'zod'],
   'protocol/src/http': ['os/src', 'protocol/src', 'node:'],
 
-  'api/src/rules': ['contract/src', 'protocol/src'],
+  'api/src/rules': ['contract/src', 'protocol/src', 'tldts-icann'],
   'api/src/store': ['api/src/rules', 'api/migrations', 'contract/src', 'node:', 'kysely', 'pg'],
   'api/src/hosts': ['protocol/src', 'node:', 'zod'],
   'api/src/services': [

@@ -40,6 +40,11 @@ const PROVIDER_ERRORS: ReadonlyMap<string, string> = new Map<SignInRefusal, stri
   ['email_not_verified', 'The provider does not report your email address as verified.'],
   ['email_taken', 'An account with your email address already exists and signs in with a password.'],
   ['sign_up_closed', 'You have no account yet. Ask a member of your org for an invitation.'],
+  [
+    'sign_up_limit',
+    'Too many accounts were created from your network address or with your mail domain within the last hour. ' +
+      'Try again later, or ask the operator (BERTH_SIGN_UPS_PER_ADDRESS, BERTH_SIGN_UPS_PER_DOMAIN).',
+  ],
   ['link_invalid', 'The sign-in took too long, or was started in another browser. Try again.'],
   ['provider_unavailable', 'The provider does not respond. Try again in a moment.'],
   ['provider_refused', 'The provider rejected the sign-in.'],

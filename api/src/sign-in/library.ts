@@ -14,8 +14,8 @@ import type { Settings } from '../services/context/settings.ts';
 import type { Caller } from '../services/people/sign-in-port.ts';
 import { newId } from '../store/database/ids.ts';
 import type { Database } from '../store/database/schema.ts';
-import { hasPendingInvitation } from '../store/people/sign-in.ts';
 import { stateCookieName } from './oidc-paths.ts';
+import { checkProviderUser } from './provider-accounts.ts';
 
 /** Client ids that may request a device code. */
 export const DEVICE_CLIENTS: ReadonlySet<string> = new Set(['berth-cli', 'berth-console']);
@@ -31,13 +31,10 @@ const SESSION_COOKIE = 'login';
 
 export interface LibraryParts {
   db: Database;
-  settings: Pick<Settings, 'publicUrl' | 'signUp'>;
+  settings: Pick<Settings, 'publicUrl'>;
   secretKey: SecretKey;
   log: Logger;
 }
-
-/** Reasons to refuse a provider's person; custom codes in the library's refusals. */
-type ProviderRefusal = 'email_not_verified' | 'sign_up_closed';
 
 export type Library = ReturnType<typeof openLibrary>;
 
@@ -99,7 +96,7 @@ function openAuth({ db, settings, log }: LibraryParts, keys: DerivedKeys, provid
     rateLimit: { enabled: false },
     emailAndPassword: { enabled: false },
     session: { expiresIn: SIGN_IN_SECONDS, updateAge: DAY_SECONDS, cookieCache: { enabled: false } },
-    user: { validateUserInfo: ({ user, source }) => checkProviderUser(settings, user, source) },
+    user: { validateUserInfo: ({ user, source }) => checkProviderUser(user, source) },
     account: {
       // Sealed in the browser: anonymous clicks create no rows.
       storeStateStrategy: 'cookie',
@@ -153,48 +150,6 @@ const loginPlugin = {
     ),
   },
 } satisfies BetterAuthPlugin;
-
-/** Local facts about a provider's person, passed through the library as part of the profile. */
-interface PrefetchedFacts {
-  /** The person's address in lower case, if an invitation permits an account. */
-  invitedAddress: string | null;
-}
-
-/**
- * Queries the facts for {@link checkProviderUser}. The library calls that function inside a
- * transaction. A query there would need a second connection of the same pool, and enough concurrent
- * callers would deadlock.
- */
-export async function prefetchFacts(
-  { db, settings }: Pick<LibraryParts, 'db' | 'settings'>,
-  { email, emailVerified }: { email: string | undefined; emailVerified: boolean },
-): Promise<PrefetchedFacts> {
-  if (settings.signUp === 'open' || !emailVerified || email === undefined) return { invitedAddress: null };
-  const address = email.toLowerCase();
-  return { invitedAddress: (await hasPendingInvitation(db, address)) ? address : null };
-}
-
-/**
- * Decides whether a provider's person may get a new account. The library decides about linking and
- * sign-in by its configuration. Queries nothing: the facts are in the profile.
- */
-function checkProviderUser(
-  settings: LibraryParts['settings'],
-  user: { email?: string | undefined; emailVerified?: boolean | undefined },
-  {
-    action,
-    oauth,
-  }: {
-    action: 'create-user' | 'link-account' | 'sign-in';
-    oauth?: { profile?: Record<string, unknown> | undefined } | undefined;
-  },
-): { error: ProviderRefusal } | undefined {
-  if (action !== 'create-user') return undefined;
-  if (user.emailVerified !== true || user.email === undefined) return { error: 'email_not_verified' };
-  const { invitedAddress }: Partial<Record<keyof PrefetchedFacts, unknown>> = oauth?.profile ?? {};
-  if (settings.signUp === 'open' || invitedAddress === user.email.toLowerCase()) return undefined;
-  return { error: 'sign_up_closed' };
-}
 
 /** The provider identifies a person once; its tokens are not kept. */
 function withoutProviderTokens<A extends object>(account: A) {

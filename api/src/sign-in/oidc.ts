@@ -1,19 +1,27 @@
 // Sign-in at the operator's OIDC provider: redirects a browser there and back. Discovery runs at
 // the first use and is retried until it succeeds: a provider that is down affects only people who
 // choose it.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DerivedKeys } from '../services/context/secret-key.ts';
 import type { OidcConfig } from '../config/config.ts';
+import type { Settings } from '../services/context/settings.ts';
 import { OidcRefusal } from '../services/people/client-sign-in-port.ts';
-import type { Caller } from '../services/people/sign-in-port.ts';
-import { prefetchFacts, callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
+import type { Caller, SignIn } from '../services/people/sign-in-port.ts';
+import { callerHeaders, openLibrary, type Library, type LibraryParts } from './library.ts';
 import { localPath } from './local-path.ts';
 import { readCookie } from './login-cookie.ts';
 import { discover, discoveryUrl, readPerson } from './oidc-discovery.ts';
 import { OIDC_CALLBACK_PATH, SIGNED_IN_PATH, stateCookieName } from './oidc-paths.ts';
+import { prefetchFacts } from './provider-accounts.ts';
 
 /** Never requested: tells the library's refusals from its successes. */
 const REFUSED_PATH = '/auth/oidc/refused';
 const PROVIDER = 'oidc';
+
+interface OidcParts extends LibraryParts {
+  settings: Pick<Settings, 'publicUrl' | 'signUp'>;
+  throttle: SignIn['throttle'];
+}
 
 /** Timeouts after which the provider counts as unavailable. */
 interface OidcDeadlines {
@@ -39,15 +47,17 @@ interface OidcEnd {
 
 export class OidcSignIn {
   readonly name: string;
-  readonly #parts: LibraryParts;
+  readonly #parts: OidcParts;
   readonly #config: OidcConfig;
   readonly #deadlines: OidcDeadlines;
   #library: Library | null = null;
   /** Keys of `#library`: a new one discovers the provider again. */
   #keys: DerivedKeys | null = null;
   #opening: Promise<Library> | null = null;
+  /** The library does not pass a callback's caller to `getUserInfo`. */
+  readonly #caller = new AsyncLocalStorage<Caller>();
 
-  constructor(parts: LibraryParts, config: OidcConfig, deadlines: OidcDeadlines = DEADLINES) {
+  constructor(parts: OidcParts, config: OidcConfig, deadlines: OidcDeadlines = DEADLINES) {
     this.name = config.name;
     this.#parts = parts;
     this.#config = config;
@@ -84,7 +94,9 @@ export class OidcSignIn {
     if (state !== null) headers.set('cookie', this.#stateCookie() + encodeURIComponent(state));
     const answer = await this.#withDeadline(
       this.#deadlines.endMs,
-      library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true }),
+      this.#caller.run(caller, () =>
+        library.auth.api.callbackOAuth({ method: 'GET', params: { id: PROVIDER }, query, headers, asResponse: true }),
+      ),
     );
     const location = new URL(answer.headers.get('location') ?? REFUSED_PATH, this.#parts.settings.publicUrl);
     const credential = library.credentialIn(answer.headers);
@@ -146,12 +158,17 @@ export class OidcSignIn {
       scopes: ['openid', 'email', 'profile'],
       pkce: true,
       redirectURI: this.#parts.settings.publicUrl + OIDC_CALLBACK_PATH,
-      // Includes the issuer: another provider may use the same subject for another person.
-      accountSubject: ({ profile }) => `${document.issuer} ${profile.sub}`,
+      accountSubject: ({ profile }) => accountIdOf(document, String(profile.sub)),
       getUserInfo: async (tokens) => {
         try {
           const person = await readPerson(this.#config, document, tokens);
-          return { ...person, ...(await prefetchFacts(this.#parts, person)) };
+          const caller = this.#caller.getStore();
+          if (caller === undefined) throw new Error('a person was identified outside a callback');
+          const accountId = accountIdOf(document, person.sub);
+          return {
+            ...person,
+            ...(await prefetchFacts(this.#parts, { ...person, providerId: PROVIDER, accountId }, caller)),
+          };
         } catch (error) {
           this.#parts.log.warn({ err: error, issuer }, 'could not identify the user of an OIDC sign-in');
           return null;
@@ -167,6 +184,11 @@ export class OidcSignIn {
   }
 }
 
+/** Includes the issuer: another provider may use the same subject for another person. */
+function accountIdOf({ issuer }: { issuer: string }, subject: string): string {
+  return `${issuer} ${subject}`;
+}
+
 function refusalOf(code: string, returnTo: string | null): OidcRefusal {
   switch (code) {
     case 'email_not_verified':
@@ -178,6 +200,10 @@ function refusalOf(code: string, returnTo: string | null): OidcRefusal {
       );
     case 'sign_up_closed':
       return new OidcRefusal('sign_up_closed', 'only invited users can create an account', { returnTo });
+    case 'sign_up_limit':
+      return new OidcRefusal('sign_up_limit', 'too many new accounts from this network address or mail domain', {
+        returnTo,
+      });
     case 'internal_server_error':
       return new OidcRefusal('provider_unavailable', 'sign-in failed with an internal error; try again', {
         returnTo,

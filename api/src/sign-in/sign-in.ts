@@ -57,7 +57,10 @@ class LibrarySignIn implements ClientSignIn {
   constructor(parts: SignInParts) {
     this.#parts = parts;
     const library = openLibrary(parts, null);
-    this.#oidc = parts.oidc === null ? null : new OidcSignIn(parts, parts.oidc);
+    this.#oidc =
+      parts.oidc === null
+        ? null
+        : new OidcSignIn({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) }, parts.oidc);
     this.#logins = new Logins(parts, library);
     this.passkeys = new Passkeys({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });
     this.factors = new Factors({ ...parts, throttle: (kind, keys) => this.throttle(kind, keys) });

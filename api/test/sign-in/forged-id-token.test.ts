@@ -145,12 +145,12 @@ test('a valid address from the id token or the userinfo endpoint signs in', asyn
 
 test("a provider's claims about an invitation grant nothing", async () => {
   const email = 'uninvited@example.test';
-  forgery = { claims: { sub: 'nobody', email, invitedAddress: email } };
+  forgery = { claims: { sub: 'nobody', email, newAccount: { address: email, verdict: 'counted' } } };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
   forgery = {
     claims: { sub: 'nobody' },
     without: ['email', 'email_verified'],
-    userinfo: { sub: 'nobody', email, invitedAddress: email },
+    userinfo: { sub: 'nobody', email, newAccount: { address: email, verdict: 'counted' } },
   };
   await assert.rejects(signInThere(), (error: SignInError) => error.refusal === 'sign_up_closed');
   assert.equal(await api.db.selectFrom('user').select('id').where('email', '=', email).executeTakeFirst(), undefined);
@@ -218,7 +218,10 @@ test('an invalid discovery document makes the provider unavailable until it is v
 
 test('a silent provider times out at the start and at the callback, and recovers', async () => {
   const unavailable = (error: SignInError): boolean => error.refusal === 'provider_unavailable';
-  const hasty = new OidcSignIn(api.context, configured(), { openMs: 20, endMs: 20 });
+  const hasty = new OidcSignIn({ ...api.context, throttle: () => Promise.resolve() }, configured(), {
+    openMs: 20,
+    endMs: 20,
+  });
   let speak = (): void => undefined;
   const fallSilent = (): void => {
     silence = new Promise((resolve) => (speak = resolve));

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import { freePort } from '../../../protocol/test/free-port.ts';
+import type { SignInError } from '../../src/services/people/sign-in-port.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { newId } from '../../src/store/database/ids.ts';
@@ -249,6 +250,43 @@ test('each of several concurrent first sign-ins needs one connection at a time',
     ]);
   } finally {
     await small.db.destroy();
+  }
+});
+
+test('first sign-ins count against the limits of address and mail domain; later ones do not', async () => {
+  const limited = await startApi({
+    durable: false,
+    oidc: provider.config,
+    settings: { signUp: 'open', signUpsPerHour: { address: 2, domain: 3 } },
+  });
+  const personAt = (domain: string) => ({ ...newPerson(), email: `${newId('user')}@${domain}` });
+  const enter = async (who: ReturnType<typeof newPerson>, caller = newCaller()): Promise<string> => {
+    provider.who = who;
+    const { location, setCookies } = await limited.signIn.beginOidc('/');
+    const { searchParams } = await signInAtProvider(location, publicUrl);
+    const cookies = setCookies.map((line) => line.split(';', 1)[0]).join('; ');
+    return await limited.signIn.finishOidc(Object.fromEntries(searchParams), cookies, caller).then(
+      () => 'in',
+      (error: SignInError) => error.refusal,
+    );
+  };
+  try {
+    const office = newCaller();
+    const first = personAt('a.one.test');
+    assert.deepEqual([await enter(first, office), await enter(personAt('b.two.test'), office)], ['in', 'in']);
+    const third = personAt('c.three.test');
+    assert.equal(await enter(third, office), 'sign_up_limit');
+    const made = limited.db.selectFrom('user').select('id').where('email', '=', third.email);
+    assert.equal(await made.executeTakeFirst(), undefined);
+    assert.equal(await enter(third), 'in', 'from another address');
+    for (let repeats = 0; repeats < 3; repeats += 1) assert.equal(await enter(first, office), 'in');
+    await makePerson(limited.signIn, { email: 'linked@one.test' });
+    assert.equal(await enter({ ...newPerson(), email: 'linked@one.test' }, office), 'in', 'linked, not created');
+    // With the first, three accounts of one.test.
+    assert.deepEqual([await enter(personAt('x.one.test')), await enter(personAt('y.one.test'))], ['in', 'in']);
+    assert.equal(await enter(personAt('z.one.test')), 'sign_up_limit');
+  } finally {
+    await limited.close();
   }
 });
 

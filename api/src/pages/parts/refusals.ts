@@ -15,6 +15,7 @@ const STATUS: { readonly [refusal in SignInRefusal]: number } = {
   email_taken: 400,
   password_unfit: 400,
   sign_up_closed: 403,
+  sign_up_limit: 429,
   link_invalid: 410,
   provider_unavailable: 503,
   provider_refused: 400,

@@ -1,6 +1,7 @@
 // Rate limits on attempts: token buckets, refilled continuously, per account, address and user.
 // Pure; store/access/throttle.ts holds the rows.
 import { SIGN_UPS_PER_HOUR } from '@berth/contract/route/limits.ts';
+import { getDomain } from 'tldts-icann';
 import { addressBlock } from './address-block.ts';
 
 /** Capacity of a bucket, and the time in which it refills completely. */
@@ -13,7 +14,7 @@ type ThrottleScope = 'account' | 'address' | 'domain' | 'user' | 'login';
 /** Key of a bucket. Only the functions below make keys, so that each subject has exactly one. */
 export type ThrottleKey = `${ThrottleScope}:${string}`;
 
-/** New accounts per hour of a network address, and of a mail domain. */
+/** New accounts per hour of a network address, and of a registrable mail domain. */
 export interface SignUpTries {
   address: number;
   domain: number;
@@ -66,12 +67,16 @@ export function addressKey(address: string): ThrottleKey {
   return `address:${addressBlock(address)}`;
 }
 
-/** Key of the domain of an email address. */
+/**
+ * Key of the registrable domain of an email address, since its owner has any number of subdomains.
+ * Suffixes of registries alone count: a service that gives subdomains away is one domain.
+ */
 export function domainKey(email: string): ThrottleKey {
-  return `domain:${email
+  const host = email
     .slice(email.lastIndexOf('@') + 1)
     .trim()
-    .toLowerCase()}`;
+    .toLowerCase();
+  return `domain:${getDomain(host) ?? host}`;
 }
 
 export function userKey(userId: string): ThrottleKey {

@@ -37,6 +37,7 @@ export type SignInRefusal =
   | 'email_taken'
   | 'password_unfit'
   | 'sign_up_closed'
+  | 'sign_up_limit'
   | 'link_invalid'
   | 'provider_unavailable'
   | 'provider_refused';

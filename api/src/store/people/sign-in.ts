@@ -46,6 +46,17 @@ export async function isPassword(db: Database, userId: string, passwordHash: str
   return ((await findPasswordOfUser(db, userId)) ?? null) === passwordHash;
 }
 
+/** True if the provider's person or the address (lower case) has an account. */
+export async function hasAccountFor(
+  db: Database,
+  { providerId, accountId, email }: { providerId: string; accountId: string; email: string },
+): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean }>`
+    select exists (select from account where "providerId" = ${providerId} and "accountId" = ${accountId})
+      or exists (select from "user" where email = ${email}) as known`.execute(db);
+  return rows[0]?.known === true;
+}
+
 /** Creates a user; false if the address (lower case) is taken. */
 export async function insertNewUser(
   trx: DatabaseTransaction,

@@ -6,6 +6,7 @@ import {
   accountKey,
   addressKey,
   bucketOf,
+  domainKey,
   LONGEST_REFILL_SECONDS,
   refilled,
   secondsUntilTry,
@@ -63,6 +64,22 @@ test('an attempt is available after the reported time, and not a second before',
     }),
   );
   assert.equal(secondsUntilTry(1, { tries: 3, seconds: 60 }), 0);
+});
+
+test('subdomains share the bucket of their registrable domain', () => {
+  for (const [domain, key] of [
+    ['example.com', 'example.com'],
+    ['A.b.Example.com ', 'example.com'],
+    ['example.com.', 'example.com'],
+    ['a.example.co.uk', 'example.co.uk'],
+    ['b.other.co.uk', 'other.co.uk'],
+    // Subdomains are free at a suffix that is no registry's.
+    ['a.duckdns.org', 'duckdns.org'],
+    ['[192.0.2.1]', '[192.0.2.1]'],
+    ['co.uk', 'co.uk'],
+    ['localhost', 'localhost'],
+  ] as const)
+    assert.equal(domainKey(`x@y@${domain}`), `domain:${key}`, domain);
 });
 
 test('constant attempts get at most the bucket and its refill in any window', () => {
