@@ -11,6 +11,7 @@ import {
   REQUESTS_PER_MINUTE,
   SIGN_UPS_PER_HOUR,
 } from '@berth/contract/route/limits.ts';
+import { MOST_FAIR_SHARE } from '@berth/contract/billing/plans.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 
@@ -64,8 +65,8 @@ export const serveEnvironment = secretsEnvironment.extend({
     .default(PREVIEW_VISITORS.requestsPerMinute),
   BERTH_VISITOR_CONNECTIONS: z.coerce.number().int().min(1).max(1_000_000).default(PREVIEW_VISITORS.connections),
   BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
-  BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.projectsPerOrg),
-  BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.apiKeysPerOrg),
+  BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.projectsPerOrg),
+  BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.apiKeysPerOrg),
   BERTH_AGENT_TOKENS_PER_USER: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.agentTokensPerUser),
   BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
   BERTH_REAUTHENTICATE_MINUTES: z.coerce.number().int().min(0).max(43_200).default(REAUTHENTICATION_MINUTES),

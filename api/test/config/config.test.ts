@@ -387,6 +387,13 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
     JSON.stringify({ plans: [{ ...STARTER, activityRetentionDays }] }),
     /plans\.0\.activityRetentionDays: /,
   ]),
+  ...(['projects', 'apiKeys'] as const).flatMap((field) =>
+    [0, 1.5, 1_000_001].map((limit): [string, string, RegExp] => [
+      `with ${limit} ${field}`,
+      JSON.stringify({ plans: [{ ...STARTER, [field]: limit }] }),
+      new RegExp(String.raw`plans\.0\.${field}: `),
+    ]),
+  ),
   [
     'in which two plans have one price',
     JSON.stringify({
@@ -416,6 +423,8 @@ test('a plan without price and retention has none and 90 days: older catalogues 
     overageUsdPerMachineHour: __,
     priceId: ___,
     activityRetentionDays: ____,
+    projects: _____,
+    apiKeys: ______,
     ...before
   } = STARTER;
   await writeFile(file, JSON.stringify({ plans: [before] }));
@@ -425,6 +434,8 @@ test('a plan without price and retention has none and 90 days: older catalogues 
     includedMachineHours: null,
     overageUsdPerMachineHour: null,
     activityRetentionDays: 90,
+    projects: null,
+    apiKeys: null,
     priceId: null,
   });
 });

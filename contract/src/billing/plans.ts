@@ -8,11 +8,14 @@ import { text } from '../route/text.ts';
 /** Upper limit of machine hours; sums remain exact in milliseconds. */
 export const MOST_MACHINE_HOURS = 100_000_000;
 
+/** Upper limit of `projects` and `apiKeys`, and of their defaults in the configuration. */
+export const MOST_FAIR_SHARE = 1_000_000;
+
 /** A century; far from the end of Postgres' calendar. */
 const MOST_RETENTION_DAYS = 36_500;
 const DEFAULT_RETENTION_DAYS = 90;
 
-/** A plan. null means no limit. */
+/** A plan. null means no limit, unless its field says otherwise. */
 export const plan = z.strictObject({
   /** Referenced by subscriptions. */
   id: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lowercase letters, digits and hyphens'),
@@ -31,6 +34,10 @@ export const plan = z.strictObject({
   overageUsdPerMachineHour: z.number().nonnegative().max(10_000).nullable().default(null),
   /** Days for which entries of the activity feed are kept. */
   activityRetentionDays: z.int().min(1).max(MOST_RETENTION_DAYS).nullable().default(DEFAULT_RETENTION_DAYS),
+  /** Projects of an org. null: the limit of the configuration (BERTH_PROJECTS_PER_ORG). */
+  projects: z.int().positive().max(MOST_FAIR_SHARE).nullable().default(null),
+  /** Usable API keys of an org. null: the limit of the configuration (BERTH_API_KEYS_PER_ORG). */
+  apiKeys: z.int().positive().max(MOST_FAIR_SHARE).nullable().default(null),
   /**
    * Id of the payment provider's price, monthly or yearly. null: the plan cannot be bought, only
    * assigned by the operator.
@@ -68,5 +75,7 @@ export const SELF_HOSTED_PLAN: Plan = {
   includedMachineHours: null,
   overageUsdPerMachineHour: null,
   activityRetentionDays: DEFAULT_RETENTION_DAYS,
+  projects: null,
+  apiKeys: null,
   priceId: null,
 };

@@ -10,3 +10,10 @@ export type Plans = ReadonlyMap<string, Plan>;
 export function planCatalogueOf(configured: readonly Plan[] = []): Plans {
   return new Map([SELF_HOSTED_PLAN, ...configured].map((plan) => [plan.id, plan]));
 }
+
+/** The plan of a subscription; null if none is in force: then the configuration sets limits. */
+export function planOrNull(plans: Plans, subscription: { plan: string; status: string } | undefined): Plan | null {
+  return subscription === undefined || subscription.status === 'canceled'
+    ? null
+    : (plans.get(subscription.plan) ?? null);
+}

@@ -1,6 +1,8 @@
 // Limits above the credential: without them a user multiplies rates and plans by making orgs, and
 // an org by making keys and projects. Pure; callers count under a lock.
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
+import type { Plan } from '@berth/contract/billing/plans.ts';
+import { describePlan } from '../billing/plan-limits.ts';
 import { CodedError } from '../coded-error.ts';
 
 export interface FairShares {
@@ -14,35 +16,59 @@ export interface FairShares {
   agentTokensPerUser: number;
 }
 
-const REFUSALS: { readonly [share in keyof FairShares]: { code: ErrorCode; text: (limit: number) => string } } = {
+/** Field of a plan that replaces the configured limit. */
+const PLAN_FIELDS = { projectsPerOrg: 'projects', apiKeysPerOrg: 'apiKeys' } as const satisfies {
+  [share in keyof FairShares]?: keyof Plan;
+};
+
+interface Refusal {
+  code: ErrorCode;
+  /** The limit, and a remedy of the user, before that of the operator. */
+  text: (limit: number) => string;
+  variable: string;
+}
+
+const REFUSALS: { readonly [share in keyof FairShares]: Refusal } = {
   orgsPerUser: {
     code: 'org_limit',
-    text: (limit) =>
-      `you have created ${limit} orgs, the maximum for a user; the operator can raise it (BERTH_ORGS_PER_USER)`,
+    text: (limit) => `you have created ${limit} orgs, the maximum for a user;`,
+    variable: 'BERTH_ORGS_PER_USER',
   },
   projectsPerOrg: {
     code: 'project_limit',
-    text: (limit) =>
-      `the org has ${limit} projects, the maximum; delete some, or the operator can raise it (BERTH_PROJECTS_PER_ORG)`,
+    text: (limit) => `the org has ${limit} projects, the maximum; delete some, or`,
+    variable: 'BERTH_PROJECTS_PER_ORG',
   },
   apiKeysPerOrg: {
     code: 'api_key_limit',
-    text: (limit) =>
-      `the org has ${limit} usable API keys, the maximum; ` +
-      'revoke some, or the operator can raise it (BERTH_API_KEYS_PER_ORG)',
+    text: (limit) => `the org has ${limit} usable API keys, the maximum; revoke some, or`,
+    variable: 'BERTH_API_KEYS_PER_ORG',
   },
   agentTokensPerUser: {
     code: 'agent_token_limit',
-    text: (limit) =>
-      `you have ${limit} usable agent tokens, the maximum for a user; ` +
-      'revoke some, or the operator can raise it (BERTH_AGENT_TOKENS_PER_USER)',
+    text: (limit) => `you have ${limit} usable agent tokens, the maximum for a user; revoke some, or`,
+    variable: 'BERTH_AGENT_TOKENS_PER_USER',
   },
 };
 
-/** Throws the refusal of the share, naming its limit, unless `count` leaves room for one more. */
-export function requireShare(shares: FairShares, share: keyof FairShares, count: number): void {
-  const limit = shares[share];
+/**
+ * Throws the refusal of the share, naming its limit, unless `count` leaves room for one more.
+ * @param plan of the org; null if none is in force, then the configuration applies
+ */
+export function requireShare(
+  shares: FairShares,
+  share: keyof FairShares,
+  count: number,
+  plan: Plan | null = null,
+): void {
+  const planned = plan !== null && share in PLAN_FIELDS ? plan[PLAN_FIELDS[share as keyof typeof PLAN_FIELDS]] : null;
+  const limit = planned ?? shares[share];
   if (count < limit) return;
-  const { code, text } = REFUSALS[share];
-  throw new CodedError(code, text(limit));
+  const { code, text, variable } = REFUSALS[share];
+  // `count` can exceed the limit of a plan that the org changed to.
+  const remedy =
+    plan === null || planned === null
+      ? `the operator can raise it (${variable})`
+      : `choose a plan with more: ${describePlan(plan)} allows ${planned}`;
+  throw new CodedError(code, `${text(planned === null ? limit : count)} ${remedy}`);
 }

@@ -6,6 +6,7 @@ import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
+import { planOrNull } from '../../rules/billing/plan-catalogue.ts';
 import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
@@ -17,6 +18,7 @@ import {
   revokeApiKey as writeRevocation,
   type KnownKeyRow,
 } from '../../store/access/api-keys.ts';
+import { findSubscription } from '../../store/billing/subscriptions.ts';
 import { countUsableKeys, lockOrg } from '../../store/orgs/fair-shares.ts';
 import { findFirstOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
@@ -71,7 +73,8 @@ export async function createApiKey(
   };
   return await context.db.transaction().execute(async (trx) => {
     await lockOrg(trx, orgId);
-    requireShare(context.settings.shares, 'apiKeysPerOrg', await countUsableKeys(trx, orgId));
+    const plan = planOrNull(context.plans, await findSubscription(trx, orgId));
+    requireShare(context.settings.shares, 'apiKeysPerOrg', await countUsableKeys(trx, orgId), plan);
     await deleteEndedKeys(trx, orgId, ENDED_CREDENTIALS_KEPT);
     return await makeKey(trx, request);
   });

@@ -11,12 +11,14 @@ import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
 import { CodedError } from '../../rules/coded-error.ts';
+import { planOrNull } from '../../rules/billing/plan-catalogue.ts';
 import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { requireRepositoryAllowed } from '../../rules/clones/repository.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { newId } from '../../store/database/ids.ts';
 import { countProjects, lockOrg } from '../../store/orgs/fair-shares.ts';
+import { findSubscription } from '../../store/billing/subscriptions.ts';
 import * as store from '../../store/orgs/projects.ts';
 import type { ProjectRecord } from '../../store/orgs/projects.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
@@ -50,7 +52,8 @@ export async function createProject(
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
     await lockOrg(trx, orgId);
-    requireShare(context.settings.shares, 'projectsPerOrg', await countProjects(trx, orgId));
+    const plan = planOrNull(context.plans, await findSubscription(trx, orgId));
+    requireShare(context.settings.shares, 'projectsPerOrg', await countProjects(trx, orgId), plan);
     const project = await store.insertProject(trx, {
       id,
       org_id: orgId,

@@ -1,15 +1,24 @@
 // Limits of orgs per user, and of projects and API keys per org, also with concurrent calls.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { plan, SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { AGENT_TOKENS_PER_HOUR, ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
 
 const SHARES = { orgsPerUser: 4, projectsPerOrg: 5, apiKeysPerOrg: 6, agentTokensPerUser: 7 };
 
+const PLAN = plan.parse({
+  ...SELF_HOSTED_PLAN,
+  id: 'small',
+  name: 'Small',
+  projects: 2,
+  apiKeys: 3,
+});
+
 let api: TestApi;
 before(async () => {
-  api = await startApi({ durable: false, settings: { shares: SHARES } });
+  api = await startApi({ durable: false, settings: { shares: SHARES }, plans: [PLAN] });
 });
 after(() => api.close());
 
@@ -80,6 +89,25 @@ test('an org has at most the limit of usable keys, also concurrently; ended ones
     .where('id', '=', apiKeys[1].id)
     .execute();
   await assertAllowed(1, 'api_key_limit', message, () => makeKey(orgId, owner));
+});
+
+test('a plan sets its own limits of projects and keys, named by the refusal', async () => {
+  const owner = await person();
+  const orgId = await orgOf(owner);
+  for (let made = 0; made < 3; made += 1) await makeProject(orgId, owner);
+  const choose = async (changes: { plan?: string; status?: 'active' | 'canceled' }): Promise<void> =>
+    void (await api.db.updateTable('subscription').set(changes).where('org_id', '=', orgId).execute());
+  await choose({ plan: PLAN.id });
+  const { body } = await makeProject(orgId, owner);
+  assert.equal(body.error.code, 'project_limit');
+  assert.equal(
+    body.error.message,
+    'the org has 3 projects, the maximum; delete some, or choose a plan with more: the plan Small (small) allows 2',
+  );
+  const message = /^the org has 3 usable API keys, .* the plan Small \(small\) allows 3$/;
+  await assertAllowed(PLAN.apiKeys ?? 0, 'api_key_limit', message, () => makeKey(orgId, owner));
+  await choose({ status: 'canceled' });
+  assert.equal((await makeProject(orgId, owner)).status, 201, 'without a plan the configuration applies');
 });
 
 test('a user has at most the limit of usable agent tokens, also concurrently; ended ones free theirs', async () => {

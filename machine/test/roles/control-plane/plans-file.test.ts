@@ -18,6 +18,8 @@ const PLAN = {
   includedMachineHours: 100,
   overageUsdPerMachineHour: 0.25,
   activityRetentionDays: 30,
+  projects: 20,
+  apiKeys: null,
   priceId: 'price_starter',
 };
 
