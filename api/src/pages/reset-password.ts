@@ -5,11 +5,13 @@ import { findLinkedAccount, resetPassword } from '../services/people/accounts.ts
 import { SignInError } from '../services/people/sign-in-port.ts';
 import { clearedLoginCookie } from '../sign-in/login-cookie.ts';
 import { fixedEmailField, isRepeated, newPasswordFields, newPasswordShape, REPEATED, unseen } from './parts/fields.ts';
-import { EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
+import { checkbox, EMPTY_FORM, errorSummary, form, hidden, readForm, type FormState } from './parts/form.ts';
 import { goneLink, refusedForm, statusOf } from './parts/refusals.ts';
 import { redirect, shown, type Page, type ShownPage, type Site } from './parts/site.ts';
 
-const schema = z.object({ token: unseen, ...newPasswordShape }).refine(isRepeated, REPEATED);
+const schema = z
+  .object({ token: unseen, revoke: z.enum(['yes', '']).catch(''), ...newPasswordShape })
+  .refine(isRepeated, REPEATED);
 
 export const resetPasswordPage: Page = {
   path: '/reset-password',
@@ -19,14 +21,14 @@ export const resetPasswordPage: Page = {
     if (wrong !== undefined)
       return await resetForm(site, wrong.values['token'] ?? '', wrong, { status: 400, failed: true });
     try {
-      await resetPassword(site.context, site.signIn, read);
+      await resetPassword(site.context, site.signIn, { ...read, revokeCredentials: read.revoke === 'yes' });
       // The reset ended the account's sign-in sessions. A visitor signed in to another account now
       // uses this one.
       if (visitor !== null) await site.signIn.endLogin(visitor.loginId);
       return redirect('/sign-in?notice=password-set', clearedLoginCookie(site.context.settings.publicUrl));
     } catch (error) {
       if (!(error instanceof SignInError)) throw error;
-      return await resetForm(site, read.token, refusedForm({}, error), statusOf(error));
+      return await resetForm(site, read.token, refusedForm({ revoke: read.revoke }, error), statusOf(error));
     }
   },
 };
@@ -40,7 +42,13 @@ async function resetForm(
   const user = await findLinkedAccount(context, 'reset_password', token).catch(linkGone);
   if (user === null) return goneLink(html`<p><a href="/forgot-password">Request a new link</a></p>`);
   const fields = html`${hidden('token', token)} ${fixedEmailField(state, user.email)} ${newPasswordFields(state)}
-    <button type="submit">Set the password</button>`;
+    ${checkbox(state, {
+      name: 'revoke',
+      label: 'Also revoke my API keys and agent tokens',
+      hint:
+        'If somebody else may have used your account. Programs that use them stop working, in every org. ' +
+        'So do public links that the keys created.',
+    })} <button type="submit">Set the password</button>`;
   return shown(
     'Set a new password',
     html`${errorSummary(state)}

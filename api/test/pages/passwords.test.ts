@@ -2,10 +2,17 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
+import { signInAs } from '../world/api.ts';
+import { inactiveReason } from '../../src/rules/previews/link-creator.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
+import { deleteLogin } from '../../src/store/access/session-tokens.ts';
+import { lockUser } from '../../src/store/orgs/fair-shares.ts';
+import { findPublicAccess } from '../../src/store/previews/links.ts';
 import { newServices } from '../../src/control-plane/control-plane.ts';
 import { openServer } from '../../src/control-plane/server.ts';
 import { makeOwnerLink } from '../../src/services/people/accounts.ts';
 import type { Mailer } from '../../src/services/context/mail-port.ts';
+import { lockWaiters } from '../world/lock-waiters.ts';
 import { untilTrue } from '../world/until-true.ts';
 import { breakMail, mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
@@ -71,6 +78,85 @@ test('a reset link shows the account, sets a password, ends every login and work
     assert.deepEqual([gone.status, gone.heading], [410, 'This link does not work']);
     assert.match(gone.text, /href="\/forgot-password"/);
   }
+});
+
+test('a reset that asks for it revokes keys, tokens and links of the keys, noted in every feed', async () => {
+  const { api } = site;
+  const { userId, email } = await site.account();
+  await insertMembership(api.db, { orgId: api.orgId, userId, role: 'owner' });
+  const credentials = async (): Promise<{ key: string; agent: string; keyId: string; linkId: string }> => {
+    const { token: session } = await signInAs(api.db, userId);
+    const body = { name: 'k' };
+    const { token: key, apiKey } = (await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token: session, body }))
+      .body;
+    const { token: agent } = (await api.call('POST', '/v1/me/agent-tokens', { token: session, body })).body;
+    const { id } = await api.makeSandbox('ready');
+    const link = { port: 3_000, audience: 'public' };
+    const made = await api.call('POST', `/v1/sandboxes/${id}/previews`, { token: key, body: link });
+    return { key, agent, keyId: apiKey.id, linkId: made.body.preview.id };
+  };
+  const reset = async (changes: Record<string, string>): Promise<void> => {
+    const token = await resetToken(email);
+    const set = await site.visitor().post('/reset-password', { token, password: NEW, repeat: NEW, ...changes });
+    assert.equal(set.status, 303);
+  };
+  const statusOf = async (token: string): Promise<number> => (await api.call('GET', '/v1/me', { token })).status;
+  const mine = await credentials();
+  const other = await api.makeKey({});
+
+  for (const revoke of ['', 'no']) await reset({ revoke });
+  assert.deepEqual([await statusOf(mine.key), await statusOf(mine.agent)], [200, 200]);
+  await sql`update throttle set tokens = 100`.execute(api.db);
+  await reset({ revoke: 'yes' });
+  assert.deepEqual([await statusOf(mine.key), await statusOf(mine.agent), await statusOf(other)], [401, 401, 200]);
+  const link = await findPublicAccess(api.db, mine.linkId);
+  assert.equal(inactiveReason(link?.creator ?? assert.fail()), 'api_key_revoked');
+  const entries = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'actor_kind', sql<string>`details->>'reason'`.as('reason')])
+    .where('org_id', '=', api.orgId)
+    .where('kind', 'in', ['api_key_revoked', 'agent_token_revoked'])
+    .orderBy('kind')
+    .execute();
+  const said = { actor_kind: 'system', reason: 'its creator set a new password' };
+  assert.deepEqual(entries, [
+    { kind: 'agent_token_revoked', ...said },
+    { kind: 'api_key_revoked', ...said },
+  ]);
+});
+
+test('no key or token is created after a concurrent reset has revoked them', async () => {
+  const { api } = site;
+  const { userId } = await site.account();
+  await insertMembership(api.db, { orgId: api.orgId, userId, role: 'owner' });
+  const { token, loginId } = await signInAs(api.db, userId);
+  const creates = await api.db.transaction().execute(async (reset) => {
+    await lockUser(reset, userId);
+    const calls = [`/v1/orgs/${api.orgId}/api-keys`, '/v1/me/agent-tokens'].map((path) =>
+      api.call('POST', path, { token, body: { name: 'k' } }),
+    );
+    await untilTrue('both wait', async () => (await lockWaiters(api.db)) === 2);
+    await deleteLogin(reset, loginId);
+    return calls;
+  });
+  for (const { status, body } of await Promise.all(creates))
+    assert.deepEqual([status, body.error.code], [401, 'unauthenticated']);
+});
+
+test('a failed reset revokes nothing and keeps the choice', async () => {
+  const { userId, email } = await site.account();
+  await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role: 'owner' });
+  const { token: session } = await signInAs(site.api.db, userId);
+  const path = `/v1/orgs/${site.api.orgId}/api-keys`;
+  const { token: key } = (await site.api.call('POST', path, { token: session, body: { name: 'k' } })).body;
+  const token = await resetToken(email);
+  const shown = await site
+    .visitor()
+    .post('/reset-password', { token, password: 'short', repeat: 'short', revoke: 'yes' });
+  assert.match(shown.text, /type="checkbox"[^>]*checked/);
+  const stale = { token: 'x'.repeat(43), password: NEW, repeat: NEW, revoke: 'yes' };
+  assert.equal((await site.visitor().post('/reset-password', stale)).status, 410);
+  assert.equal((await site.api.call('GET', '/v1/me', { token: key })).status, 200);
 });
 
 test('an invalid password is an error at its field, is not echoed, and keeps the link valid', async () => {

@@ -87,6 +87,28 @@ export function field(
   </div>`;
 }
 
+/** A checkbox that sends `yes`. */
+export function checkbox(
+  state: FormState,
+  { name, label, hint }: Pick<Field, 'name' | 'label'> & { hint: string },
+): Html {
+  const id = fieldId(name);
+  return html`<div class="field">
+    <label class="check" for="${id}">
+      <input
+        id="${id}"
+        name="${name}"
+        type="checkbox"
+        value="yes"
+        aria-describedby="${id}-hint"
+        ${state.values[name] === 'yes' ? html`checked` : ''}
+      />
+      ${label}
+    </label>
+    <p class="hint" id="${id}-hint">${hint}</p>
+  </div>`;
+}
+
 export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}" />`;
 }

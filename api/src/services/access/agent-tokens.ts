@@ -22,6 +22,7 @@ import {
 import { listOrgsOfUser } from '../../store/people/identity.ts';
 import { isId, newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';
+import { requireStillSignedIn } from './revoked-credentials.ts';
 import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
 import type { ServiceContext } from '../context/context.ts';
 
@@ -48,6 +49,7 @@ export async function createAgentToken(
   const token = newToken('agent_token');
   const agentToken = await context.db.transaction().execute(async (trx) => {
     await lockUser(trx, actor.userId);
+    await requireStillSignedIn(trx, actor);
     const { usable, lastHour } = await countAgentTokens(trx, actor.userId);
     requireShare(context.settings.shares, 'agentTokensPerUser', usable);
     if (lastHour >= AGENT_TOKENS_PER_HOUR) {

@@ -19,11 +19,12 @@ import {
   type KnownKeyRow,
 } from '../../store/access/api-keys.ts';
 import { findSubscription } from '../../store/billing/subscriptions.ts';
-import { countUsableKeys, lockOrg } from '../../store/orgs/fair-shares.ts';
+import { countUsableKeys, lockOrg, lockUser } from '../../store/orgs/fair-shares.ts';
 import { findFirstOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';
 import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
+import { requireStillSignedIn } from './revoked-credentials.ts';
 import type { ServiceContext } from '../context/context.ts';
 
 export type { KnownKeyRow };
@@ -72,6 +73,8 @@ export async function createApiKey(
     actor,
   };
   return await context.db.transaction().execute(async (trx) => {
+    await lockUser(trx, actor.userId);
+    await requireStillSignedIn(trx, actor);
     await lockOrg(trx, orgId);
     const plan = planOrNull(context.plans, await findSubscription(trx, orgId));
     requireShare(context.settings.shares, 'apiKeysPerOrg', await countUsableKeys(trx, orgId), plan);

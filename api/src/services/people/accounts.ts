@@ -9,6 +9,7 @@ import { findFirstOrg, findUser } from '../../store/people/identity.ts';
 import type { Database, UserRow } from '../../store/database/schema.ts';
 import { emailVerificationMail, passwordResetMail } from './account-mails.ts';
 import { OPERATOR } from '../access/api-keys.ts';
+import { revokeCredentialsOf } from '../access/revoked-credentials.ts';
 import type { ServiceContext } from '../context/context.ts';
 import type { ReceivedInvitationRow } from '../orgs/invitations.ts';
 import {
@@ -64,19 +65,20 @@ export async function requestPasswordReset(context: ServiceContext, email: strin
 
 /**
  * Sets a new password with a mailed link and consumes the link. Also verifies the address, as the
- * link was mailed to it. Ends every sign-in session of the user. Throws `link_invalid`,
- * `password_unfit`.
+ * link was mailed to it. Ends every sign-in session of the user, and on request revokes the user's
+ * API keys and agent tokens. Throws `link_invalid`, `password_unfit`.
  */
 export async function resetPassword(
   context: ServiceContext,
   signIn: SignIn,
-  { token, password }: { token: string; password: string },
+  { token, password, revokeCredentials = false }: { token: string; password: string; revokeCredentials?: boolean },
 ): Promise<void> {
   await context.db.transaction().execute(async (trx) => {
     const { userId } = await requireUse(trx, 'reset_password', token);
     await signIn.setPassword(userId, password, trx);
     await updateUser(trx, userId, { emailVerified: true });
     await deleteUnusedLinks(trx, userId, ['welcome', 'verify_email']);
+    if (revokeCredentials) await revokeCredentialsOf(trx, userId, 'its creator set a new password');
   });
 }
 

@@ -83,6 +83,18 @@ export async function revokeAgentToken(db: Database, tokenId: string): Promise<K
     .executeTakeFirst();
 }
 
+/** Revokes a user's usable tokens. */
+export async function revokeAgentTokensOfUser(db: Database, userId: string): Promise<KnownTokenRow[]> {
+  return await db
+    .updateTable('agent_token')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning(KNOWN_COLUMNS)
+    .execute();
+}
+
 /** Records a use of the token. Skips a row that another request is writing. */
 export async function touchAgentToken(db: Database, tokenId: string): Promise<void> {
   await sql`update agent_token set last_used_at = now()

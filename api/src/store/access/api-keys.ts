@@ -75,6 +75,17 @@ export async function revokeApiKey(db: Database, orgId: string, keyId: string): 
     .executeTakeFirst();
 }
 
+/** Revokes the keys that a user created, expired ones included. */
+export async function revokeApiKeysOfUser(db: Database, userId: string): Promise<KnownKeyRow[]> {
+  return await db
+    .updateTable('api_key')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('created_by', '=', userId)
+    .where('revoked_at', 'is', null)
+    .returning(KNOWN_COLUMNS)
+    .execute();
+}
+
 export async function findApiKey(db: Database, orgId: string, keyId: string): Promise<KnownKeyRow | undefined> {
   return await db
     .selectFrom('api_key')

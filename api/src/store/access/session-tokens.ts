@@ -94,6 +94,11 @@ export async function isJustSpent(
   return row !== undefined;
 }
 
+/** True if the sign-in session has not ended. */
+export async function hasLogin(db: Database, loginId: string): Promise<boolean> {
+  return (await db.selectFrom('session').select('id').where('id', '=', loginId).executeTakeFirst()) !== undefined;
+}
+
 /** Deletes a sign-in session with all its session tokens, which are invalid from the commit on. */
 export async function deleteLogin(db: Database, loginId: string): Promise<void> {
   await db.deleteFrom('session').where('id', '=', loginId).execute();
