@@ -6,7 +6,7 @@ import { signInAs } from '../world/api.ts';
 import { inactiveReason } from '../../src/rules/previews/link-creator.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { deleteLogin } from '../../src/store/access/session-tokens.ts';
-import { lockUser } from '../../src/store/orgs/fair-shares.ts';
+import { lockUser } from '../../src/store/people/accounts.ts';
 import { findPublicAccess } from '../../src/store/previews/links.ts';
 import { newServices } from '../../src/control-plane/control-plane.ts';
 import { openServer } from '../../src/control-plane/server.ts';

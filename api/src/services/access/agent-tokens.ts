@@ -9,7 +9,7 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { requireShare } from '../../rules/orgs/fair-shares.ts';
-import { lockUser } from '../../store/orgs/fair-shares.ts';
+import { lockUser } from '../../store/people/accounts.ts';
 import {
   countAgentTokens,
   deleteEndedTokens,

@@ -19,7 +19,8 @@ import {
   type KnownKeyRow,
 } from '../../store/access/api-keys.ts';
 import { findSubscription } from '../../store/billing/subscriptions.ts';
-import { countUsableKeys, lockOrg, lockUser } from '../../store/orgs/fair-shares.ts';
+import { countUsableKeys, lockOrg } from '../../store/orgs/fair-shares.ts';
+import { lockUser } from '../../store/people/accounts.ts';
 import { findFirstOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';

@@ -57,13 +57,13 @@ export async function createInvitation(
 ): Promise<InvitationWithStatus> {
   const id = newId('invitation');
   return await context.db.transaction().execute(async (trx) => {
+    // The limit spans all orgs: concurrent invitations into several orgs must see each other.
+    await lockUser(trx, actor.userId);
     await lockMemberships(trx, orgId);
     await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
     if (role === 'owner') requireFreshSignIn(actor, context.settings);
     if (await isMemberAddress(trx, orgId, email))
       throw new CodedError('already_member', 'a member of the org has this address');
-    // The limit spans all orgs: concurrent invitations into several orgs must see each other.
-    await lockUser(trx, actor.userId);
     await requireFewSent(trx, actor, email);
     const replaced = await revokeEarlier(trx, orgId, email);
     const invitation = await insertInvitation(trx, {

@@ -2,11 +2,6 @@
 import { sql } from 'kysely';
 import type { DatabaseTransaction } from '../database/schema.ts';
 
-/** Serialises creates by the user until commit. Inserts that refer to the user go on. */
-export async function lockUser(trx: DatabaseTransaction, userId: string): Promise<void> {
-  await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
-}
-
 /** Number of orgs that the user created, whoever owns them now. */
 export async function countCreatedOrgs(trx: DatabaseTransaction, userId: string): Promise<number> {
   const { count } = await trx

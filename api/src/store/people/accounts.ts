@@ -10,8 +10,9 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
 }
 
 /**
- * Serialises changes of the account's password and links, and invitations by the user, until the
- * transaction ends. Lock order: this, then passwords and links, then an org.
+ * Serialises changes of the account's password and links, and creates and invitations by the user,
+ * until the transaction ends. Inserts that refer to the user go on. Lock order: this, then
+ * passwords and links, then an org.
  */
 export async function lockUser(trx: Database, userId: string): Promise<void> {
   await trx.selectFrom('user').select('id').where('id', '=', userId).forNoKeyUpdate().execute();

@@ -159,18 +159,23 @@ test('lists show the newest 1,000 ended credentials; a create deletes older ones
   }
 });
 
-test('concurrent creates of projects, keys and memberships in an org all end', async () => {
+test('concurrent creates of projects, keys, invitations and memberships in an org all end', async () => {
   const owner = await person();
   const orgId = await orgOf(owner);
   const { userId } = await api.makeSession({ role: null });
   await api.db.insertInto('membership').values({ org_id: orgId, user_id: userId, role: 'member' }).execute();
   const changeRole = (role: string): Promise<Answer> =>
     api.call('PATCH', `/v1/orgs/${orgId}/members/${userId}`, { token: owner.token, body: { role } });
+  const invite = (role: string): Promise<Answer> => {
+    const body = { email: `${role}@invited.example.test`, role };
+    return api.call('POST', `/v1/orgs/${orgId}/invitations`, { token: owner.token, body });
+  };
   const answers = await Promise.all(
     ['admin', 'member', 'viewer', 'operator'].flatMap((role) => [
       changeRole(role),
       makeProject(orgId, owner),
       makeKey(orgId, owner),
+      invite(role),
       makeOrg(owner),
     ]),
   );
