@@ -107,8 +107,8 @@ async function confirmForm(
     'Confirm that it is you',
     html`${errorSummary(state)}
       <p>
-        Your last sign-in is more than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} old. Creating credentials and
-        owners, and signing in a device, needs a recent one.
+        Your last sign-in is more than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} old. Creating credentials,
+        owners and admins, and signing in a device, needs a recent one.
       </p>
       ${hasForm ? form(CONFIRM_PAGE, fields) : ''} ${passkey?.form}
       ${oidcName === null ? '' : providerForm(oidcName, returnTo ?? '/sign-in', { alone: !hasForm })}

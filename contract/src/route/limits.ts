@@ -146,7 +146,7 @@ export const ACCESS_TOKEN_MINUTES = 60;
 /** Maximum number of passkeys of an account. */
 export const PASSKEYS_PER_USER = 20;
 
-/** Default age of a sign-in up to which it may create credentials and owners. */
+/** Default age of a sign-in up to which it may create credentials, owners and admins. */
 export const REAUTHENTICATION_MINUTES = 10;
 
 /** Maximum length of `owner/repo`, and of a repository URL. */

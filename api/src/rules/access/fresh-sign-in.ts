@@ -1,5 +1,5 @@
-// Decides whether a sign-in is recent enough to create credentials and owners: an access token or
-// cookie that was stolen later must not outlive the sign-in. Pure.
+// Decides whether a sign-in is recent enough to create credentials, owners and admins: an access
+// token or cookie that was stolen later must not outlive the sign-in. Pure.
 import { CodedError } from '../coded-error.ts';
 import type { Actor } from './access.ts';
 

@@ -19,6 +19,19 @@ export function permissionToChange({ from, to }: MembershipChange): Permission {
   return from === 'owner' || to === 'owner' ? 'org.owners.manage' : 'org.members.manage';
 }
 
+/** Permissions to create credentials and to admit others who can. */
+const OUTLIVING: readonly Permission[] = ['api_keys.manage', 'org.owners.manage'];
+
+/**
+ * True for a change that grants a permission that outlives the sign-in: a thief of the sign-in
+ * would grant it to another account.
+ */
+export function needsFreshSignIn({ from, to }: MembershipChange): boolean {
+  const has = (role: Role | null, permission: Permission): boolean =>
+    role !== null && ROLE_PERMISSIONS[role].has(permission);
+  return OUTLIVING.some((permission) => has(to, permission) && !has(from, permission));
+}
+
 /** Roles that a holder of this role may invite for; null: not a member. */
 export function rolesInvitedBy(inviter: Role | null): Role[] {
   if (inviter === null) return [];

@@ -36,7 +36,7 @@ export interface Settings {
   /** Lifetime of a session token (`BERTH_SESSION_TOKEN_MINUTES`). */
   sessionTokenMinutes: number;
   /**
-   * Age of a sign-in up to which it may create credentials and owners; 0: any age
+   * Age of a sign-in up to which it may create credentials, owners and admins; 0: any age
    * (`BERTH_REAUTHENTICATE_MINUTES`).
    */
   reauthenticateMinutes: number;

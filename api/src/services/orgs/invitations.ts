@@ -7,7 +7,7 @@ import type { Role } from '@berth/contract/route/permissions.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { requireFreshSignIn } from '../../rules/access/fresh-sign-in.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { permissionToChange, rolesInvitedBy } from '../../rules/orgs/membership.ts';
+import { needsFreshSignIn, permissionToChange, rolesInvitedBy } from '../../rules/orgs/membership.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { lockUser } from '../../store/people/accounts.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
@@ -60,8 +60,9 @@ export async function createInvitation(
     // The limit spans all orgs: concurrent invitations into several orgs must see each other.
     await lockUser(trx, actor.userId);
     await lockMemberships(trx, orgId);
-    await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange({ from: null, to: role }));
-    if (role === 'owner') requireFreshSignIn(actor, context.settings);
+    const change = { from: null, to: role };
+    await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange(change));
+    if (needsFreshSignIn(change)) requireFreshSignIn(actor, context.settings);
     if (await isMemberAddress(trx, orgId, email))
       throw new CodedError('already_member', 'a member of the org has this address');
     await requireFewSent(trx, actor, email);

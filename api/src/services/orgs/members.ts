@@ -6,7 +6,7 @@ import { role as roleName, type Role } from '@berth/contract/route/permissions.t
 import type { Actor } from '../../rules/access/access.ts';
 import { requireFreshSignIn } from '../../rules/access/fresh-sign-in.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { permissionToChange, requireOwnerLeft } from '../../rules/orgs/membership.ts';
+import { needsFreshSignIn, permissionToChange, requireOwnerLeft } from '../../rules/orgs/membership.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { isId } from '../../store/database/ids.ts';
@@ -51,7 +51,7 @@ export async function updateMember(
     await requireOrgPermission({ ...context, db: trx }, actor, orgId, permissionToChange(change));
     requireOwnerLeft(change, await countOwners(trx, orgId));
     if (change.from === change.to) return member;
-    if (role === 'owner') requireFreshSignIn(actor, context.settings);
+    if (needsFreshSignIn(change)) requireFreshSignIn(actor, context.settings);
     await updateRole(trx, { orgId, userId, role });
     await insertActivity(trx, {
       orgId,

@@ -1,6 +1,7 @@
 // Actions that require a recent sign-in, called with older ones.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { role, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { sql } from 'kysely';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
 
@@ -18,14 +19,22 @@ async function age(userId: string, interval: string): Promise<void> {
   );
 }
 
+/** Roles that can create API keys, by the table. */
+const KEY_ROLES = role.options.filter((name) => ROLE_PERMISSIONS[name].has('api_keys.manage'));
+
+/** Promotions are in ascending order: a role that a member has grants nothing. */
 const actions = (member: string): readonly (readonly [method: 'POST' | 'PATCH', path: string, body: object])[] => [
   ['POST', `/v1/orgs/${api.orgId}/api-keys`, { name: 'ci' }],
   ['POST', '/v1/me/agent-tokens', { name: 'laptop' }],
-  ['POST', `/v1/orgs/${api.orgId}/invitations`, { email: 'second@example.test', role: 'owner' }],
-  ['PATCH', `/v1/orgs/${api.orgId}/members/${member}`, { role: 'owner' }],
+  ...KEY_ROLES.map(
+    (name) => ['POST', `/v1/orgs/${api.orgId}/invitations`, { email: `new-${name}@example.test`, role: name }] as const,
+  ),
+  ...KEY_ROLES.toReversed().map(
+    (name) => ['PATCH', `/v1/orgs/${api.orgId}/members/${member}`, { role: name }] as const,
+  ),
 ];
 
-test('an old sign-in creates no credentials and owners; a recent one does', async () => {
+test('an old sign-in creates no credentials, owners and admins; a recent one does', async () => {
   const { userId: member } = await api.makeSession({ role: 'member' });
   const { token } = owner;
   await age(owner.userId, '601 seconds');
@@ -47,7 +56,7 @@ test('an old sign-in creates no credentials and owners; a recent one does', asyn
   }
 });
 
-test('an old sign-in still reads, revokes, and invites members', async () => {
+test('an old sign-in still reads, revokes, demotes, and invites members', async () => {
   const { token } = owner;
   await age(owner.userId, '0 seconds');
   const key = await api.call('POST', `/v1/orgs/${api.orgId}/api-keys`, { token, body: { name: 'old' } });
@@ -57,6 +66,11 @@ test('an old sign-in still reads, revokes, and invites members', async () => {
   assert.equal((await api.call('DELETE', `${path}/${key.body.apiKey.id}`, { token })).status, 200);
   const body = { email: 'third@example.test' };
   assert.equal((await api.call('POST', `/v1/orgs/${api.orgId}/invitations`, { token, body })).status, 201);
+  const { userId: other } = await api.makeSession({ role: 'owner' });
+  for (const lower of ['admin', 'viewer', 'member']) {
+    const demotion = { token, body: { role: lower } };
+    assert.equal((await api.call('PATCH', `/v1/orgs/${api.orgId}/members/${other}`, demotion)).status, 200, lower);
+  }
 });
 
 test('a caller without the permission learns that, not the age of the sign-in', async () => {
