@@ -32,6 +32,8 @@ interface SecretWatchParts {
 export class SecretWatch {
   readonly #parts: SecretWatchParts;
   #reportedAtMs = -Infinity;
+  /** True if a file could not be used at the last attempt. */
+  #isBroken = false;
   #resealedAtMs = -Infinity;
   /** Ids at the last pass over the stored values. */
   #resealedIds = '';
@@ -40,19 +42,34 @@ export class SecretWatch {
     this.#parts = parts;
   }
 
-  /** Loads changed files, and reports the loaded secrets. */
+  /**
+   * Loads changed files, and reports the loaded secrets: also after a file that cannot be used, so
+   * that a rotation waits for this replica.
+   */
   async tick(): Promise<void> {
-    const { context, secretKey, hosts, replicaId, reread } = this.#parts;
-    const now = reread?.();
-    const changed = now === undefined ? [] : [secretKey.replaceWith(now.secretKey), hosts.useTokens(now.hostTokens)];
-    const loaded = { secretKeyIds: secretKey.ids, hostTokenIds: hosts.tokenIds };
-    if (changed.includes(true)) {
-      context.log.info(loaded, 'loaded changed secrets');
-      this.#reportedAtMs = -Infinity;
-    }
+    this.#load();
+    const { context, secretKey, hosts, replicaId } = this.#parts;
     if (performance.now() - this.#reportedAtMs < REPORT_EVERY_MS) return;
-    await reportSecrets(context.db, replicaId, loaded);
+    await reportSecrets(context.db, replicaId, { secretKeyIds: secretKey.ids, hostTokenIds: hosts.tokenIds });
     this.#reportedAtMs = performance.now();
+  }
+
+  #load(): void {
+    const { context, secretKey, hosts, reread } = this.#parts;
+    if (reread === null) return;
+    try {
+      const now = reread();
+      const changed = [secretKey.replaceWith(now.secretKey), hosts.useTokens(now.hostTokens)];
+      this.#isBroken = false;
+      if (!changed.includes(true)) return;
+      this.#reportedAtMs = -Infinity;
+      context.log.info({ secretKeyIds: secretKey.ids, hostTokenIds: hosts.tokenIds }, 'loaded changed secrets');
+    } catch (error) {
+      // Each second another attempt: log the first failure.
+      if (!this.#isBroken)
+        context.log.error({ err: error }, 'cannot load the secret files: the loaded secrets stay in use');
+      this.#isBroken = true;
+    }
   }
 
   /** Seals values that another key sealed. */

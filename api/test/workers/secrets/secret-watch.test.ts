@@ -11,6 +11,7 @@ import { resealAll } from '../../../src/services/secrets/reseal.ts';
 import { secretsState } from '../../../src/services/secrets/status.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { SecretWatch, type SecretsNow } from '../../../src/workers/secrets/secret-watch.ts';
+import type { StepContext } from '../../../src/workers/steps/step-context.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 
 const VALUES = 250;
@@ -57,8 +58,13 @@ async function opened(key: SecretKey): Promise<number> {
   return rows.length;
 }
 
-function watchOf(key: SecretKey, hosts: HostClients, reread: () => SecretsNow): SecretWatch {
-  const { db, log } = api.context;
+function watchOf(
+  key: SecretKey,
+  hosts: HostClients,
+  reread: () => SecretsNow,
+  log: StepContext['log'] = api.context.log,
+): SecretWatch {
+  const { db } = api.context;
   return new SecretWatch({
     context: { db, log, stopping: never },
     secretKey: key,
@@ -148,8 +154,27 @@ test('changed files are loaded, reported and used, and a broken file changes not
   assert.equal((await secretsState(api.db, rotated, tokens)).secretKeys[1]?.neededSeconds, 0);
 
   now = new Error('the file is empty');
-  await assert.rejects(watch.tick(), /the file is empty/);
+  await watch.tick();
   assert.deepEqual(key.ids, rotated.ids);
   await watch.close();
   assert.deepEqual((await secretsState(api.db, rotated, tokens)).replicas, []);
+});
+
+test('a replica that cannot read a file stays visible with its former key, and logs that once', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const logged: unknown[][] = [];
+  const log = { ...api.context.log, error: (...entry: unknown[]) => logged.push(entry) } as typeof api.context.log;
+  const hosts = new HostClients('token-a', 8);
+  const unreadable = (): never => {
+    throw new Error('EACCES: permission denied');
+  };
+  const watch = watchOf(new SecretKey(old), hosts, unreadable, log);
+  await watch.tick();
+  await watch.tick();
+  assert.equal(logged.length, 1);
+  assert.match(String(logged[0]?.[1]), /cannot load the secret files: the loaded secrets stay in use/);
+  const { replicas, secretKeys } = await secretsState(api.db, new SecretKey(fresh, old), hosts.tokenIds);
+  assert.deepEqual(replicas, [{ secretKeyIds: new SecretKey(old).ids, hostTokenIds: hosts.tokenIds }]);
+  assert.ok((secretKeys[1]?.neededSeconds ?? 0) > 29 * 86_400, 'the former key still signs');
+  await watch.close();
 });
