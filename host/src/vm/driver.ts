@@ -182,7 +182,8 @@ export interface VmDriver {
 
   /**
    * Enforces an egress policy on a running VM, and ends its connections that the policy forbids.
-   * Idempotent. Rejects if that failed; the former policy is then in force.
+   * May be repeated. If it rejects, new names are resolved under the new policy, and the kernel
+   * enforces one of the two.
    */
   setEgress(state: DriverState, egress: EgressPolicy): Promise<void>;
 
