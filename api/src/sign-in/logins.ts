@@ -10,6 +10,7 @@ import { SignInError, type Caller, type Login } from '../services/people/sign-in
 import {
   confirmLogin,
   deleteLogin,
+  hasSpentRefreshToken,
   insertSessionToken,
   isJustSpent,
   secondsSinceSignIn,
@@ -54,8 +55,15 @@ export class Logins {
   }
 
   async find(credential: string): Promise<{ loginId: string; userId: string } | null> {
-    const login = await this.read(credential, { prolong: false });
+    const login = await this.readCookie(credential, { prolong: false });
     return login === null ? null : { loginId: login.loginId, userId: login.userId };
+  }
+
+  /** The sign-in session of a browser's cookie; null for a spent refresh token of the same form. */
+  async readCookie(credential: string, { prolong }: { prolong: boolean }): Promise<Login | null> {
+    if (!CREDENTIAL_FORM.test(credential)) return null;
+    if (await hasSpentRefreshToken(this.#db, credential.slice(0, credential.lastIndexOf('.')))) return null;
+    return await this.read(credential, { prolong });
   }
 
   /** The sign-in session just created. Ends the user's least recently used beyond the limit. */

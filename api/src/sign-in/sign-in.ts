@@ -213,7 +213,7 @@ class LibrarySignIn implements ClientSignIn {
   }
 
   async refresh(credential: string): Promise<Refreshed | null> {
-    const login = await this.#logins.read(credential, { prolong: true });
+    const login = await this.#logins.readCookie(credential, { prolong: true });
     return login === null ? null : await this.#refreshed(login, () => this.#logins.withSessionToken(login));
   }
 

@@ -188,10 +188,16 @@ test('a spent refresh token signs out, too', async () => {
   assert.equal(await liveLogins(device.userId), 0);
 });
 
-test('a refresh token from before the rotation works once', async () => {
+test('a refresh token from before the rotation works once, and then not as a cookie', async () => {
   const { email, password, userId } = await makePerson(api.signIn);
   const { credential, loginId } = await api.signIn.withPassword({ email, password }, newCaller());
-  assert.equal((await refresh(credential)).status, 200);
+  const next = (await refresh(credential)).body;
+  const headers = { cookie: `berth_login=${credential}`, 'sec-fetch-site': 'same-origin' };
+  const asCookie = await post(api.url, '/auth/session', {}, headers);
+  assert.deepEqual([asCookie.status, asCookie.body.error], [401, 'login_required']);
+  assert.equal(await api.signIn.findLogin(credential), null);
+  const last = await refresh(next.refresh_token);
+  assert.equal(last.status, 200, 'the refused cookie ends nothing');
   await passTime(loginId);
   refused(await refresh(credential));
   assert.equal(await liveLogins(userId), 0);

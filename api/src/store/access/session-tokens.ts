@@ -79,6 +79,17 @@ export async function spendRefreshToken(db: Database, loginId: string, generatio
   return spent.numUpdatedRows === 1n;
 }
 
+/** True if the token's session is that of a client that has spent a refresh token. */
+export async function hasSpentRefreshToken(db: Database, token: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('session')
+    .select('id')
+    .where('token', '=', token)
+    .where('refreshGeneration', '>', 0)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** True if the generation was the previous one until `seconds` ago at most. */
 export async function isJustSpent(
   db: Database,
