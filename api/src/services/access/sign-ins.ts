@@ -13,6 +13,7 @@ import {
 } from '../../store/access/sign-ins.ts';
 import { isId } from '../../store/database/ids.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
+import { lockUser } from '../../store/people/accounts.ts';
 import { listOrgsOfUser } from '../../store/people/identity.ts';
 import { denyApprovedDevices } from '../../store/people/sign-in.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -66,6 +67,8 @@ export async function endReusedSignIn(
 /** Ends the person's other sign-ins. Device approvals would become sign-ins, so they end too. */
 export async function endOtherSignIns({ db }: Pick<ServiceContext, 'db'>, actor: SignedIn): Promise<number> {
   return await db.transaction().execute(async (trx) => {
+    // A new password takes the locks of sessions and devices in the other order.
+    await lockUser(trx, actor.userId);
     await denyApprovedDevices(trx, actor.userId);
     const count = await deleteOtherSignIns(trx, actor.userId, actor.loginId);
     if (count > 0) await recordInOrgs(trx, actor.userId, actorOf(actor), { kind: 'user', id: actor.userId }, { count });

@@ -14,6 +14,7 @@ import {
   type Instance,
 } from '../../sign-in/client.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
+import { lockWaiters } from '../../world/lock-waiters.ts';
 import { untilTrue } from '../../world/until-true.ts';
 
 let api: TestApi;
@@ -163,4 +164,28 @@ test('a refresh token of an ended sign-in is refused', async () => {
   const fields = { grant_type: 'refresh_token', refresh_token: ended.credential };
   const { status, body } = await post(second.url, '/auth/token', fields);
   assert.deepEqual([status, body.error], [400, 'invalid_grant']);
+});
+
+test('ending the other sign-ins while the password changes does not deadlock', async () => {
+  const person = await makePerson(api.signIn);
+  const kept = await signInPerson(api.signIn, person);
+  await signInPerson(api.signIn, person);
+  const { token } = await api.signIn.issueSessionToken(kept);
+  const { userCode } = await api.signIn.requestDevice('berth-cli', newCaller());
+  await api.signIn.decideDevice(userCode, person.userId, 'approve');
+  const [ended, changed] = await api.db
+    .transaction()
+    .execute(async (trx) => {
+      await trx.selectFrom('deviceCode').select('id').where('userId', '=', person.userId).forUpdate().execute();
+      // The first waits for the device here, the second for the first.
+      const ending = api.call('DELETE', PATH, { token });
+      await untilTrue('ending waits', async () => (await lockWaiters(api.db)) === 1);
+      const changing = api.signIn.setPassword(person.userId, 'another boat entirely');
+      await untilTrue('the change waits', async () => (await lockWaiters(api.db)) === 2);
+      return [ending, changing] as const;
+    })
+    .then((both) => Promise.all(both));
+  assert.equal(ended.status, 200);
+  assert.equal(changed, undefined);
+  assert.deepEqual(await api.db.selectFrom('session').select('id').where('userId', '=', person.userId).execute(), []);
 });
