@@ -83,9 +83,11 @@ export class Factors implements SecondFactor {
     return codes;
   }
 
-  /** Uses a code of the app or a recovery code, which no other call can use. */
-  async useCode(userId: string, code: string, caller: Caller): Promise<CodeUse> {
-    await this.#parts.throttle('second-factor', [addressKey(caller.address), userKey(userId)]);
+  /**
+   * Uses a code of the app or a recovery code, which no other call can use. The caller counts the
+   * attempt before.
+   */
+  async useCode(userId: string, code: string): Promise<CodeUse> {
     const { db } = this.#parts;
     const row = await findTotp(db, userId);
     if (row === undefined) throw wrongCode();

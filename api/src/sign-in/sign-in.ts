@@ -3,7 +3,14 @@
 // Endpoints and pages own the wire format.
 import { NAME_CHARACTERS } from '@berth/contract/route/limits.ts';
 import type { OidcConfig } from '../config/config.ts';
-import { accountKey, addressKey, loginKey, type ThrottleKey, type ThrottleKind } from '../rules/access/throttle.ts';
+import {
+  accountKey,
+  addressKey,
+  loginKey,
+  userKey,
+  type ThrottleKey,
+  type ThrottleKind,
+} from '../rules/access/throttle.ts';
 import { tokenKind, tokenSha256 } from '../services/access/bearer-token.ts';
 import {
   OidcRefusal,
@@ -97,7 +104,8 @@ class LibrarySignIn implements ClientSignIn {
     const { userId, isPassword: wasPassword } = this.factors.openSignIn(pending);
     const passwordHash = await findPasswordOfUser(this.#parts.db, userId);
     if (passwordHash === undefined || !wasPassword(passwordHash)) throw wrongCredentials();
-    const use = await this.factors.useCode(userId, code, caller);
+    await this.throttle('second-factor', [addressKey(caller.address), userKey(userId)]);
+    const use = await this.factors.useCode(userId, code);
     return { login: await this.#createLogin(userId, passwordHash, caller), use };
   }
 
@@ -115,7 +123,7 @@ class LibrarySignIn implements ClientSignIn {
     password: string,
     caller: Caller,
   ): Promise<void> {
-    await this.throttle('sign-in', [addressKey(caller.address), accountKey(email)]);
+    await this.throttle('confirm', [addressKey(caller.address), loginKey(loginId)]);
     const known = await findPassword(this.#parts.db, email);
     if (known === undefined || !(await isPasswordOf(known.passwordHash, password)))
       throw new SignInError('wrong_credentials', 'the password is wrong');
@@ -127,7 +135,8 @@ class LibrarySignIn implements ClientSignIn {
     code: string,
     caller: Caller,
   ): Promise<CodeUse> {
-    const use = await this.factors.useCode(userId, code, caller);
+    await this.throttle('confirm', [addressKey(caller.address), loginKey(loginId)]);
+    const use = await this.factors.useCode(userId, code);
     await this.#logins.confirm(loginId);
     return use;
   }

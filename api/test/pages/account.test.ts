@@ -153,6 +153,13 @@ test('a recovery code signs in once and is mailed; the tenth wrong code is the l
   const limited = await visitor.post('/second-factor', { code: codeOf(person.secret) });
   assert.equal(limited.status, 429);
   assert.ok(Number(limited.headers.get('retry-after')) > 0);
+  // The limit of sign-ins does not stop a confirmation.
+  const { visitor: signedIn, codes, userId } = person;
+  await sql`update "session" set "authenticatedAt" = now() - interval '1 hour' where "userId" = ${userId}`.execute(
+    site.api.db,
+  );
+  const confirmed = await signedIn.post('/confirm', { code: codes[1] ?? '', return_to: '/account' });
+  assert.equal(confirmed.headers.get('location'), '/account');
 });
 
 test('a new password voids a sign-in that waits for its code, and keeps the app', async () => {

@@ -65,15 +65,27 @@ test('another account of the browser, another site and a signed-out visitor conf
   assert.equal(away.heading, 'Your sign-in is confirmed');
 });
 
-test('password attempts at the confirmation count as attempts to sign in', async () => {
+test('a sign-in has ten confirmation attempts an hour, which no other sign-in counts', async () => {
   const old = await signedInLongAgo();
-  // The sign-in was the first of ten.
-  for (let attempt = 0; attempt < 9; attempt += 1)
+  for (let attempt = 0; attempt < 10; attempt += 1)
     assert.equal((await old.visitor.post('/confirm', { password: 'a wrong password' })).status, 400);
   const limited = await old.visitor.post('/confirm', { password: PASSWORD });
   assert.equal(limited.status, 429);
   assert.ok(Number(limited.headers.get('retry-after')) > 0);
   assert.ok((await secondsSince(old)) > 3_500);
+  // Thus also a thief of the cookie does not stop the user.
+  const other = site.visitor();
+  await other.signIn(old.email);
+  assert.equal((await other.post('/confirm', { password: PASSWORD })).status, 200);
+});
+
+test('strangers who try passwords at the sign-in do not stop a confirmation', async () => {
+  const old = await signedInLongAgo();
+  for (let attempt = 1; attempt < 10; attempt += 1)
+    await site.visitor().post('/sign-in', { email: old.email, password: 'a wrong password' });
+  assert.equal((await site.visitor().post('/sign-in', { email: old.email, password: PASSWORD })).status, 429);
+  assert.equal((await old.visitor.post('/confirm', { password: PASSWORD })).status, 200);
+  assert.ok((await secondsSince(old)) < 60);
 });
 
 test('an old sign-in approves no device until it is confirmed; it can deny one', async () => {

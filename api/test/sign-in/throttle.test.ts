@@ -107,6 +107,8 @@ test('mails, sign-ups, devices and refreshes are limited by their own keys', asy
     ['reset-password', addressKey('192.0.2.1'), 20],
     ['verify-email', accountKey('a@example.test'), 3],
     ['verify-email', addressKey('192.0.2.1'), 20],
+    ['confirm', loginKey('sgn_a'), 10],
+    ['confirm', addressKey('192.0.2.1'), 50],
     ['sign-up', addressKey('192.0.2.1'), 10],
     ['sign-up', domainKey('a@example.test'), 200],
     ['device-code', userKey('usr_a'), 20],

@@ -29,6 +29,11 @@ export const THROTTLES = {
   passkey: { address: { tries: 50, seconds: QUARTER_HOUR } },
   /** A code of an authenticator app: three of a million are valid at a time. */
   'second-factor': { user: { tries: 10, seconds: HOUR }, address: { tries: 50, seconds: QUARTER_HOUR } },
+  /**
+   * A signed-in person proves their identity again, by password or code. Apart from sign-ins, as a
+   * stranger who guesses passwords must not stop confirmations, nor a thief of a cookie sign-ins.
+   */
+  confirm: { login: { tries: 10, seconds: HOUR }, address: { tries: 50, seconds: QUARTER_HOUR } },
   'reset-password': { account: { tries: 3, seconds: HOUR }, address: { tries: 20, seconds: HOUR } },
   'verify-email': { account: { tries: 3, seconds: HOUR }, address: { tries: 20, seconds: HOUR } },
   /** The operator may set other numbers of tries. `domain`: of the new account's mail address. */

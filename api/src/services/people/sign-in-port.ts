@@ -87,7 +87,7 @@ export interface SignIn {
   /** Signs out: invalidates the sign-in session and all its session tokens everywhere at once. */
   endLogin(loginId: string): Promise<void>;
   /**
-   * Confirms a sign-in session with the account's password; throttled as `withPassword`. Throws
+   * Confirms a sign-in session with the account's password; throttled per session. Throws
    * `wrong_credentials`.
    */
   confirmWithPassword(confirmed: { loginId: string; email: string }, password: string, caller: Caller): Promise<void>;
