@@ -3,11 +3,12 @@
 import { z } from 'zod';
 
 /** Entries and lengths of a policy, and of what a host stores for it. */
-const EGRESS_LIMITS = {
+export const EGRESS_LIMITS = {
   names: 64,
   nameCharacters: 253,
   ranges: 64,
   ports: 32,
+  deniedDestinations: 5,
 } as const;
 
 /** A DNS name in lower case, without a trailing dot; `*.` in front: every name below it. */
@@ -34,6 +35,17 @@ export type EgressPolicy = z.infer<typeof egressPolicy>;
 
 /** Policy of a VM whose spec has none. */
 export const OPEN_EGRESS: EgressPolicy = { revision: 0, mode: 'open', names: [], ranges: [], ports: [] };
+
+/** Attempts of a guest to reach closed destinations, since the host began to count. */
+export const egressDenied = z.object({
+  /** Identifies the count: another time means that it started anew. */
+  sinceUnixMs: z.int(),
+  /** Refused packets and DNS queries. */
+  count: z.int().min(1),
+  /** Names and IPv4 addresses of recent attempts, newest first. */
+  destinations: z.array(z.string().max(EGRESS_LIMITS.nameCharacters)).max(EGRESS_LIMITS.deniedDestinations),
+});
+export type EgressDenied = z.infer<typeof egressDenied>;
 
 function isBlock(text: string): boolean {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);

@@ -1,7 +1,7 @@
 // The host's view of a VM, and the errors of a host daemon. The wire is HTTP/1.1 with JSON bodies,
 // over a unix socket or TCP, with a bearer token; calls/ defines its calls.
 import { z } from 'zod';
-import { egressPolicy } from './egress.ts';
+import { egressDenied, egressPolicy } from './egress.ts';
 import { errnoName, FILE_ERRORS } from './files.ts';
 
 /** A VM's id on its host is the sandbox's id. */
@@ -100,6 +100,8 @@ export const vmView = z.object({
    * could not enforce the policy on record.
    */
   egressRevision: z.int().min(0).optional(),
+  /** Present with `running`, if the host refused any. */
+  egressDenied: egressDenied.optional(),
   /** Present after the first wake. */
   woke: vmWoke.optional(),
   /** CPU time of the VM's process so far, in milliseconds. Present with `running`. */

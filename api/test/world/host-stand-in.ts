@@ -167,7 +167,6 @@ export class HostStandIn {
     return vm && viewOf(vm);
   }
 
-  /** Ends the VM's process. */
   killVm(id: string, reason: string, more: Pick<VmView, 'deathCode' | 'keeps' | 'lastAliveUnixMs'> = {}): void {
     this.setVm(id, { status: 'dead', reason, deathCode: 'process_ended', keeps: 'disk', ...more });
   }
@@ -449,8 +448,8 @@ export class HostStandIn {
   }
 }
 
-function viewOf({ id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, spec, woke }: StandInVm): VmView {
-  const down = status === 'dead' || status === 'asleep';
+function viewOf(vm: StandInVm): VmView {
+  const { id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, spec, woke, egressDenied } = vm;
   return {
     id,
     epoch,
@@ -458,9 +457,10 @@ function viewOf({ id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, 
     spec,
     ...(status === 'dead' && reason !== undefined ? { reason } : {}),
     ...(status === 'dead' && deathCode !== undefined ? { deathCode } : {}),
-    ...(down && keeps !== undefined ? { keeps } : {}),
+    ...((status === 'dead' || status === 'asleep') && keeps !== undefined ? { keeps } : {}),
     ...(status === 'dead' && lastAliveUnixMs !== undefined ? { lastAliveUnixMs } : {}),
     ...(woke === undefined ? {} : { woke }),
+    ...(status === 'running' && egressDenied !== undefined ? { egressDenied } : {}),
     ...(spec.egress === undefined ? {} : { egressRevision: spec.egress.revision }),
   };
 }

@@ -5,7 +5,8 @@ import { z } from 'zod';
 /**
  * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
  * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
- * `sandbox_exec` the timeout; `sandbox_file_written` path and size.
+ * `sandbox_exec` the timeout; `sandbox_file_written` path and size; `sandbox_egress_denied` a count
+ * and the last destinations.
  */
 export const activityKind = z.enum([
   'org_created',
@@ -52,6 +53,7 @@ export const activityKind = z.enum([
   'sandbox_resized',
   'sandbox_resize_deferred',
   'sandbox_egress_changed',
+  'sandbox_egress_denied',
   'sandbox_renewed',
   'sandbox_expired',
   'sandbox_metrics_sample',

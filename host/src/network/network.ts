@@ -4,7 +4,7 @@
 //
 //   made -> idle -> claimed -> (release) -> unmade
 //               (close) \-> unmade
-import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import type { EgressDenied, EgressPolicy } from '@berth/protocol/egress.ts';
 import { SlotMaker } from './slot-maker.ts';
 import { SlotWaiters } from './slots/slot-waiters.ts';
 import type { NetworkLogEvent, NetworkOptions } from './dns/network-options.ts';
@@ -102,7 +102,8 @@ class SlotPool implements Network {
     this.#claimed.set(slot.number, { slot, vmId });
     this.#refillSoon();
     try {
-      await replaceEntry(this.#registryFolder, slot.number, { ...this.#owner(), vmId });
+      const { instanceId, dataFolder } = this.#options;
+      await replaceEntry(this.#registryFolder, slot.number, { instanceId, dataFolder, vmId });
     } catch (error) {
       await this.release(slot.number);
       throw new NetworkError(`Claiming network slot ${slot.number}: ${(error as Error).message}`, { cause: error });
@@ -133,14 +134,23 @@ class SlotPool implements Network {
     await this.#maker.egressOf(held.slot).enforce(egress);
   }
 
+  egressDenied(number: number): EgressDenied | null {
+    const slot = this.#claimed.get(number)?.slot;
+    return slot === undefined ? null : this.#maker.egressOf(slot).denied();
+  }
+
+  async countEgressDenied(): Promise<void> {
+    // One after the other: a count must not take the CPU from starting VMs.
+    for (const { slot } of this.#claimed.values()) await this.#maker.egressOf(slot).countDenied();
+  }
+
   async release(number: number): Promise<void> {
     const under = this.#removals.get(number);
     if (under) return under.promise;
     // Idle or being made, not claimed.
     if (this.#maker.has(number) && !this.#claimed.has(number)) return;
     const entry = await readEntry(this.#registryFolder, number);
-    if (entry?.instanceId !== this.#options.instanceId) return;
-    return this.#remove(number);
+    if (entry?.instanceId === this.#options.instanceId) return this.#remove(number);
   }
 
   async reap(known: ReadonlySet<number>): Promise<string[]> {
@@ -282,10 +292,6 @@ class SlotPool implements Network {
     this.#removals.delete(number);
     if (error) settlement?.reject(error);
     else settlement?.resolve();
-  }
-
-  #owner(): { instanceId: string; dataFolder: string } {
-    return { instanceId: this.#options.instanceId, dataFolder: this.#options.dataFolder };
   }
 
   #log(level: NetworkLogEvent['level'], message: string, error?: unknown): void {

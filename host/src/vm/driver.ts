@@ -1,7 +1,7 @@
 // Interface between the host daemon and a VM implementation: verbs and capability flags. A driver
 // keeps no state in memory that a new daemon could not read back from the VM's folder and the
 // kernel. docs/adding-a-driver.md lists the places that a new driver touches.
-import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import type { EgressDenied, EgressPolicy } from '@berth/protocol/egress.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { VmDeathCode, VmSpec } from '@berth/protocol/host.ts';
 
@@ -186,6 +186,9 @@ export interface VmDriver {
    * enforces one of the two.
    */
   setEgress(state: DriverState, egress: EgressPolicy): Promise<void>;
+
+  /** Attempts that the VM's egress policy refused so far; null if none. Reads memory only. */
+  egressDenied(state: DriverState): EgressDenied | null;
 
   /** The kernel's figures of a running VM. `cpuMs` alone costs almost nothing. */
   figures(folder: string, state: DriverState): Promise<VmFigures>;

@@ -1,7 +1,7 @@
 // A driver whose "processes" are scripted guests in the test process: each verb can be held, failed
 // or killed at will. Counts the host resources it would hold; like processes, they outlive an
 // instance of the driver.
-import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
+import { OPEN_EGRESS, type EgressDenied, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -33,6 +33,7 @@ export interface ScriptedVm {
   guest: ScriptedGuest;
   size: VmSize;
   egress: EgressPolicy;
+  denied: EgressDenied | null;
   exited: PromiseWithResolvers<VmEnd>;
 }
 
@@ -199,6 +200,10 @@ export class ScriptedDriver implements VmDriver {
     return machine.size;
   }
 
+  egressDenied(state: DriverState): EgressDenied | null {
+    return this.machine.running.get(Number(state['pid']))?.denied ?? null;
+  }
+
   async figures(_folder: string, state: DriverState): Promise<VmFigures> {
     this.#of(Number(state['pid']));
     return {
@@ -244,6 +249,7 @@ export class ScriptedDriver implements VmDriver {
       guest,
       size: { vcpu, memoryMib, diskGib },
       egress,
+      denied: null,
       exited: Promise.withResolvers<VmEnd>(),
     });
     return { process: processOf(pid), guest: guest.endpoint };

@@ -1084,6 +1084,7 @@ export const ROUTES = [
             "sandbox_resized",
             "sandbox_resize_deferred",
             "sandbox_egress_changed",
+            "sandbox_egress_denied",
             "sandbox_renewed",
             "sandbox_expired",
             "sandbox_metrics_sample",

@@ -202,6 +202,7 @@ type InstantColumn = { [name in keyof SandboxRow]: Date extends SandboxRow[name]
 const INSTANTS: { readonly [name in InstantColumn]: true } = {
   status_changed_at: true,
   expires_at: true,
+  egress_denied_at: true,
   last_wake_at: true,
   last_active_at: true,
   created_at: true,

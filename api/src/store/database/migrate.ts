@@ -29,6 +29,7 @@ import * as refreshGeneration from '../../../migrations/0028_refresh_generation.
 import * as passkeys from '../../../migrations/0029_passkeys.ts';
 import * as egress from '../../../migrations/0030_egress.ts';
 import * as spentGrants from '../../../migrations/0032_spent_grants.ts';
+import * as egressDenied from '../../../migrations/0033_egress_denied.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -60,6 +61,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0029_passkeys': passkeys,
   '0030_egress': egress,
   '0032_spent_grants': spentGrants,
+  '0033_egress_denied': egressDenied,
 };
 
 /**

@@ -78,6 +78,9 @@ export interface SandboxTable {
   egress: ColumnType<EgressBody, string | undefined, string>;
   /** Raised by each change of `egress`; 0: open since the create. */
   egress_revision: Generated<number>;
+  /** Attempts refused by the host as last noted in the activity feed; null before the first. */
+  egress_denied: ColumnType<{ sinceUnixMs: number; count: number } | null, string | undefined, string>;
+  egress_denied_at: Instant | null;
   allocated_vcpu: number;
   allocated_memory_gb: number;
   allocated_disk_gb: number;

@@ -17,6 +17,7 @@ import { transitionSandbox, writeRemains } from '../../services/sandboxes/transi
 import { findFences, listOnHost, type SandboxFence } from '../../store/sandboxes/lifecycle.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { SYSTEM, type StepContext } from '../steps/step-context.ts';
+import { EgressDenials } from './egress-denials.ts';
 import { sendEgress } from './egress.ts';
 import { sizeOf } from './vm-spec.ts';
 
@@ -30,12 +31,14 @@ export class Reconciler {
    * them: a call takes seconds.
    */
   readonly #cleanups = new Map<string, Promise<void>>();
+  readonly #denials: EgressDenials;
   /** Differences without a safe repair; logged when they first appear. */
   #reported = new Set<string>();
 
   constructor(context: StepContext, client: HostClient) {
     this.#context = context;
     this.#client = client;
+    this.#denials = new EgressDenials(context);
   }
 
   /** Differences left unrepaired, a line each. */
@@ -64,6 +67,7 @@ export class Reconciler {
       else await this.#repair(row, decision, lastAlive(vm) ?? missedBefore ?? seenAt);
     }
     this.#missed = missed;
+    await this.#denials.note(rows, vms);
     await this.#reconcileUnclaimed(
       hostId,
       listed.filter((vm) => !claimed.has(vm.id)),

@@ -5,7 +5,7 @@
 // under the policy carry its mark; a new policy has another mark, so their next packet is judged
 // anew.
 import { createHash } from 'node:crypto';
-import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import { EGRESS_LIMITS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { RESOLVER_PORT } from '../slots/firewall.ts';
 import { INNER_VETH_NAME, TAP_NAME, type Slot } from '../slots/slot.ts';
@@ -13,10 +13,13 @@ import { INNER_VETH_NAME, TAP_NAME, type Slot } from '../slots/slot.ts';
 export const EGRESS_TABLE = 'inet berth_egress';
 
 /** Raise it with the rules: the next daemon then replaces the rules of the VMs that it adopts. */
-const RULES_VERSION = 1;
+const RULES_VERSION = 2;
 
 /** Addresses of names that a guest can reach at the same time. */
 export const RESOLVED_ADDRESSES = 1_024;
+
+/** Time for which the kernel keeps a refused destination: until the next count. */
+const DENIED_SECONDS = 60;
 
 /** Longest name in a comment: the rules of a full slot must fit one argument of a program. */
 const COMMENT_CHARACTERS = 80;
@@ -58,6 +61,12 @@ table ${EGRESS_TABLE} {
     ${elements(resolved.map(elementOf))}
   }
   counter denied { }
+  set denied_to {
+    type ipv4_addr
+    flags dynamic, timeout
+    timeout ${DENIED_SECONDS}s
+    size ${EGRESS_LIMITS.deniedDestinations}
+  }
 
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
@@ -70,6 +79,7 @@ table ${EGRESS_TABLE} {
     ip daddr @ranges${ports} goto permitted
     ip daddr @resolved${ports} goto permitted
     counter name denied
+    add @denied_to { ip daddr }
     ct state established meta l4proto tcp reject with tcp reset
     reject with icmpx admin-prohibited
   }

@@ -1,6 +1,6 @@
 // Egress policy of one slot: the names that its guest may resolve, and the rules in the kernel.
 // The kernel keeps the rules when the daemon ends; the next daemon reads them back (listing.ts).
-import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import type { EgressDenied, EgressPolicy } from '@berth/protocol/egress.ts';
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
@@ -11,7 +11,8 @@ import { isBlocked } from '../slots/blocked-ranges.ts';
 import { runTool } from '../slots/locked-program.ts';
 import type { Slot } from '../slots/slot.ts';
 import { allowsName } from './names.ts';
-import { LIST_TABLE, readTable } from './listing.ts';
+import { DeniedAttempts } from './denied.ts';
+import { LIST_TABLE, readTable, type LoadedTable } from './listing.ts';
 import { egressRules, policyChain, RESOLVED_ADDRESSES, resolvedChange } from './rules.ts';
 import type { AllowedAddress } from './rules.ts';
 
@@ -21,6 +22,8 @@ const RESOLVED_SECONDS = { min: 60, max: 3_600 } as const;
 /** Changes of the kernel's set per second that one guest can cause with its queries. */
 const CHANGES_PER_SECOND = 20;
 const CHANGES_BURST = 40;
+
+const OPEN_CHAIN = policyChain(OPEN_EGRESS);
 
 interface Resolved {
   /** Null if an earlier daemon resolved the address and the kernel does not have its name. */
@@ -36,7 +39,10 @@ export class SlotEgress implements NameGate {
   readonly #resolved = new Map<string, Resolved>();
   #policy: EgressPolicy = OPEN_EGRESS;
   /** Chain of the rules in the kernel; null if unknown. A new slot has no rules. */
-  #loaded: string | null = policyChain(OPEN_EGRESS);
+  #loaded: string | null = OPEN_CHAIN;
+  readonly #denied = new DeniedAttempts();
+  /** The kernel's count of refused packets that `#denied` includes. */
+  #refusedPackets = 0;
 
   constructor(slot: Slot) {
     this.#slot = slot;
@@ -62,17 +68,32 @@ export class SlotEgress implements NameGate {
       this.#forgetExpired();
       for (const [address, { name }] of this.#resolved)
         if (name === null || !allowsName(policy, name)) this.#resolved.delete(address);
+      // The rules to be replaced have the count.
+      await this.#addRefused();
       // Unknown until the tool succeeded: it may fail after the rules changed.
       this.#loaded = null;
       await this.#nft('nft', egressRules(this.#slot, policy, policy.mode === 'allow' ? this.#allowed() : []));
       this.#loaded = chain;
+      this.#refusedPackets = 0;
     });
   }
 
   allows(query: Query): boolean {
     if (this.#policy.mode === 'open') return true;
     const name = questionName(query.bytes);
-    return name !== null && allowsName(this.#policy, name);
+    const isAllowed = name !== null && allowsName(this.#policy, name);
+    if (!isAllowed) this.#denied.add(1, name === null ? [] : [name]);
+    return isAllowed;
+  }
+
+  /** Refused attempts up to the last {@link countDenied}; null if there were none. */
+  denied(): EgressDenied | null {
+    return this.#denied.report();
+  }
+
+  /** Adds the packets that the kernel refused. Never rejects. */
+  async countDenied(): Promise<void> {
+    if (this.#policy.mode !== 'open') await this.#queue.run(() => this.#addRefused());
   }
 
   async admit(query: Query, answer: Buffer): Promise<boolean> {
@@ -132,7 +153,7 @@ export class SlotEgress implements NameGate {
 
   /** Reads the rules and addresses of an earlier daemon. Changes nothing if that fails. */
   async #readBack(): Promise<void> {
-    const table = readTable(await this.#nft(...LIST_TABLE).catch(() => ''));
+    const table = await this.#list();
     if (table === null) return;
     const now = performance.now();
     const left = table.resolved.map(({ address, name, seconds }): [string, Resolved] => [
@@ -143,6 +164,21 @@ export class SlotEgress implements NameGate {
     this.#resolved.clear();
     for (const [address, resolved] of [...left, ...added]) this.#resolved.set(address, resolved);
     this.#loaded = table.chain;
+    this.#refusedPackets = table.denied.packets;
+  }
+
+  async #addRefused(): Promise<void> {
+    if (this.#loaded === null || this.#loaded === OPEN_CHAIN) return;
+    const table = await this.#list();
+    if (table === null) return;
+    const { packets, addresses } = table.denied;
+    if (packets > this.#refusedPackets) this.#denied.add(packets - this.#refusedPackets, addresses);
+    this.#refusedPackets = packets;
+  }
+
+  /** Null if the slot has no rules, or they cannot be read. */
+  async #list(): Promise<LoadedTable | null> {
+    return readTable(await this.#nft(...LIST_TABLE).catch(() => ''));
   }
 
   async #nft(...command: string[]): Promise<string> {

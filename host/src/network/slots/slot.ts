@@ -1,6 +1,6 @@
 // Network slots and the interface of their pool. Names and addresses derive from the slot's number
 // alone; nothing here touches the host.
-import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import type { EgressDenied, EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 
 /** TAP device inside every slot's namespace. */
@@ -90,6 +90,15 @@ export interface Network {
    * the new policy.
    */
   setEgress(number: number, egress: EgressPolicy): Promise<void>;
+
+  /**
+   * Attempts refused by the policy since the slot was claimed or adopted; null if none. Includes
+   * DNS queries at once, packets as of the last {@link countEgressDenied}.
+   */
+  egressDenied(number: number): EgressDenied | null;
+
+  /** Reads the refused packets of all claimed slots from the kernel. Never rejects. */
+  countEgressDenied(): Promise<void>;
 
   /**
    * Unmakes a slot: on return the namespace has no name and no connection in or out. Idempotent;

@@ -160,6 +160,10 @@ export class FakeDriver implements VmDriver {
     return Promise.resolve();
   }
 
+  egressDenied(): null {
+    return null;
+  }
+
   async figures(folder: string, state: DriverState): Promise<VmFigures> {
     const { process } = runningState.parse(state);
     const [memory, disk] = await Promise.all([memoryOf(process), run('du', ['-sk', folder])]);

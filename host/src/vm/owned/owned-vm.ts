@@ -1,6 +1,6 @@
 // A VM in the daemon's memory: its record as on disk, and state that lives only as long as the
 // daemon. Data and accessors only; the verbs are in lifecycle/.
-import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
+import { OPEN_EGRESS, type EgressDenied, type EgressPolicy } from '@berth/protocol/egress.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import { growthOf, reservationOf, type Amounts, type HeldVm } from '../admission.ts';
@@ -120,8 +120,8 @@ export class OwnedVm {
     return { spec, everRan, epoch: newest, status: known };
   }
 
-  /** @param cpuMs CPU time of its process so far, null if unknown */
-  view(cpuMs: number | null = null): VmView {
+  /** @param now figures of a running VM; null if unknown or none */
+  view(now: { cpuMs: number | null; egressDenied: EgressDenied | null } | null = null): VmView {
     const { epoch, status, spec: full } = this.known();
     const { egress, ...spec } = full;
     const { reason, deathCode, lastAliveUnixMs, everRan, snapshot, woke } = this.record;
@@ -156,7 +156,12 @@ export class OwnedVm {
         return { ...shown, status, keeps: snapshot ? 'snapshot' : 'disk' };
       case 'running':
       case 'resizing':
-        return { ...shown, status: 'running', ...(cpuMs === null ? {} : { cpuMs: Math.round(cpuMs) }) };
+        return {
+          ...shown,
+          status: 'running',
+          ...(typeof now?.cpuMs === 'number' ? { cpuMs: Math.round(now.cpuMs) } : {}),
+          ...(now?.egressDenied ? { egressDenied: now.egressDenied } : {}),
+        };
       default:
         return { ...shown, status };
     }

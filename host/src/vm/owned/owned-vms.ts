@@ -35,7 +35,12 @@ export class OwnedVms {
   }
 
   view(vm: OwnedVm): VmView {
-    return vm.view(vm.watch === null ? null : this.#parts.driver.cpuMs(vm.watch.process));
+    if (vm.watch === null) return vm.view();
+    const { driver } = this.#parts;
+    return vm.view({
+      cpuMs: driver.cpuMs(vm.watch.process),
+      egressDenied: driver.egressDenied(vm.record.driverState ?? {}),
+    });
   }
 
   /** Throws `vm_not_found` for an unknown or forgotten VM. */

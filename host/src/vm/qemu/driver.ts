@@ -2,7 +2,7 @@
 // jail. Implements the verbs; claims.ts owns slots, running-vms.ts owns processes. Except for open
 // control connections, memory holds nothing that the next daemon could not read back.
 import { join } from 'node:path';
-import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
+import { OPEN_EGRESS, type EgressDenied, type EgressPolicy } from '@berth/protocol/egress.ts';
 import {
   DriverError,
   SnapshotUnusable,
@@ -132,7 +132,6 @@ class Driver implements QemuDriver {
       this.#claims.claim({ ...vm, egress: spec.egress ?? OPEN_EGRESS }, newState(id, base, spec.diskGib)),
     ]);
     if (claimed.status === 'rejected') throw claimed.reason;
-
     if (prepared.status === 'rejected') throw prepared.reason;
 
     return this.#vms.start('restoring the template', vm, claimed.value, (order) => restoreTemplate(base, order, spec));
@@ -234,8 +233,11 @@ class Driver implements QemuDriver {
   async setEgress(state: DriverState, egress: EgressPolicy): Promise<void> {
     const { slot } = stateOf(state);
     if (slot === null) throw new DriverError('the VM has no slot');
-
     await this.#claims.setEgress(slot, egress);
+  }
+
+  egressDenied(state: DriverState): EgressDenied | null {
+    return this.#claims.egressDenied(parseState(state)?.slot ?? null);
   }
 
   async figures(folder: string, state: DriverState): Promise<VmFigures> {
@@ -267,14 +269,12 @@ class Driver implements QemuDriver {
 
   #prepared(): Bases {
     if (this.#bases === null) throw new DriverError('the QEMU driver was not prepared');
-
     return this.#bases;
   }
 
   async #capture(vm: SleepVm, state: VmState): Promise<void> {
     const process = await livingProcess(state);
     if (state.slot === null) throw new DriverError('the VM has no slot');
-
     const { uid } = this.#claims.slotOf(state.slot);
     const base = await this.#prepared().of(state.templateId);
     const control = this.#vms.controlOf(state.vmId, process);

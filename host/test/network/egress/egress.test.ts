@@ -3,8 +3,9 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
+import { egressDenied, OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { DeniedAttempts } from '../../../src/network/egress/denied.ts';
 import { RESOLVED_ADDRESSES } from '../../../src/network/egress/rules.ts';
 import { SlotEgress } from '../../../src/network/egress/slot-egress.ts';
 import { createNetwork } from '../../../src/network/network.ts';
@@ -241,6 +242,41 @@ test('two hundred changes at once leave the last policy in force', async () => {
   );
   assert.equal((await reaches(OTHER_ADDRESS)).answeredBy, 'uplink');
   assert.equal((await reaches(ZONE_ADDRESS)).error, 'EHOSTUNREACH');
+});
+
+test('attempts that a policy refuses are counted, with their last destinations', async () => {
+  const count = async (): Promise<number> => {
+    await network.countEgressDenied();
+    return network.egressDenied(slot.number)?.count ?? 0;
+  };
+  await network.setEgress(slot.number, allow({ ranges: [`${ZONE_ADDRESS}/32`] }));
+  const before = await count();
+  assert.equal((await reaches(ZONE_ADDRESS)).answeredBy, 'uplink');
+  assert.equal(await count(), before);
+  await reaches(OTHER_ADDRESS);
+  const packets = await count();
+  assert.ok(packets > before);
+  // A query is counted at once, and the rules that a change replaces with their packets.
+  assert.equal(await resolve(OTHER_NAME), 'EREFUSED');
+  assert.equal(network.egressDenied(slot.number)?.count, packets + 1);
+  await reaches(PRIVATE_ADDRESS);
+  await network.setEgress(slot.number, none);
+  const { destinations = [], count: all = 0 } = network.egressDenied(slot.number) ?? {};
+  assert.ok(all > packets + 1);
+  for (const one of [OTHER_ADDRESS, OTHER_NAME, PRIVATE_ADDRESS]) assert.ok(destinations.includes(one), one);
+  // A daemon that takes over counts anew.
+  const adopted = new SlotEgress(slot);
+  adopted.adopt(none);
+  await adopted.enforce(none);
+  await adopted.countDenied();
+  assert.equal(adopted.denied(), null);
+});
+
+test('a guest that tries many destinations uses bounded memory of the host', () => {
+  const denied = new DeniedAttempts();
+  for (let name = 0; name < 1_000; name += 1) denied.add(1, [`n${name}.test`]);
+  const { count, destinations } = egressDenied.parse(denied.report());
+  assert.deepEqual([count, destinations], [1_000, [999, 998, 997, 996, 995].map((name) => `n${name}.test`)]);
 });
 
 test('a guest finds no way around the policy by IPv6, ICMP or UDP', async () => {

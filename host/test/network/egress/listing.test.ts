@@ -8,6 +8,8 @@ const table = (elem: unknown, chain = 'policy_a'): string =>
       { metainfo: { version: '1.0.6' } },
       { chain: { name: 'forward' } },
       { chain: { name: chain } },
+      { counter: { name: 'denied', packets: 7, bytes: 420 } },
+      { set: { name: 'denied_to', elem: [{ elem: { val: '1.1.1.1', expires: 5 } }] } },
       { set: { name: 'ranges', elem: ['44.1.2.3'] } },
       { set: { name: 'resolved', ...(elem === undefined ? {} : { elem }) } },
     ],
@@ -24,6 +26,7 @@ test('a listed table has the chain of its policy, and its addresses with names a
       { address: '9.9.9.9', name: 'a.test', seconds: 100 },
       { address: '8.8.8.8', name: null, seconds: 0 },
     ],
+    denied: { packets: 7, addresses: ['1.1.1.1'] },
   });
   assert.deepEqual(readTable(table(undefined))?.resolved, []);
 });

@@ -111,6 +111,15 @@ describe('the egress policy of a VM', () => {
     });
   }
 
+  it('is reported with the attempts that it refused, while the VM runs', async () => {
+    await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });
+    const denied = { sinceUnixMs: 1, count: 3, destinations: ['example.com'] };
+    for (const vm of host.machine.of(A)) vm.denied = denied;
+    assert.deepEqual(host.lifecycle.get(A).egressDenied, denied);
+    await host.lifecycle.sleep(A, { epoch: 2 });
+    assert.equal(host.lifecycle.get(A).egressDenied, undefined);
+  });
+
   it('does not fail a repeated create when it changed in between', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
     const again = await host.lifecycle.create(A, { epoch: 1, spec: { ...SMALL, egress: NONE } });
