@@ -1,7 +1,7 @@
 // Closes a connection after its last response while the caller is still sending. With unread or
 // later bytes the kernel resets a closed connection, and a caller that sees the reset while writing
 // never reads the response. So end only our direction, and drain the input for a while.
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Drains } from './drains.ts';
 
@@ -28,7 +28,10 @@ export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DR
   const drains = new Drains();
   const mayFollow = new WeakMap<Socket, () => boolean>();
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, (request: IncomingMessage) => mayFollow.set(request.socket, () => !request.complete));
+    server.prependListener(event, (request: IncomingMessage, { shouldKeepAlive }: ServerResponse) =>
+      // A caller that keeps its connection may have sent further requests.
+      mayFollow.set(request.socket, () => shouldKeepAlive || !request.complete),
+    );
   server.prependListener('upgrade', ({ socket }: IncomingMessage) => mayFollow.set(socket, () => true));
   server.prependListener('clientError', (_error, socket: Socket) => mayFollow.set(socket, () => true));
 

@@ -82,3 +82,28 @@ test('refused bodies, handshakes and unreadable requests are drained by the same
   clients[0]?.destroy();
   await untilTrue('the next is drained', () => drained() === 9);
 });
+
+test('requests behind a last response are drained, and never answered', async () => {
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests += 1;
+    response.writeHead(403, { connection: 'close' }).end();
+  });
+  drainAfterLastResponses(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  after(() => server.close());
+  const { port } = server.address() as { port: number };
+  const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  client.resume();
+  const answered = once(client, 'end');
+  // The end of the connection, as the server sees it.
+  const drained = new Promise<number>((resolve) =>
+    server.once('connection', (socket: Socket) => socket.once('close', () => resolve(socket.bytesRead))),
+  );
+  const request = 'DELETE / HTTP/1.1\r\nhost: x\r\n\r\n';
+  client.write(request);
+  await answered;
+  client.end(request.repeat(1_000));
+  assert.deepEqual([await drained, requests], [request.length * 1_001, 1]);
+});
