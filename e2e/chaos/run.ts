@@ -14,6 +14,7 @@ import { Random } from '../world/random.ts';
 import { Report } from './judging/report.ts';
 import { compareWhenQuiescent } from './rest.ts';
 import { SmallDisk } from './disturbances/small-disk.ts';
+import { ServiceLog } from './judging/service-log.ts';
 import { FaultLog } from './judging/faults.ts';
 
 interface ChaosOptions {
@@ -38,6 +39,7 @@ const QUIET_MS = 5_000;
 export async function runChaos(options: ChaosOptions): Promise<Report> {
   const report = new Report(options.say);
   const faults = new FaultLog();
+  const log = new ServiceLog();
   const disk = await SmallDisk.make(DISK_MIB);
   let parts: Parts | null = null;
   try {
@@ -51,7 +53,7 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     parts = await Parts.start({
       dataFolder: disk.folder,
       environment: { ...environment, BERTH_LOG_LEVEL: 'info' },
-      onLog: () => undefined,
+      onLog: (part, chunk) => log.add(part, chunk),
     });
     await disturbedLife(options, { report, faults, disk, parts });
     await parts.stop();
@@ -64,6 +66,7 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
     await disk.remove();
   }
+  for (const line of log.about(report.findings.map(({ what }) => what))) options.say(line);
   return report;
 }
 

@@ -7,6 +7,9 @@ import type { Cost } from './costs.ts';
 /** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
+/** Limit of the lines of standard error in the failure of a file. */
+const LAST_LINES = 20;
+
 export interface FileResult {
   file: string;
   cost: Cost;
@@ -42,9 +45,12 @@ export async function runFile(
     ...(name === undefined ? {} : { testNamePatterns: name }),
   });
   const events: TestEvent[] = [];
+  const errorLines: string[] = [];
   let summary: EventData.TestSummary | undefined;
   for await (const event of stream as AsyncIterable<TestEvent>) {
     // An event without a file summarises the run, not its file.
+    if (event.type === 'test:stderr') errorLines.push(event.data.message);
+    if (event.type === 'test:fail' && event.data.name === file) addExit(event.data, errorLines);
     if (event.type === 'test:summary' && event.data.file === undefined) summary = event.data;
     else if (event.type !== 'test:diagnostic' || !COUNT_LINE.test(event.data.message)) events.push(event);
   }
@@ -53,4 +59,13 @@ export async function runFile(
   const seconds = (performance.now() - startedAt) / 1000;
   const cost = { seconds, cpuSeconds: (await account?.close()) ?? null };
   return { file, cost, success: summary.success, counts: summary.counts, events };
+}
+
+/** Adds to the failure of a whole file how its process ended, which Node's runner omits. */
+function addExit({ details: { error } }: EventData.TestFail, errorLines: readonly string[]): void {
+  const { exitCode, signal } = error as { exitCode?: number; signal?: string | null };
+  const exit = signal == null ? `exit code ${exitCode}` : `signal ${signal}`;
+  const last = errorLines.join('').trimEnd().split('\n').slice(-LAST_LINES).join('\n');
+  error.cause = new Error(`the file's process ended with ${exit}, and wrote last:\n${last}`);
+  error.cause.stack = error.cause.message;
 }

@@ -10,7 +10,7 @@ const RUNNER = join(import.meta.dirname, '../../src/tests/run.ts');
 const FILES = {
   'passes.test.ts': "test('one passes', () => {}); test('another passes', () => {});",
   'fails.test.ts': "test('one fails', () => { throw new Error('on purpose'); }); test.skip('one is skipped');",
-  'ends.test.ts': 'process.exit(3);',
+  'ends.test.ts': "console.error('its last words'); process.exit(3);",
   'served.test.ts': "test('it is served', (t) => t.assert.equal(process.env.BERTH_TEST_SERVED, 'yes'));",
   'serves.ts':
     "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' }));" +
@@ -50,6 +50,7 @@ test('a run with a failing test or a crashing file exits with 1 and quotes the f
   const { exitCode, stdout, stderr } = await run('passes.test.ts', 'fails.test.ts', 'ends.test.ts');
   assert.equal(exitCode, 1, stdout);
   assert.match(stdout, /failing tests:[^]*on purpose[^]*Slowest files:/);
+  assert.match(stdout, /failing tests:[^]*ended with exit code 3, and wrote last:\s+its last words/);
   assert.match(stdout, /ℹ tests 5\nℹ suites 0\nℹ pass 2\nℹ fail 2\nℹ cancelled 0\nℹ skipped 1\n/);
   assert.match(stderr, /fails\.test\.ts: FAILED[^]*/);
   assert.match(stderr, /ends\.test\.ts: FAILED/);
