@@ -1,5 +1,6 @@
 // Files that the caller of this process left open in it, such as a lock or a pipe of a shell.
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
+import { getCACertificates } from 'node:tls';
 import { hasCode } from './errors.ts';
 
 const O_CLOEXEC = 0o2000000;
@@ -12,6 +13,8 @@ const STDERR_FD = 2;
  * open in this process only. An IPC channel of a fork stays open.
  */
 export function closeInheritedFiles(): void {
+  // Node reads NODE_EXTRA_CA_CERTS in a thread, from a descriptor without close-on-exec; this waits.
+  getCACertificates('default');
   const channel = (process.channel as { fd?: number } | null | undefined)?.fd;
   for (const fd of readdirSync('/proc/self/fd').map(Number))
     if (fd > STDERR_FD && fd !== channel && isInherited(fd)) closeSync(fd);

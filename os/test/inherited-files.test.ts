@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { test } from 'node:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { rootCertificates } from 'node:tls';
 
 const MODULE = JSON.stringify(new URL('../src/inherited-files.ts', import.meta.url).href);
 
@@ -29,4 +33,18 @@ test('a forked process keeps its IPC channel', () => {
     child.on('message', (text) => console.log(text));`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', parent, child]);
   assert.equal(stdout.toString(), 'still here\n');
+});
+
+test('certificates that Node is still reading are all read', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-inherited-'));
+  after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'many.pem');
+  writeFileSync(file, `${rootCertificates.join('\n')}\n`.repeat(20));
+  const code = `import { closeInheritedFiles } from ${MODULE};
+    import { getCACertificates } from 'node:tls';
+    closeInheritedFiles(); console.log(getCACertificates('extra').length);`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: file },
+  });
+  assert.equal(`${stdout.toString()}${stderr.toString()}`, `${20 * rootCertificates.length}\n`);
 });
