@@ -27,11 +27,12 @@ const drainInProgress = (): void => undefined;
 export function drainAfterLastResponses(server: Server, bounds: DrainBounds = DRAIN_BOUNDS): void {
   const drains = new Drains();
   const mayFollow = new WeakMap<Socket, () => boolean>();
-  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
     server.prependListener(event, (request: IncomingMessage, { shouldKeepAlive }: ServerResponse) =>
       // A caller that keeps its connection may have sent further requests.
       mayFollow.set(request.socket, () => shouldKeepAlive || !request.complete),
     );
+  }
   server.prependListener('upgrade', ({ socket }: IncomingMessage) => mayFollow.set(socket, () => true));
   server.prependListener('clientError', (_error, socket: Socket) => mayFollow.set(socket, () => true));
 
