@@ -4,6 +4,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import { deadlineOf } from '@berth/protocol/calls/define.ts';
+import { sleepVm } from '@berth/protocol/calls/vms.ts';
 import { destroySandbox, listSandboxes } from '../world/client.ts';
 import { usageIntervals } from '../world/database.ts';
 import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
@@ -14,8 +16,10 @@ import { checkLedger } from './model/ledger.ts';
 import type { Report } from './judging/report.ts';
 import type { FaultLog } from './judging/faults.ts';
 
-/** For all sandboxes together; includes boots from disk. */
-const SETTLE_DEADLINE_MS = 150_000;
+/** For all sandboxes together: the longest call of a host runs out, and its retry succeeds. */
+const SETTLE_DEADLINE_MS = deadlineOf(sleepVm, 'host') + 60_000;
+/** The log of a sandbox that takes longer is shown. */
+const SLOW_MS = 60_000;
 /** The service itself ends unclaimed VMs, within seconds. */
 const CLEARED_DEADLINE_MS = 60_000;
 const POLL_MS = 250;
@@ -60,9 +64,15 @@ export async function compareWhenQuiescent(world: QuiescentWorld): Promise<void>
 }
 
 async function settle(client: ClientLife, sandbox: KnownSandbox, deadline: number, report: Report): Promise<void> {
+  const startedMs = Date.now();
   for (;;) {
     await client.get(sandbox);
-    if (SANDBOX_STATES[sandbox.status].settled) return;
+    if (SANDBOX_STATES[sandbox.status].settled) {
+      const tookMs = Date.now() - startedMs;
+      if (tookMs > SLOW_MS)
+        report.slow(`${sandbox.id} was ${sandbox.status} only after ${Math.round(tookMs / 1_000)} s`);
+      return;
+    }
     if (Date.now() > deadline) {
       report.found('contradiction', `${sandbox.id} is still ${sandbox.status} after a long rest`);
       return;

@@ -66,7 +66,8 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
     await disk.remove();
   }
-  for (const line of log.about(report.findings.map(({ what }) => what))) options.say(line);
+  const unusual = [...report.findings.map(({ what }) => what), ...report.slowOnes];
+  for (const line of log.about(unusual)) options.say(line);
   return report;
 }
 

@@ -48,15 +48,20 @@ export class ChaosClient {
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       });
       const times = { sentMs, receivedMs: Date.now() };
-      if (answer.status === route.response.status) {
+      const late =
+        route.keepsAlive === true && answer.status === 200 ? errorEnvelope.safeParse(answer.body).data : null;
+      if (answer.status === route.response.status && late == null) {
         const parsed = route.response.body.safeParse(answer.body);
         if (!parsed.success)
           this.#report.found('contradiction', `${route.name} answered outside its schema: ${parsed.error.message}`);
         return { ...times, kind: 'done', body: answer.body, headers: answer.headers };
       }
-      const { code, message } = this.#errorOf(route, answer.status, answer.body);
-      if (answer.status < 500) return { ...times, kind: 'refused', code, message };
-      this.#reportUnlessExcused(`${route.name} answered ${answer.status} ${code}: ${message}`, times, question);
+      // A late error has its code's status in the body only; the command may have run.
+      const status = late == null ? answer.status : statusOf(late.error.code);
+      const { code, message } = this.#errorOf(route, status, answer.body);
+      if (status < 500 && late == null) return { ...times, kind: 'refused', code, message };
+      if (status < 500) return { ...times, kind: 'unknown', code, message };
+      this.#reportUnlessExcused(`${route.name} answered ${status} ${code}: ${message}`, times, question);
       return { ...times, kind: 'unknown', code, message };
     } catch (error) {
       const times = { sentMs, receivedMs: Date.now() };

@@ -21,6 +21,7 @@ interface Counts {
 export class Report {
   readonly counts: Counts = { operations: 0, kills: 0, others: 0, sandboxes: 0, files: 0 };
   readonly findings: { finding: Finding; what: string }[] = [];
+  readonly slowOnes: string[] = [];
   readonly #tally = new Map<string, number>();
   readonly #print: (line: string) => void;
   readonly #startedMs = Date.now();
@@ -40,6 +41,12 @@ export class Report {
     if (this.findings.some((entry) => entry.finding === finding && entry.what === what)) return;
     this.findings.push({ finding, what });
     this.say(`!! ${finding}: ${what}`);
+  }
+
+  /** Reports a slow sandbox, which is no contradiction. */
+  slow(what: string): void {
+    this.slowOnes.push(what);
+    this.say(what);
   }
 
   /** Counts an allowed event for the summary. */
