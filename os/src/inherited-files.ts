@@ -13,7 +13,7 @@ const STDERR_FD = 2;
  * open in this process only. An IPC channel of a fork stays open.
  */
 export function closeInheritedFiles(): void {
-  // Node reads NODE_EXTRA_CA_CERTS in a thread, from a descriptor without close-on-exec; this waits.
+  // Waits for the thread that reads NODE_EXTRA_CA_CERTS: its descriptor has no close-on-exec.
   getCACertificates('default');
   const channel = (process.channel as { fd?: number } | null | undefined)?.fd;
   for (const fd of readdirSync('/proc/self/fd').map(Number))
