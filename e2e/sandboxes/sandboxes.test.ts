@@ -11,9 +11,13 @@ import {
   exec,
   getSandbox,
   listSandboxes,
+  sleepSandbox,
   waitForStatus,
+  wakeSandbox,
 } from '../world/client.ts';
+import { activityOf } from '../world/database.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
+import { until } from '../../os/test/until.ts';
 
 let berth: Instance;
 
@@ -59,6 +63,25 @@ test('a sandbox is created, runs commands as user berth in /code, and is destroy
   const refused = errorOf(await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, { command: 'true' }), 409);
   assert.equal(refused.code, 'sandbox_state_conflict');
   assert.match(refused.message, /deleted.*(running|ready)/);
+});
+
+test('a sandbox with the egress policy none reaches and resolves nothing, and the feed says so', async () => {
+  const { id } = await awakeSandbox(berth, { egress: { mode: 'none' } });
+  const look = 'getent ahostsv4 elsewhere.example; curl -s -m 20 http://9.9.9.9; echo $?';
+  // 7: refused at once, not a timeout.
+  assert.equal((await exec(berth, id, look)).stdout, '7\n');
+  const entry = await until('the feed has refused attempts', async () => {
+    const entries = await activityOf(berth.dataFolder, id);
+    return entries.find(({ kind }) => kind === 'sandbox_egress_denied') ?? null;
+  });
+  assert.match(JSON.stringify(entry.details), /"elsewhere\.example"/);
+
+  await sleepSandbox(berth, id);
+  await wakeSandbox(berth, id);
+  assert.equal((await exec(berth, id, look)).stdout, '7\n');
+  const opened = await call(berth, 'PUT', `/v1/sandboxes/${id}/egress`, { mode: 'open' });
+  assert.deepEqual([opened.status, (opened.body as { enforced: boolean }).enforced], [200, true]);
+  await destroySandbox(berth, id);
 });
 
 test('the image has the tools that coding agents need', async () => {
