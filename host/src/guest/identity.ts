@@ -19,6 +19,13 @@ import { makeSshHostKey } from './ssh-host-key.ts';
 
 /** The guest's clock may differ from the host's by the response time plus this. */
 const CLOCK_TOLERANCE_MS = 1_000;
+/**
+ * Tolerated lateness of a woken guest's clock when the host has the response. Includes the latency
+ * of the response, so that the clock itself is late by less.
+ */
+const CLOCK_LATE_MS = 200;
+/** Longest compensation of the latency of a request. */
+const CLOCK_AHEAD_MAX_MS = 2_000;
 /** Limit of attempts: a guest on a busy host may stall between setting and reading its clock. */
 const CLOCK_TRIES = 3;
 /** Error message of such a guest. */
@@ -124,14 +131,14 @@ async function wakeAs(
   left: () => CallOptions,
 ): Promise<GuestSizeResult> {
   client.useSecret(known);
-  const { seen, told, tookMs } = await untilClockIsSet(async () => {
+  const { seen, told, tookMs } = await untilClockIsSet(async (aheadMs) => {
     const sentMs = performance.now();
     const entropy = randomBytes(64).toString('base64');
-    const body: GuestWake = { secret: fresh, clockUnixMs: Date.now(), entropy, vcpu, memoryMib, diskGib };
+    const body: GuestWake = { secret: fresh, clockUnixMs: Date.now() + aheadMs, entropy, vcpu, memoryMib, diskGib };
     const answer = client.call(wakeCall, { body }, left());
     const result = await answer.finally(() => client.useSecret(fresh));
     return { seen: result, told: body, tookMs: performance.now() - sentMs };
-  });
+  }, CLOCK_LATE_MS);
   const fault = clockFault(seen, told, tookMs) ?? sizeFault(seen, told);
   if (fault !== null) throw new HostError('guest_unreachable', `the guest did not apply its wake settings: ${fault}`);
 
@@ -174,14 +181,23 @@ interface Answer<Seen, Told> {
 /**
  * Repeats the call while only the guest's clock is off, by its own or our check. The caller checks
  * the last response.
+ * @param tell gets the milliseconds that the sent time must be ahead of the clock
  */
 async function untilClockIsSet<Seen extends Clock, Told extends Clock>(
-  tell: () => Promise<Answer<Seen, Told>>,
+  tell: (aheadMs: number) => Promise<Answer<Seen, Told>>,
+  toleratedMs = Infinity,
 ): Promise<Answer<Seen, Told>> {
+  let aheadMs = 0;
   for (let tries = 1; ; tries += 1) {
     try {
-      const answer = await tell();
-      if (tries === CLOCK_TRIES || clockFault(answer.seen, answer.told, answer.tookMs) === null) return answer;
+      const answer = await tell(aheadMs);
+      const { seen, told, tookMs } = answer;
+      const lateMs = told.clockUnixMs - aheadMs + tookMs - seen.clockUnixMs;
+      const isSet = clockFault(seen, told, tookMs) === null && Math.abs(lateMs) <= toleratedMs;
+      if (isSet || tries === CLOCK_TRIES) return answer;
+      // The first call waits for the guest to resume. The second tells how long both messages take;
+      // without compensation a guest sets its clock late by the request's half.
+      if (tries > 1) aheadMs = Math.round(Math.min(CLOCK_AHEAD_MAX_MS, Math.max(0, lateMs / 2)));
     } catch (error) {
       if (tries === CLOCK_TRIES || !(error instanceof GuestRefusal && CLOCK_REFUSAL.test(error.message))) throw error;
     }

@@ -151,6 +151,21 @@ describe('a guest that wakes', () => {
     assert.equal(new Set(guest.wakes.map(({ entropy }) => entropy)).size, 3);
   });
 
+  it('gets the time again while requests take long, at last ahead by the latency of a request', async () => {
+    // A clock that is late, as if the request had waited in the guest's queue.
+    const lateMs = [900, 1_000, 0];
+    guest.sizeReadBack = (result) => ({
+      ...result,
+      clockUnixMs: (guest.wakes.at(-1)?.clockUnixMs ?? 0) - (lateMs[guest.wakes.length - 1] ?? 0),
+    });
+    const sentFromMs = Date.now();
+    await sendWake(client, { fresh, former: [] }, SIZE, NEVER, 5_000);
+    const [first, second, third] = guest.wakes.map(({ clockUnixMs }) => clockUnixMs);
+    assert.ok(first !== undefined && second !== undefined && third !== undefined);
+    assert.ok(first >= sentFromMs && second >= first && third >= second + 500);
+    assert.ok(third <= Date.now() + 2_000);
+  });
+
   it('is refused at once when something other than its clock is wrong', async () => {
     guest.sizeReadBack = () => {
       throw new Error('vCPU 1 did not come online');
