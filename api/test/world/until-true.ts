@@ -6,8 +6,12 @@ const DEADLINE_MS = 30_000;
 const POLL_INTERVAL_MS = 10;
 
 /** Resolves once `done` is true; fails with `what` at the deadline. */
-export async function untilTrue(what: string, done: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + DEADLINE_MS;
+export async function untilTrue(
+  what: string,
+  done: () => boolean | Promise<boolean>,
+  deadlineMs = DEADLINE_MS,
+): Promise<void> {
+  const deadline = Date.now() + deadlineMs;
   while (!(await done())) {
     assert.ok(Date.now() < deadline, `in vain: ${what}`);
     await delay(POLL_INTERVAL_MS);

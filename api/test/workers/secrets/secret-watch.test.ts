@@ -4,11 +4,13 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterEach, before, after, test } from 'node:test';
 import { sql } from 'kysely';
+import { Secret, TOTP } from 'otpauth';
 import { HostClients, hostTokenIds } from '../../../src/hosts/clients.ts';
 import { openText, sealText } from '../../../src/services/context/sealed.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { resealAll } from '../../../src/services/secrets/reseal.ts';
 import { secretsState } from '../../../src/services/secrets/status.ts';
+import { Factors } from '../../../src/sign-in/factors.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { SecretWatch, type SecretsNow } from '../../../src/workers/secrets/secret-watch.ts';
 import type { StepContext } from '../../../src/workers/steps/step-context.ts';
@@ -25,6 +27,7 @@ before(async () => {
 after(() => api.close());
 afterEach(async () => {
   await sql`update project set repo_credentials_sealed = null`.execute(api.db);
+  await sql`delete from totp`.execute(api.db);
   await sql`delete from secret_replica`.execute(api.db);
   await sql`delete from secret_key_use`.execute(api.db);
 });
@@ -104,6 +107,21 @@ test('two replicas that seal at once leave every value readable', async () => {
   const passes = [0, 1].map(() => resealAll({ db: api.db, secretKey: new SecretKey(fresh, old) }, never));
   await Promise.all(passes);
   assert.equal(await opened(new SecretKey(fresh, old)), VALUES);
+});
+
+test('an enrolled authenticator app signs in with the new key alone after a rotation', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const { userId } = await api.makeSession({ role: null });
+  const factorsWith = (secretKey: SecretKey): Factors =>
+    new Factors({ db: api.db, secretKey, settings: api.context.settings, throttle: () => Promise.resolve() });
+  const before = factorsWith(new SecretKey(old));
+  const { secret, sealed } = before.beginTotp({ userId, email: 'a@example.test' });
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+  await before.enableTotp(userId, { sealed, code: totp.generate() }, { address: '192.0.2.1', userAgent: null });
+  assert.ok((await resealAll({ db: api.db, secretKey: new SecretKey(fresh, old) }, never)).sealed >= 1);
+  // Each code works once: that of the next time step.
+  const code = totp.generate({ timestamp: Date.now() + 30_000 });
+  assert.deepEqual(await factorsWith(new SecretKey(fresh)).useCode(userId, code), { kind: 'totp' });
 });
 
 test('a value of a lost key stays as it is, and its key id is reported', async () => {
