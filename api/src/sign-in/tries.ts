@@ -37,7 +37,7 @@ export async function countAttempts(
       1,
       secondsUntilTry(refilled(empty.tokens, empty.elapsedSeconds, bucket), bucket),
     );
-    const limit = limitText(kind, key, bucket) ?? 'too many attempts';
+    const limit = limitText(kind, key, bucket);
     throw new SignInError('too_many_attempts', `${limit}; try again in ${inWords(retryAfterSeconds)}`, {
       retryAfterSeconds,
     });

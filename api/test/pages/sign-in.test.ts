@@ -60,7 +60,10 @@ test('too many attempts at one account are 429 with Retry-After, even with the r
 
   assert.equal(last.status, 429);
   assert.match(last.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-  assert.match(last.errors[0] ?? '', /^Too many attempts; try again in /);
+  assert.match(
+    last.errors[0] ?? '',
+    /^Too many attempts for this account: the limit is 10 in 15 minutes; try again in /,
+  );
   assert.equal((await site.visitor().post('/sign-in', { email, password: PASSWORD })).status, 429);
 });
 

@@ -128,6 +128,17 @@ test('mails, sign-ups, devices and refreshes are limited by their own keys', asy
   }
 });
 
+test('a refused attempt names its limit', async () => {
+  const cases = [
+    ['confirm', loginKey('sgn_b'), 10, /^too many attempts in this sign-in: the limit is 10 per hour; try again in/],
+    ['device-code', userKey('usr_b'), 20, /^too many attempts by this user: the limit is 20 in 15 minutes; try again/],
+  ] as const;
+  for (const [kind, key, tries, message] of cases) {
+    for (let attempt = 0; attempt < tries; attempt += 1) await api.signIn.throttle(kind, [key]);
+    await assert.rejects(api.signIn.throttle(kind, [key]), { message });
+  }
+});
+
 test('refused sign-ups name the limit of the address or mail domain and its variable', async () => {
   const limited = await startApi({ durable: false, settings: { signUpsPerHour: { address: 2, domain: 3 } } });
   try {

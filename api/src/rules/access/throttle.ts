@@ -108,21 +108,27 @@ export function bucketOf(
   return { ...bucket, tries: signUps[scope] };
 }
 
-/** Text that names the limit of a bucket and the variable that raises it; null if it is fixed. */
-export function limitText(kind: ThrottleKind, key: ThrottleKey, { tries }: Bucket): string | null {
+/** Text that names the limit of a bucket, and the variable that raises it, if there is one. */
+export function limitText(kind: ThrottleKind, key: ThrottleKey, { tries, seconds }: Bucket): string {
   const scope = key.slice(0, key.indexOf(':')) as ThrottleScope;
-  if (kind !== 'sign-up' || !isSignUpScope(scope)) return null;
-  const { of, variable } = SIGN_UP_TEXTS[scope];
-  return `too many new accounts ${of}: the limit is ${tries} per hour (${variable})`;
+  const period = seconds === HOUR ? 'per hour' : `in ${seconds / 60} minutes`;
+  const limit = `${SCOPE_TEXTS[scope]}: the limit is ${tries} ${period}`;
+  if (kind !== 'sign-up' || !isSignUpScope(scope)) return `too many attempts ${limit}`;
+  return `too many new accounts ${limit} (${SIGN_UP_VARIABLES[scope]})`;
 }
 
-const SIGN_UP_TEXTS = {
-  address: { of: 'from this network address', variable: 'BERTH_SIGN_UPS_PER_ADDRESS' },
-  domain: { of: 'with this mail domain', variable: 'BERTH_SIGN_UPS_PER_DOMAIN' },
-} as const;
+const SCOPE_TEXTS: { readonly [scope in ThrottleScope]: string } = {
+  account: 'for this account',
+  address: 'from this network address',
+  domain: 'with this mail domain',
+  user: 'by this user',
+  login: 'in this sign-in',
+};
+
+const SIGN_UP_VARIABLES = { address: 'BERTH_SIGN_UPS_PER_ADDRESS', domain: 'BERTH_SIGN_UPS_PER_DOMAIN' } as const;
 
 function isSignUpScope(scope: ThrottleScope): scope is keyof SignUpTries {
-  return scope in SIGN_UP_TEXTS;
+  return scope in SIGN_UP_VARIABLES;
 }
 
 /** Tokens in a bucket that held `tokens` and was refilled for `elapsedSeconds`. */
