@@ -15,7 +15,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/src/services': [
     ...['api/src/rules', 'api/src/store', 'api/src/hosts', 'contract/src', 'protocol/src', 'node:', 'kysely', 'pino'],
   ],
-  'api/src/config': ['api/src/rules', 'api/src/services', 'contract/src', 'protocol/src', 'node:', 'zod'],
+  'api/src/config': ['api/src/rules', 'api/src/services', 'contract/src', 'os/src', 'protocol/src', 'node:', 'zod'],
   'api/src/payment': ['api/src/rules', 'api/src/services', 'contract/src', 'stripe'],
   'api/src/mail': ['api/src/config', 'api/src/services', 'node:', 'nodemailer', 'pino'],
   'api/src/sign-in': [

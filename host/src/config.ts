@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createVm } from '@berth/protocol/calls/vms.ts';
+import { isLoopback } from '@berth/os/loopback.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { AdmissionPolicy } from './vm/admission.ts';
 import type { ListenOn } from './server/server.ts';
@@ -44,6 +45,7 @@ const OPTIONS = {
   socketUid: { flag: 'socket-uid', variable: 'BERTH_HOST_SOCKET_UID' },
   socketGid: { flag: 'socket-gid', variable: 'BERTH_HOST_SOCKET_GID' },
   listen: { flag: 'listen', variable: 'BERTH_HOST_LISTEN' },
+  plaintext: { flag: 'plaintext', variable: 'BERTH_HOST_PLAINTEXT', fallback: '0' },
   tokenFile: { flag: 'token-file', variable: 'BERTH_HOST_TOKEN_FILE' },
   cpuOvercommit: { flag: 'cpu-overcommit', variable: 'BERTH_CPU_OVERCOMMIT', fallback: '8' },
   memoryOvercommit: { flag: 'memory-overcommit', variable: 'BERTH_MEMORY_OVERCOMMIT', fallback: '1' },
@@ -160,6 +162,13 @@ function listenOn(
   const port = Number(match?.[3]);
   if (address === undefined || port > 65_535)
     throw new Error(`${optionLabel('listen')}: '${listen}' is not ADDRESS:PORT`);
+
+  if (number('plaintext', 0, 1) !== 1 && !isLoopback(address)) {
+    throw new Error(
+      `${optionLabel('listen')}: '${listen}' is plain http beyond this machine: use a TLS or VPN tunnel to a ` +
+        `loopback address, or ${optionLabel('plaintext')} 1 on a network you trust`,
+    );
+  }
 
   return { address, port };
 }

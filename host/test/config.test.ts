@@ -35,6 +35,16 @@ describe('the configuration of the host daemon', () => {
     assert.deepEqual(readConfig(['--listen', '[::1]:0'], {}).listenOn, { address: '::1', port: 0 });
   });
 
+  it('accepts an address of the network only with consent to plain http', () => {
+    for (const listen of ['0.0.0.0:4801', '10.0.0.5:4801', '[::]:4801', 'host-1.example.test:4801', '127.example:1']) {
+      assert.throws(
+        () => readConfig(['--listen', listen], {}),
+        /is plain http beyond this machine.*BERTH_HOST_PLAINTEXT/,
+      );
+      assert.ok('address' in readConfig(['--listen', listen], { BERTH_HOST_PLAINTEXT: '1' }).listenOn);
+    }
+  });
+
   for (const [argv, message] of [
     [['--driver', 'kvm'], /--driver \(BERTH_DRIVER\): 'kvm' must be qemu or fake/],
     [['--cpu-overcommit', 'many'], /--cpu-overcommit \(BERTH_CPU_OVERCOMMIT\): 'many' is not a number/],
@@ -47,6 +57,7 @@ describe('the configuration of the host daemon', () => {
     [['--streams-per-vm', '0'], /--streams-per-vm \(BERTH_STREAMS_PER_VM\): '0' is not a number from 1 to 512/],
     [['--stream-idle-seconds', 'never'], /--stream-idle-seconds \(BERTH_STREAM_IDLE_SECONDS\)/],
     [['--listen', '4801'], /'4801' is not ADDRESS:PORT/],
+    [['--listen', '127.0.0.1:4801', '--plaintext', 'yes'], /--plaintext \(BERTH_HOST_PLAINTEXT\): 'yes' is not/],
     [['--listen', '127.0.0.1:99999'], /not ADDRESS:PORT/],
     [['--socket', `/${'x'.repeat(120)}`], /at most 107 bytes/],
     [['--socket', 'run/host.sock'], /not an absolute path/],

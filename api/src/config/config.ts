@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { DEFAULT_MACHINE_RATES, type MachineRates } from '@berth/contract/billing/machine-rates.ts';
 import { planCatalogue } from '@berth/contract/billing/plans.ts';
 import { ORG_REQUESTS_FACTOR } from '@berth/contract/route/limits.ts';
+import { isLoopback } from '@berth/os/loopback.ts';
 import type { z } from 'zod';
 import { databaseEnvironment, secretsEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
 import { planCatalogueOf, type Plans } from '../rules/billing/plan-catalogue.ts';
@@ -103,6 +104,7 @@ export function readPlanCatalogue(environment: Environment): Plans {
 /** Configuration of `serve`. Throws naming the missing or wrong variable. */
 export function readServeConfig(environment: Environment): ServeConfig {
   const values = read(serveEnvironment, environment);
+  requirePrivateHop(values.BERTH_HOST_URL, values.BERTH_HOST_PLAINTEXT === '1');
   const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
     .origin;
   const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
@@ -277,5 +279,15 @@ function readPlansFile(path: string | undefined): { plans: Plans; machineRates: 
   }
   return refuse(
     catalogue.error.issues.map(({ path: place, message }) => `${place.join('.') || 'the file'}: ${message}`).join('; '),
+  );
+}
+
+/** The host token and the data of all tenants pass there. */
+function requirePrivateHop(hostUrl: string, plaintextAllowed: boolean): void {
+  if (hostUrl.startsWith('unix:') || plaintextAllowed || isLoopback(new URL(hostUrl).hostname)) return;
+
+  throw new Error(
+    `BERTH_HOST_URL: ${new URL(hostUrl).origin} is plain http beyond this machine: ` +
+      'use a TLS or VPN tunnel with a loopback address, or set BERTH_HOST_PLAINTEXT=1 on a network you trust',
   );
 }

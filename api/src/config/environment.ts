@@ -12,6 +12,7 @@ import {
   SIGN_UPS_PER_HOUR,
 } from '@berth/contract/route/limits.ts';
 import { MOST_FAIR_SHARE } from '@berth/contract/billing/plans.ts';
+import { isLoopback } from '@berth/os/loopback.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
 
@@ -48,7 +49,11 @@ export const serveEnvironment = secretsEnvironment.extend({
   BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
   BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
   BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
-  BERTH_HOST_URL: z.string().regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port'),
+  BERTH_HOST_URL: z
+    .string()
+    .regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port')
+    .refine((url) => url.startsWith('unix:') || URL.canParse(url), 'must be unix:/path or http://address:port'),
+  BERTH_HOST_PLAINTEXT: z.enum(['0', '1']).default('0'),
   BERTH_PLANS_FILE: z.string().optional(),
   BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
@@ -109,16 +114,12 @@ export const serveEnvironment = secretsEnvironment.extend({
   BERTH_STRIPE_API_URL: z
     .url({ protocol: /^https?$/, error: 'must be the URL of a server with the Stripe API' })
     .refine(
-      (url) => !URL.canParse(url) || keepsSecrets(new URL(url)),
+      (url) => !URL.canParse(url) || new URL(url).protocol === 'https:' || isLoopback(new URL(url).hostname),
       'must be https or a loopback address: the secret key is sent there',
     )
     .optional(),
   BERTH_CRASH_AT: z.string().optional(),
 });
-
-function keepsSecrets({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.[\d.]+$/.test(hostname);
-}
 
 /** Parses addresses and networks separated by commas. */
 function addressList(text: string, context: z.RefinementCtx<string>): string[] {

@@ -116,6 +116,20 @@ for (const [variable, value] of Object.entries({
   });
 }
 
+test('a host daemon beyond this machine needs consent to plain http', () => {
+  const read = (url: string, more: Record<string, string> = {}): string =>
+    readServeConfig({ ...enough, BERTH_HOST_URL: url, ...more }).hostUrl;
+  for (const near of ['http://127.0.0.1:4801', 'http://[::1]:4801', 'http://localhost:4801'])
+    assert.equal(read(near), near);
+  for (const far of ['http://10.0.0.5:4801', 'http://127.0.0.1.example.test', 'http://127.1@10.0.0.5:4801']) {
+    assert.throws(() => read(far), /BERTH_HOST_URL: .* is plain http beyond this machine: .*BERTH_HOST_PLAINTEXT=1/);
+    assert.throws(() => read(far, { BERTH_HOST_PLAINTEXT: '0' }), /plain http/);
+    assert.equal(read(far, { BERTH_HOST_PLAINTEXT: '1' }), far);
+  }
+  assert.throws(() => read('http://[::1'), /must be unix:/);
+  assert.throws(() => read('unix:/x', { BERTH_HOST_PLAINTEXT: 'yes' }), /BERTH_HOST_PLAINTEXT/);
+});
+
 test('the public URL must be an http origin; anything else is refused by name', () => {
   const read = (url: string): string => readServeConfig({ ...enough, BERTH_PUBLIC_URL: url }).settings.publicUrl;
   assert.equal(read('https://Berth.Example.test/'), 'https://berth.example.test');

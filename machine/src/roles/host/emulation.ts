@@ -1,6 +1,7 @@
 // Rule for hosts without KVM: QEMU treats only hardware virtualization as a security boundary, so a
 // service that strangers can reach needs the operator's consent to emulation (TCG).
 import type { Probe } from '@berth/host/template.ts';
+import { isLoopback } from '@berth/os/loopback.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 
 /** The operator's consent. Any value but 1 is none. */
@@ -27,8 +28,4 @@ export function emulationFault(
 export function requireIsolation(...service: Parameters<typeof emulationFault>): void {
   const found = emulationFault(...service);
   if (found !== null) throw new OperatorFailure(found.message, { remedy: found.remedy });
-}
-
-function isLoopback(hostname: string): boolean {
-  return /^(127(\.\d+){3}|\[::1\]|(.+\.)?localhost)$/.test(hostname);
 }
