@@ -20,6 +20,7 @@ import { hostCalls } from './server/calls.ts';
 import { HostTokens } from './server/host-tokens.ts';
 import { HostServer } from './server/server.ts';
 import { armCrashPoint } from './vm/crash-point.ts';
+import { DataKeys } from './vm/directory/data-keys.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
 import { GuestStreams } from './guest/guest-streams.ts';
@@ -48,7 +49,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const readAll = (): Promise<readonly string[]> => readTokens(config.tokenFile);
   const tokens = new HostTokens(await readAll());
   const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, log);
-  const directory = new VmDirectory(data.vms);
+  const directory = new VmDirectory(data.vms, await DataKeys.open(data.instanceId));
   const fences = new FenceDirectory(data.fences);
   await directory.open();
   for (const name of await fences.open()) log.error({ name }, 'removed an invalid fence');

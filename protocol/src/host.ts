@@ -20,6 +20,12 @@ export const vmSpec = z.strictObject({
 export type VmSpec = z.infer<typeof vmSpec>;
 
 /**
+ * Data key of a VM: 32 random bytes. The control plane stores it sealed until the sandbox is
+ * deleted; a host holds it in memory while the VM runs.
+ */
+export const dataKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
+
+/**
  * Disk space of a VM beyond its disk and its memory, in GiB: tables of the disk image, device state
  * and index of the snapshot.
  */

@@ -1,7 +1,8 @@
 // Kills the real daemon at every durable step of every verb and checks the state that the next
 // daemon reaches. Parameters: the driver, and the view of that driver's VMs on the host.
 import assert from 'node:assert/strict';
-import { open, readdir } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { vmView, type VmView } from '@berth/protocol/host.ts';
@@ -11,7 +12,8 @@ import { DaemonFixture } from './daemon-process.ts';
 import { SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
-const CREATE = { epoch: 1, spec: SMALL };
+const DATA_KEY = randomBytes(32).toString('base64url');
+const CREATE = { epoch: 1, spec: SMALL, dataKey: DATA_KEY };
 /** Both drivers save their state before they start anything, and again when the process exists. */
 const CREATE_POINTS = pointsOf(CRASH_POINTS, 'create:').flatMap((point) =>
   point === 'create:driver-state-saved' ? [point, `${point}#2`] : [point],
@@ -22,6 +24,9 @@ const twice = (point: CrashPoint): string[] =>
   point.endsWith(':driver-state-saved') ? [point, `${point}#2`] : [point];
 const LARGER = { vcpu: 2, memoryMib: 2_048, diskGib: 12 };
 const EXEC_SECONDS = 30;
+
+/** Disk and memory of a guest have their own tests. */
+const isOfGuest = (folder: string): boolean => /\/(vm|snapshot)$/.test(folder);
 
 interface CrashSubject {
   /** The daemon's flags, besides its data folder. */
@@ -54,6 +59,17 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       return subject.vmsOnHost(await daemon.instanceId());
     }
 
+    /** The daemon was killed, and no file that outlives it has a secret of the VM in plain text. */
+    async function killed(): Promise<void> {
+      assert.equal(await daemon.ended(), 'SIGKILL');
+      const entries = await readdir(join(daemon.root, 'host'), { recursive: true, withFileTypes: true });
+      for (const { name, parentPath } of entries.filter((entry) => entry.isFile() && !isOfGuest(entry.parentPath))) {
+        const text = await readFile(join(parentPath, name), 'utf8');
+        assert.ok(!text.includes(DATA_KEY) && !text.includes('PRIVATE KEY'), name);
+        if (name.startsWith('guest-secret')) assert.match(text, /^sealed-1:/);
+      }
+    }
+
     async function view(): Promise<VmView | null> {
       const { status, body } = await daemon.call('GET', `/vms/${A}`);
       return status === 404 ? null : vmView.parse(body);
@@ -77,7 +93,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     async function post(verb: 'sleep' | 'wake' | 'resize', body: object): ReturnType<DaemonFixture['call']> {
-      return daemon.call('POST', `/vms/${A}/${verb}`, body);
+      return daemon.call('POST', `/vms/${A}/${verb}`, verb === 'wake' ? { dataKey: DATA_KEY, ...body } : body);
     }
 
     async function requestVerb(verb: 'sleep' | 'wake' | 'resize', body: object): Promise<VmView> {
@@ -114,7 +130,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         epoch += 2;
         assert.equal(await daemon.start({ crashAt: point }), true);
         await assert.rejects(daemon.call('PUT', `/vms/${A}`, { ...CREATE, epoch }));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();
@@ -135,7 +151,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         assert.equal(await daemon.start({ crashAt: point }), true);
         await created(epoch);
         await assert.rejects(daemon.call('DELETE', `/vms/${A}?epoch=${epoch + 1}`));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();
@@ -156,11 +172,11 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         await created(epoch);
         await startProcess();
         await assert.rejects(post('sleep', { epoch: epoch + 1 }));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();
-        const captured = point === 'sleep:captured' || point === 'sleep:asleep-recorded';
+        const captured = !['sleep:accepted', 'sleep:recorded'].includes(point);
         assert.deepEqual(
           [found?.status, found?.epoch],
           [captured ? 'asleep' : 'running', point === 'sleep:accepted' ? epoch : epoch + 1],
@@ -185,7 +201,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         await startProcess();
         await requestVerb('sleep', { epoch: epoch + 1 });
         await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();
@@ -217,7 +233,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         await requestVerb('sleep', { epoch: epoch + 1 });
         await corruptSnapshot();
         await assert.rejects(post('wake', { epoch: epoch + 2, spec: SMALL }));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();
@@ -242,7 +258,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
         await created(epoch);
         await startProcess();
         await assert.rejects(post('resize', { epoch: epoch + 1, size: LARGER }));
-        assert.equal(await daemon.ended(), 'SIGKILL');
+        await killed();
 
         assert.equal(await daemon.start(), true);
         const found = await view();

@@ -4,6 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { pino } from 'pino';
+import { DataKeys } from '../../src/vm/directory/data-keys.ts';
 import { FenceDirectory } from '../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../src/vm/directory/record.ts';
 import { GuestStreams } from '../../src/guest/guest-streams.ts';
@@ -35,7 +36,7 @@ describe('a create on a host with a warm pool', () => {
 
   /** Opens the folder like a starting daemon. */
   async function open(): Promise<void> {
-    directory = new VmDirectory(join(fixture.root, 'vms'));
+    directory = new VmDirectory(join(fixture.root, 'vms'), new DataKeys(join(fixture.root, 'keys')));
     const fences = new FenceDirectory(join(fixture.root, 'fences'));
     await directory.open();
     await fences.open();

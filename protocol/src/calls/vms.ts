@@ -1,7 +1,7 @@
 // Calls from the API that the host daemon handles itself: the host, and the lifecycle of its VMs.
 // Every verb is idempotent.
 import { z } from 'zod';
-import { vmSpec, vmView } from '../host.ts';
+import { dataKey, vmSpec, vmView } from '../host.ts';
 import { egressPolicy } from '../egress.ts';
 import { defineCall } from './define.ts';
 
@@ -90,7 +90,7 @@ export const createVm = defineCall({
   method: 'PUT',
   path: '/vms/{vmId}',
   fenced: true,
-  body: z.strictObject({ spec: vmSpec }),
+  body: z.strictObject({ spec: vmSpec, dataKey: dataKey.optional() }),
   requestBytes: SPEC_BYTES,
   form: 'json',
   response: vmView,
@@ -112,7 +112,7 @@ export const sleepVm = defineCall({
   method: 'POST',
   path: '/vms/{vmId}/sleep',
   fenced: true,
-  body: z.strictObject({}),
+  body: z.strictObject({ dataKey: dataKey.optional() }),
   requestBytes: SMALL_BYTES,
   form: 'json',
   response: vmView,
@@ -138,7 +138,7 @@ export const wakeVm = defineCall({
   method: 'POST',
   path: '/vms/{vmId}/wake',
   fenced: true,
-  body: z.strictObject({ spec: vmSpec }),
+  body: z.strictObject({ spec: vmSpec, dataKey: dataKey.optional() }),
   requestBytes: SPEC_BYTES,
   form: 'json',
   response: vmView,

@@ -1,13 +1,13 @@
 // On-disk record of each VM: the truth about this host's VMs, written before each change and read
 // back after a crash. Owns the layout of `host/vms/<vmId>/`. The guest's secret and keys are
-// separate files (0600), so that records can be shown and logged.
+// separate files (secret-folders.ts), so that records can be shown and logged.
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmDeathCode, vmId, vmSpec, vmWoke } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { nullIf } from '@berth/os/errors.ts';
-import { RECORD_FILE, RecordFolders } from './record-folders.ts';
-import type { Names } from '../../guest/identity.ts';
+import { RECORD_FILE } from './record-folders.ts';
+import { SecretFolders } from './secret-folders.ts';
 import { flushFolder, makeFolderDurably, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 
 const driverState = z.record(z.string(), z.unknown());
@@ -74,20 +74,10 @@ const vmRecord = z.strictObject({
 });
 export type VmRecord = z.infer<typeof vmRecord>;
 
-const names = z.strictObject({
-  machineId: z.string(),
-  sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }),
-});
-
 /** Result of reading a VM's folder. */
 export type FoundRecord = { kind: 'record'; record: VmRecord } | { kind: 'none' } | { kind: 'corrupt'; why: string };
 
-export class VmDirectory extends RecordFolders {
-  /** @param root absolute path of `host/vms` */
-  constructor(root: string) {
-    super(root, vmId);
-  }
-
+export class VmDirectory extends SecretFolders {
   /**
    * Folder of a sleeping VM's memory and devices: beside the driver's folder, invisible to the
    * jailed process.
@@ -131,56 +121,15 @@ export class VmDirectory extends RecordFolders {
     await writeDurably(this.recordPath(record.id), `${JSON.stringify(record, null, 1)}\n`);
   }
 
-  async writeSecret(id: string, secret: string): Promise<void> {
-    await writeDurably(this.#secretPath(id), secret);
-  }
-
-  async readSecret(id: string): Promise<string | null> {
-    return readIfPresent(this.#secretPath(id));
-  }
-
-  /** Writes the VM's names and keys, private because of the host key. */
-  async writeNames(id: string, { machineId, sshHostKey }: Names): Promise<void> {
-    await writeDurably(this.#namesPath(id), JSON.stringify({ machineId, sshHostKey }));
-  }
-
-  /** Null if missing or malformed. */
-  async readNames(id: string): Promise<Names | null> {
-    const text = await readIfPresent(this.#namesPath(id));
-    try {
-      return names.parse(JSON.parse(text ?? ''));
-    } catch (error) {
-      if (error instanceof SyntaxError || error instanceof z.ZodError) return null;
-
-      throw error;
-    }
-  }
-
   /**
-   * Writes the secret that a wake is about to set, beside the current one: after a crash the guest
-   * may know either.
+   * Removes the data key, the driver's folder, the snapshot, the secrets and the names; keeps the
+   * record.
    */
-  async writeNextSecret(id: string, secret: string): Promise<void> {
-    await writeDurably(this.#nextSecretPath(id), secret);
-  }
-
-  async readNextSecret(id: string): Promise<string | null> {
-    return readIfPresent(this.#nextSecretPath(id));
-  }
-
-  /** Makes the next secret the current one, after the guest accepted it. No-op if there is none. */
-  async promoteNextSecret(id: string): Promise<void> {
-    await rename(this.#nextSecretPath(id), this.#secretPath(id)).catch(nullIf('ENOENT'));
-    await flushFolder(join(this.root, id));
-  }
-
-  /** Removes the driver's folder, the snapshot, the secrets and the names; keeps the record. */
   async removeContents(id: string): Promise<void> {
+    await this.forgetDataKey(id);
     await rm(this.driverFolder(id), { recursive: true, force: true });
     await rm(this.snapshotFolder(id), { recursive: true, force: true });
-    await rm(this.#namesPath(id), { force: true });
-    await rm(this.#nextSecretPath(id), { force: true });
-    await rm(this.#secretPath(id), { force: true });
+    await this.removeSecrets(id);
   }
 
   /** Removes the VM's folder, the record last: it tells what to remove after a crash. */
@@ -212,17 +161,5 @@ export class VmDirectory extends RecordFolders {
   /** Not a valid VM id, so that it is not taken for a VM. */
   #setAsidePath(id: string): string {
     return join(this.root, `${id}.damaged`);
-  }
-
-  #secretPath(id: string): string {
-    return join(this.root, id, 'guest-secret');
-  }
-
-  #namesPath(id: string): string {
-    return join(this.root, id, 'guest-names');
-  }
-
-  #nextSecretPath(id: string): string {
-    return join(this.root, id, 'guest-secret-next');
   }
 }

@@ -16,14 +16,19 @@ import { egressOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.t
  * with `create_failed`. If a destroy overtakes it, it stops and rejects with `superseded`; the
  * destroy cleans up.
  */
-export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortController): Promise<void> {
+export async function startVm(
+  parts: LifecycleParts,
+  vm: OwnedVm,
+  dataKey: string | null,
+  abort: AbortController,
+): Promise<void> {
   const startedMs = performance.now();
   const { createMs } = parts.deadlines;
   const deadline = AbortSignal.timeout(createMs);
   const signal = AbortSignal.any([abort.signal, deadline]);
   const endCreate = parts.pool?.underWay();
   try {
-    await makeRunning(parts, vm, signal, parts.pool ?? null).catch(async (error: unknown) => {
+    await makeRunning(parts, vm, dataKey, signal, parts.pool ?? null).catch(async (error: unknown) => {
       if (vm.record.machineId === null || signal.aborted || vm.ending !== null) throw error;
 
       parts.log.warn(
@@ -31,7 +36,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
         'a VM of the pool is unusable; creating a new one',
       );
       detach(vm);
-      await makeRunning(parts, vm, signal, null);
+      await makeRunning(parts, vm, dataKey, signal, null);
     });
   } catch (error) {
     detach(vm);
@@ -62,6 +67,7 @@ export async function startVm(parts: LifecycleParts, vm: OwnedVm, abort: AbortCo
 async function makeRunning(
   parts: LifecycleParts,
   vm: OwnedVm,
+  dataKey: string | null,
   signal: AbortSignal,
   pool: WarmPool | null,
 ): Promise<void> {
@@ -77,6 +83,7 @@ async function makeRunning(
   }
 
   await directory.makeFolders(id);
+  await directory.holdDataKey(id, dataKey);
   crashPoint('create:folders-made');
   const identity = makeIdentity(spec, makeGuestSecret());
   const taken = pool === null ? null : await takeFrom(pool, parts, vm, signal);

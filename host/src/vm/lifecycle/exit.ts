@@ -78,6 +78,17 @@ async function onExit(parts: LifecycleParts, vm: OwnedVm, watch: ProcessWatch, e
 
   parts.log.warn({ vmId: vm.id, epoch: vm.record.epoch, end }, 'the process of a VM exited');
   await markDead(parts, vm, end);
+  await forgetDataKey(parts, vm);
+}
+
+/**
+ * Removes the data key of a VM that sleeps or is dead from this host's memory; the next wake brings
+ * it. Never rejects: the next daemon repeats it.
+ */
+export async function forgetDataKey(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
+  const { status } = vm.record;
+  if (status === 'asleep' || status === 'dead')
+    await orLog(parts, vm, 'the data key of a VM is still in memory', () => parts.directory.forgetDataKey(vm.id));
 }
 
 /**

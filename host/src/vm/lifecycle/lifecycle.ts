@@ -36,10 +36,11 @@ import { Room } from '../owned/room.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
 import { UnreadVms } from './unread-vms.ts';
 
-/** A create or wake of one epoch. */
+/** A create or wake of one epoch. A control plane of an earlier release sends no key. */
 interface VmOrder {
   epoch: number;
   spec: VmSpec;
+  dataKey?: string | undefined;
 }
 
 export class VmLifecycle {
@@ -80,7 +81,7 @@ export class VmLifecycle {
    * Resolves with the VM `running`. Calls with the same epoch and spec share one attempt. A caller
    * that disconnects does not stop it. Without capacity, waits for room that is about to be free.
    */
-  async create(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
+  async create(id: string, { epoch, spec, dataKey }: VmOrder): Promise<VmView> {
     if (this.#unread.has(id)) await this.#unread.takeOver(id);
 
     const patience = this.#room.patience();
@@ -104,27 +105,27 @@ export class VmLifecycle {
           await this.#vms.underWay(id).done;
           break;
         case 'start':
-          await this.#room.run(id, patience, () => this.#start(id, epoch, spec));
+          await this.#room.run(id, patience, () => this.#start(id, { epoch, spec, dataKey }));
           break;
       }
     }
   }
 
   /** Resolves with the VM `asleep`. Waits for a create, wake or resize in progress. */
-  async sleep(id: string, { epoch }: { epoch: number }): Promise<VmView> {
+  async sleep(id: string, { epoch, dataKey }: Omit<VmOrder, 'spec'>): Promise<VmView> {
     return this.#execute(
       id,
       epoch,
       () => decideSleep(this.#vms.known(id), epoch),
       (vm) =>
         vm.begin({ status: 'sleeping', epoch, size: sizeOf(vm.record.spec) }, (abort) =>
-          putToSleep(this.#parts, vm, epoch, abort),
+          putToSleep(this.#parts, vm, { epoch, dataKey: dataKey ?? null }, abort),
         ),
     );
   }
 
   /** Resolves with the VM `running`, at the size of the spec as far as its guest allows. */
-  async wake(id: string, { epoch, spec }: VmOrder): Promise<VmView> {
+  async wake(id: string, { epoch, spec, dataKey }: VmOrder): Promise<VmView> {
     const size = sizeOf(spec);
     return this.#execute(
       id,
@@ -136,7 +137,7 @@ export class VmLifecycle {
         // space is already reserved.
         const needed = snapshot ? largerOf(before, size) : size;
         this.#capacity.admit({ ...needed, diskGib: growthOf(before, size).diskGib }, 'machine');
-        const order = { epoch, size, egress: newerEgress(spec.egress, before.egress) };
+        const order = { epoch, size, dataKey: dataKey ?? null, egress: newerEgress(spec.egress, before.egress) };
         return vm.begin({ status: 'waking', epoch, size }, (abort) => wakeUp(this.#parts, vm, order, abort));
       },
     );
@@ -241,7 +242,7 @@ export class VmLifecycle {
    * No await between reading the host's figures and promising: two calls must not be admitted for
    * the same room.
    */
-  #start(id: string, epoch: number, spec: VmSpec): { done: Promise<void> } {
+  #start(id: string, { epoch, spec, dataKey }: VmOrder): { done: Promise<void> } {
     const size = sizeOf(spec);
     this.#capacity.admit(reservationOf(size), 'machine', id);
     const earlier = this.#vms.find(id);
@@ -251,7 +252,7 @@ export class VmLifecycle {
       earlier === undefined || earlier.record.freed ? record : { ...record, driverState: earlier.record.driverState };
     this.#vms.add(vm);
 
-    return vm.begin({ status: 'creating', epoch, size }, (abort) => startVm(this.#parts, vm, abort));
+    return vm.begin({ status: 'creating', epoch, size }, (abort) => startVm(this.#parts, vm, dataKey ?? null, abort));
   }
 
   /**

@@ -52,9 +52,9 @@ export async function sshHostKeyOf(
   id: string,
   vm: OwnedVm | undefined,
 ): Promise<VmSshHostKey> {
-  const names = vm?.record.everRan === true ? await directory.readNames(id) : null;
-  if (names === null) throw new HostError('vm_not_found', `this host has no host key of a VM ${id}`);
+  const key = vm?.record.everRan === true ? await directory.readSshPublicKey(id) : null;
+  if (key === null) throw new HostError('vm_not_found', `this host has no host key of a VM ${id}`);
 
-  const [kind, material] = names.sshHostKey.publicKey.split(' ');
+  const [kind, material] = key.split(' ');
   return { publicKey: `${kind} ${material}` };
 }

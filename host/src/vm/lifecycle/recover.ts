@@ -9,7 +9,7 @@ import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
 import { tearDown } from './destroy.ts';
 import { enforceRecorded } from './egress.ts';
-import { diedSignal, markDead, release, startWatching, type Death } from './exit.ts';
+import { diedSignal, forgetDataKey, markDead, release, startWatching, type Death } from './exit.ts';
 import { finishSleep, isUnfinished } from './sleep.ts';
 import { resumeWake, undoWake } from './wake.ts';
 import { egressOf, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
@@ -117,6 +117,7 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
     case 'dead':
       if (!record.freed) await attempt(parts, id, 'freeing a dead VM', () => clear(parts, vm));
   }
+  await forgetDataKey(parts, vm);
   return true;
 }
 

@@ -15,6 +15,8 @@ export interface WakeOrder {
   epoch: number;
   size: Amounts;
   egress: EgressPolicy;
+  /** Null from a control plane of an earlier release. */
+  dataKey: string | null;
 }
 
 /** A boot of the disk failed or was aborted. */
@@ -28,13 +30,15 @@ export class BootFailed extends Error {
 export async function resumeVm(
   parts: LifecycleParts,
   vm: OwnedVm,
-  { epoch, size, egress }: WakeOrder,
+  { epoch, size, egress, dataKey }: WakeOrder,
   signal: AbortSignal,
   abort: AbortSignal,
 ): Promise<RunningVm> {
   const { directory, driver, log } = parts;
   signal.throwIfAborted();
   crashPoint('wake:accepted');
+  await directory.holdDataKey(vm.id, dataKey);
+  crashPoint('wake:key-held');
   await clearLastAttempt(parts, vm, signal);
   // Before anything runs: the guest must never know a secret that the disk does not hold.
   await directory.writeNextSecret(vm.id, makeGuestSecret());

@@ -5,7 +5,7 @@ import { HostError, boundedMessageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { DriverState } from '../driver.ts';
 import { endClone } from './clone.ts';
-import { assertRunning, detach } from './exit.ts';
+import { assertRunning, detach, forgetDataKey } from './exit.ts';
 import type { VmRecord } from '../directory/record.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
@@ -16,7 +16,7 @@ import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts'
 export async function putToSleep(
   parts: LifecycleParts,
   vm: OwnedVm,
-  epoch: number,
+  { epoch, dataKey }: { epoch: number; dataKey: string | null },
   abort: AbortController,
 ): Promise<void> {
   const startedMs = performance.now();
@@ -28,6 +28,8 @@ export async function putToSleep(
   let driverState: DriverState | null;
   try {
     await endClone(parts, vm, signal);
+    // A VM created under an earlier release has no key yet.
+    await parts.directory.holdDataKey(vm.id, dataKey);
     signal.throwIfAborted();
     // Before the record becomes `sleeping`: a complete snapshot found from then on counts as this
     // sleep's.
@@ -54,6 +56,8 @@ export async function putToSleep(
   else await recordAsleep(parts, vm, driverState);
 
   crashPoint('sleep:asleep-recorded');
+  await forgetDataKey(parts, vm);
+  crashPoint('sleep:key-forgotten');
   parts.log.info({ vmId: vm.id, epoch, tookMs: Math.round(performance.now() - startedMs) }, 'a VM is asleep');
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the sleep');
 }

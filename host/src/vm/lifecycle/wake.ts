@@ -10,7 +10,7 @@ import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
 import { sameSize } from '../owned/fencing.ts';
 import { BootFailed, resumeVm, releaseAttempt, type WakeOrder } from './resume.ts';
-import { diedSignal, detach, markDead, startWatching } from './exit.ts';
+import { diedSignal, detach, forgetDataKey, markDead, startWatching } from './exit.ts';
 import { changeSize } from './resize.ts';
 import { nameBootedVm } from './names.ts';
 import { sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
@@ -39,6 +39,7 @@ export async function wakeUp(
     throw await giveUp(parts, vm, before, abort, error, late ? timeoutMessage(parts, error) : boundedMessageOf(error));
   } finally {
     over?.();
+    await forgetDataKey(parts, vm);
   }
   const { woke, spec } = vm.record;
   parts.log.info(
@@ -61,6 +62,8 @@ export async function resumeWake(
     await finishWake(parts, vm, running, sizeAsked === null ? [sizeOf(spec)] : [sizeOf(spec), sizeAsked], signal);
   } catch (error) {
     throw await giveUp(parts, vm, vm.record, abort, error, boundedMessageOf(error));
+  } finally {
+    await forgetDataKey(parts, vm);
   }
   parts.log.info({ vmId: vm.id, epoch: vm.record.epoch }, 'completed an interrupted wake');
 }

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { DataKeys } from '../../../src/vm/directory/data-keys.ts';
 import { VmDirectory } from '../../../src/vm/directory/record.ts';
 import { newRecord } from '../../../src/vm/owned/owned-vm.ts';
 import { SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
@@ -14,7 +15,7 @@ describe('the record of a VM on disk', () => {
   let directory: VmDirectory;
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'berth-records-'));
-    directory = new VmDirectory(join(root, 'vms'));
+    directory = new VmDirectory(join(root, 'vms'), new DataKeys(join(root, 'keys')));
     await directory.open();
     await directory.makeFolders(A);
   });

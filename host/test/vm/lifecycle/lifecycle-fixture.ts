@@ -10,6 +10,7 @@ import type { VmSpec, VmStatus } from '@berth/protocol/host.ts';
 import { exec, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { pino } from 'pino';
 import type { AdmissionPolicy, HostFigures } from '../../../src/vm/admission.ts';
+import { DataKeys } from '../../../src/vm/directory/data-keys.ts';
 import { FenceDirectory } from '../../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../../src/vm/directory/record.ts';
 import { GuestStreams } from '../../../src/guest/guest-streams.ts';
@@ -84,7 +85,7 @@ export class LifecycleFixture {
       await this.lifecycle.close(new AbortController().signal);
     }
     this.driver = Object.assign(new ScriptedDriver(this.machine), script);
-    this.directory = new VmDirectory(join(this.root, 'vms'));
+    this.directory = new VmDirectory(join(this.root, 'vms'), new DataKeys(join(this.root, 'keys')));
     this.fences = new FenceDirectory(join(this.root, 'fences'));
     await this.directory.open();
     await this.fences.open();

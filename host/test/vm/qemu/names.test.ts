@@ -8,6 +8,7 @@ import { vmView, type VmView } from '@berth/protocol/host.ts';
 import { readConfig } from '../../../src/config.ts';
 import { parseState } from '../../../src/vm/qemu/start/state.ts';
 import { endProcess } from '@berth/os/process-identity.ts';
+import { DataKeys } from '../../../src/vm/directory/data-keys.ts';
 import { VmDirectory } from '../../../src/vm/directory/record.ts';
 import { DaemonFixture } from '../../daemon/daemon-process.ts';
 import { SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
@@ -66,7 +67,7 @@ describe('a VM that dies just after its creation', () => {
   }
 
   function directory(): VmDirectory {
-    return new VmDirectory(join(daemon.root, 'host', 'vms'));
+    return new VmDirectory(join(daemon.root, 'host', 'vms'), new DataKeys(join(daemon.root, 'keys')));
   }
 
   async function outputOf(command: string): Promise<string> {
