@@ -58,6 +58,13 @@ interface ReadOptions extends CallOptions {
   onBytes?: (bytes: number) => void;
 }
 
+/** A create or wake of one epoch. `dataKey`: see the protocol. */
+interface VmOrder {
+  epoch: number;
+  spec: VmSpec;
+  dataKey?: string | undefined;
+}
+
 type VmSize = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
 
 /**
@@ -97,8 +104,8 @@ export class HostClient {
    * Resolves when the VM runs, created by this call or an earlier one of the same epoch. Waits at
    * least as long as the deadline set by the host's operator.
    */
-  async createVm(vmId: string, request: { epoch: number; spec: VmSpec }, options: CallOptions = {}): Promise<VmView> {
-    const call = { vmId, epoch: request.epoch, body: { spec: request.spec } };
+  async createVm(vmId: string, { epoch, ...body }: VmOrder, options: CallOptions = {}): Promise<VmView> {
+    const call = { vmId, epoch, body };
     try {
       return await this.call(createVm, call, options);
     } catch (error) {
@@ -118,17 +125,16 @@ export class HostClient {
   }
 
   /** Resolves when the VM is `asleep`: captured, durable, its QEMU process gone. */
-  sleepVm(vmId: string, { epoch }: { epoch: number }, options?: CallOptions): Promise<VmView> {
-    return this.call(sleepVm, { vmId, epoch, body: {} }, options);
+  sleepVm(vmId: string, { epoch, ...body }: Omit<VmOrder, 'spec'>, options?: CallOptions): Promise<VmView> {
+    return this.call(sleepVm, { vmId, epoch, body }, options);
   }
 
   /**
    * Resolves when the VM runs, from its snapshot or by a boot of its disk, as reported by `woke`;
    * `spec` of the response is its size.
    */
-  wakeVm(vmId: string, request: { epoch: number; spec: VmSpec }, options?: CallOptions): Promise<VmView> {
-    const { epoch, spec } = request;
-    return this.call(wakeVm, { vmId, epoch, body: { spec } }, options);
+  wakeVm(vmId: string, { epoch, ...body }: VmOrder, options?: CallOptions): Promise<VmView> {
+    return this.call(wakeVm, { vmId, epoch, body }, options);
   }
 
   /** Resolves when the growth is verified in the guest; `spec` of the response is its size. */

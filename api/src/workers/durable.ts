@@ -61,7 +61,7 @@ export interface DurableOptions {
   mailer: Mailer;
   /** Origin of the links in mails. */
   publicUrl: string;
-  /** Decrypts the credentials of repositories. */
+  /** Opens what is stored sealed. */
   secretKey: SecretKey;
   /** Reads the files of the secrets again; null: they are fixed. */
   rereadSecrets?: (() => SecretsNow) | null;

@@ -3,13 +3,12 @@
 // losing responses, absent, losing a VM.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { clone, type VmClone } from '@berth/protocol/calls/clones.ts';
+import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
 import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
 import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { createVm, resizeVm, setEgress, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { HOST_ERRORS, type HostErrorBody, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
-import type { GuestCloneResult } from '@berth/protocol/calls/clones.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
@@ -72,14 +71,9 @@ export class HostStandIn {
   readonly clones: VmClone[] = [];
   /** Clones carried out per VM. */
   readonly cloned = new Map<string, number>();
-  /**
-   * Executes the next calls of these verbs and breaks the connection instead of responding, one
-   * each.
-   */
+  /** Executes the next calls of these verbs, one each, and breaks the connection. */
   readonly loseAnswers: HostVerb[] = [];
-  /**
-   * Guest that keeps its resources: a wake with a smaller size leaves the VM as large as before.
-   */
+  /** Guest that keeps its resources: a wake with a smaller size leaves the VM as large. */
   guestHoldsOn = false;
   /** Received calls of verbs, in order. */
   readonly calls: HostCall[] = [];
@@ -89,6 +83,8 @@ export class HostStandIn {
   readonly made = new Map<string, number>();
   /** Wakes carried out per VM. */
   readonly woken = new Map<string, number>();
+  /** Received bodies with the VM's id. */
+  readonly bodies: { id: string; dataKey?: string }[] = [];
   /** Response of `GET /vms/{id}/metrics`. */
   metrics: (id: string) => VmMetrics = idleMetrics;
   readonly #vms = new Map<string, StandInVm>();
@@ -219,7 +215,11 @@ export class HostStandIn {
     if (request.headers.authorization !== `Bearer ${this.token}`) throw new Refusal('unauthorized', 'wrong token');
     const url = new URL(request.url ?? '/', 'http://host');
     const [, id, noun] = /^\/vms\/([^/]+)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
-    const body = async (): Promise<unknown> => JSON.parse(await textOf(request));
+    const body = async (): Promise<unknown> => {
+      const parsed = JSON.parse(await textOf(request));
+      this.bodies.push({ ...parsed, id });
+      return parsed;
+    };
     if (request.method === 'GET' && url.pathname === '/host') {
       this.looks += 1;
       return { answer: this.#info() };

@@ -11,6 +11,7 @@ type KeyPurpose =
   | 'factors'
   | 'throttle'
   | 'repo-credentials'
+  | 'sandbox-data'
   | 'preview-link';
 
 /** A key for one purpose. `id` names its secret key and discloses nothing about it. */

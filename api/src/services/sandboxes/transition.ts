@@ -7,6 +7,7 @@ import { outstanding, sameSize } from '../../rules/sandboxes/allocation-target.t
 import { destroyHolds, type DestroyHolds } from '../../rules/sandboxes/destroy-holds.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import { deleteMetricsSamples } from '../../store/metrics/samples.ts';
+import { deleteDataKey } from '../../store/sandboxes/data-keys.ts';
 import {
   allocationOf,
   lockSandbox,
@@ -104,7 +105,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
   if (wasMetered && !isMetered)
     await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
-  if (to === 'deleted') await deleteMetricsSamples(trx, sandbox.id);
+  if (to === 'deleted') {
+    await deleteMetricsSamples(trx, sandbox.id);
+    await deleteDataKey(trx, sandbox.id);
+  }
   await insertActivity(trx, {
     orgId: sandbox.org_id,
     projectId: sandbox.project_id,

@@ -30,6 +30,7 @@ import * as passkeys from '../../../migrations/0029_passkeys.ts';
 import * as egress from '../../../migrations/0030_egress.ts';
 import * as spentGrants from '../../../migrations/0032_spent_grants.ts';
 import * as egressDenied from '../../../migrations/0033_egress_denied.ts';
+import * as sandboxDataKeys from '../../../migrations/0034_sandbox_data_keys.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -62,6 +63,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0030_egress': egress,
   '0032_spent_grants': spentGrants,
   '0033_egress_denied': egressDenied,
+  '0034_sandbox_data_keys': sandboxDataKeys,
 };
 
 /**

@@ -29,6 +29,7 @@ import type {
   MetricsSampleTable,
   PreviewLinkTable,
   ProjectTable,
+  SandboxDataKeyTable,
   SandboxTable,
   SecretKeyUseTable,
   SecretReplicaTable,
@@ -67,6 +68,7 @@ export interface Tables {
   host: HostTable;
   project: ProjectTable;
   sandbox: SandboxTable;
+  sandbox_data_key: SandboxDataKeyTable;
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
   usage_unrolled: UsageUnrolledTable;

@@ -177,6 +177,13 @@ export interface DurableStepTable {
   claimed_by: string | null;
 }
 
+/** Missing for a sandbox of an earlier release until its next sleep or wake. */
+export interface SandboxDataKeyTable {
+  sandbox_id: string;
+  /** Sealed with the configured key (services/context/sealed.ts). */
+  key_sealed: Buffer;
+}
+
 /** Secrets that a replica has loaded, by id, the current one first. */
 export interface SecretReplicaTable {
   replica_id: string;

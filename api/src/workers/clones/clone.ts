@@ -7,7 +7,6 @@ import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { trackActivity } from '../../services/sandboxes/activity-signal.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { isCloneCurrent, prepareClone, settleClone } from '../../services/clones/clone.ts';
-import type { SecretKey } from '../../services/context/secret-key.ts';
 import type { GitSettings } from '../../services/context/settings.ts';
 import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
@@ -17,7 +16,6 @@ import { pause, settleStep, worthLogging, type StepContext } from '../steps/step
 const REACHED_MS = 5_000;
 
 export interface CloneStepContext extends StepContext {
-  secretKey: SecretKey;
   git: GitSettings;
 }
 

@@ -2,6 +2,7 @@
 // the host's time is up.
 import { HostError } from '../../hosts/error.ts';
 import type { HostClient } from '../../hosts/client.ts';
+import { UnsealError } from '../../services/context/sealed.ts';
 import type { LifecycleStep, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
@@ -80,6 +81,8 @@ export async function callHost<T>(
       return { kind: 'answered', answer };
     } catch (error) {
       stopping.throwIfAborted();
+      if (error instanceof UnsealError && called !== undefined)
+        return { kind: 'failed', code: 'data_key_unusable', message: error.message, ...called };
       if (error instanceof HostError && called !== undefined) {
         if (error.code === 'stale_epoch' || error.code === 'superseded') {
           overtaken = error;

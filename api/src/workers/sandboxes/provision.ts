@@ -3,6 +3,7 @@
 // fenced.
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
+import { dataKeyOf } from '../../services/sandboxes/data-key.ts';
 import { transitionSandbox } from '../../services/sandboxes/transition.ts';
 import { sendNewerEgress } from '../hosts/egress.ts';
 import { callHost } from '../hosts/host-call.ts';
@@ -19,8 +20,9 @@ export async function provision(context: StepContext, step: LifecycleStep): Prom
     what: 'creating a VM',
     requestedAt: (sandbox) => sandbox.status_changed_at,
     send: async (host, sandbox, signal) => {
-      const vm = await host.createVm(sandbox.id, { epoch: step.epoch, spec: vmSpecOf(sandbox) }, { signal });
-      return sendNewerEgress(context, host, vm, signal);
+      const dataKey = await dataKeyOf(context, sandbox.id);
+      const order = { epoch: step.epoch, spec: vmSpecOf(sandbox), dataKey };
+      return sendNewerEgress(context, host, await host.createVm(sandbox.id, order, { signal }), signal);
     },
   });
   if (outcome.kind === 'void') return;

@@ -6,6 +6,8 @@ import type { VmView } from '@berth/protocol/host.ts';
 import { HOST_LOST, deathOf, VM_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
+import { UnsealError } from '../../services/context/sealed.ts';
+import { dataKeyOf } from '../../services/sandboxes/data-key.ts';
 import { transitionSandbox, type Transition } from '../../services/sandboxes/transition.ts';
 import type { WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import { callHost, findVmOnHost } from '../hosts/host-call.ts';
@@ -42,11 +44,19 @@ async function sleepVm(context: StepContext, step: LifecycleStep): Promise<Captu
     kind: 'sleep',
     what: 'putting a VM to sleep',
     requestedAt: (sandbox) => sandbox.status_changed_at,
-    send: (host, sandbox, signal) => host.sleepVm(sandbox.id, { epoch: step.epoch }, { signal }),
+    send: async (host, sandbox, signal) => {
+      // The host holds the key while the VM runs: a lost secret key must not keep it running.
+      const dataKey = await dataKeyOf(context, sandbox.id).catch(undefinedIfSealed);
+      return host.sleepVm(sandbox.id, { epoch: step.epoch, dataKey }, { signal });
+    },
   });
   if (outcome.kind === 'void') return outcome;
   if (outcome.kind === 'answered') return judge(outcome.answer, '');
   return judge(await findVmOnHost(context, outcome.host, step.sandboxId), outcome.message);
+}
+
+function undefinedIfSealed(error: unknown): undefined {
+  if (!(error instanceof UnsealError)) throw error;
 }
 
 /** Outcome for a VM's state; `message` is why the VM is not simply asleep. */

@@ -5,6 +5,7 @@ import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
 import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
+import { dataKeyOf } from '../../services/sandboxes/data-key.ts';
 import { recordDeferred } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, type TransitionResult } from '../../services/sandboxes/transition.ts';
@@ -41,7 +42,8 @@ async function wakeVm(context: StepContext, step: LifecycleStep): Promise<Woken>
     requestedAt: (sandbox) => sandbox.status_changed_at,
     send: async (host, sandbox, signal) => {
       const spec = vmSpecOf(sandbox, pendingOf(sandbox) ?? allocationOf(sandbox));
-      const vm = await host.wakeVm(sandbox.id, { epoch: step.epoch, spec }, { signal });
+      const dataKey = await dataKeyOf(context, sandbox.id);
+      const vm = await host.wakeVm(sandbox.id, { epoch: step.epoch, spec, dataKey }, { signal });
       return sendNewerEgress(context, host, vm, signal);
     },
   });
