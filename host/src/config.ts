@@ -20,6 +20,8 @@ export interface HostConfig {
   tokenFile: string;
   policy: AdmissionPolicy;
   guestCidr: string;
+  /** Encrypts disk and snapshots of each VM created from now on. */
+  encryptDisks: boolean;
   /** Limits of the warm pool's size. */
   pool: { min: number; max: number };
   createDeadlineMs: number;
@@ -53,6 +55,7 @@ const OPTIONS = {
   vmOverheadMib: { flag: 'vm-overhead-mib', variable: 'BERTH_VM_OVERHEAD_MIB', fallback: '128' },
   diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
+  encryptDisks: { flag: 'encrypt-disks', variable: 'BERTH_ENCRYPT_DISKS', fallback: '0' },
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
@@ -91,6 +94,13 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     return value;
   };
 
+  const flag = (name: OptionName): boolean => {
+    const given = text(name);
+    if (given !== '0' && given !== '1') throw new Error(`${optionLabel(name)}: '${given ?? ''}' must be 0 or 1`);
+
+    return given === '1';
+  };
+
   const dataFolder = resolve(
     text('dataFolder') ?? defaultFolder(environment, 'XDG_STATE_HOME', '/var/lib/berth', '.local/state'),
   );
@@ -116,6 +126,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
       diskOvercommit: number('diskOvercommit', 0.1, 1_000),
       diskReserveGib: number('diskReserveGib', 0, 1_048_576),
     },
+    encryptDisks: flag('encryptDisks'),
     guestCidr: text('guestCidr') ?? '',
     pool: poolBounds(number),
     createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,

@@ -61,6 +61,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
       directory,
       fences,
       log,
+      encryptDisks: config.encryptDisks,
       pool,
       streams: new GuestStreams(config.streams),
       deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },

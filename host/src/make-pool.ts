@@ -32,6 +32,7 @@ export function makePool(
     driver,
     directory: new PoolDirectory(data.pool),
     log,
+    encryptDisks: config.encryptDisks,
     size: TEMPLATE_SIZE,
     deadlineMs: config.createDeadlineMs * MAKE_DEADLINE_FACTOR,
     limits: config.pool,

@@ -17,6 +17,8 @@ export interface TakeOrder {
 
 export interface TakenVm {
   machineId: string;
+  /** Null for a VM in plain text. */
+  diskKey: string | null;
   running: RunningVm;
   /** Open connection; an identity replaces its secret. */
   guest: GuestClient;

@@ -5,6 +5,7 @@ import { GuestClient } from '../guest/client.ts';
 import { boundedMessageOf } from '../vm/host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverState, type RunningVm, type VmDriver, type VmSize } from '../vm/driver.ts';
+import { newDiskKey } from '../vm/directory/secret-folders.ts';
 import type { PoolDirectory } from './directory.ts';
 import { lowerPriority } from './priority.ts';
 import { exercise, warmUp } from './warm-up.ts';
@@ -15,12 +16,16 @@ export interface PoolVmParts {
   log: Logger;
   /** Size of every pool VM: the smallest. */
   size: VmSize;
+  /** Encrypts disk and snapshots of each VM. */
+  encryptDisks?: boolean;
   /** Deadline of a make and of each guest response. */
   deadlineMs: number;
 }
 
 export interface PoolVm {
   readonly id: string;
+  /** On no disk before a create takes the VM, whose data key then seals it. Null: plain text. */
+  readonly diskKey: string | null;
   readonly driverState: DriverState;
   readonly running: RunningVm;
   /** Connection with the secret of the last exercise; stays open. */
@@ -42,6 +47,7 @@ export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSi
   const { driver, directory, size, deadlineMs } = parts;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
   const watch = new AbortController();
+  const diskKey = newDiskKey(parts);
   let driverState: DriverState | null = null;
   let guest: GuestClient | null = null;
   try {
@@ -56,6 +62,7 @@ export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSi
         await directory.write({ version: 1, id, driverState: state });
         crashPoint('pool:driver-state-saved');
       },
+      readDiskKey: async () => diskKey,
       signal,
     });
     crashPoint('pool:restored');
@@ -65,7 +72,17 @@ export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSi
     guest = new GuestClient(running.guest);
     await warmUp(guest, size, AbortSignal.any([signal, died]), deadlineMs);
     crashPoint('pool:warm');
-    return { id, driverState: driverState ?? {}, running, guest, watch, gone, died, exercisedAtMs: performance.now() };
+    return {
+      id,
+      diskKey,
+      driverState: driverState ?? {},
+      running,
+      guest,
+      watch,
+      gone,
+      died,
+      exercisedAtMs: performance.now(),
+    };
   } catch (error) {
     watch.abort();
     guest?.close();

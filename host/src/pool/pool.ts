@@ -122,7 +122,7 @@ export class WarmPool {
     try {
       await standEqual(vm.running.process);
       await handOver(this.#parts, vm, order);
-      return { machineId: vm.id, running: vm.running, guest: vm.guest };
+      return { machineId: vm.id, diskKey: vm.diskKey, running: vm.running, guest: vm.guest };
     } catch (error) {
       log.warn(
         { machineId: vm.id, err: error },

@@ -38,7 +38,15 @@ export interface DriverCapabilities {
 /** Size of a VM: vCPUs, memory in MiB, disk in GiB. */
 export type VmSize = Pick<VmSpec, 'vcpu' | 'memoryMib' | 'diskGib'>;
 
-export interface CreateVm {
+interface MaybeEncrypted {
+  /**
+   * Key of an encrypted VM's disk and snapshots: 32 random bytes in base64url, the same for life.
+   * Null or absent for a VM in plain text. Rejects if the key cannot be read.
+   */
+  readDiskKey?(): Promise<string | null>;
+}
+
+export interface CreateVm extends MaybeEncrypted {
   id: string;
   /** Absolute path of the VM's folder: made by the caller, private to the VM. */
   folder: string;
@@ -61,14 +69,14 @@ export interface ExistingVm {
   signal: AbortSignal;
 }
 
-export interface SleepVm extends ExistingVm {
+export interface SleepVm extends ExistingVm, MaybeEncrypted {
   /** Exists, is empty and private to the daemon. Receives the snapshot, its manifest last. */
   snapshotFolder: string;
   /** Size in force, for the manifest. */
   size: VmSize;
 }
 
-export interface WakeVm extends ExistingVm {
+export interface WakeVm extends ExistingVm, MaybeEncrypted {
   /** In force before anything of the VM runs. */
   egress: EgressPolicy;
   snapshotFolder: string;
@@ -81,7 +89,7 @@ export interface WakeVm extends ExistingVm {
   beforeContinue(): Promise<void>;
 }
 
-export interface BootVm extends ExistingVm {
+export interface BootVm extends ExistingVm, MaybeEncrypted {
   /** As in {@link WakeVm}. */
   egress: EgressPolicy;
   /** As in {@link CreateVm}. */

@@ -66,7 +66,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       for (const { name, parentPath } of entries.filter((entry) => entry.isFile() && !isOfGuest(entry.parentPath))) {
         const text = await readFile(join(parentPath, name), 'utf8');
         assert.ok(!text.includes(DATA_KEY) && !text.includes('PRIVATE KEY'), name);
-        if (name.startsWith('guest-secret')) assert.match(text, /^sealed-1:/);
+        if (/^guest-secret|^disk-key/.test(name)) assert.match(text, /^sealed-1:/);
       }
     }
 

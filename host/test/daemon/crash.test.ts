@@ -4,7 +4,7 @@ import { crashSuite } from './crash-suite.ts';
 
 crashSuite('a host daemon that is killed, with the fake driver,', {
   // The pool has its own crash suite.
-  flags: ['--driver', 'fake', '--pool-max', '0'],
+  flags: ['--driver', 'fake', '--pool-max', '0', '--encrypt-disks', '1'],
   snapshots: false,
   // Each VM has two processes: bwrap outside and inside.
   vmsOnHost: async (instanceId) => [

@@ -1,6 +1,7 @@
 // Secret files of each VM's folder: the secret of the guest daemon, and the guest's names with its
 // ssh host key. Sealed with the VM's data key, which this host holds in memory while the VM runs.
 // In plain text only if the control plane, of an earlier release, sends no key.
+import { randomBytes } from 'node:crypto';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { vmId } from '@berth/protocol/host.ts';
@@ -17,7 +18,7 @@ const names = z.strictObject({
   sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }),
 });
 
-type Kind = 'secret' | 'names';
+type Kind = 'secret' | 'names' | 'disk';
 
 /** The file with a VM's names: the public key can be read without the data key. */
 const namesFile = z.strictObject({ publicKey: z.string(), sealed: z.string() });
@@ -90,6 +91,18 @@ export class SecretFolders extends RecordFolders {
     return parseIf(namesFile, text)?.publicKey || parseIf(names, text)?.sshHostKey.publicKey || null;
   }
 
+  /** @param diskKey for disk and snapshots, for life; null: they are in plain text */
+  async writeDiskKey(id: string, diskKey: string | null): Promise<void> {
+    if (diskKey !== null) await this.#writeSealed(id, this.#diskKeyPath(id), 'disk', diskKey);
+    else await rm(this.#diskKeyPath(id), { force: true });
+  }
+
+  /** Null for a VM in plain text. Rejects with {@link DataKeyError} without the VM's data key. */
+  async readDiskKey(id: string): Promise<string | null> {
+    const text = await readIfPresent(this.#diskKeyPath(id));
+    return text === null ? null : this.#unseal(id, await this.#keys.get(id), 'disk', text);
+  }
+
   /**
    * Writes the secret that a wake is about to set, beside the current one: after a crash the guest
    * may know either.
@@ -114,6 +127,7 @@ export class SecretFolders extends RecordFolders {
 
   #secretFiles(id: string): [path: string, kind: Kind][] {
     return [
+      [this.#diskKeyPath(id), 'disk'],
       [this.#namesPath(id), 'names'],
       [this.#nextSecretPath(id), 'secret'],
       [this.#secretPath(id), 'secret'],
@@ -124,7 +138,7 @@ export class SecretFolders extends RecordFolders {
   async #writeSealed(id: string, path: string, kind: Kind, text: string): Promise<void> {
     const key = await this.#keys.get(id);
     const sealed = key === null ? null : seal(key, `${id} ${kind}`, text);
-    if (sealed === null || kind === 'secret') return writeDurably(path, sealed ?? text);
+    if (sealed === null || kind !== 'names') return writeDurably(path, sealed ?? text);
 
     const publicKey = parseIf(names, text)?.sshHostKey.publicKey ?? '';
     await writeDurably(path, JSON.stringify({ publicKey, sealed } satisfies z.infer<typeof namesFile>));
@@ -149,6 +163,10 @@ export class SecretFolders extends RecordFolders {
     } catch (error) {
       throw new DataKeyError('the data key does not open the secrets of the VM', { cause: error });
     }
+  }
+
+  #diskKeyPath(id: string): string {
+    return join(this.root, id, 'disk-key');
   }
 
   #secretPath(id: string): string {
@@ -178,4 +196,9 @@ function parseIf<T>(schema: z.ZodType<T>, text: string | null): T | null {
 
     throw error;
   }
+}
+
+/** Null unless disks are to be encrypted. */
+export function newDiskKey({ encryptDisks }: { encryptDisks?: boolean }): string | null {
+  return encryptDisks === true ? randomBytes(32).toString('base64url') : null;
 }

@@ -9,6 +9,7 @@ import type { TakenVm } from '../../pool/hand-over.ts';
 import type { WarmPool } from '../../pool/pool.ts';
 import type { RunningVm } from '../driver.ts';
 import { diedSignal, detach, release, startWatching } from './exit.ts';
+import { newDiskKey } from '../directory/secret-folders.ts';
 import { egressOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
 
 /**
@@ -85,6 +86,8 @@ async function makeRunning(
   await directory.makeFolders(id);
   await directory.holdDataKey(id, dataKey);
   crashPoint('create:folders-made');
+  if (parts.encryptDisks === true && dataKey === null)
+    throw new Error('cannot encrypt the disk: the API sent no data key. Upgrade it, or unset BERTH_ENCRYPT_DISKS');
   const identity = makeIdentity(spec, makeGuestSecret());
   const taken = pool === null ? null : await takeFrom(pool, parts, vm, signal);
   vm.guest = taken?.guest ?? null;
@@ -92,7 +95,12 @@ async function makeRunning(
     await directory.write(vm.record);
     crashPoint('create:recorded');
   }
-  await Promise.all([directory.writeSecret(id, identity.secret), directory.writeNames(id, identity)]);
+  const diskKey = taken === null ? newDiskKey(parts) : taken.diskKey;
+  await Promise.all([
+    directory.writeSecret(id, identity.secret),
+    directory.writeNames(id, identity),
+    directory.writeDiskKey(id, diskKey),
+  ]);
   crashPoint('create:secret-written');
 
   signal.throwIfAborted();
@@ -139,6 +147,7 @@ function restore({ driver, directory }: LifecycleParts, vm: OwnedVm, signal: Abo
     spec: vm.record.spec,
     folder: directory.driverFolder(vm.id),
     signal,
+    readDiskKey: () => directory.readDiskKey(vm.id),
     saveState: async (driverState) => {
       vm.record = { ...vm.record, driverState };
       await directory.write(vm.record);

@@ -90,6 +90,7 @@ async function fromSnapshot(
       ...vm.existing(directory.driverFolder(vm.id), signal),
       egress: egressOf(vm.record),
       snapshotFolder: directory.snapshotFolder(vm.id),
+      readDiskKey: () => directory.readDiskKey(vm.id),
       saveState: async (driverState) => {
         const { sleptState, driverState: former } = vm.record;
         vm.record = { ...vm.record, sleptState: sleptState ?? former, driverState, freed: false };
@@ -148,6 +149,7 @@ async function fromDisk(
     woken = await driver.boot({
       ...vm.existing(directory.driverFolder(vm.id), signal),
       egress: egressOf(vm.record),
+      readDiskKey: () => directory.readDiskKey(vm.id),
       saveState: async (driverState) => {
         vm.record = { ...vm.record, driverState, freed: false };
         await directory.write(vm.record);

@@ -70,7 +70,8 @@ export async function capture(
 ): Promise<DriverState> {
   const size = sizeOf(vm.record.spec);
   const snapshotFolder = directory.snapshotFolder(vm.id);
-  return driver.sleep({ ...vm.existing(directory.driverFolder(vm.id), signal), snapshotFolder, size });
+  const readDiskKey = (): Promise<string | null> => directory.readDiskKey(vm.id);
+  return driver.sleep({ ...vm.existing(directory.driverFolder(vm.id), signal), snapshotFolder, size, readDiskKey });
 }
 
 /**

@@ -30,6 +30,8 @@ export interface LifecycleParts {
   directory: VmDirectory;
   fences: FenceDirectory;
   log: Logger;
+  /** Encrypts disk and snapshots of each VM that is created from now on. */
+  encryptDisks?: boolean;
   /** Warm pool; if absent, each create restores its own VM. */
   pool?: WarmPool;
   streams: GuestStreams;

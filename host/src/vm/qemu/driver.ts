@@ -28,10 +28,10 @@ import { bootAgain } from './start/boot-again.ts';
 import { bootDisk } from './start/boot.ts';
 import { Claims } from '../../network/claims.ts';
 import { nameEnd } from './process/death.ts';
-import { assertPlainOverlay } from './machine/disk.ts';
+import { assertOwnOverlay } from './machine/disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './process/file-size-limit.ts';
-import { endpointOf, RunningVms, withContext } from './start/running-vms.ts';
+import { diskKeyOf, endpointOf, RunningVms, withContext } from './start/running-vms.ts';
 import type { NetworkOptions } from '../../network/dns/network-options.ts';
 import { readPlugged, sizeOf } from './machine/plugged.ts';
 import { faultInSize, resizeQemu } from './machine/resize.ts';
@@ -128,7 +128,7 @@ class Driver implements QemuDriver {
     // Await both, even after a failure: an unrecorded claim could not be released, and a folder
     // being written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
-      prepareVmFolder(folder),
+      prepareVmFolder(folder, await diskKeyOf(vm)),
       this.#claims.claim({ ...vm, egress: spec.egress ?? OPEN_EGRESS }, newState(id, base, spec.diskGib)),
     ]);
     if (claimed.status === 'rejected') throw claimed.reason;
@@ -180,9 +180,10 @@ class Driver implements QemuDriver {
   async wake(vm: WakeVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
     return withContext('waking the VM', vm.signal, async () => {
-      const manifest = await readManifest(vm.snapshotFolder);
-      const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder);
-      await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
+      const diskKey = await diskKeyOf(vm);
+      const manifest = await readManifest(vm.snapshotFolder, diskKey);
+      const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder, diskKey);
+      await assertOwnOverlay(join(vm.folder, VM_FILES.disk), diskKey !== null);
       const base = await this.#prepared().of(manifest.templateId);
       assertSameOptions(base, manifest);
       // Not the manifest's size: a compromised QEMU could have reported it and so set its own
@@ -202,7 +203,7 @@ class Driver implements QemuDriver {
   async boot(vm: BootVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
     return withContext('booting the disk', vm.signal, async () => {
-      await assertPlainOverlay(join(vm.folder, VM_FILES.disk));
+      await assertOwnOverlay(join(vm.folder, VM_FILES.disk), (await diskKeyOf(vm)) !== null);
       const base = await this.#prepared().of(state.templateId);
       const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
       const running = await bootAgain(
@@ -276,25 +277,24 @@ class Driver implements QemuDriver {
     const process = await livingProcess(state);
     if (state.slot === null) throw new DriverError('the VM has no slot');
     const { uid } = this.#claims.slotOf(state.slot);
+    const diskKey = await diskKeyOf(vm);
     const base = await this.#prepared().of(state.templateId);
     const control = this.#vms.controlOf(state.vmId, process);
-    const times = await control.withoutResume(async () => {
-      const qmp = await control.session(vm.signal);
-      const { folder, snapshotFolder, signal } = vm;
-      const { vmId, machineHash } = state;
-      return capture({
-        vmId,
-        qmp,
-        process,
-        folder,
-        snapshotFolder,
-        base,
-        machineHash,
-        uid,
-        pages: this.#pages,
-        signal,
-      });
-    });
+    const { folder, snapshotFolder, signal } = vm;
+    const { vmId, machineHash } = state;
+    const known = {
+      vmId,
+      process,
+      folder,
+      snapshotFolder,
+      base,
+      machineHash,
+      uid,
+      diskKey,
+      pages: this.#pages,
+      signal,
+    };
+    const times = await control.withoutResume(async () => capture({ ...known, qmp: await control.session(signal) }));
     this.#options.log('info', 'VM captured', { machineId: state.vmId, ...times });
   }
 }

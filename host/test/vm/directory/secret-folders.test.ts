@@ -69,6 +69,19 @@ describe('the secrets of a VM on disk', () => {
     await assert.rejects(directory.holdDataKey(A, null), DataKeyError);
   });
 
+  it('include the key of the disk, which cannot be read without the data key', async () => {
+    await directory.holdDataKey(A, newKey());
+    const diskKey = newKey();
+    await directory.writeDiskKey(A, diskKey);
+    assert.equal(await directory.readDiskKey(A), diskKey);
+    assert.match(await readFile(fileOf(A, 'disk-key'), 'utf8'), /^sealed-1:/);
+    await assert.rejects(directory.holdDataKey(A, newKey()), DataKeyError);
+    await directory.forgetDataKey(A);
+    await assert.rejects(directory.readDiskKey(A), DataKeyError);
+    await directory.writeDiskKey(A, null);
+    assert.equal(await directory.readDiskKey(A), null);
+  });
+
   it('refuse another data key, and keep the one in memory', async () => {
     await directory.holdDataKey(A, newKey());
     await writeAll();

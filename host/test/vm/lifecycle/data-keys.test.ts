@@ -105,6 +105,22 @@ describe('the data key of a VM', () => {
     await host.answersExec(A);
   });
 
+  it('is required by a create with encrypted disks, whose key differs per VM', async () => {
+    host.encryptDisks = true;
+    await host.restart();
+    await assert.rejects(host.lifecycle.create(A, { epoch: 1, spec: SMALL }), { message: /BERTH_ENCRYPT_DISKS/ });
+    const ids = [A, vmIdOf('b')];
+    const diskKeys: (string | null)[] = [];
+    for (const id of ids) {
+      await host.lifecycle.create(id, { ...CREATE, epoch: 2 });
+      diskKeys.push(await host.directory.readDiskKey(id));
+    }
+    assert.ok(diskKeys[0] && diskKeys[1] && diskKeys[0] !== diskKeys[1]);
+    await assertNoSecret([diskKeys[0], dataKey]);
+    await host.lifecycle.destroy(A, 3);
+    assert.deepEqual(await heldKeys(), [ids[1]]);
+  });
+
   it('is forgotten after a create that failed', async () => {
     host.driver.onCreate = () => Promise.reject(new Error('no room'));
     await assert.rejects(host.lifecycle.create(A, CREATE), { code: 'create_failed' });

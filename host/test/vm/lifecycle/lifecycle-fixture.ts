@@ -58,6 +58,7 @@ export class LifecycleFixture {
     // Guests that do not respond within this time are adopted anyway.
     adoptMs: 2_000,
   };
+  encryptDisks = false;
   streamLimits = { perVm: 4, perHost: 8 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
@@ -94,6 +95,7 @@ export class LifecycleFixture {
         driver: this.driver,
         directory: this.directory,
         fences: this.fences,
+        encryptDisks: this.encryptDisks,
         log: pino({ level: 'silent' }),
         streams: new GuestStreams(this.streamLimits),
         deadlines: this.deadlines,

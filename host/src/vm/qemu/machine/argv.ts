@@ -7,7 +7,9 @@ import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
 import type { QemuVersion } from './qemu-version.ts';
 
 /** Mount points inside the jail. */
-export const JAIL_PATHS = { image: '/image', template: '/template', vm: '/vm' } as const;
+export const JAIL_PATHS = { image: '/image', template: '/template', vm: '/vm', memory: '/memory' } as const;
+/** File in the jail with the passphrase of the disk, readable for root only and on no disk. */
+export const PASSPHRASE_PATH = '/passphrase';
 
 /** Files of the image, by their names in its folder. */
 export interface BootFiles {
@@ -31,6 +33,8 @@ interface Start {
   rootDisk: string;
   /** Shown in the process list and in QEMU's messages. */
   name: string;
+  /** The VM's disk is encrypted; its passphrase is in {@link PASSPHRASE_PATH}. */
+  encrypted?: boolean;
 }
 
 /** The single boot of a template: memory and disk are written in place. */
@@ -74,6 +78,7 @@ export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[
     ...acceleratorOptions(start.accelerator, start.kind === 'boot' ? 'boot' : { vcpu: start.vcpu }),
     ...machineOptions(start.accelerator, start.hostVendor),
     ...['-object', memoryBackend(start)],
+    ...(start.encrypted === true ? ['-object', `secret,id=passphrase,file=${PASSPHRASE_PATH}`] : []),
     ...disks(start).flatMap((disk) => ['-blockdev', JSON.stringify(disk)]),
     ...['-netdev', `tap,id=net0,ifname=${start.tap},script=no,downscript=no,vhost=off`],
     ...['-chardev', `ringbuf,id=console,size=${CONSOLE_BYTES}`],
@@ -107,13 +112,13 @@ function disks(start: BootStart | RestoreStart | RebootStart): object[] {
     readOnlyFile('base-file', `${JAIL_PATHS.image}/${start.rootDisk}`),
     { driver: 'raw', 'node-name': 'base', file: 'base-file', 'read-only': true },
   ];
-  if (start.kind === 'boot') return [...base, ...writableQcow2(template, 'base')];
+  if (start.kind === 'boot') return [...base, ...writableQcow2(template, 'base', false)];
 
   return [
     ...base,
     readOnlyFile('template-file', template),
     { driver: 'qcow2', 'node-name': 'template', file: 'template-file', backing: 'base', 'read-only': true },
-    ...writableQcow2(`${JAIL_PATHS.vm}/${VM_FILES.disk}`, 'template'),
+    ...writableQcow2(`${JAIL_PATHS.vm}/${VM_FILES.disk}`, 'template', start.encrypted === true),
   ];
 }
 
@@ -129,10 +134,11 @@ function readOnlyFile(name: string, path: string): object {
   };
 }
 
-function writableQcow2(path: string, backing: string): object[] {
+function writableQcow2(path: string, backing: string, encrypted: boolean): object[] {
+  const encrypt = encrypted ? { format: 'luks', 'key-secret': 'passphrase' } : undefined;
   return [
     { driver: 'file', 'node-name': 'disk-file', filename: path, discard: 'unmap', locking: 'off' },
-    { driver: 'qcow2', 'node-name': 'disk', file: 'disk-file', backing, discard: 'unmap' },
+    { driver: 'qcow2', 'node-name': 'disk', file: 'disk-file', backing, discard: 'unmap', encrypt },
   ];
 }
 

@@ -3,6 +3,7 @@
 // probes nothing.
 import { open } from 'node:fs/promises';
 import { DriverError } from '../../driver.ts';
+import { LUKS_BYTES, luksHeader } from './luks.ts';
 
 const CLUSTER_BITS = 16;
 const CLUSTER_BYTES = 2 ** CLUSTER_BITS;
@@ -13,16 +14,21 @@ const MAGIC = 0x51_46_49_fb;
 const VERSION = 3;
 const HEADER_BYTES = 104;
 const GIB = 2 ** 30;
+/** Value of the header's field `crypt_method`. */
+const LUKS_METHOD = 2;
+/** The LUKS header follows the L1 table. */
+const LUKS_AT = 4 * CLUSTER_BYTES;
+const LUKS_CLUSTERS = Math.ceil(LUKS_BYTES / CLUSTER_BYTES);
 
 /** Largest disk whose L1 table fits into its single cluster. */
 export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
 
 /**
  * Content of an empty qcow2 (version 3) image of this virtual size: header, refcount table, one
- * refcount block and L1 table in four clusters. The file must be four clusters long. Throws for
- * sizes outside 1 to {@link OVERLAY_MAX_GIB}.
+ * refcount block and L1 table in four clusters, then the LUKS header if encrypted. Throws for sizes
+ * outside 1 to {@link OVERLAY_MAX_GIB}.
  */
-function emptyQcow2(sizeGib: number): Buffer {
+function emptyQcow2(sizeGib: number, encrypted: boolean): Buffer {
   if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > OVERLAY_MAX_GIB)
     throw new RangeError(`a disk has 1 to ${OVERLAY_MAX_GIB} GiB, not ${sizeGib}`);
 
@@ -40,7 +46,16 @@ function emptyQcow2(sizeGib: number): Buffer {
   image.writeUInt32BE(4, 96); // refcounts of 2^4 bits
   image.writeUInt32BE(HEADER_BYTES, 100);
   image.writeBigUInt64BE(BigInt(2 * CLUSTER_BYTES), CLUSTER_BYTES); // refcount table: one block, the third cluster
-  for (let cluster = 0; cluster < 4; cluster += 1) image.writeUInt16BE(1, 2 * CLUSTER_BYTES + 2 * cluster);
+  for (let cluster = 0; cluster < (encrypted ? 4 + LUKS_CLUSTERS : 4); cluster += 1)
+    image.writeUInt16BE(1, 2 * CLUSTER_BYTES + 2 * cluster);
+  if (encrypted) {
+    image.writeUInt32BE(LUKS_METHOD, 32);
+    // Header extension: where the LUKS header is.
+    image.writeUInt32BE(0x05_37_be_77, HEADER_BYTES);
+    image.writeUInt32BE(16, HEADER_BYTES + 4);
+    image.writeBigUInt64BE(BigInt(LUKS_AT), HEADER_BYTES + 8);
+    image.writeBigUInt64BE(BigInt(LUKS_BYTES), HEADER_BYTES + 16);
+  }
 
   return image;
 }
@@ -49,13 +64,14 @@ function emptyQcow2(sizeGib: number): Buffer {
  * Writes an empty overlay; the path must not exist. Not flushed: a VM whose create was interrupted
  * is destroyed, not resumed.
  */
-export async function writeOverlay(path: string, sizeGib: number): Promise<void> {
-  const content = emptyQcow2(sizeGib);
+export async function writeOverlay(path: string, sizeGib: number, diskKey: string | null = null): Promise<void> {
+  const content = emptyQcow2(sizeGib, diskKey !== null);
   const file = await open(path, 'wx', 0o600);
   try {
-    await file.truncate(4 * CLUSTER_BYTES);
+    await file.truncate(diskKey === null ? LUKS_AT : LUKS_AT + LUKS_CLUSTERS * CLUSTER_BYTES);
     // Only the nonzero parts: the header and the first bytes of both refcount clusters.
     for (const at of [0, CLUSTER_BYTES, 2 * CLUSTER_BYTES]) await file.write(content, at, 512, at);
+    if (diskKey !== null) await file.write(luksHeader(diskKey), 0, null, LUKS_AT);
   } finally {
     await file.close();
   }
@@ -69,7 +85,7 @@ const STALE_FEATURES = 0b11n;
  * does. A compromised QEMU may have written it, and the next QEMU opens it while still root. A
  * header can name an external data file (incompatible feature bit 2), regardless of other options.
  */
-export async function assertPlainOverlay(path: string): Promise<void> {
+export async function assertOwnOverlay(path: string, encrypted = false): Promise<void> {
   await using file = await open(path, 'r');
   const header = Buffer.alloc(HEADER_BYTES);
   const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
@@ -79,7 +95,7 @@ export async function assertPlainOverlay(path: string): Promise<void> {
     header.readUInt32BE(0) === MAGIC &&
     header.readUInt32BE(4) === VERSION &&
     header.readBigUInt64BE(8) === 0n && // no backing file
-    header.readUInt32BE(32) === 0 && // not encrypted
+    header.readUInt32BE(32) === (encrypted ? LUKS_METHOD : 0) &&
     (features & ~STALE_FEATURES) === 0n;
   if (!isPlain) throw new DriverError('the disk has an unexpected header');
 }

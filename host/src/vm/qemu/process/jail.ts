@@ -1,13 +1,17 @@
 // The jail of one QEMU: namespaces, read-only files, and only the capabilities that QEMU needs to
 // drop root. Pure: builds the command line. Tests assert the result from /proc: own uid, no
 // capabilities, no_new_privs, a seccomp filter.
-import { JAIL_PATHS } from '../machine/argv.ts';
+import { JAIL_PATHS, PASSPHRASE_PATH } from '../machine/argv.ts';
 import { fileSizeLimit } from './file-size-limit.ts';
 
 /** Descriptor on which bwrap reports the pid that it started; closed for QEMU. */
 export const STATUS_FD = 3;
 /** Descriptor from which bwrap reads the filter of seccomp.ts. argv.ts uses 4. */
 export const FILTER_FD = 5;
+/** Descriptor from which bwrap reads the passphrase of an encrypted disk. */
+export const PASSPHRASE_FD = 6;
+/** Space for files that QEMU writes and that must reach no disk: the device state. */
+const MEMORY_FOLDER_BYTES = 64 * 2 ** 20;
 
 export interface Jail {
   /** Network namespace to enter: /run/netns/NAME. */
@@ -19,6 +23,8 @@ export interface Jail {
   /** Size of the VM's disk, which bounds QEMU's file sizes (file-size-limit.ts). */
   diskGib: number;
   kvm: boolean;
+  /** The VM's disk and snapshots are encrypted. */
+  encrypted?: boolean;
   /** The process dies with its parent (the template's boot), instead of surviving it. */
   diesWithParent: boolean;
 }
@@ -55,6 +61,8 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
     ...['--ro-bind', jail.imageFolder, JAIL_PATHS.image],
     ...[jail.template.writable ? '--bind' : '--ro-bind', jail.template.folder, JAIL_PATHS.template],
     ...['--bind', jail.vmFolder, JAIL_PATHS.vm, '--chdir', '/'],
+    ...(jail.encrypted === true ? ['--size', String(MEMORY_FOLDER_BYTES), '--tmpfs', JAIL_PATHS.memory] : []),
+    ...(jail.encrypted === true ? ['--ro-bind-data', String(PASSPHRASE_FD), PASSPHRASE_PATH] : []),
     ...['--', program, ...args],
   ];
 }

@@ -12,7 +12,7 @@ import { DriverError } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { isSame, readProcess } from '@berth/os/process-identity.ts';
 import { DEVICE_STATE_FD } from '../machine/argv.ts';
-import { FILTER_FD, STATUS_FD } from './jail.ts';
+import { FILTER_FD, PASSPHRASE_FD, STATUS_FD } from './jail.ts';
 import { QmpError } from '../machine/qmp.ts';
 import { qemuFilter } from './seccomp.ts';
 
@@ -61,25 +61,25 @@ export interface LaunchedQemu {
  * Starts the command of `jailArgv` in a new POSIX session. Resolves with the identity of the
  * process inside the jail: QEMU, or the process that executes QEMU within a millisecond. Rejects
  * with {@link DriverError}.
+ * @param passphrase of an encrypted disk, for {@link PASSPHRASE_FD}
  */
 export async function launchQemu(
   [program, ...args]: [string, ...string[]],
   signal: AbortSignal,
+  passphrase: string | null = null,
 ): Promise<LaunchedQemu> {
   signal.throwIfAborted();
   // Messages pass through a pipe, so that a compromised QEMU cannot fill the disk. QEMU tolerates a
   // missing reader after the daemon exits.
   const child = spawn(program, args, {
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', ...(passphrase === null ? [] : ['pipe' as const])],
     env: { PATH: SYSTEM_PATH },
     cwd: '/',
   });
   const ended = watch(child);
-  const filter = (child.stdio as readonly unknown[])[FILTER_FD] as Writable;
-  // EPIPE: QEMU exited before reading the filter; `ended` reports why.
-  filter.on('error', () => undefined);
-  filter.end(qemuFilter(nodeProcess.arch));
+  feed(child, FILTER_FD, qemuFilter(nodeProcess.arch));
+  if (passphrase !== null) feed(child, PASSPHRASE_FD, passphrase);
   try {
     const process = await jailedProcess(
       child,
@@ -94,6 +94,13 @@ export async function launchQemu(
     child.kill('SIGKILL');
     throw error;
   }
+}
+
+function feed(child: ChildProcess, fd: number, content: Buffer | string): void {
+  const pipe = (child.stdio as readonly unknown[])[fd] as Writable;
+  // EPIPE: QEMU exited before reading; `ended` reports why.
+  pipe.on('error', () => undefined);
+  pipe.end(content);
 }
 
 function preferForOomKill({ pid }: ProcessIdentity): void {

@@ -3,18 +3,20 @@
 //
 //   running -> stopped -> devices saved, disk closed -> pages copied -> all durable -> manifest
 //                  \-------------------\---------------------\---------------\--> running
+import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { nullIf } from '@berth/os/errors.ts';
 import { DriverError } from '../../driver.ts';
-import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import { assertRuns, type ProcessIdentity } from '@berth/os/process-identity.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
 import { JAIL_PATHS, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { readPlugged } from '../machine/plugged.ts';
 import { boundedMessageOf } from '../../host-error.ts';
 import type { QmpSession } from '../machine/qmp.ts';
+import { fileCipher, fileKey } from './encryption.ts';
 import { DEVICES_MAX_BYTES, digest, diskMark, SNAPSHOT_FILES, writeManifest, type Manifest } from './manifest.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from '../machine/ram-blocks.ts';
@@ -37,6 +39,8 @@ interface CaptureOrder {
   /** Hash of the options of the running QEMU. */
   machineHash: string;
   uid: number;
+  /** Null for a snapshot in plain text. */
+  diskKey: string | null;
   pages: Pages;
   signal: AbortSignal;
 }
@@ -75,13 +79,15 @@ export async function capture(order: CaptureOrder): Promise<CaptureTimes> {
 }
 
 async function captureStopped(order: CaptureOrder, progress: { manifestBegun: boolean }): Promise<CaptureTimes> {
-  const { qmp, process, folder, snapshotFolder, base, signal } = order;
+  const { qmp, process, folder, snapshotFolder, base, diskKey, signal } = order;
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   await qmp.command('stop', undefined, z.unknown(), { signal, deadlineMs: STOP_DEADLINE_MS });
   const stoppedMs = elapsedMs();
   const devices = await readPlugged(qmp, signal);
-  const state = await saveDevices(order);
+  const salt = randomBytes(16).toString('hex');
+  const plainState = await saveDevices(order);
+  const state = diskKey === null ? plainState : fileCipher(fileKey(diskKey, salt, 'devices'), 0)(plainState);
   const devicesMs = elapsedMs();
   const disk = join(folder, VM_FILES.disk);
   // Copying finishes even if another step fails: a file in use cannot be removed.
@@ -103,6 +109,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
     templateId: base.template.templateId,
     imageId: base.template.facts.imageId,
     qemuVersion: base.version.text,
+    ...(diskKey === null ? {} : { salt }),
     machineHash: order.machineHash,
     devices,
     memoryFile,
@@ -111,7 +118,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   };
   signal.throwIfAborted();
   progress.manifestBegun = true;
-  await writeManifest(snapshotFolder, manifest);
+  await writeManifest(snapshotFolder, manifest, diskKey);
   return {
     stoppedMs,
     devicesMs,
@@ -122,32 +129,32 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
 
   async function copyPages({ pages }: CaptureOrder, modules: Manifest['devices']['modules']) {
     const blocks = await findRamBlocks(qmp, process, modules, signal);
+    const key = diskKey === null ? null : fileKey(diskKey, salt, 'memory');
     return pages.capture(
-      { kind: 'capture', process, blocks, path: join(snapshotFolder, SNAPSHOT_FILES.memory) },
+      { kind: 'capture', process, blocks, path: join(snapshotFolder, SNAPSHOT_FILES.memory), key },
       signal,
     );
   }
 }
 
 /**
- * QEMU writes the file as the slot's user, who may not create files, so create it first. Since the
- * VM is paused, QEMU closes the disk for writing, and reopens it on resume.
+ * QEMU writes the file as the slot's user, who may not create files, so create it first; for an
+ * encrypted VM in the memory file system of its jail. Since the VM is paused, QEMU closes the disk
+ * for writing, and reopens it on resume.
  */
-async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<Buffer> {
-  const path = join(folder, VM_FILES.devices);
+async function saveDevices({ qmp, process, folder, uid, diskKey, signal }: CaptureOrder): Promise<Buffer> {
+  const jailFolder = diskKey === null ? JAIL_PATHS.vm : JAIL_PATHS.memory;
+  const path = join(diskKey === null ? folder : `/proc/${process.pid}/root${jailFolder}`, VM_FILES.devices);
   await rm(path, { force: true });
   const file = await open(path, 'wx+', 0o600);
   try {
+    // The open file belongs to the recorded process even if its pid is reused.
+    await assertRuns(process);
     await file.chown(uid, uid);
     // QEMU's user must reach the folder. Others cannot: its parent is closed.
     await chmod(folder, 0o711);
     const call = { signal, deadlineMs: SAVE_DEADLINE_MS };
-    await qmp.command(
-      'xen-save-devices-state',
-      { filename: `${JAIL_PATHS.vm}/${VM_FILES.devices}` },
-      z.unknown(),
-      call,
-    );
+    await qmp.command('xen-save-devices-state', { filename: `${jailFolder}/${VM_FILES.devices}` }, z.unknown(), call);
     const { size } = await file.stat();
     if (size === 0 || size > DEVICES_MAX_BYTES)
       throw new DriverError(`QEMU wrote ${size} bytes as the state of its devices`);
@@ -162,6 +169,7 @@ async function saveDevices({ qmp, folder, uid, signal }: CaptureOrder): Promise<
     return state;
   } finally {
     await file.close();
+    await rm(path, { force: true });
     await closeFolder(folder);
   }
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { SnapshotUnusable } from '../../driver.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { manifestMac } from './encryption.ts';
 import { plugged } from '../machine/plugged.ts';
 
 export const SNAPSHOT_FILES = { memory: 'memory', devices: 'devices', manifest: 'manifest.json' } as const;
@@ -26,6 +27,11 @@ const manifest = z.strictObject({
   templateId: z.string(),
   imageId: z.string(),
   qemuVersion: z.string(),
+  /** Present if its files are encrypted (encryption.ts). */
+  salt: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional(),
   /** Hash of the VM's options: state of different hardware does not load. */
   machineHash: z.string(),
   /** Devices beyond the template's; a VM that loads the snapshot needs the same. */
@@ -38,9 +44,9 @@ const manifest = z.strictObject({
 export type Manifest = z.infer<typeof manifest>;
 
 /** Completes the snapshot. Everything it names must be durable already. */
-export async function writeManifest(folder: string, content: Manifest): Promise<void> {
+export async function writeManifest(folder: string, content: Manifest, diskKey: string | null = null): Promise<void> {
   const body = JSON.stringify(manifest.parse(content), null, 2);
-  await writeDurably(join(folder, SNAPSHOT_FILES.manifest), `${digest(body)}\n${body}\n`);
+  await writeDurably(join(folder, SNAPSHOT_FILES.manifest), `${checkOf(body, diskKey)}\n${body}\n`);
 }
 
 /** True if the manifest is complete, without checking the files it names. */
@@ -49,19 +55,23 @@ export async function hasManifest(folder: string): Promise<boolean> {
 }
 
 /** Rejects with {@link SnapshotUnusable} if the manifest is missing or altered. */
-export async function readManifest(folder: string): Promise<Manifest> {
+export async function readManifest(folder: string, diskKey: string | null = null): Promise<Manifest> {
   const text = await readIfPresent(join(folder, SNAPSHOT_FILES.manifest));
   if (text === null) throw new SnapshotUnusable('the snapshot has no manifest');
 
   const end = text.indexOf('\n');
   const body = text.slice(end + 1).trimEnd();
-  if (text.slice(0, end) !== digest(body))
+  if (text.slice(0, end) !== checkOf(body, diskKey))
     throw new SnapshotUnusable('the manifest of the snapshot is damaged: its SHA-256 differs');
 
   const parsed = manifest.safeParse(JSON.parse(body));
   if (!parsed.success) throw new SnapshotUnusable('the manifest of the snapshot has another version');
 
   return parsed.data;
+}
+
+function checkOf(body: string, diskKey: string | null): string {
+  return diskKey === null ? digest(body) : manifestMac(diskKey, body);
 }
 
 /** Size and modification time of a disk. */

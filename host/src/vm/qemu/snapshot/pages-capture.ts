@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { assertRuns } from '@berth/os/process-identity.ts';
+import { fileCipher } from './encryption.ts';
 import { encodeRuns, ownPages, PAGE_BYTES, PAGEMAP_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type CaptureJob, type MemoryFile, type Stop } from './pages-job.ts';
 import type { RamBlock } from '../machine/ram-blocks.ts';
@@ -22,7 +23,7 @@ export async function capture(job: CaptureJob, throwIfStopped: Stop): Promise<Me
   await using file = await open(job.path, 'wx', 0o600);
   // The files stay open, so they belong to the recorded process even if its pid is reused.
   await assertRuns(job.process);
-  const out = new MemoryWriter(file);
+  const out = new MemoryWriter(file, job.key);
   for (const [number, block] of job.blocks.entries())
     await captureBlock(number, block, map, memory, out, throwIfStopped);
 
@@ -65,6 +66,7 @@ async function captureBlock(
 /** Buffers pages, and writes and hashes each full buffer. */
 class MemoryWriter {
   readonly #file: FileHandle;
+  readonly #encrypt: (bytes: Buffer) => Buffer;
   readonly #hash = createHash('sha256');
   readonly #runs: BlockRun[] = [];
   readonly #buffer = Buffer.alloc(CHUNK_BYTES);
@@ -74,8 +76,9 @@ class MemoryWriter {
   #flush: Promise<unknown> = Promise.resolve();
   #flushing = false;
 
-  constructor(file: FileHandle) {
+  constructor(file: FileHandle, key: Uint8Array | null) {
     this.#file = file;
+    this.#encrypt = key === null ? (bytes) => bytes : fileCipher(key, 0);
   }
 
   /** Free space for the next pages: a multiple of the page size, at least one page. */
@@ -110,7 +113,7 @@ class MemoryWriter {
   async end(): Promise<MemoryFile> {
     await this.#writeOut();
     const dataBytes = this.#written;
-    const table = encodeRuns(this.#runs);
+    const table = this.#encrypt(encodeRuns(this.#runs));
     this.#hash.update(table);
     await writeAll(this.#file, table, dataBytes);
     await this.#flush;
@@ -119,7 +122,7 @@ class MemoryWriter {
   }
 
   async #writeOut(): Promise<void> {
-    const chunk = this.#buffer.subarray(0, this.#used);
+    const chunk = this.#encrypt(this.#buffer.subarray(0, this.#used));
     // Writing happens in another thread while this one hashes.
     const writing = writeAll(this.#file, chunk, this.#written);
     this.#hash.update(chunk);

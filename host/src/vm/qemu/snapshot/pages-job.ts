@@ -14,6 +14,8 @@ export interface CaptureJob {
   process: ProcessIdentity;
   blocks: RamBlock[];
   path: string;
+  /** Null for a file in plain text. */
+  key: Uint8Array | null;
 }
 
 /**
@@ -24,6 +26,8 @@ export interface PatchJob {
   kind: 'patch';
   path: string;
   memory: MemoryFile;
+  /** As in {@link CaptureJob}. */
+  key: Uint8Array | null;
 }
 
 /** Destination of the pages of a {@link PatchJob}. */
@@ -40,7 +44,7 @@ export interface MemoryFile {
   dataBytes: number;
   /** Entries of the table after the pages, which maps them to addresses. */
   runs: number;
-  /** Hash of pages and table. */
+  /** Hash of the file. */
   sha256: string;
 }
 

@@ -5,6 +5,7 @@ import { writeSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { assertRuns } from '@berth/os/process-identity.ts';
 import { hasCode } from '@berth/os/errors.ts';
+import { fileCipher } from './encryption.ts';
 import { decodeRuns, PAGE_BYTES, RUN_ENTRY_BYTES, type BlockRun } from './page-runs.ts';
 import { CHUNK_BYTES, type PatchJob, type PatchTarget, type Stop } from './pages-job.ts';
 import type { RamBlock } from '../machine/ram-blocks.ts';
@@ -31,12 +32,14 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
       throw new PagesUnusable('the size of the memory file differs from the captured size');
 
     const table = await readPart(file, Buffer.alloc(tableBytes), dataBytes);
+    const decrypt = (offset: number): ((bytes: Buffer) => Buffer) =>
+      job.key === null ? (bytes) => bytes : fileCipher(job.key, offset);
     const openWriter = async (): Promise<MemoryPatcher> => {
       const known = await into;
       throwIfStopped();
       if (known === null) throw new Error('there is no VM to write pages to');
 
-      return MemoryPatcher.open(known, table, dataBytes);
+      return MemoryPatcher.open(known, decrypt(dataBytes)(table), decrypt(0), dataBytes);
     };
     let isKnown = false;
     void into.then(() => (isKnown = true));
@@ -79,15 +82,27 @@ export async function patch(job: PatchJob, into: Promise<PatchTarget | null>, th
 /** Writes the pages of a memory file, in file order, to their addresses. */
 class MemoryPatcher {
   readonly #memory: FileHandle;
+  readonly #decrypt: (bytes: Buffer) => Buffer;
   readonly #place: (offset: number) => { address: number; bytes: number };
   #written = 0;
 
-  private constructor(memory: FileHandle, runs: readonly BlockRun[], blocks: readonly RamBlock[]) {
+  private constructor(
+    memory: FileHandle,
+    decrypt: (bytes: Buffer) => Buffer,
+    runs: readonly BlockRun[],
+    blocks: readonly RamBlock[],
+  ) {
     this.#memory = memory;
+    this.#decrypt = decrypt;
     this.#place = placeOf(runs, blocks);
   }
 
-  static async open({ process, blocks }: PatchTarget, table: Buffer, dataBytes: number): Promise<MemoryPatcher> {
+  static async open(
+    { process, blocks }: PatchTarget,
+    table: Buffer,
+    decrypt: (bytes: Buffer) => Buffer,
+    dataBytes: number,
+  ): Promise<MemoryPatcher> {
     const sizes = blocks.map(({ sizeBytes }) => sizeBytes);
     const runs = decodeRuns(table, sizes, dataBytes);
     if (runs === null) throw new PagesUnusable('the memory file lists pages that the VM does not have');
@@ -96,14 +111,15 @@ class MemoryPatcher {
     try {
       // The file stays open, so it belongs to the recorded process even if its pid is reused.
       await assertRuns(process);
-      return new MemoryPatcher(memory, runs, blocks);
+      return new MemoryPatcher(memory, decrypt, runs, blocks);
     } catch (error) {
       await memory.close();
       throw error;
     }
   }
 
-  write(pages: Buffer): void {
+  write(part: Buffer): void {
+    const pages = this.#decrypt(part);
     for (let done = 0; done < pages.length;) {
       const { address, bytes } = this.#place(this.#written);
       const length = Math.min(bytes, pages.length - done);

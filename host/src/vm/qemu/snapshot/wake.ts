@@ -16,6 +16,7 @@ import { machineHash } from '../machine/machine.ts';
 import { sizeOf } from '../machine/plugged.ts';
 import { DevicesRefused, loadDevices } from '../start/restore.ts';
 import { startQemu, type RunningQemu, type StartOrder } from '../start/start.ts';
+import { fileCipher, fileKey } from './encryption.ts';
 import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
@@ -32,6 +33,8 @@ interface VerifiedSnapshot {
   folder: string;
   manifest: Manifest;
   deviceState: Buffer;
+  /** Null for a file in plain text. */
+  memoryKey: Uint8Array | null;
 }
 
 /** Rejects with {@link SnapshotUnusable}. */
@@ -40,6 +43,7 @@ export async function verifySnapshot(
   manifest: Manifest,
   vmId: string,
   vmFolder: string,
+  diskKey: string | null,
 ): Promise<VerifiedSnapshot> {
   if (manifest.vmId !== vmId) throw new SnapshotUnusable('the snapshot belongs to another VM');
 
@@ -56,7 +60,11 @@ export async function verifySnapshot(
   if (deviceState === null || digest(deviceState) !== manifest.devicesFile.sha256)
     throw new SnapshotUnusable('the device state differs from the captured one');
 
-  return { folder, manifest, deviceState };
+  const { salt } = manifest;
+  if (diskKey === null || salt === undefined) return { folder, manifest, deviceState, memoryKey: null };
+
+  const decrypt = fileCipher(fileKey(diskKey, salt, 'devices'), 0);
+  return { folder, manifest, deviceState: decrypt(deviceState), memoryKey: fileKey(diskKey, salt, 'memory') };
 }
 
 /** Rejects with {@link SnapshotUnusable} if the snapshot was made with different VM options. */
@@ -73,7 +81,7 @@ export function assertSameOptions({ accelerator, hostVendor }: RestoreBase, mani
 export async function wakeSnapshot(
   base: RestoreBase,
   order: StartOrder,
-  { folder, manifest, deviceState }: VerifiedSnapshot,
+  { folder, manifest, deviceState, memoryKey: key }: VerifiedSnapshot,
   pages: Pages,
   beforeContinue: () => Promise<void>,
 ): Promise<RunningQemu> {
@@ -84,7 +92,8 @@ export async function wakeSnapshot(
   const over = new AbortController();
   const target = Promise.withResolvers<PatchTarget>();
   // Read and verify pages while QEMU starts.
-  const job = { kind: 'patch', path: join(folder, SNAPSHOT_FILES.memory), memory: manifest.memoryFile } as const;
+  const path = join(folder, SNAPSHOT_FILES.memory);
+  const job = { kind: 'patch', path, memory: manifest.memoryFile, key } as const;
   const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
   patching.catch(() => undefined);
   try {

@@ -28,10 +28,10 @@ export class DevicesRefused extends DriverError {
  * Writes the VM's disk, the part of a restore that needs no slot. The folder belongs to root: QEMU
  * opens everything before it drops root.
  */
-export async function prepareVmFolder(folder: string): Promise<void> {
+export async function prepareVmFolder(folder: string, diskKey: string | null): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
-  await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib);
+  await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib, diskKey);
 }
 
 /** Restores the template in a prepared folder, at this size. Rejects as {@link startQemu}. */

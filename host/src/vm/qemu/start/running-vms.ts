@@ -28,7 +28,7 @@ export class RunningVms {
   /** Starts a VM in its slot, and keeps its control connection. */
   async start(
     what: string,
-    vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal'>,
+    vm: Pick<CreateVm, 'folder' | 'saveState' | 'signal' | 'readDiskKey'>,
     { slot, state }: ClaimedSlot<VmState>,
     start: (order: StartOrder) => Promise<RunningQemu>,
   ): Promise<RunningVm> {
@@ -39,6 +39,7 @@ export class RunningVms {
       folder: vm.folder,
       slot,
       diskGib: state.diskGib,
+      diskKey: await diskKeyOf(vm),
       signal: vm.signal,
       onStarted: (process) => vm.saveState({ ...state, process } satisfies VmState),
       onEvent: (event) => (control === null ? void early.push(event) : control.note(event)),
@@ -102,6 +103,11 @@ export class RunningVms {
     this.#controls.set(keyOf(process), control);
     return control;
   }
+}
+
+/** Null for a VM in plain text. */
+export async function diskKeyOf(vm: Pick<CreateVm, 'readDiskKey'>): Promise<string | null> {
+  return (await vm.readDiskKey?.()) ?? null;
 }
 
 /** Address of its guest daemon. */

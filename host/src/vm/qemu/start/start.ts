@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { qemuArgv, VM_FILES } from '../machine/argv.ts';
+import { passphraseOf } from '../machine/luks.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { jailArgv } from '../process/jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from '../process/launch.ts';
@@ -23,6 +24,8 @@ export interface StartOrder {
   slot: Slot;
   /** Size of its disk. */
   diskGib: number;
+  /** Null for a disk in plain text. */
+  diskKey: string | null;
   /** Called with the process as soon as it exists. */
   onStarted(process: ProcessIdentity): Promise<void>;
   onEvent(event: QmpEvent): void;
@@ -77,6 +80,7 @@ export async function startQemu(
   const launched = await launchQemu(
     jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))),
     order.signal,
+    order.diskKey === null ? null : passphraseOf(order.diskKey),
   );
   const launchedMs = elapsedMs();
   let recorded = Promise.resolve();
@@ -109,7 +113,7 @@ export async function startQemu(
   }
 }
 
-function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder, diskGib }: StartOrder) {
+function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder, diskGib, diskKey }: StartOrder) {
   return {
     namespacePath: slot.namespacePath,
     imageFolder,
@@ -117,15 +121,17 @@ function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, fol
     vmFolder: folder,
     diskGib,
     kvm: accelerator === 'kvm',
+    encrypted: diskKey !== null,
     diesWithParent: false,
   };
 }
 
 function startOf(
   { version, accelerator, hostVendor, rootDisk, boot }: RestoreBase,
-  { vmId, slot }: StartOrder,
+  { vmId, slot, diskKey }: StartOrder,
   state: StartState,
 ) {
-  const always = { version, accelerator, hostVendor, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId };
+  const encrypted = diskKey !== null;
+  const always = { version, accelerator, hostVendor, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId, encrypted };
   return state.kind === 'restore' ? { ...always, ...state } : { ...always, ...state, vcpu: VCPU_MAX, boot };
 }

@@ -64,6 +64,16 @@ test('a restore writes to its overlay only, and every layer below is read-only w
   );
 });
 
+test('an encrypted disk is opened with a passphrase from a file, and no other layer', () => {
+  for (const start of [RESTORE, REBOOT]) {
+    const argv = qemuArgv({ ...start, encrypted: true });
+    assert.ok(valuesOf(argv, '-object').includes('secret,id=passphrase,file=/passphrase'));
+    const encrypted = disksOf(argv).flatMap((disk) => ('encrypt' in disk ? [[disk['node-name'], disk.encrypt]] : []));
+    assert.deepEqual(encrypted, [['disk', { format: 'luks', 'key-secret': 'passphrase' }]]);
+    assert.equal(JSON.stringify(qemuArgv(start)).includes('passphrase'), false);
+  }
+});
+
 test('a restore waits for the device state, whose stream has no configuration section', () => {
   const argv = qemuArgv(RESTORE);
   assert.deepEqual(valuesOf(argv, '-incoming'), ['defer']);

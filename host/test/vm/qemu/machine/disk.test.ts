@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, open, rm, truncate } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { DriverError } from '../../../../src/vm/driver.ts';
 import { DISK_MAX_GIB } from '../../../../src/vm/machine-size.ts';
-import { assertPlainOverlay, OVERLAY_MAX_GIB, writeOverlay } from '../../../../src/vm/qemu/machine/disk.ts';
+import { assertOwnOverlay, OVERLAY_MAX_GIB, writeOverlay } from '../../../../src/vm/qemu/machine/disk.ts';
+import { passphraseOf } from '../../../../src/vm/qemu/machine/luks.ts';
 
 const run = promisify(execFile);
 
@@ -75,12 +76,42 @@ for (const sizeGib of [0, 1.5, DISK_MAX_GIB + 1]) {
 test('an overlay written by a VM is valid, even if it was not closed', async (context) => {
   const path = await pathFor(context);
   await writeOverlay(path, 10);
-  await assertPlainOverlay(path);
+  await assertOwnOverlay(path);
   await run('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 0 128k', path]);
   await run('qemu-img', ['resize', '-f', 'qcow2', path, '12G']);
-  await assertPlainOverlay(path);
+  await assertOwnOverlay(path);
   await setBits(path, 79, 0b11);
-  await assertPlainOverlay(path);
+  await assertOwnOverlay(path);
+});
+
+for (const sizeGib of [1, DISK_MAX_GIB]) {
+  test(`QEMU opens an encrypted overlay of ${sizeGib} GiB with its passphrase only`, async (context) => {
+    const path = await pathFor(context);
+    const [key, other] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [string, string];
+    await writeOverlay(path, sizeGib, key);
+    await assertOwnOverlay(path, true);
+    const opened = async (diskKey: string): Promise<string[]> => {
+      const secret = join(path, '..', 'passphrase');
+      await writeFile(secret, passphraseOf(diskKey));
+      const options = `driver=qcow2,file.filename=${path},encrypt.format=luks,encrypt.key-secret=pass`;
+      return ['--object', `secret,id=pass,file=${secret}`, '--image-opts', options];
+    };
+    const io = async (diskKey: string, command: string) => run('qemu-io', [...(await opened(diskKey)), '-c', command]);
+    await io(key, 'write -P 0x42 1M 128k');
+    await io(key, `write -P 0x42 ${sizeGib * 2 ** 30 - 65_536} 64k`);
+    await io(key, 'read -P 0x42 1M 128k');
+    await assert.rejects(io(other, 'read 1M 128k'), /Invalid password/);
+    assert.equal((await readFile(path)).includes('B'.repeat(64)), false);
+    await run('qemu-img', ['check', ...(await opened(key))]);
+    await assertOwnOverlay(path, true);
+    await assert.rejects(assertOwnOverlay(path, false), DriverError);
+  });
+}
+
+test('an overlay in plain text is refused for an encrypted VM', async (context) => {
+  const path = await pathFor(context);
+  await writeOverlay(path, 10);
+  await assert.rejects(assertOwnOverlay(path, true), DriverError);
 });
 
 for (const [what, at, bits] of [
@@ -94,7 +125,7 @@ for (const [what, at, bits] of [
     const path = await pathFor(context);
     await writeOverlay(path, 10);
     await setBits(path, at, bits);
-    await assert.rejects(assertPlainOverlay(path), DriverError);
+    await assert.rejects(assertOwnOverlay(path), DriverError);
   });
 }
 
@@ -102,7 +133,7 @@ test('a file too short for a header is no overlay', async (context) => {
   const path = await pathFor(context);
   await writeOverlay(path, 10);
   await truncate(path, 100);
-  await assert.rejects(assertPlainOverlay(path), DriverError);
+  await assert.rejects(assertOwnOverlay(path), DriverError);
 });
 
 async function setBits(path: string, at: number, bits: number): Promise<void> {

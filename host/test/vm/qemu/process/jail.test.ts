@@ -38,6 +38,12 @@ test('/dev/kvm exists in the jail only under KVM', () => {
   ]);
 });
 
+test('an encrypted VM has its passphrase and 64 MiB for device state in memory', () => {
+  const argv = jailArgv({ ...JAIL, encrypted: true }, '/usr/bin/true', []);
+  assert.match(argv.join(' '), / --size 67108864 --tmpfs \/memory --ro-bind-data 6 \/passphrase -- /);
+  assert.doesNotMatch(jailArgv(JAIL, '/usr/bin/true', []).join(' '), /tmpfs|data 6/);
+});
+
 test('a VM outlives its parent process; the VM that makes a template does not', () => {
   assert.equal(jailArgv(JAIL, '/usr/bin/true', []).includes('--die-with-parent'), false);
   const building = jailArgv(

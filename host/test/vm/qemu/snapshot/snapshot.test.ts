@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { SnapshotUnusable } from '../../../../src/vm/driver.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
+import { fileCipher, fileKey } from '../../../../src/vm/qemu/snapshot/encryption.ts';
 import {
   digest,
   hasManifest,
@@ -101,6 +102,31 @@ test('a manifest is read back as written, and a changed one is unusable', async 
   await assert.rejects(readManifest(folder), SnapshotUnusable);
 });
 
+test('the manifest of an encrypted snapshot is authenticated with the disk key', async (context) => {
+  const folder = await folderFor(context);
+  const [key, other] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64url')) as [string, string];
+  const manifest = { ...MANIFEST, salt: '0'.repeat(32) };
+  await writeManifest(folder, manifest, key);
+  assert.deepEqual(await readManifest(folder, key), manifest);
+  for (const wrong of [other, null]) await assert.rejects(readManifest(folder, wrong), SnapshotUnusable);
+  await writeManifest(folder, MANIFEST);
+  await assert.rejects(readManifest(folder, key), SnapshotUnusable);
+});
+
+test('a file of a snapshot decrypts from any page on, under a key of its own', () => {
+  const diskKey = Buffer.alloc(32, 1).toString('base64url');
+  const salts = ['0', '1'].map((digit) => digit.repeat(32));
+  const keys = salts.flatMap((salt) => (['memory', 'devices'] as const).map((file) => fileKey(diskKey, salt, file)));
+  const plain = Buffer.alloc(5 * 4_096, 'page');
+  const sealed = keys.map((key) => fileCipher(key, 0)(plain));
+  assert.equal(new Set(sealed.map((bytes) => bytes.toString('hex'))).size, keys.length);
+  for (const [at, key] of keys.entries()) {
+    const decrypt = fileCipher(key, 2 * 4_096);
+    const parts = [2, 3, 4].map((page) => decrypt((sealed[at] as Buffer).subarray(page * 4_096, (page + 1) * 4_096)));
+    assert.deepEqual(Buffer.concat(parts), plain.subarray(2 * 4_096));
+  }
+});
+
 test('a manifest can name only vCPUs and memory modules of this driver', async (context) => {
   const folder = await folderFor(context);
   const [module] = MANIFEST.devices.modules;
@@ -125,6 +151,7 @@ test('pages of a process other than the recorded one are not read', async (conte
     process: { ...self, startTicks: '1' },
     blocks: [],
     path: join(folder, 'memory'),
+    key: null,
   };
   await assert.rejects(pages.capture(job, NEVER), /has ended/);
 });
@@ -140,7 +167,7 @@ test('a changed memory file is detected before anything is written', async (cont
   const content = Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 7, pages: 1 }])]);
   const patch = (sha256: string): Promise<void> =>
     pages.patch(
-      { kind: 'patch', path, memory: { dataBytes: 4_096, runs: 1, sha256 } },
+      { kind: 'patch', path, memory: { dataBytes: 4_096, runs: 1, sha256 }, key: null },
       Promise.resolve({ process: self, blocks }),
       NEVER,
     );
@@ -158,7 +185,12 @@ test('a memory file is read before the VM exists, and released when there will b
   const path = join(folder, 'memory');
   const content = Buffer.concat([Buffer.alloc(4_096), encodeRuns([{ block: 0, firstPage: 0, pages: 1 }])]);
   await writeFile(path, content);
-  const job = (sha256: string) => ({ kind: 'patch' as const, path, memory: { dataBytes: 4_096, runs: 1, sha256 } });
+  const job = (sha256: string) => ({
+    kind: 'patch' as const,
+    path,
+    memory: { dataBytes: 4_096, runs: 1, sha256 },
+    key: null,
+  });
   const nowhere = new Promise<never>(() => undefined);
   await assert.rejects(pages.patch(job('a'.repeat(64)), nowhere, NEVER), /SHA-256 differs/);
   // More than there are threads: queued ones are cancelled too.
