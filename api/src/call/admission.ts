@@ -48,13 +48,13 @@ export async function admit(
   Object.assign(headers, counted.headers);
   if (counted.refusal !== undefined) throw counted.refusal;
   // The key of a removed member is a stranger's.
-  if (actor.kind === 'api_key' && actor.role !== null) countForOrg(control, actor, actor.orgId);
+  if (actor.kind === 'api_key' && actor.role !== null) await countForOrg(control, actor, actor.orgId);
   const orgId = await authorize(control.context, actor, route, params, named);
   if (route.freshSignIn === true) requireFreshSignIn(actor, control.context.settings);
   if (orgId !== undefined && actor.kind !== 'api_key') {
     call.log.setBindings({ org: orgId });
     // Only now: a stranger must not use up the requests of an org.
-    countForOrg(control, actor, orgId);
+    await countForOrg(control, actor, orgId);
   }
   return {
     actor,
@@ -64,8 +64,9 @@ export async function admit(
   };
 }
 
-function countForOrg({ requests, orgRequests }: CallControl, actor: Actor, orgId: string): void {
-  const refusal = orgRequests.count(orgId);
+async function countForOrg(control: CallControl, actor: Actor, orgId: string): Promise<void> {
+  const { requests, orgRequests, orgPlans } = control;
+  const refusal = orgRequests.count(orgId, await orgPlans.find(orgId));
   if (refusal === undefined) return;
   requests.refund(actor);
   throw refusal;

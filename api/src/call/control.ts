@@ -2,6 +2,7 @@
 // adapters.
 import type { Route } from '@berth/contract/route/route.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import { OrgPlans } from '../services/billing/org-plans.ts';
 import type { BoundRoute } from './bind.ts';
 import { BytesInFlight } from './bytes-in-flight.ts';
 import { FailedAuthentications, OrgRequestLimit, RequestLimit } from './rate-limit.ts';
@@ -13,6 +14,7 @@ export interface CallControl {
   requests: RequestLimit;
   /** Limits requests per org. */
   orgRequests: OrgRequestLimit;
+  orgPlans: OrgPlans;
   /** Limits failed authentications per address. */
   failures: FailedAuthentications;
   /** Limits the bytes of bodies. */
@@ -39,6 +41,7 @@ export function newCallControl(
     routes,
     requests: new RequestLimit(counting),
     orgRequests: new OrgRequestLimit({ perMinute: context.settings.orgRequestsPerMinute, ...clock }),
+    orgPlans: new OrgPlans(context, now),
     failures: new FailedAuthentications(counting),
     inFlight: new BytesInFlight(context.settings.bodiesInFlightMib),
     onAnswer,

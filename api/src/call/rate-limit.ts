@@ -1,7 +1,9 @@
 // Limits the requests of each credential and of each org, and the failed authentications of each
 // address. Buckets are in memory and per instance (spec: Limits). Authentication runs first: a
 // counted request may still be refused.
+import type { Plan } from '@berth/contract/billing/plans.ts';
 import { addressBlock } from '../rules/access/address-block.ts';
+import { describePlan } from '../rules/billing/plan-limits.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { FULL_AFTER_MS, refundToken, takeToken, type Bucket, type Taken } from '../rules/access/token-bucket.ts';
 import type { Actor } from '../services/access/authentication.ts';
@@ -36,10 +38,10 @@ export class Buckets {
     return this.#buckets.size;
   }
 
-  take(name: string): Taken {
+  take(name: string, perMinute = this.#perMinute): Taken {
     const now = this.#now();
     this.#forget(now);
-    const taken = takeToken(this.#buckets.get(name), this.#perMinute, now);
+    const taken = takeToken(this.#buckets.get(name), perMinute, now);
     this.#put(name, taken.bucket);
     return taken;
   }
@@ -105,11 +107,17 @@ export class OrgRequestLimit {
     this.#perMinute = options.perMinute;
   }
 
-  /** Counts a request. Returns a refusal when the limit is exceeded. */
-  count(orgId: string): CodedError | undefined {
-    const { allowed, nextInSeconds } = this.#buckets.take(orgId);
+  /**
+   * Counts a request. Returns a refusal when the limit is exceeded.
+   * @param plan of the org; null if none sets the limit, then the configuration applies
+   */
+  count(orgId: string, plan: Plan | null): CodedError | undefined {
+    const planned = plan?.requestsPerMinute ?? null;
+    const perMinute = planned ?? this.#perMinute;
+    const { allowed, nextInSeconds } = this.#buckets.take(orgId, perMinute);
     if (allowed) return undefined;
-    const limit = `${this.#perMinute} per minute for all its credentials (BERTH_ORG_REQUESTS_PER_MINUTE)`;
+    const source = plan === null || planned === null ? 'BERTH_ORG_REQUESTS_PER_MINUTE' : `of ${describePlan(plan)}`;
+    const limit = `${perMinute} per minute for all its credentials (${source})`;
     const message = `too many requests of this org: the limit is ${limit}; retry in ${nextInSeconds} s`;
     return new CodedError('rate_limited', message, { retryAfterSeconds: nextInSeconds });
   }

@@ -11,7 +11,7 @@ import {
   REQUESTS_PER_MINUTE,
   SIGN_UPS_PER_HOUR,
 } from '@berth/contract/route/limits.ts';
-import { MOST_FAIR_SHARE } from '@berth/contract/billing/plans.ts';
+import { MOST_FAIR_SHARE, MOST_ORG_REQUESTS } from '@berth/contract/billing/plans.ts';
 import { isLoopback } from '@berth/os/loopback.ts';
 import { CLONE_MAX_MIB, CLONE_TIMEOUT_SECONDS } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
@@ -59,7 +59,7 @@ export const serveEnvironment = secretsEnvironment.extend({
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_PREVIEW_COOKIES: z.enum(['proven', 'all']).optional(),
   BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
-  BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(10_000_000).optional(),
+  BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(MOST_ORG_REQUESTS).optional(),
   BERTH_BODIES_IN_FLIGHT_MIB: z.coerce.number().int().min(32).max(65_536).default(BODIES_IN_FLIGHT_MIB),
   BERTH_API_STREAMS: z.coerce.number().int().min(1).max(1_000_000).default(API_STREAMS),
   BERTH_VISITOR_REQUESTS_PER_MINUTE: z.coerce
@@ -69,7 +69,7 @@ export const serveEnvironment = secretsEnvironment.extend({
     .max(10_000_000)
     .default(PREVIEW_VISITORS.requestsPerMinute),
   BERTH_VISITOR_CONNECTIONS: z.coerce.number().int().min(1).max(1_000_000).default(PREVIEW_VISITORS.connections),
-  BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(1_000_000).default(FAIR_SHARES.orgsPerUser),
+  BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(MOST_FAIR_SHARE).default(FAIR_SHARES.orgsPerUser),
   BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.projectsPerOrg),
   BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.apiKeysPerOrg),
   BERTH_AGENT_TOKENS_PER_USER: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.agentTokensPerUser),

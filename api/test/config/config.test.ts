@@ -401,13 +401,18 @@ const WRONG_PLANS: [what: string, content: string, message: RegExp][] = [
     JSON.stringify({ plans: [{ ...STARTER, activityRetentionDays }] }),
     /plans\.0\.activityRetentionDays: /,
   ]),
-  ...(['projects', 'apiKeys'] as const).flatMap((field) =>
+  ...(['orgs', 'projects', 'apiKeys'] as const).flatMap((field) =>
     [0, 1.5, 1_000_001].map((limit): [string, string, RegExp] => [
       `with ${limit} ${field}`,
       JSON.stringify({ plans: [{ ...STARTER, [field]: limit }] }),
       new RegExp(String.raw`plans\.0\.${field}: `),
     ]),
   ),
+  ...[0, 1.5, 10_000_001].map((requestsPerMinute): [string, string, RegExp] => [
+    `with ${requestsPerMinute} requests per minute`,
+    JSON.stringify({ plans: [{ ...STARTER, requestsPerMinute }] }),
+    /plans\.0\.requestsPerMinute: /,
+  ]),
   [
     'in which two plans have one price',
     JSON.stringify({
@@ -439,6 +444,8 @@ test('a plan without price and retention has none and 90 days: older catalogues 
     activityRetentionDays: ____,
     projects: _____,
     apiKeys: ______,
+    orgs: _______,
+    requestsPerMinute: ________,
     ...before
   } = STARTER;
   await writeFile(file, JSON.stringify({ plans: [before] }));
@@ -448,6 +455,8 @@ test('a plan without price and retention has none and 90 days: older catalogues 
     includedMachineHours: null,
     overageUsdPerMachineHour: null,
     activityRetentionDays: 90,
+    orgs: null,
+    requestsPerMinute: null,
     projects: null,
     apiKeys: null,
     priceId: null,

@@ -8,8 +8,11 @@ import { text } from '../route/text.ts';
 /** Upper limit of machine hours; sums remain exact in milliseconds. */
 export const MOST_MACHINE_HOURS = 100_000_000;
 
-/** Upper limit of `projects` and `apiKeys`, and of their defaults in the configuration. */
+/** Upper limit of `orgs`, `projects` and `apiKeys`, and of their defaults in the configuration. */
 export const MOST_FAIR_SHARE = 1_000_000;
+
+/** Upper limit of `requestsPerMinute`, and of its default in the configuration. */
+export const MOST_ORG_REQUESTS = 10_000_000;
 
 /** A century; far from the end of Postgres' calendar. */
 const MOST_RETENTION_DAYS = 36_500;
@@ -34,6 +37,16 @@ export const plan = z.strictObject({
   overageUsdPerMachineHour: z.number().nonnegative().max(10_000).nullable().default(null),
   /** Days for which entries of the activity feed are kept. */
   activityRetentionDays: z.int().min(1).max(MOST_RETENTION_DAYS).nullable().default(DEFAULT_RETENTION_DAYS),
+  /**
+   * Orgs that the creator of an org on this plan may create; the largest number of their orgs
+   * counts. null: the limit of the configuration (BERTH_ORGS_PER_USER).
+   */
+  orgs: z.int().positive().max(MOST_FAIR_SHARE).nullable().default(null),
+  /**
+   * Requests per minute of all credentials of an org on one replica. null: the limit of the
+   * configuration (BERTH_ORG_REQUESTS_PER_MINUTE).
+   */
+  requestsPerMinute: z.int().positive().max(MOST_ORG_REQUESTS).nullable().default(null),
   /** Projects of an org. null: the limit of the configuration (BERTH_PROJECTS_PER_ORG). */
   projects: z.int().positive().max(MOST_FAIR_SHARE).nullable().default(null),
   /** Usable API keys of an org. null: the limit of the configuration (BERTH_API_KEYS_PER_ORG). */
@@ -75,6 +88,8 @@ export const SELF_HOSTED_PLAN: Plan = {
   includedMachineHours: null,
   overageUsdPerMachineHour: null,
   activityRetentionDays: DEFAULT_RETENTION_DAYS,
+  orgs: null,
+  requestsPerMinute: null,
   projects: null,
   apiKeys: null,
   priceId: null,

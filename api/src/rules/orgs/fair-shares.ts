@@ -17,7 +17,11 @@ export interface FairShares {
 }
 
 /** Field of a plan that replaces the configured limit. */
-const PLAN_FIELDS = { projectsPerOrg: 'projects', apiKeysPerOrg: 'apiKeys' } as const satisfies {
+const PLAN_FIELDS = {
+  orgsPerUser: 'orgs',
+  projectsPerOrg: 'projects',
+  apiKeysPerOrg: 'apiKeys',
+} as const satisfies {
   [share in keyof FairShares]?: keyof Plan;
 };
 
@@ -71,4 +75,13 @@ export function requireShare(
       ? `the operator can raise it (${variable})`
       : `choose a plan with more: ${describePlan(plan)} allows ${planned}`;
   throw new CodedError(code, `${text(planned === null ? limit : count)} ${remedy}`);
+}
+
+/**
+ * Of the plans of a user's orgs, the one that allows the most orgs. null stands for an org without
+ * a plan in force, to which the configuration applies.
+ */
+export function planWithMostOrgs(shares: FairShares, plans: readonly (Plan | null)[]): Plan | null {
+  const orgsOf = (plan: Plan | null): number => plan?.orgs ?? shares.orgsPerUser;
+  return plans.reduce((most, plan) => (orgsOf(plan) > orgsOf(most) ? plan : most), plans[0] ?? null);
 }

@@ -1,7 +1,8 @@
 // Creation of orgs.
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import type { Actor } from '../../rules/access/access.ts';
-import { requireShare } from '../../rules/orgs/fair-shares.ts';
+import { planOrNull } from '../../rules/billing/plan-catalogue.ts';
+import { planWithMostOrgs, requireShare } from '../../rules/orgs/fair-shares.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { findOrg, insertMembership, insertOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
@@ -18,7 +19,13 @@ export async function createOrg(context: ServiceContext, actor: Actor, { name }:
   const orgId = newId('org');
   return await context.db.transaction().execute(async (trx) => {
     await lockUser(trx, actor.userId);
-    requireShare(context.settings.shares, 'orgsPerUser', await countCreatedOrgs(trx, actor.userId));
+    const created = await countCreatedOrgs(trx, actor.userId);
+    const plans = created.map(({ plan, status }) =>
+      planOrNull(context.plans, plan === null || status === null ? undefined : { plan, status }),
+    );
+    const count = created.reduce((sum, group) => sum + group.count, 0);
+    const { shares } = context.settings;
+    requireShare(shares, 'orgsPerUser', count, planWithMostOrgs(shares, plans));
     await insertOrg(trx, { id: orgId, name, createdBy: actor.userId });
     await insertSubscription(trx, { orgId, plan: SELF_HOSTED_PLAN.id });
     await insertMembership(trx, { orgId, userId: actor.userId, role: 'owner' });

@@ -1,15 +1,20 @@
 // Counts for limits of users and orgs, and the locks that make them exact. SQL only.
+import type { SubscriptionStatus } from '@berth/contract/billing/billing.ts';
 import { sql } from 'kysely';
 import type { DatabaseTransaction } from '../database/schema.ts';
 
-/** Number of orgs that the user created, whoever owns them now. */
-export async function countCreatedOrgs(trx: DatabaseTransaction, userId: string): Promise<number> {
-  const { count } = await trx
+/** Numbers of orgs that the user created, whoever owns them now, by plan and its status. */
+export async function countCreatedOrgs(
+  trx: DatabaseTransaction,
+  userId: string,
+): Promise<{ plan: string | null; status: SubscriptionStatus | null; count: number }[]> {
+  return await trx
     .selectFrom('org')
-    .select(sql<number>`count(*)::int`.as('count'))
-    .where('created_by', '=', userId)
-    .executeTakeFirstOrThrow();
-  return count;
+    .leftJoin('subscription', 'subscription.org_id', 'org.id')
+    .select(['subscription.plan', 'subscription.status', sql<number>`count(*)::int`.as('count')])
+    .where('org.created_by', '=', userId)
+    .groupBy(['subscription.plan', 'subscription.status'])
+    .execute();
 }
 
 /**

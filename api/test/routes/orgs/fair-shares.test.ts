@@ -12,13 +12,15 @@ const PLAN = plan.parse({
   ...SELF_HOSTED_PLAN,
   id: 'small',
   name: 'Small',
+  orgs: 2,
   projects: 2,
   apiKeys: 3,
 });
+const LARGE = plan.parse({ ...PLAN, id: 'large', name: 'Large', orgs: 6 });
 
 let api: TestApi;
 before(async () => {
-  api = await startApi({ durable: false, settings: { shares: SHARES }, plans: [PLAN] });
+  api = await startApi({ durable: false, settings: { shares: SHARES }, plans: [PLAN, LARGE] });
 });
 after(() => api.close());
 
@@ -58,6 +60,28 @@ test('a user creates at most the limit of orgs, also concurrently; handing them 
   }
   assert.equal((await makeOrg(one)).body.error.code, 'org_limit');
   assert.equal((await makeOrg(other)).status, 201, 'orgs that others created do not count');
+});
+
+test("the most generous plan of a user's orgs sets how many orgs they create", async () => {
+  const [one, other] = [await person(), await person()];
+  const [first, second] = [await orgOf(one), await orgOf(one)];
+  const choose = async (orgId: string, changes: { plan?: string; status?: 'canceled' }): Promise<void> =>
+    void (await api.db.updateTable('subscription').set(changes).where('org_id', '=', orgId).execute());
+  for (const orgId of [first, second]) await choose(orgId, { plan: PLAN.id });
+  assert.equal(
+    (await makeOrg(one)).body.error.message,
+    'you have created 2 orgs, the maximum for a user; choose a plan with more: the plan Small (small) allows 2',
+  );
+  await choose(second, { plan: LARGE.id });
+  await assertAllowed(4, 'org_limit', /^you have created 6 orgs, .* the plan Large \(large\) allows 6$/, () =>
+    makeOrg(one),
+  );
+  await choose(second, { status: 'canceled' });
+  assert.match((await makeOrg(one)).body.error.message, /^you have created 4 orgs, .*BERTH_ORGS_PER_USER/);
+  const invited = await person();
+  await api.db.insertInto('membership').values({ org_id: first, user_id: invited.userId, role: 'owner' }).execute();
+  await assertAllowed(SHARES.orgsPerUser, 'org_limit', /^you have created 4 orgs/, () => makeOrg(invited));
+  assert.equal((await makeOrg(other)).status, 201);
 });
 
 test('an org has at most the limit of projects, also concurrently; a deleted one frees its place', async () => {

@@ -18,6 +18,8 @@ const PLAN = {
   includedMachineHours: 100,
   overageUsdPerMachineHour: 0.25,
   activityRetentionDays: 30,
+  orgs: 3,
+  requestsPerMinute: 1_200,
   projects: 20,
   apiKeys: null,
   priceId: 'price_starter',

@@ -1261,6 +1261,8 @@ export type SubscriptionPlan = {
     includedMachineHours: number | null;
     overageUsdPerMachineHour: number | null;
     activityRetentionDays: number | null;
+    orgs: number | null;
+    requestsPerMinute: number | null;
     projects: number | null;
     apiKeys: number | null;
 };
