@@ -7,15 +7,19 @@
 //   plans set         assign a plan of the catalogue to an org
 //   secrets status    report the secret keys and host tokens, and the replicas that loaded them
 // Operator commands print a line of JSON on stdout.
+import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { permission } from '@berth/contract/route/permissions.ts';
 import type { Logger } from 'pino';
+import type { BytesInFlight } from './call/bytes-in-flight.ts';
 import { readDatabaseConfig, readPlanCatalogue, readSecretsConfig, readServeConfig } from './config/config.ts';
 import { openControlPlane } from './control-plane/control-plane.ts';
 import { STATEMENT_TIMEOUT_MS } from './control-plane/core.ts';
 import { openServer } from './control-plane/server.ts';
 import { listen } from './http/app.ts';
+import { CONNECTION_BYTES, GarbageAfterPeaks } from './http/garbage.ts';
 import { openLog } from './log.ts';
 import { makeOwnerLink } from './services/people/accounts.ts';
 import { mintOwnerKey } from './services/access/api-keys.ts';
@@ -33,6 +37,7 @@ import { armCrashPoint } from './workers/steps/crash-point.ts';
  * their commands.
  */
 const STOP_GRACE_MS = 10_000;
+const LOAD_INTERVAL_MS = 10_000;
 
 // Count chunks of files and tunnels as ordinary memory: by default V8 scans the whole heap for each
 // 16 MB of them. Preview bodies are freed as they are written.
@@ -84,6 +89,7 @@ async function serve(): Promise<void> {
   const app = await openServer(controlPlane);
   const { address, port } = await listen(app, config.listenAddress, config.port);
   log.info({ address, port }, 'ready');
+  collectGarbageAfterPeaks(app.server, controlPlane.calls.inFlight);
 
   const signal = await stopSignal();
   log.info({ signal }, 'stopping');
@@ -92,6 +98,17 @@ async function serve(): Promise<void> {
   clearTimeout(cutOff);
   await controlPlane.close();
   log.info('stopped');
+}
+
+function collectGarbageAfterPeaks(server: Server, inFlight: BytesInFlight): void {
+  setFlagsFromString('--expose-gc');
+  const garbage = new GarbageAfterPeaks(runInNewContext('gc') as () => void);
+  const observe = (): void => {
+    server.getConnections((error, count) => {
+      if (error === null) garbage.observe(inFlight.held + count * CONNECTION_BYTES);
+    });
+  };
+  setInterval(observe, LOAD_INTERVAL_MS).unref();
 }
 
 async function migrateAll(databaseUrl: string, log: Logger): Promise<void> {

@@ -1,9 +1,6 @@
-// Copies bodies between client and app. Frees the memory of each chunk as soon as it is written:
-// garbage collection would be most of the work of a long body.
+// Copies bodies between client and app. Frees the memory of each chunk as soon as it is written.
 import type { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
-
-/** Smaller chunks are left to the garbage collector. */
-const FREED_BYTES = 16_384;
+import { FREED_BYTES, freeChunk } from '@berth/protocol/http/free-chunk.ts';
 
 /** Like `from.pipe(to)`. No other code may keep chunks of the message. */
 export function pipeBody(from: IncomingMessage, to: OutgoingMessage): void {
@@ -11,7 +8,7 @@ export function pipeBody(from: IncomingMessage, to: OutgoingMessage): void {
     if (to.destroyed) return;
     // After a failed write the chunk may still be referenced.
     const hasRoom = to.write(chunk, (error) => {
-      if (error === undefined || error === null) free(chunk);
+      if (error === undefined || error === null) freeChunk(chunk);
     });
     if (!hasRoom) from.pause();
   });
@@ -28,14 +25,8 @@ export function pipeResponse(from: IncomingMessage, to: ServerResponse): void {
   const { socket } = from;
   // Runs after the parser's own listener; the parser hands out copies. Removed before the next
   // response on this connection, whose parser would run after this listener.
-  const stop = (): unknown => socket.off('data', free);
-  socket.on('data', free);
+  const stop = (): unknown => socket.off('data', freeChunk);
+  socket.on('data', freeChunk);
   from.once('end', stop);
   from.once('close', stop);
-}
-
-/** Frees a chunk that fills its buffer. Node's pooled small buffers share theirs. */
-function free({ buffer, byteLength }: Uint8Array): void {
-  if (byteLength >= FREED_BYTES && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
-    buffer.transfer(0);
 }

@@ -3,6 +3,7 @@
 // never reads the response. So end only our direction, and drain the input for a while.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { Drains } from './drains.ts';
 
 interface DrainBounds {
@@ -63,6 +64,7 @@ function drainInput(socket: Socket, { silenceMs, longestMs, bytes }: DrainBounds
   socket.on('data', (chunk: Buffer) => {
     silent?.refresh();
     left -= chunk.byteLength;
+    freeChunk(chunk);
     if (left < 0) over();
   });
   for (const parser of parsers) socket.off('data', parser);

@@ -2,6 +2,7 @@
 // clients send one.
 import type { IncomingMessage } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
+import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BytesInFlight, HeldBytes } from '../../call/bytes-in-flight.ts';
@@ -103,6 +104,7 @@ function readAll(request: IncomingMessage, limitBytes: number, onBytes: (bytes: 
         if (gathered.length + chunk.byteLength > limitBytes) throw bodyTooLarge(limitBytes);
         onBytes(chunk.byteLength);
         gathered.add(chunk);
+        freeChunk(chunk);
       } catch (error) {
         settle(() => reject(error));
       }

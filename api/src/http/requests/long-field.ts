@@ -3,6 +3,7 @@
 // would block the process.
 import type { IncomingMessage } from 'node:http';
 import type { LongField } from '@berth/contract/route/route.ts';
+import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { FastifyRequest } from 'fastify';
 import type { HeldBytes } from '../../call/bytes-in-flight.ts';
@@ -56,6 +57,7 @@ async function readInto(
       if (bytes > limitBytes) throw bodyTooLarge(limitBytes);
       // Its length decides between 413 and 400.
       mayBeJson &&= await turns.run(() => reader.add(decoded(chunk)));
+      freeChunk(chunk);
     }
   } catch (error) {
     if (error instanceof CodedError || !(error instanceof Error)) throw error;

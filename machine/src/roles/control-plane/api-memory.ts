@@ -8,5 +8,5 @@ export const API_NODE_FLAGS: readonly string[] = ['--max-semi-space-size=8'];
 /** Replaces glibc's allocator by jemalloc, which returns pages that are free for ten seconds. */
 export const API_ALLOCATOR: Readonly<Record<string, string>> = {
   LD_PRELOAD: 'libjemalloc.so.2',
-  MALLOC_CONF: 'narenas:2,dirty_decay_ms:10000,muzzy_decay_ms:0',
+  MALLOC_CONF: 'narenas:2,background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:0',
 };
