@@ -53,7 +53,7 @@ export const plan = z.strictObject({
   apiKeys: z.int().positive().max(MOST_FAIR_SHARE).nullable().default(null),
   /**
    * Id of the payment provider's price, monthly or yearly. null: the plan cannot be bought, only
-   * assigned by the operator.
+   * assigned by the operator (`berth plans set`).
    */
   priceId: text(1, 255).nullable().default(null),
 });

@@ -1,6 +1,6 @@
 // nftables rule sets: one per slot namespace, and one in the root namespace that all instances on
 // the host share. Text only, for `nft -f`. Both are default-deny, and either alone keeps a guest
-// from the host and its neighbours.
+// from the host and its neighbours. An egress policy narrows them: ../egress/rules.ts.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
 import { BLOCKED_RANGES } from './blocked-ranges.ts';
 import { HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
