@@ -5,6 +5,7 @@
 //   keys create       create an API key that acts as the owner of an org
 //   owner-link        create a sign-in link for the first org's owner
 //   plans set         assign a plan of the catalogue to an org
+//   sso off           end an org's requirement of single sign-on
 //   secrets status    report the secret keys and host tokens, and the replicas that loaded them
 // Operator commands print a line of JSON on stdout.
 import type { Server } from 'node:http';
@@ -26,6 +27,7 @@ import { mintOwnerKey } from './services/access/api-keys.ts';
 import { bootstrap } from './services/people/bootstrap.ts';
 import { changePlan } from './services/billing/plan-change.ts';
 import { hostTokenIds } from './hosts/clients.ts';
+import { switchSsoOff } from './services/orgs/sso.ts';
 import { secretsState } from './services/secrets/status.ts';
 import { openDatabase } from './store/database/database.ts';
 import { migrate } from './store/database/migrate.ts';
@@ -64,13 +66,16 @@ try {
     case 'plans':
       await runPlans(rest);
       break;
+    case 'sso':
+      await runSso(rest);
+      break;
     case 'secrets':
       await runSecrets(rest);
       break;
     default:
       throw new Error(
         `unknown command ${command}; ` +
-          'known: serve, migrate, bootstrap, keys create, owner-link, plans set, secrets status',
+          'known: serve, migrate, bootstrap, keys create, owner-link, plans set, sso off, secrets status',
       );
   }
 } catch (error) {
@@ -194,6 +199,16 @@ async function runPlans(args: string[]): Promise<void> {
   if (plan === undefined) throw new Error(`--plan is missing; known: ${[...plans.keys()].join(', ')}`);
   await withDatabase(async (db) => {
     print(await changePlan(db, plans, { orgId, plan }));
+  });
+}
+
+async function runSso(args: string[]): Promise<void> {
+  const [verb, ...options] = args;
+  if (verb !== 'off') throw new Error(`unknown command sso ${verb ?? ''}; known: sso off`);
+  const { org } = parseArgs({ args: options, options: { org: { type: 'string' } } }).values;
+  if (org === undefined) throw new Error('--org is missing');
+  await withDatabase(async (db) => {
+    print(await switchSsoOff(db, org));
   });
 }
 

@@ -147,7 +147,7 @@ for (const [which, nodeOf] of [
 
   test(`with ${which} every installation command is listed and reports where it runs, with any arguments`, async () => {
     const { stdout: help } = await berthWith(nodeOf(), programs.prefix, ['--help']);
-    assert.equal(serviceEntries.length, 8);
+    assert.equal(serviceEntries.length, 9);
     for (const entry of serviceEntries) {
       assert.match(help, new RegExp(`^ {2}${entry.name} `, 'm'));
       const words = 'commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : [entry.name];

@@ -17,6 +17,7 @@ import {
 } from './orgs/invitations.ts';
 import { getLiveMetrics, sampleMetrics } from './metrics/metrics.ts';
 import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs/orgs.ts';
+import { claimDomain, getSso, removeDomain, updateSso, verifyDomain } from './orgs/sso.ts';
 import { createPreview, listPreviews, revokePreview } from './previews/previews.ts';
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
 import type { Route } from './route/route.ts';
@@ -52,6 +53,11 @@ const ALL = [
   listMembers,
   updateMember,
   removeMember,
+  getSso,
+  updateSso,
+  claimDomain,
+  verifyDomain,
+  removeDomain,
   getSubscription,
   createCheckout,
   listInvitations,

@@ -50,6 +50,7 @@ test('routes that the spec denies to API keys accept access tokens only', () => 
   const sessionOnly = ROUTES.filter(({ auth }) => auth.length === 1 && auth[0] === 'session').map(({ name }) => name);
   assert.deepEqual(sessionOnly.toSorted(), [
     'acceptInvitation',
+    'claimDomain',
     'createAgentToken',
     'createApiKey',
     'createCheckout',
@@ -59,18 +60,22 @@ test('routes that the spec denies to API keys accept access tokens only', () => 
     'endOtherSignIns',
     'endSignIn',
     'getInvitation',
+    'getSso',
     'leaveOrg',
     'listAgentTokens',
     'listApiKeys',
     'listInvitations',
     'listSignIns',
+    'removeDomain',
     'removeMember',
     'revokeAgentToken',
     'revokeApiKey',
     'revokeInvitation',
     'updateMember',
     'updateProjectUsageGuardrails',
+    'updateSso',
     'updateUsageGuardrails',
+    'verifyDomain',
   ]);
 });
 
@@ -105,6 +110,8 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'createAgentToken',
     'createOrg',
     'updateMember',
+    'updateSso',
+    'claimDomain',
     'createCheckout',
     'createInvitation',
     'createApiKey',

@@ -61,6 +61,10 @@ export const secretsState = z.object({
 });
 export type SecretsState = z.infer<typeof secretsState>;
 
+/** An org whose requirement of single sign-on ended; `before`: it was in force. */
+export const ssoChange = z.object({ orgId: z.string(), before: z.boolean() });
+export type SsoChange = z.infer<typeof ssoChange>;
+
 /** An org's plan, and its previous plan with status; null: none. */
 export const planChange = z.object({
   orgId: z.string(),

@@ -7,9 +7,11 @@ import { readSecretFiles } from '../config/secret-files.ts';
 import { HostClients } from '../hosts/clients.ts';
 import { openMailer } from '../mail/mailer.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import type { FindTxtRecords } from '../services/context/dns-port.ts';
 import type { LifecycleQueue } from '../services/context/lifecycle-port.ts';
 import type { Mailer } from '../services/context/mail-port.ts';
 import type { PaymentProvider } from '../services/context/payment-port.ts';
+import { findTxtRecords } from '../services/orgs/txt-records.ts';
 import { Callers } from '../store/access/callers.ts';
 import { openDatabase } from '../store/database/database.ts';
 import { SandboxChanges } from '../store/sandboxes/changes.ts';
@@ -26,6 +28,8 @@ export type CoreConfig = Pick<
 export interface CoreOverrides {
   /** Replaces the mailer of the configuration. */
   mailer?: Mailer | undefined;
+  /** Replaces the system's resolver. */
+  findTxtRecords?: FindTxtRecords | undefined;
   /** Replaces the provider of the configuration; null collects no payments. */
   payments?: PaymentProvider | null | undefined;
   /** Receives the steps instead of the durable work, which is then not started. */
@@ -86,6 +90,7 @@ export async function openCore(
       settings,
       secretKey,
       mailer,
+      findTxtRecords: overrides.findTxtRecords ?? findTxtRecords,
       payments,
       log,
     },

@@ -53,7 +53,7 @@ export const devicePage: Page = {
     if (decision === '' || !mayApprove) return redirect(pathWith('/device', { user_code: code }));
     try {
       await throttle(site, request, visitor);
-      await site.signIn.decideDevice(code, visitor.user.id, decision);
+      await site.signIn.decideDevice(code, visitor.user.id, decision, visitor.loginId);
     } catch (error) {
       return refused(error, code);
     }

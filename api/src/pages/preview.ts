@@ -38,6 +38,7 @@ export const previewPage: Page = {
     }
     const way = await grantPreview(context, { loginId, userId: user.id }, team, path);
     if (way === 'not_allowed') return notAllowed(request.visitor);
+    if (way === 'sso_required') return SSO_REQUIRED;
     return way === 'sandbox_gone' ? GONE : redirectElsewhere(way.location);
   },
 };
@@ -47,6 +48,13 @@ const UNKNOWN = goneLink(html`<p>Ask the sender of the link for a new one.</p>`)
 const GONE = shown('This sandbox was destroyed', html`<p>The sandbox and its previews no longer exist.</p>`, {
   status: 404,
 });
+
+const SSO_REQUIRED = shown(
+  'This preview needs single sign-on',
+  html`<p>Its org requires single sign-on for your address.</p>
+    <p><a href="/sign-out">Sign out</a>, open the link again, and sign in with the single sign-on button.</p>`,
+  { status: 403 },
+);
 
 function notAllowed({ user }: SignedInVisitor): ShownPage {
   return shown(

@@ -18,6 +18,7 @@ import { renewRoutes } from './sandboxes/renew.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
 import { signInRoutes } from './access/sign-ins.ts';
+import { ssoRoutes } from './orgs/sso.ts';
 import { usageRoutes } from './usage/usage.ts';
 import { usageGuardrailRoutes } from './usage/guardrails.ts';
 
@@ -25,6 +26,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
   ...identityRoutes,
   ...orgRoutes,
+  ...ssoRoutes,
   ...billingRoutes,
   ...invitationRoutes,
   ...agentTokenRoutes,

@@ -10,6 +10,7 @@ import {
 import { SignInError, type Caller, type PendingDevice, type SignIn } from '../services/people/sign-in-port.ts';
 import type { DerivedKeys } from '../services/context/secret-key.ts';
 import type { Database } from '../store/database/schema.ts';
+import { markSso } from '../store/access/sso.ts';
 import { decideDevice, findApproval, findDevice, isPassword } from '../store/people/sign-in.ts';
 import { openDeviceCode, sealDeviceCode, shownUserCode, storedUserCode } from './device-code.ts';
 import { callerHeaders, type Library } from './library.ts';
@@ -41,10 +42,14 @@ export class Devices {
     return { userCode: shownUserCode(row.userCode), clientId: row.clientId ?? '', status };
   }
 
-  async decide(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void> {
+  async decide(
+    userCode: string,
+    by: { userId: string; loginId: string | null },
+    decision: 'approve' | 'deny',
+  ): Promise<void> {
     const stored = storedUserCode(userCode);
     const status = decision === 'approve' ? 'approved' : 'denied';
-    if (stored !== null && (await decideDevice(this.#parts.db, stored, userId, status))) return;
+    if (stored !== null && (await decideDevice(this.#parts.db, stored, by, status))) return;
     throw new SignInError('link_invalid', 'no device is waiting with this code; restart the sign-in on the device');
   }
 
@@ -84,6 +89,7 @@ export class Devices {
         await this.#parts.logins.end(login.loginId);
         throw new DeviceRefusal('access_denied', 'a new password revoked the approval; restart the sign-in');
       }
+      if (approval?.viaSso === true) await markSso(this.#parts.db, login.loginId);
       return await this.#parts.logins.forClient(login);
     } catch (error) {
       throw deviceRefusal(error) ?? error;

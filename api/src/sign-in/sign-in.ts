@@ -24,6 +24,7 @@ import type { Settings } from '../services/context/settings.ts';
 import { SignInError, type Caller, type Login, type PendingDevice } from '../services/people/sign-in-port.ts';
 import { newId } from '../store/database/ids.ts';
 import type { DatabaseTransaction } from '../store/database/schema.ts';
+import { markSso } from '../store/access/sso.ts';
 import { findSessionTokenByHash } from '../store/access/session-tokens.ts';
 import {
   deleteLoginsOfUser,
@@ -205,8 +206,13 @@ class LibrarySignIn implements ClientSignIn {
     return await this.#devices.find(userCode);
   }
 
-  async decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void> {
-    await this.#devices.decide(userCode, userId, decision);
+  async decideDevice(
+    userCode: string,
+    userId: string,
+    decision: 'approve' | 'deny',
+    loginId: string | null = null,
+  ): Promise<void> {
+    await this.#devices.decide(userCode, { userId, loginId }, decision);
   }
 
   async requestDevice(clientId: string, caller: Caller): Promise<DeviceRequest> {
@@ -264,7 +270,9 @@ class LibrarySignIn implements ClientSignIn {
       throw error instanceof SignInError ? new OidcRefusal(error.refusal, error.message) : error;
     });
     const { credential, returnTo } = await oidc.finish(query, cookieHeader, caller);
-    return { login: await this.#logins.begun(credential), returnTo };
+    const login = await this.#logins.begun(credential);
+    await markSso(this.#parts.db, login.loginId);
+    return { login, returnTo };
   }
 
   #requireOidc(): OidcSignIn {

@@ -11,6 +11,7 @@ import { stopRefilling } from '../sign-in/client.ts';
 import { cookieOf, mintLink, tokenIn, requestAccess, type MintedLink } from '../services/previews/links.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { PASSWORD, startSite, type PageResponse, type TestSite, type TestVisitor } from './site.ts';
+import { makeDomainRow } from '../world/people-rows.ts';
 
 let site: TestSite;
 before(async () => {
@@ -48,6 +49,22 @@ function leadsTo(answer: PageResponse): URL {
   assert.equal(answer.status, 303, answer.text);
   return new URL(answer.headers.get('location') ?? '');
 }
+
+test('a member whose org requires single sign-on gets a page that says so, and no grant', async () => {
+  const { visitor, email } = await signedIn('member');
+  const page = await pageOf(await link());
+  const domain = email.slice(email.indexOf('@') + 1);
+  await makeDomainRow(site.api.db, { orgId: site.api.orgId, state: 'proven', domain });
+  const require = (sso_required: boolean): Promise<unknown> =>
+    site.api.db.updateTable('org').set({ sso_required }).where('id', '=', site.api.orgId).execute();
+  await require(true);
+  try {
+    const { status, heading, headers } = await visitor.get(page);
+    assert.deepEqual([status, heading, headers.get('location')], [403, 'This preview needs single sign-on', null]);
+  } finally {
+    await require(false);
+  }
+});
 
 for (const role of roleName.options) {
   test(`${role}: a signed-in user is redirected to the preview at once and gets access`, async () => {

@@ -235,7 +235,7 @@ async function look(
 /** All rows of the other org, to detect any change. */
 async function rowsOfForeign(): Promise<unknown> {
   const { orgId, owner } = foreign;
-  const of = (table: 'sandbox' | 'project' | 'api_key' | 'invitation' | 'membership' | 'activity') =>
+  const of = (table: 'sandbox' | 'project' | 'api_key' | 'invitation' | 'membership' | 'activity' | 'org_domain') =>
     api.db.selectFrom(table).selectAll().where('org_id', '=', orgId).execute();
   return {
     sandboxes: await of('sandbox'),
@@ -244,6 +244,7 @@ async function rowsOfForeign(): Promise<unknown> {
     invitations: await of('invitation'),
     members: await of('membership'),
     activity: await of('activity'),
+    domains: await of('org_domain'),
     tokens: await api.db.selectFrom('agent_token').selectAll().where('user_id', '=', owner.userId).execute(),
   };
 }

@@ -13,7 +13,15 @@ import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
 import { signInAs, type CallOptions, type TestApi, type TestOrg } from '../world/api.ts';
 import { SOLD_PLAN } from '../world/payments-stand-in.ts';
-import { makeAgentTokenRow, makeInvitationRow, makeKeyRow, makePerson, type Person } from '../world/people-rows.ts';
+import {
+  makeDomainRow,
+  newDomainName,
+  makeAgentTokenRow,
+  makeInvitationRow,
+  makeKeyRow,
+  makePerson,
+  type Person,
+} from '../world/people-rows.ts';
 
 /** Org and caller of a request. */
 interface Setting {
@@ -128,6 +136,29 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   listMembers: inOrg,
   updateMember: async (setting) => ({ ...(await onMember(setting)), body: { role: 'operator' } }),
   removeMember: onMember,
+  getSso: inOrg,
+  updateSso: async ({ api, org }) => {
+    const required = (sso_required: boolean): Promise<unknown> =>
+      api.db.updateTable('org').set({ sso_required }).where('id', '=', org.orgId).execute();
+    await required(true);
+    return { params: { orgId: org.orgId }, body: { required: false }, undo: async () => void (await required(false)) };
+  },
+  claimDomain: async ({ api, org }) => {
+    await api.db.deleteFrom('org_domain').where('org_id', '=', org.orgId).where('verified_at', 'is', null).execute();
+    return { params: { orgId: org.orgId }, body: { domain: newDomainName() } };
+  },
+  verifyDomain: async ({ api, org }) => {
+    // Counts attempts of the org, of which each test has few.
+    await api.db.deleteFrom('throttle').execute();
+    await api.db.updateTable('org').set({ sso_required: false }).where('id', '=', org.orgId).execute();
+    const { id, domain, challenge } = await makeDomainRow(api.db, { orgId: org.orgId, state: 'claimed' });
+    api.txtRecords.set(`_berth-challenge.${domain}`, [challenge]);
+    return { params: { orgId: org.orgId, domainId: id } };
+  },
+  removeDomain: async ({ api, org }) => {
+    const { id } = await makeDomainRow(api.db, { orgId: org.orgId, state: 'claimed' });
+    return { params: { orgId: org.orgId, domainId: id } };
+  },
   listInvitations: inOrg,
   createInvitation: (setting) => ({ ...inOrg(setting), body: { email: `${newId('user')}@example.test` } }),
   revokeInvitation: async ({ api, org }) => {

@@ -74,6 +74,7 @@ async function callRoute(route: Route, org: TestOrg, changed: Changes = {}, call
 type ChangingRoute = { [name in RouteName]: RouteNamed<name>['activity'] extends null ? never : name }[RouteName];
 type Subject = readonly [kind: string, id: string];
 const sandboxOf = (_: Answer, { sandboxId = '' }: PreparedRequest['params']): Subject => ['sandbox', sandboxId];
+const orgOf = (_: Answer, { orgId = '' }: PreparedRequest['params']): Subject => ['org', orgId];
 const memberOf = (_: Answer, { userId = '' }: PreparedRequest['params']): Subject => ['user', userId];
 const projectOf = ({ body }: Answer): Subject => ['project', body.project.id];
 const invitationOf = ({ body }: Answer): Subject => ['invitation', body.invitation.id];
@@ -92,6 +93,10 @@ const SUBJECTS: {
   createOrg: ({ body }) => ['org', body.org.id],
   updateMember: memberOf,
   removeMember: memberOf,
+  updateSso: orgOf,
+  claimDomain: orgOf,
+  verifyDomain: orgOf,
+  removeDomain: orgOf,
   createInvitation: invitationOf,
   revokeInvitation: invitationOf,
   acceptInvitation: async (_, { token = '' }) => {
@@ -103,8 +108,8 @@ const SUBJECTS: {
   createProject: projectOf,
   updateProject: projectOf,
   deleteProject: projectOf,
-  createCheckout: (_, { orgId = '' }) => ['org', orgId],
-  updateUsageGuardrails: (_, { orgId = '' }) => ['org', orgId],
+  createCheckout: orgOf,
+  updateUsageGuardrails: orgOf,
   updateProjectUsageGuardrails: (_, { projectId = '' }) => ['project', projectId],
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
   execInSandbox: sandboxOf,

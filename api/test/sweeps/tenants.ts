@@ -5,6 +5,7 @@ import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
 import { signInAs, type TestApi } from '../world/api.ts';
 import {
+  makeDomainRow,
   makeAgentTokenRow,
   makeInvitationRow,
   makeKeyRow,
@@ -26,7 +27,7 @@ export interface Tenant {
   /** Resources by the name of their path parameter. */
   resources: {
     readonly [
-      name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId' | 'signInId'
+      name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId' | 'signInId' | 'domainId'
     ]: readonly Resource[];
   };
 }
@@ -53,6 +54,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     ],
     keyId: [],
     invitationId: [],
+    domainId: [],
     userId: [{ what: 'its owner', id: owner.userId }],
     tokenId: [],
     signInId: [{ what: "its owner's sign-in", id: (await signInAs(db, owner.userId)).loginId }],
@@ -90,6 +92,8 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     const { id } = await makeInvitationRow(db, { orgId, email: `${newId('user')}@example.test`, ending });
     resources.invitationId.push({ what: `an invitation that is ${ending}`, id });
   }
+  for (const state of ['claimed', 'proven', 'expired'] as const)
+    resources.domainId.push({ what: `a domain that is ${state}`, id: (await makeDomainRow(db, { orgId, state })).id });
   for (const role of ['admin', 'viewer'] as const)
     resources.userId.push({ what: `its ${role}`, id: (await makePerson(db, { [orgId]: role })).userId });
   return { orgId, projectId, owner, resources };
@@ -106,6 +110,7 @@ export function unknownIds(name: keyof Tenant['resources'] | 'orgId'): Resource[
     userId: 'user',
     tokenId: 'agentToken',
     signInId: 'signIn',
+    domainId: 'domain',
   } as const;
   return [1, 2].map((number) => ({ what: `nothing (${number})`, id: newId(kinds[name]) }));
 }

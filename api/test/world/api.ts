@@ -93,6 +93,8 @@ export interface TestApi extends TestOrg, Services {
   makeSession(options: { role: Role | null; emailVerified?: boolean; minutes?: number }): Promise<TestSession>;
   /** Sent mails, oldest first. */
   mails: MailMessage[];
+  /** TXT records by name, as DNS returns them. */
+  txtRecords: Map<string, string[]>;
   /**
    * Mails the invitations whose steps were recorded; only without durable work, which mails them
    * itself.
@@ -145,6 +147,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const scan = new SecretsScan();
   // Without the log's redaction: secrets must not reach it.
   const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
+  const txtRecords = new Map<string, string[]>();
   const mails: MailMessage[] = [];
   const mailer: Mailer = { send: (message) => Promise.resolve(void mails.push(message)) };
   const settings = { ...SETTINGS, ...options.settings };
@@ -169,6 +172,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     log,
     {
       mailer,
+      findTxtRecords: (name) => Promise.resolve(txtRecords.get(name) ?? []),
       payments: options.payments === undefined ? PAYMENTS_STAND_IN : options.payments,
       lifecycle: options.durable ? undefined : noting,
       now: options.now,
@@ -228,6 +232,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     logged: () => scan.logged(),
     makeOrg: () => makeOrg(db),
     mails,
+    txtRecords,
     mailInvitations: async () => {
       for (const id of invitationsToMail.splice(0)) {
         const prepared = await db.transaction().execute((trx) => prepareInvitationMail(trx, settings.publicUrl, id));

@@ -1,10 +1,10 @@
-// Inserts rows of users and their credentials, in any state: for tests that need many of them,
-// fast.
+// Inserts rows of users, their credentials and mail domains, in any state: for tests that need many
+// of them, fast.
 import { newToken, tokenPrefix, tokenSha256 } from '../../src/services/access/bearer-token.ts';
 import { linkTokenSha256, newLinkToken } from '../../src/services/access/one-time-links.ts';
 import { insertMembership, insertUser } from '../../src/store/people/identity.ts';
 import { newId } from '../../src/store/database/ids.ts';
-import type { Database } from '../../src/store/database/schema.ts';
+import type { Database, OrgDomainRow } from '../../src/store/database/schema.ts';
 import type { AgentToken } from '@berth/contract/access/agent-tokens.ts';
 import type { Role } from '@berth/contract/route/permissions.ts';
 
@@ -100,4 +100,32 @@ export async function makeInvitationRow(
   };
   await db.insertInto('invitation').values(row).execute();
   return { id: row.id, token };
+}
+
+/** A domain that no other test uses. */
+export function newDomainName(): string {
+  return `${newId('domain').slice(4)}.test`;
+}
+
+export async function makeDomainRow(
+  db: Database,
+  {
+    orgId,
+    state,
+    domain = newDomainName(),
+  }: { orgId: string; state: 'claimed' | 'proven' | 'expired'; domain?: string },
+): Promise<OrgDomainRow> {
+  const now = Date.now();
+  return await db
+    .insertInto('org_domain')
+    .values({
+      id: newId('domain'),
+      org_id: orgId,
+      domain,
+      challenge: `berth-domain-verification=${newId('domain')}`,
+      expires_at: state === 'proven' ? null : new Date(now + (state === 'expired' ? -1_000 : 3_600_000)),
+      verified_at: state === 'proven' ? new Date(now) : null,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }

@@ -122,6 +122,14 @@ const plans: MachineGroup = {
   ],
 };
 
+const ssoOff: MachineCommand = {
+  name: 'sso-off',
+  summary: "end an org's requirement of single sign-on, for owners who cannot sign in",
+  options: [...FOLDERS, { flags: '--org <id>', about: 'org id' }, DATABASE],
+  examples: ['./berth sso-off --org org_7tpinkhqvgwuiymix32hcuz2'],
+  local: true,
+};
+
 const SECRET = { name: '<secret>', about: 'secret-key or host-token' };
 
 const secrets: MachineGroup = {
@@ -219,6 +227,7 @@ export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [
   keys,
   ownerLink,
   plans,
+  ssoOff,
   secrets,
 ];
 export const developmentEntries: readonly MachineCommand[] = [test, bench, chaos, fuzz, fuzzApi];

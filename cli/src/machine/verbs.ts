@@ -13,6 +13,10 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
     return async (context, { name = 'operator' }) => await createKeyOnMachine(context, name);
   },
   'owner-link': async () => (await import('@berth/machine/verbs/owner-link.ts')).makeOwnerLinkOnMachine,
+  'sso-off': async () => {
+    const { switchSsoOffOnMachine } = await import('@berth/machine/verbs/sso-off.ts');
+    return async (context, { org }) => await switchSsoOffOnMachine(context, org);
+  },
   'plans set': async () => {
     const { setPlanOnMachine } = await import('@berth/machine/verbs/plans.ts');
     return async (context, { org, plan }) => await setPlanOnMachine(context, org ?? null, plan);

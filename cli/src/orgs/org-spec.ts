@@ -5,6 +5,8 @@ const ROLES = ['owner', 'admin', 'member', 'operator', 'viewer'] as const;
 const YES: OptionSpec = { flags: '-y, --yes', about: 'skip the confirmation' };
 const MEMBER = { name: '<user>', about: 'member id or email address' };
 
+const DOMAIN = { name: '<domain>', about: 'domain of mail addresses' };
+
 const caps: CommandSpec = {
   name: 'caps',
   summary: 'show or set the cap of machine hours per billing period',
@@ -99,6 +101,41 @@ export const orgGroup: GroupSpec = {
       arguments: [{ name: '<invitation>', about: 'invitation id' }],
       examples: ['berth org revoke-invitation inv_uodiunxlni4uyqmllemsqh4l'],
       load: async () => (await import('./invitations.ts')).revokeInvitation,
+    },
+    {
+      name: 'domains',
+      summary: 'list the mail domains, and whether single sign-on is required',
+      examples: ['berth org domains'],
+      load: async () => (await import('./sso.ts')).listDomains,
+    },
+    {
+      name: 'claim-domain',
+      summary: 'claim a mail domain, and print the TXT record that proves it',
+      arguments: [DOMAIN],
+      examples: ['berth org claim-domain example.com'],
+      load: async () => (await import('./sso.ts')).claimDomain,
+    },
+    {
+      name: 'verify-domain',
+      summary: 'prove a claimed domain by its TXT record',
+      arguments: [DOMAIN],
+      examples: ['berth org verify-domain example.com'],
+      load: async () => (await import('./sso.ts')).verifyDomain,
+    },
+    {
+      name: 'remove-domain',
+      summary: 'remove a mail domain from the org',
+      arguments: [DOMAIN],
+      examples: ['berth org remove-domain example.com'],
+      load: async () => (await import('./sso.ts')).removeDomain,
+    },
+    {
+      name: 'require-sso',
+      summary: 'require single sign-on of members with an address in a proven domain, or stop',
+      details: 'Switching it on needs your own sign-in by single sign-on. API keys and agent tokens keep working.',
+      arguments: [{ name: '<state>', about: 'on or off', choices: ['on', 'off'] }],
+      examples: ['berth org require-sso on'],
+      load: async () => (await import('./sso.ts')).requireSso,
     },
     caps,
   ],

@@ -8,6 +8,7 @@ import { plainText } from './plain-text.ts';
 const REMEDIES: Readonly<Record<string, string>> = {
   unauthenticated: 'sign in with berth login; if BERTH_API_KEY is set, correct or unset it',
   auth_kind_not_allowed: 'API keys cannot do this: sign in as a user with berth login',
+  sso_required: 'run berth login, and sign in with the single sign-on button in the browser',
   reauthentication_required: 'sign in again with berth login, then retry',
   permission_denied: 'ask an admin of the org, or use another key (berth whoami shows the current one)',
   rate_limited: 'wait, then retry',

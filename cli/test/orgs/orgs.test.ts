@@ -328,3 +328,24 @@ test('ids that would change the URL path are refused before the request', async 
     assert.match(stderr, /invalid (?:org|project|key|invitation) id '/);
   }
 });
+
+test('a domain is claimed, proven and removed by name, and single sign-on required', async () => {
+  const claimed = await ok('org', 'claim-domain', 'Cli.example.test');
+  const [, name = '', value = ''] = /^(\S+) TXT "(\S+)"\n$/.exec(claimed) ?? [];
+  assert.equal(name, '_berth-challenge.cli.example.test');
+  const early = await run(['org', 'verify-domain', 'cli.example.test']);
+  assert.equal(early.code, 1);
+  assert.ok(early.stderr.includes(`the TXT record ${name} with the value ${value} is missing`), early.stderr);
+  api.txtRecords.set(name, [value]);
+  assert.equal(await ok('org', 'verify-domain', 'cli.example.test'), 'cli.example.test is proven\n');
+  const refused = await run(['org', 'require-sso', 'on']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /only a sign-in by single sign-on can require it[\s\S]*berth login/);
+  await api.db.updateTable('session').set({ viaSso: true }).where('id', '=', owner.loginId).execute();
+  assert.equal(await ok('org', 'require-sso', 'on'), 'single sign-on is required\n');
+  assert.match(await ok('org', 'domains'), /^DOMAIN +PROVEN +CLAIM EXPIRES\ncli\.example\.test +yes/);
+  assert.equal((await run(['org', 'remove-domain', 'cli.example.test'])).code, 1, 'the last proven one');
+  assert.equal(await ok('org', 'require-sso', 'off'), 'single sign-on is not required\n');
+  assert.equal(await ok('org', 'remove-domain', 'CLI.example.test'), 'removed cli.example.test\n');
+  assert.match((await run(['org', 'remove-domain', 'x.test'])).stderr, /the org has no domain 'x\.test'/);
+});

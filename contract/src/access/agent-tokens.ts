@@ -83,7 +83,7 @@ export const createAgentToken = defineRoute({
     status: 201,
     body: z.strictObject({ agentToken, token: z.string().describe('The token. Only this response contains it.') }),
   },
-  errors: ['agent_token_limit'],
+  errors: ['agent_token_limit', 'sso_required'],
   activity: 'agent_token_created',
   published: false,
 });

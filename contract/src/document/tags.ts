@@ -16,6 +16,7 @@ const KNOWN: readonly KnownTag[] = [
   { name: 'Agent tokens', description: 'Personal tokens that control agent sessions.', paths: /^\/me\/agent-tokens/ },
   { name: 'Sign-ins', description: 'Browsers and devices in which the caller is signed in.', paths: /^\/me\/sign-ins/ },
   { name: 'Orgs', description: 'Organizations and their members.', paths: /^\/(orgs|members(\/.*)?)$/ },
+  { name: 'Single sign-on', description: 'Mail domains of an org, and the requirement.', paths: /^\/(sso|domains)/ },
   { name: 'Invitations', description: 'Invitations to an org.', paths: /^\/invitations/ },
   {
     name: 'API keys',

@@ -51,6 +51,12 @@ export const ERRORS = {
     status: 403,
     meaning: 'The caller signed in too long ago for this action; the message names the limit and how to confirm it.',
   },
+  sso_required: {
+    status: 403,
+    meaning:
+      "The org requires single sign-on for the caller's address, or the change requires it; the message says how to " +
+      'sign in.',
+  },
   permission_denied: { status: 403, meaning: 'The caller lacks a permission; the message names it.' },
   port_forbidden: { status: 403, meaning: "The port is reserved for Berth's guest daemon." },
   route_not_found: { status: 404, meaning: 'The path does not exist.' },
@@ -61,6 +67,7 @@ export const ERRORS = {
   agent_token_not_found: { status: 404, meaning: 'The personal agent token does not exist.' },
   sign_in_not_found: { status: 404, meaning: 'The caller has no such sign-in, or it has ended.' },
   invitation_not_found: { status: 404, meaning: 'The invitation does not exist, or its token is no longer valid.' },
+  domain_not_found: { status: 404, meaning: 'The org has no such domain, or the claim has expired.' },
   file_not_found: { status: 404, meaning: 'The path does not exist in the sandbox.' },
   preview_link_not_found: { status: 404, meaning: 'The sandbox has no such public preview link.' },
   member_not_found: { status: 404, meaning: 'The org has no such member.' },
@@ -88,6 +95,16 @@ export const ERRORS = {
   agent_token_limit: {
     status: 409,
     meaning: 'The user has the maximum number of usable agent tokens; the message names the limit and how to raise it.',
+  },
+  domain_limit: { status: 409, meaning: 'The org has the maximum number of domains; the message names the limit.' },
+  domain_not_verified: {
+    status: 409,
+    meaning: "The domain's TXT record is missing or wrong, or DNS did not respond; the message names the record.",
+  },
+  domain_taken: { status: 409, meaning: 'Another org has proven this domain.' },
+  domain_needed: {
+    status: 409,
+    meaning: 'The org must keep a proven domain while it requires single sign-on, and have one before.',
   },
   preview_link_limit: {
     status: 409,

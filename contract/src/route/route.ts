@@ -112,6 +112,7 @@ export const NAMED_IN_PATHS = {
   projectId: 'project_not_found',
   keyId: 'api_key_not_found',
   invitationId: 'invitation_not_found',
+  domainId: 'domain_not_found',
 } as const satisfies Record<string, ErrorCode>;
 export type NamedInPath = keyof typeof NAMED_IN_PATHS;
 
@@ -130,6 +131,8 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
+  const isInOrg = /\{(orgId|sandboxId)\}/.test(route.path);
+  if (isInOrg && route.auth.includes('session')) codes.add('sso_required');
   for (const [name, code] of Object.entries(NAMED_IN_PATHS))
     if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');
 

@@ -93,6 +93,15 @@ export const FAIR_SHARES = {
   agentTokensPerUser: 100,
 } as const;
 
+/** Mail domains of an org, proven and claimed. */
+export const DOMAINS_PER_ORG = 10;
+
+/** Time in which a claimed domain must be proven. */
+export const DOMAIN_CLAIM_DAYS = 7;
+
+/** DNS queries of an org within an hour to prove its domains. */
+export const DOMAIN_CHECKS_PER_HOUR = 20;
+
 /** Revoked and expired API keys of an org, and agent tokens of a user, that lists still show. */
 export const ENDED_CREDENTIALS_KEPT = 1_000;
 

@@ -89,6 +89,10 @@ export const ERRORS = {
     "status": 403,
     "meaning": "The caller signed in too long ago for this action; the message names the limit and how to confirm it."
   },
+  "sso_required": {
+    "status": 403,
+    "meaning": "The org requires single sign-on for the caller's address, or the change requires it; the message says how to sign in."
+  },
   "permission_denied": {
     "status": 403,
     "meaning": "The caller lacks a permission; the message names it."
@@ -129,6 +133,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "The invitation does not exist, or its token is no longer valid."
   },
+  "domain_not_found": {
+    "status": 404,
+    "meaning": "The org has no such domain, or the claim has expired."
+  },
   "file_not_found": {
     "status": 404,
     "meaning": "The path does not exist in the sandbox."
@@ -168,6 +176,22 @@ export const ERRORS = {
   "agent_token_limit": {
     "status": 409,
     "meaning": "The user has the maximum number of usable agent tokens; the message names the limit and how to raise it."
+  },
+  "domain_limit": {
+    "status": 409,
+    "meaning": "The org has the maximum number of domains; the message names the limit."
+  },
+  "domain_not_verified": {
+    "status": 409,
+    "meaning": "The domain's TXT record is missing or wrong, or DNS did not respond; the message names the record."
+  },
+  "domain_taken": {
+    "status": 409,
+    "meaning": "Another org has proven this domain."
+  },
+  "domain_needed": {
+    "status": 409,
+    "meaning": "The org must keep a proven domain while it requires single sign-on, and have one before."
   },
   "preview_link_limit": {
     "status": 409,
@@ -810,6 +834,86 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "getSso",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/sso",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.owners.manage",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "updateSso",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}/sso",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.owners.manage",
+    "activity": "sso_changed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateSsoRequest"
+      }
+    }
+  },
+  {
+    "name": "claimDomain",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/domains",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.owners.manage",
+    "activity": "domain_claimed",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/ClaimDomainRequest"
+      }
+    }
+  },
+  {
+    "name": "verifyDomain",
+    "method": "POST",
+    "path": "/v1/orgs/{orgId}/domains/{domainId}/verify",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.owners.manage",
+    "activity": "domain_verified",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "removeDomain",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/domains/{domainId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.owners.manage",
+    "activity": "domain_removed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "getSubscription",
     "method": "GET",
     "path": "/v1/orgs/{orgId}/subscription",
@@ -1053,6 +1157,10 @@ export const ROUTES = [
             "invitation_sent",
             "invitation_revoked",
             "invitation_accepted",
+            "domain_claimed",
+            "domain_verified",
+            "domain_removed",
+            "sso_changed",
             "api_key_created",
             "api_key_revoked",
             "agent_token_created",
@@ -1809,6 +1917,21 @@ export const SCHEMAS = {
       "read_send"
     ],
     "description": "`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt."
+  },
+  "ClaimDomainRequest": {
+    "type": "object",
+    "properties": {
+      "domain": {
+        "type": "string",
+        "maxLength": 236,
+        "pattern": "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+(?:[a-z]|[a-z][a-z0-9-]{0,61}[a-z0-9])$",
+        "description": "Domain of mail addresses, without its subdomains; converted to lower case."
+      }
+    },
+    "required": [
+      "domain"
+    ],
+    "additionalProperties": false
   },
   "CreateAgentTokenRequest": {
     "type": "object",
@@ -2612,6 +2735,18 @@ export const SCHEMAS = {
     },
     "required": [
       "sandboxMachineHourLimit"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateSsoRequest": {
+    "type": "object",
+    "properties": {
+      "required": {
+        "type": "boolean"
+      }
+    },
+    "required": [
+      "required"
     ],
     "additionalProperties": false
   },

@@ -21,6 +21,8 @@ interface SessionActor extends Caller {
   loginId: string;
   /** Since the sign-in, or its last confirmation. */
   secondsSinceSignIn: number;
+  /** Signed in at the OIDC provider, or on a device approved by such a sign-in. */
+  viaSso: boolean;
 }
 
 /** The holder of an API key, acting with the creator's rights. */

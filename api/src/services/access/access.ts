@@ -4,8 +4,10 @@
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
 import { requireKind, requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';
+import { requireSso, type SsoTerms } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { findOrg, findRole } from '../../store/people/identity.ts';
+import { findMembership } from '../../store/access/sso.ts';
+import { findOrg } from '../../store/people/identity.ts';
 import { isId } from '../../store/database/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../../store/access/owned.ts';
 import type { AccessContext, NamedSandbox } from './authentication.ts';
@@ -32,18 +34,18 @@ export async function authorize(
   requireKind(actor, route);
   if (params['sandboxId'] !== undefined) {
     if (named.sandbox === undefined) throw notFound('sandboxId');
-    requireAccess(actor, route, named.sandbox.org_id, named.role);
+    requireAccess(context, actor, route, named.sandbox.org_id, named);
     return named.sandbox.org_id;
   }
   const { orgId } = params;
   if (orgId === undefined) return undefined;
-  const role = isId('org', orgId) ? await roleIn(context, actor, orgId) : null;
+  const standing = isId('org', orgId) ? await standingIn(context, actor, orgId) : STRANGER;
   // A role in the org, or the org's key, proves that the org exists.
-  const exists = role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
+  const exists = standing.role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
   if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined))
     throw new CodedError('org_not_found', 'there is no org with the id in the path');
 
-  requireAccess(actor, route, orgId, role);
+  requireAccess(context, actor, route, orgId, standing);
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
     const id = params[name];
     if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
@@ -60,7 +62,7 @@ export async function requireOrgPermission(
   orgId: string,
   permission: Parameters<typeof requirePermission>[2],
 ): Promise<void> {
-  requirePermission(actor, requireMembership(actor, orgId, await roleIn(context, actor, orgId)), permission);
+  requirePermission(actor, requireStanding(context, actor, orgId, await standingIn(context, actor, orgId)), permission);
 }
 
 /** True if the actor has the permission in the org. */
@@ -74,14 +76,30 @@ export async function hasOrgPermission(...asked: Parameters<typeof requireOrgPer
   }
 }
 
-function requireAccess(actor: Actor, route: Route, orgId: string, roleThere: Role | null): void {
-  const role = requireMembership(actor, orgId, roleThere);
+/** A caller's role in an org, and their terms if it requires SSO. */
+interface Standing {
+  role: Role | null;
+  sso: SsoTerms | null;
+}
+
+const STRANGER: Standing = { role: null, sso: null };
+
+function requireAccess(context: AccessContext, actor: Actor, route: Route, orgId: string, standing: Standing): void {
+  const role = requireStanding(context, actor, orgId, standing);
   if (route.permission !== null) requirePermission(actor, role, route.permission);
 }
 
-async function roleIn(context: AccessContext, actor: Actor, orgId: string): Promise<Role | null> {
-  if (actor.kind === 'api_key') return actor.orgId === orgId ? actor.role : null;
-  return roleName.safeParse(await findRole(context.db, orgId, actor.userId)).data ?? null;
+/** Strangers do not learn whether the org requires SSO. */
+function requireStanding({ settings }: AccessContext, actor: Actor, orgId: string, { role, sso }: Standing): Role {
+  const member = requireMembership(actor, orgId, role);
+  requireSso(actor, sso, settings);
+  return member;
+}
+
+async function standingIn(context: AccessContext, actor: Actor, orgId: string): Promise<Standing> {
+  if (actor.kind === 'api_key') return actor.orgId === orgId ? { role: actor.role, sso: null } : STRANGER;
+  const found = await findMembership(context.db, orgId, actor.userId);
+  return found === undefined ? STRANGER : { role: roleName.safeParse(found.role).data ?? null, sso: found.sso };
 }
 
 /** Refuses any resource of another org as such, even if the caller is a member of that org too. */
@@ -97,6 +115,7 @@ const NOUNS: { readonly [name in NamedInPath]: string } = {
   projectId: 'project',
   keyId: 'API key',
   invitationId: 'invitation',
+  domainId: 'domain',
 };
 
 function notFound(name: NamedInPath): CodedError {

@@ -5,6 +5,7 @@ import type { CreateAgentTokenBody } from '@berth/contract/access/agent-tokens.t
 import { AGENT_TOKEN_DAYS, AGENT_TOKENS_PER_HOUR, ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { requireSso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -19,6 +20,7 @@ import {
   revokeAgentToken as writeRevocation,
   type KnownTokenRow,
 } from '../../store/access/agent-tokens.ts';
+import { listSsoTerms } from '../../store/access/sso.ts';
 import { listOrgsOfUser } from '../../store/people/identity.ts';
 import { isId, newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';
@@ -39,7 +41,8 @@ export async function listAgentTokens(
 
 /**
  * Creates a token for the caller. Only its hash is stored; the token is returned this once. Throws
- * `agent_token_limit`, or `rate_limited` after too many within an hour.
+ * `agent_token_limit`, `sso_required` if an org of the caller requires it, or `rate_limited` after
+ * too many within an hour.
  */
 export async function createAgentToken(
   context: ServiceContext,
@@ -50,6 +53,8 @@ export async function createAgentToken(
   const agentToken = await context.db.transaction().execute(async (trx) => {
     await lockUser(trx, actor.userId);
     await requireStillSignedIn(trx, actor);
+    // The token reaches these orgs without a sign-in.
+    for (const terms of await listSsoTerms(trx, actor.userId)) requireSso(actor, terms, context.settings);
     const { usable, lastHour } = await countAgentTokens(trx, actor.userId);
     requireShare(context.settings.shares, 'agentTokensPerUser', usable);
     if (lastHour >= AGENT_TOKENS_PER_HOUR) {

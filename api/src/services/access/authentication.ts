@@ -5,6 +5,7 @@ import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { AuthKind } from '@berth/contract/route/route.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import type { SsoTerms } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { touchAgentToken } from '../../store/access/agent-tokens.ts';
 import { touchApiKey } from '../../store/access/api-keys.ts';
@@ -16,7 +17,7 @@ import type { ServiceContext } from '../context/context.ts';
 
 export type { Actor };
 
-export type AccessContext = Pick<ServiceContext, 'callers' | 'db' | 'log'>;
+export type AccessContext = Pick<ServiceContext, 'callers' | 'db' | 'log' | 'settings'>;
 
 export interface BearerToken {
   kind: AuthKind;
@@ -54,6 +55,8 @@ interface Presented {
 export interface NamedSandbox {
   sandbox: LocatedSandboxRow | undefined;
   role: Role | null;
+  /** The caller's terms in that org; null unless a session's, in an org that requires SSO. */
+  sso: SsoTerms | null;
 }
 
 /** Finds the holder of a well-formed token. Throws `unauthenticated`. */
@@ -80,8 +83,8 @@ export async function authenticate(
   }
 }
 
-function namedIn({ sandbox, roleInOrgOfSandbox }: Found<unknown>): NamedSandbox {
-  return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null };
+function namedIn({ sandbox, roleInOrgOfSandbox, ssoInOrgOfSandbox: sso }: Found<unknown>): NamedSandbox {
+  return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null, sso };
 }
 
 function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {
@@ -117,6 +120,7 @@ function sessionHolder(
     requestId,
     loginId: session.login_id,
     secondsSinceSignIn: session.seconds_since_sign_in,
+    viaSso: session.via_sso,
   };
 }
 

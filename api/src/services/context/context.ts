@@ -5,6 +5,7 @@ import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import type { Callers } from '../../store/access/callers.ts';
 import type { SandboxChanges } from '../../store/sandboxes/changes.ts';
 import type { Database } from '../../store/database/schema.ts';
+import type { FindTxtRecords } from './dns-port.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
 import type { Mailer } from './mail-port.ts';
 import type { PaymentProvider } from './payment-port.ts';
@@ -23,6 +24,7 @@ export interface ServiceContext {
   settings: Settings;
   secretKey: SecretKey;
   mailer: Mailer;
+  findTxtRecords: FindTxtRecords;
   /** null: no payments are collected. */
   payments: PaymentProvider | null;
   log: Logger;

@@ -104,7 +104,7 @@ export interface SignIn {
   /** A waiting device by its typed code (any case, hyphen optional); null for none. */
   findDevice(userCode: string): Promise<PendingDevice | null>;
   /** Throws `link_invalid` if the device is no longer waiting. */
-  decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny'): Promise<void>;
+  decideDevice(userCode: string, userId: string, decision: 'approve' | 'deny', loginId?: string): Promise<void>;
 
   /** The OIDC provider's name, for the button; null if none is configured. */
   readonly oidcName: string | null;

@@ -8,7 +8,7 @@ import { findTeamAccess } from '../../store/previews/links.ts';
 import type { ServiceContext } from '../context/context.ts';
 import type { DerivedKeys } from '../context/secret-key.ts';
 import { grantToken, readToken, type Person, type TeamTerms } from './token.ts';
-import { isGone, canPreview } from './decision.ts';
+import { canPreview, isGone, lacksSso } from './decision.ts';
 
 /** Long enough for a redirect. */
 const GRANTED_MS = 60_000;
@@ -29,16 +29,18 @@ export function readTeamLink(
 
 /**
  * URL of the preview at the path, with a grant for the person. `not_allowed`: not a member of the
- * sandbox's org, or in a role without preview access.
+ * sandbox's org, or in a role without preview access. `sso_required`: the sign-in must come from
+ * the OIDC provider.
  */
 export async function grantPreview(
   context: ServiceContext,
   person: Person,
   link: TeamLink,
   path: string,
-): Promise<{ location: string } | 'not_allowed' | 'sandbox_gone'> {
+): Promise<{ location: string } | 'not_allowed' | 'sso_required' | 'sandbox_gone'> {
   const visit = await findTeamAccess(context.db, { ...person, sandboxId: link.sandboxId });
   if (visit === undefined || !visit.signedIn || !canPreview(visit.role)) return 'not_allowed';
+  if (lacksSso(visit)) return 'sso_required';
   if (isGone(visit.sandbox)) return 'sandbox_gone';
   const grant = grantToken(keysOf(context), { ...person, ...link, grantedUntilMs: Date.now() + GRANTED_MS }, link);
   return { location: previewOrigin(context.settings.previewUrl, link) + withToken(previewPath(path), grant) };

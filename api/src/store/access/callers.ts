@@ -2,8 +2,10 @@
 // one round trip per API call. Read-only. Caches nothing, so a revocation or demotion takes effect
 // with the next call on every replica.
 import type { Pool } from 'pg';
+import type { SsoTerms } from '../../rules/access/sso.ts';
 import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../database/schema.ts';
+import { ssoTermsText } from './sso.ts';
 
 export interface PresentedApiKey {
   id: string;
@@ -28,6 +30,7 @@ export interface PresentedSessionToken {
   used_lately: boolean;
   /** Since the sign-in, or its last confirmation. */
   seconds_since_sign_in: number;
+  via_sso: boolean;
 }
 
 export interface PresentedAgentToken {
@@ -47,6 +50,8 @@ export interface Found<Credential> {
   credential: Credential | undefined;
   sandbox: LocatedSandboxRow | undefined;
   roleInOrgOfSandbox: string | null;
+  /** Of a session's user in that org; null if it does not require SSO. */
+  ssoInOrgOfSandbox: SsoTerms | null;
 }
 
 type Kind = 'key' | 'session' | 'agent_token';
@@ -82,6 +87,7 @@ const CREDENTIALS: {
       expired: '(c.expires_at <= now() or login."expiresAt" <= now())',
       used_lately: `login."lastUsedAt" > now() - interval '1 minute'`,
       seconds_since_sign_in: 'extract(epoch from now() - login."authenticatedAt")::float8',
+      via_sso: 'login."viaSso"',
     } satisfies Record<keyof PresentedSessionToken, string>,
     // Sign-out deletes the sign-in session, and its tokens with it.
     from: 'session_token c join "session" login on login.id = c.login_id',
@@ -104,8 +110,11 @@ const CREDENTIALS: {
   },
 };
 
+const NO_SANDBOX = { sandbox: undefined, roleInOrgOfSandbox: null, ssoInOrgOfSandbox: null };
+
 interface WithSandbox {
   role_there?: string | null;
+  sso_there?: SsoTerms | null;
   host_url?: string | null;
   sandbox_row?: Record<string, unknown> | null;
 }
@@ -147,11 +156,16 @@ export class Callers {
 
   async #find<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<Found<Credential>> {
     const row = await this.#row<Credential>(kind, tokenSha256, sandboxId);
-    if (row === undefined) return { credential: undefined, sandbox: undefined, roleInOrgOfSandbox: null };
-    const { sandbox_row: sandbox, host_url, role_there: roleInOrgOfSandbox = null, ...rest } = row;
+    if (row === undefined) return { credential: undefined, ...NO_SANDBOX };
+    const { sandbox_row: sandbox, host_url, role_there, sso_there, ...rest } = row;
     const credential = rest as Credential;
-    if (sandbox === null || sandbox === undefined) return { credential, sandbox: undefined, roleInOrgOfSandbox: null };
-    return { credential, sandbox: locatedRow(sandbox, host_url ?? null), roleInOrgOfSandbox };
+    if (sandbox === null || sandbox === undefined) return { credential, ...NO_SANDBOX };
+    return {
+      credential,
+      sandbox: locatedRow(sandbox, host_url ?? null),
+      roleInOrgOfSandbox: role_there ?? null,
+      ssoInOrgOfSandbox: sso_there ?? null,
+    };
   }
 
   async #row<Credential>(
@@ -186,10 +200,12 @@ function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } 
     withSandbox: {
       name: `find_${kind}_and_sandbox`,
       text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url,
+        ${kind === 'session' ? ssoTermsText('org_there', holder) : 'null'} as sso_there,
         row_to_json(sandbox) as sandbox_row
         from ${from}
         left join sandbox on sandbox.id = $2
         left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
+        ${kind === 'session' ? 'left join org org_there on org_there.id = sandbox.org_id' : ''}
         left join host on host.id = sandbox.host_id
         where c.token_sha256 = $1`,
     },

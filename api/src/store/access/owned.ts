@@ -24,6 +24,11 @@ export const OWNED_LOCATORS: { readonly [name in Exclude<NamedInPath, 'sandboxId
     const row = await db.selectFrom('api_key').select('org_id').where('id', '=', id).executeTakeFirst();
     return row && { orgId: row.org_id, gone: false };
   },
+  domainId: async (db, id) => {
+    if (!isId('domain', id)) return undefined;
+    const row = await db.selectFrom('org_domain').select('org_id').where('id', '=', id).executeTakeFirst();
+    return row && { orgId: row.org_id, gone: false };
+  },
   invitationId: async (db, id) => {
     if (!isId('invitation', id)) return undefined;
     const row = await db.selectFrom('invitation').select('org_id').where('id', '=', id).executeTakeFirst();

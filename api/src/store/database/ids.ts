@@ -21,6 +21,7 @@ const ID_PREFIXES = {
   usageInterval: 'use_',
   metricsSample: 'smp_',
   previewLink: 'prv_',
+  domain: 'dom_',
 } as const;
 type IdKind = keyof typeof ID_PREFIXES;
 

@@ -31,6 +31,7 @@ import * as egress from '../../../migrations/0030_egress.ts';
 import * as spentGrants from '../../../migrations/0032_spent_grants.ts';
 import * as egressDenied from '../../../migrations/0033_egress_denied.ts';
 import * as sandboxDataKeys from '../../../migrations/0034_sandbox_data_keys.ts';
+import * as sso from '../../../migrations/0035_sso.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -64,6 +65,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0032_spent_grants': spentGrants,
   '0033_egress_denied': egressDenied,
   '0034_sandbox_data_keys': sandboxDataKeys,
+  '0035_sso': sso,
 };
 
 /**

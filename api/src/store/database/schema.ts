@@ -10,6 +10,7 @@ import type {
   LoginTable,
   MembershipTable,
   OneTimeLinkTable,
+  OrgDomainTable,
   OrgTable,
   RecoveryCodeTable,
   SessionTokenTable,
@@ -63,6 +64,7 @@ export interface Tables {
   one_time_link: OneTimeLinkTable;
   throttle: ThrottleTable;
   org: OrgTable;
+  org_domain: OrgDomainTable;
   membership: MembershipTable;
   api_key: ApiKeyTable;
   host: HostTable;
@@ -92,6 +94,7 @@ export type DatabaseTransaction = Transaction<Tables>;
 
 export type UserRow = Selectable<UserTable>;
 export type OrgRow = Selectable<OrgTable>;
+export type OrgDomainRow = Selectable<OrgDomainTable>;
 export type ApiKeyRow = Selectable<ApiKeyTable>;
 export type AgentTokenRow = Selectable<AgentTokenTable>;
 export type InvitationRow = Selectable<InvitationTable>;

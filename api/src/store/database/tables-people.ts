@@ -31,6 +31,8 @@ export interface LoginTable {
   refreshGeneration: Generated<number>;
   /** Start of that generation; null for the first. */
   refreshedAt: Date | null;
+  /** Signed in at the OIDC provider, or approved by such a sign-in. */
+  viaSso: Generated<boolean>;
 }
 
 /** Sign-in library: sign-in methods. `password` is a hash, with the provider `credential`. */
@@ -70,6 +72,8 @@ export interface DeviceCodeTable {
   pollingInterval: number | null;
   clientId: string | null;
   scope: string | null;
+  /** The approving sign-in came from the OIDC provider. */
+  viaSso: Generated<boolean>;
 }
 
 export interface SessionTokenTable {
@@ -168,6 +172,21 @@ export interface OrgTable {
   /** null: the operator, or a user whose account was deleted. */
   created_by: string | null;
   created_at: GeneratedInstant;
+  /** Members with an address in a proven domain need a sign-in at the OIDC provider. */
+  sso_required: Generated<boolean>;
+}
+
+/** A mail domain that an org claims. One org at most proves a domain. */
+export interface OrgDomainTable {
+  id: string;
+  org_id: string;
+  domain: string;
+  /** Value that the domain's TXT record must hold. */
+  challenge: string;
+  created_at: GeneratedInstant;
+  /** Of a claim; null once proven. */
+  expires_at: Instant | null;
+  verified_at: Instant | null;
 }
 
 export interface MembershipTable {

@@ -144,12 +144,17 @@ export async function findDevice(db: Database, userCode: string): Promise<Device
 export async function decideDevice(
   db: Database,
   userCode: string,
-  userId: string,
+  { userId, loginId }: { userId: string; loginId: string | null },
   status: 'approved' | 'denied',
 ): Promise<boolean> {
   const decided = await db
     .updateTable('deviceCode')
-    .set({ status, userId })
+    .set({
+      status,
+      userId,
+      viaSso: sql<boolean>`exists (
+        select from "session" where id = ${loginId} and "userId" = ${userId} and "viaSso")`,
+    })
     .where('userCode', '=', userCode)
     .where('status', '=', 'pending')
     .where('expiresAt', '>', sql<Date>`now()`)
@@ -161,14 +166,14 @@ export async function decideDevice(
 export async function findApproval(
   db: Database,
   storedDeviceCode: string,
-): Promise<{ userId: string; passwordHash: string | null } | undefined> {
+): Promise<{ userId: string; passwordHash: string | null; viaSso: boolean } | undefined> {
   return await db
     .selectFrom('deviceCode')
     .innerJoin('user', 'user.id', 'deviceCode.userId')
     .leftJoin('account', (join) =>
       join.onRef('account.userId', '=', 'user.id').on('account.providerId', '=', PASSWORD_PROVIDER),
     )
-    .select(['user.id as userId', 'account.password as passwordHash'])
+    .select(['user.id as userId', 'account.password as passwordHash', 'deviceCode.viaSso'])
     .where('deviceCode.deviceCode', '=', storedDeviceCode)
     .where('deviceCode.status', '=', 'approved')
     .executeTakeFirst();

@@ -1,6 +1,8 @@
 // Rows of public preview links, and the facts behind preview access decisions. SQL only; tokens are
 // derived in services/previews/token.ts and never passed here.
 import { PREVIEW_LINKS } from '@berth/contract/route/limits.ts';
+import type { SsoTerms } from '../../rules/access/sso.ts';
+import { ssoTerms } from '../access/sso.ts';
 import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import type { LinkCreator } from '../../rules/previews/link-creator.ts';
@@ -185,6 +187,10 @@ interface TeamAccessRow {
   signedIn: boolean;
   /** null: not a member. */
   role: string | null;
+  /** The sign-in came from the OIDC provider. */
+  viaSso: boolean;
+  /** null: the org does not require SSO. */
+  sso: SsoTerms | null;
 }
 
 export async function findTeamAccess(
@@ -197,6 +203,7 @@ export async function findTeamAccess(
     .leftJoin('membership', (join) =>
       join.onRef('membership.org_id', '=', 'sandbox.org_id').on('membership.user_id', '=', visit.userId),
     )
+    .innerJoin('org', 'org.id', 'sandbox.org_id')
     .leftJoin('session', (join) =>
       join
         .on('session.id', '=', visit.loginId)
@@ -208,10 +215,12 @@ export async function findTeamAccess(
       'host.url as host_url',
       'membership.role as member_role',
       sql<boolean>`session.id is not null`.as('signed_in'),
+      sql<boolean>`coalesce(session."viaSso", false)`.as('via_sso'),
+      ssoTerms('org', 'membership.user_id').as('sso'),
     ])
     .where('sandbox.id', '=', visit.sandboxId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { member_role: role, signed_in: signedIn, ...sandbox } = row;
-  return { sandbox, signedIn, role };
+  const { member_role: role, signed_in: signedIn, via_sso: viaSso, sso, ...sandbox } = row;
+  return { sandbox, signedIn, role, viaSso, sso };
 }

@@ -23,7 +23,14 @@ const key = (changed: Partial<ApiKeyActor> = {}): ApiKeyActor => ({
   role: 'owner',
   ...changed,
 });
-const session: Actor = { ...caller, kind: 'session', id: 'ses_1', loginId: 'sgn_1', secondsSinceSignIn: 0 };
+const session: Actor = {
+  ...caller,
+  kind: 'session',
+  id: 'ses_1',
+  loginId: 'sgn_1',
+  viaSso: false,
+  secondsSinceSignIn: 0,
+};
 const agentToken = (permissions: ReadonlySet<Permission>): Actor => ({
   ...caller,
   kind: 'agent_token',

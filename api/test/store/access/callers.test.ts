@@ -49,6 +49,7 @@ test("the credential and sandbox found equal their rows, with the role in the sa
     [['sandbox.read'], 'operator', api.orgId],
   );
   assert.equal((await callers.findSession(tokenSha256(viewer.token), id)).roleInOrgOfSandbox, 'viewer');
+  assert.equal((await callers.findSession(tokenSha256(viewer.token), id)).ssoInOrgOfSandbox, null);
   const byAgent = await callers.findAgentToken(tokenSha256(agent.token), id);
   assert.deepEqual(
     [byAgent.credential?.id, byAgent.credential?.expired, byAgent.roleInOrgOfSandbox],
@@ -62,7 +63,12 @@ test('missing credentials, sandboxes and hosts are not found', async () => {
   const { callers } = api.context;
   const { id } = await api.makeSandbox('provisioning', { host_id: null });
   const nobody = await callers.findKey(tokenSha256(newToken('api_key')), id);
-  assert.deepEqual(nobody, { credential: undefined, sandbox: undefined, roleInOrgOfSandbox: null });
+  assert.deepEqual(nobody, {
+    credential: undefined,
+    sandbox: undefined,
+    roleInOrgOfSandbox: null,
+    ssoInOrgOfSandbox: null,
+  });
   const nothing = await callers.findKey(tokenSha256(api.token), 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa');
   assert.deepEqual(
     [nothing.credential?.org_id, nothing.sandbox, nothing.roleInOrgOfSandbox],

@@ -1,12 +1,20 @@
 // Commands of the API's program that need no running API: the first account and key, further keys,
-// the owner's link, an org's plan.
-import { bootstrapResult, mintedKey, ownerLink, planChange, secretsState } from '@berth/protocol/operator-commands.ts';
+// the owner's link, an org's plan, the end of a requirement of single sign-on.
+import {
+  bootstrapResult,
+  mintedKey,
+  ownerLink,
+  planChange,
+  secretsState,
+  ssoChange,
+} from '@berth/protocol/operator-commands.ts';
 import type {
   BootstrapResult,
   MintedKey,
   OwnerLink,
   PlanChange,
   SecretsState,
+  SsoChange,
 } from '@berth/protocol/operator-commands.ts';
 import { startConfined } from '../../supervisor/child.ts';
 import { OperatorFailure } from '../../output/failure.ts';
@@ -34,6 +42,11 @@ export async function setPlan(options: RoleContext, org: string | null, plan: st
   return planChange.parse(
     await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),
   );
+}
+
+/** Ends an org's requirement of single sign-on. */
+export async function switchSsoOff(options: RoleContext, org: string): Promise<SsoChange> {
+  return ssoChange.parse(await runApiCommand(options, ['sso', 'off', '--org', org]));
 }
 
 /** Reads the state of the secret keys and host tokens. */

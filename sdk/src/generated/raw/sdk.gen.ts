@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -275,6 +275,89 @@ export class RawClient extends HeyApiClient {
                 'Content-Type': 'application/json',
                 ...options.headers
             }
+        });
+    }
+    
+    /**
+     * Returns the org's single sign-on
+     *
+     * Returns the org's single sign-on: its domains, and whether it is required.
+     *
+     * Accepts: access token. Permission: `org.owners.manage`.
+     */
+    public getSso<ThrowOnError extends boolean = true>(options: Options<GetSsoData, ThrowOnError>): RequestResult<GetSsoResponses, GetSsoErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetSsoResponses, GetSsoErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/sso',
+            ...options
+        });
+    }
+    
+    /**
+     * Switches the requirement of single sign-on
+     *
+     * Switches the requirement of single sign-on; switching it on needs a proven domain and a sign-in by SSO.
+     *
+     * Accepts: access token. Permission: `org.owners.manage`.
+     */
+    public updateSso<ThrowOnError extends boolean = true>(options: Options<UpdateSsoData, ThrowOnError>): RequestResult<UpdateSsoResponses, UpdateSsoErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).patch<UpdateSsoResponses, UpdateSsoErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/sso',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Claims a mail domain for 7 days and returns the TXT record that proves it
+     *
+     * Claims a mail domain for 7 days and returns the TXT record that proves it.
+     *
+     * Accepts: access token. Permission: `org.owners.manage`.
+     */
+    public claimDomain<ThrowOnError extends boolean = true>(options: Options<ClaimDomainData, ThrowOnError>): RequestResult<ClaimDomainResponses, ClaimDomainErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<ClaimDomainResponses, ClaimDomainErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/domains',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Queries DNS for the domain's TXT record
+     *
+     * Queries DNS for the domain's TXT record; the first org that proves a domain has it.
+     *
+     * Accepts: access token. Permission: `org.owners.manage`.
+     */
+    public verifyDomain<ThrowOnError extends boolean = true>(options: Options<VerifyDomainData, ThrowOnError>): RequestResult<VerifyDomainResponses, VerifyDomainErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<VerifyDomainResponses, VerifyDomainErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/domains/{domainId}/verify',
+            ...options
+        });
+    }
+    
+    /**
+     * Removes a domain
+     *
+     * Removes a domain; not the last proven one while single sign-on is required.
+     *
+     * Accepts: access token. Permission: `org.owners.manage`.
+     */
+    public removeDomain<ThrowOnError extends boolean = true>(options: Options<RemoveDomainData, ThrowOnError>): RequestResult<RemoveDomainResponses, RemoveDomainErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<RemoveDomainResponses, RemoveDomainErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/domains/{domainId}',
+            ...options
         });
     }
     

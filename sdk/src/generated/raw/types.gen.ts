@@ -136,6 +136,17 @@ export type ApiKey = {
     lastUsedAt: string | null;
 };
 
+export type ClaimDomainRequest = {
+    /**
+     * Domain of mail addresses, without its subdomains; converted to lower case.
+     */
+    domain: string;
+};
+
+export type ClaimDomainResult = {
+    domain: OrgDomain;
+};
+
 /**
  * `read_only` cannot be combined with `canApprove` or `canWake`.
  */
@@ -570,6 +581,10 @@ export type GetSshAccessResultSsh = {
     authorizedKeyFingerprint: string | null;
 };
 
+export type GetSsoResult = {
+    sso: Sso;
+};
+
 export type GetSubscriptionResult = {
     subscription: Subscription;
 };
@@ -842,6 +857,29 @@ export type Org = {
 };
 
 /**
+ * A mail domain of an org.
+ */
+export type OrgDomain = {
+    id: string;
+    domain: string;
+    verified: boolean;
+    record: OrgDomainRecord;
+    createdAt: string;
+    /**
+     * End of an unproven claim; null once proven.
+     */
+    expiresAt: string | null;
+};
+
+/**
+ * TXT record that proves the domain. It can be removed afterwards.
+ */
+export type OrgDomainRecord = {
+    name: string;
+    value: string;
+};
+
+/**
  * Machine hours in the current billing period. With `projectId`, cap, remaining hours and alert are those of the project; the period, the included hours and the overage are always those of the org.
  */
 export type OrgUsage = {
@@ -1001,6 +1039,10 @@ export type ReceivedInvitation = {
 export type ReceivedInvitationOrg = {
     id: string;
     name: string;
+};
+
+export type RemoveDomainResult = {
+    domain: OrgDomain;
 };
 
 export type RemoveMemberResult = {
@@ -1216,6 +1258,20 @@ export type SleepSandboxResult = {
     sandbox: Sandbox;
 };
 
+/**
+ * Single sign-on of an org.
+ */
+export type Sso = {
+    /**
+     * Members with an address in a proven domain need a sign-in at the OIDC provider.
+     */
+    required: boolean;
+    /**
+     * Oldest first, without expired claims.
+     */
+    domains: Array<OrgDomain>;
+};
+
 export type StopSandboxResult = {
     sandbox: Sandbox;
 };
@@ -1337,6 +1393,14 @@ export type UpdateProjectUsageGuardrailsResultUsageGuardrails = {
     sandboxMachineHourLimit: number | null;
 };
 
+export type UpdateSsoRequest = {
+    required: boolean;
+};
+
+export type UpdateSsoResult = {
+    sso: Sso;
+};
+
 /**
  * Absent fields keep their value. At least one field is required.
  */
@@ -1391,6 +1455,10 @@ export type UsageGuardrails = {
     sandboxOverageEnabled: boolean;
 };
 
+export type VerifyDomainResult = {
+    domain: OrgDomain;
+};
+
 export type WakeSandboxResult = {
     sandbox: Sandbox;
 };
@@ -1437,7 +1505,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -1982,6 +2050,143 @@ export type UpdateMemberResponses = {
 
 export type UpdateMemberResponse = UpdateMemberResponses[keyof UpdateMemberResponses];
 
+export type GetSsoData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/sso';
+};
+
+export type GetSsoErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetSsoError = GetSsoErrors[keyof GetSsoErrors];
+
+export type GetSsoResponses = {
+    /**
+     * Success.
+     */
+    200: GetSsoResult;
+};
+
+export type GetSsoResponse = GetSsoResponses[keyof GetSsoResponses];
+
+export type UpdateSsoData = {
+    body: UpdateSsoRequest;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/sso';
+};
+
+export type UpdateSsoErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateSsoError = UpdateSsoErrors[keyof UpdateSsoErrors];
+
+export type UpdateSsoResponses = {
+    /**
+     * Success.
+     */
+    200: UpdateSsoResult;
+};
+
+export type UpdateSsoResponse = UpdateSsoResponses[keyof UpdateSsoResponses];
+
+export type ClaimDomainData = {
+    body: ClaimDomainRequest;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/domains';
+};
+
+export type ClaimDomainErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ClaimDomainError = ClaimDomainErrors[keyof ClaimDomainErrors];
+
+export type ClaimDomainResponses = {
+    /**
+     * Created.
+     */
+    201: ClaimDomainResult;
+};
+
+export type ClaimDomainResponse = ClaimDomainResponses[keyof ClaimDomainResponses];
+
+export type VerifyDomainData = {
+    body?: never;
+    path: {
+        orgId: string;
+        domainId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/domains/{domainId}/verify';
+};
+
+export type VerifyDomainErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type VerifyDomainError = VerifyDomainErrors[keyof VerifyDomainErrors];
+
+export type VerifyDomainResponses = {
+    /**
+     * Success.
+     */
+    200: VerifyDomainResult;
+};
+
+export type VerifyDomainResponse = VerifyDomainResponses[keyof VerifyDomainResponses];
+
+export type RemoveDomainData = {
+    body?: never;
+    path: {
+        orgId: string;
+        domainId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/domains/{domainId}';
+};
+
+export type RemoveDomainErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type RemoveDomainError = RemoveDomainErrors[keyof RemoveDomainErrors];
+
+export type RemoveDomainResponses = {
+    /**
+     * Success.
+     */
+    200: RemoveDomainResult;
+};
+
+export type RemoveDomainResponse = RemoveDomainResponses[keyof RemoveDomainResponses];
+
 export type GetSubscriptionData = {
     body?: never;
     path: {
@@ -2289,7 +2494,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
