@@ -40,6 +40,8 @@ export async function runNode(
     // Ctrl-C reaches the whole foreground group; forward a SIGTERM to this process alone.
     const forward = (): void => void child.kill('SIGTERM');
     signal.addEventListener('abort', forward, { once: true });
+    // Aborted while the run's folder was made or the program was spawned.
+    if (signal.aborted) forward();
     try {
       return await new Promise<number>((resolve, reject) => {
         child.once('error', reject);

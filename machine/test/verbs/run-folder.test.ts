@@ -6,6 +6,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { isSame, readProcess, type ProcessIdentity } from '@berth/os/process-identity.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { Progress } from '../../src/output/progress.ts';
+import { runNode } from '../../src/verbs/bench.ts';
 import { withRunFolder } from '../../src/verbs/run-folder.ts';
 
 /** Starts a process that outlives it, prints its pid, and waits. */
@@ -52,4 +55,15 @@ test('a failed run is cleaned up too, and its failure is kept', async () => {
   });
   await assert.rejects(run, /could not be started/);
   assert.equal(existsSync(folder), false);
+});
+
+test('a signal before the program starts ends the run', async () => {
+  const context = {
+    config: readConfig({}, {}),
+    progress: new Progress(),
+    environment: {},
+    signal: AbortSignal.abort(),
+    print: (): void => undefined,
+  };
+  assert.equal(await runNode(['-e', 'setTimeout(() => process.exit(3), 20_000)'], context, {}), 130);
 });
