@@ -107,7 +107,8 @@ async function serve(): Promise<void> {
 
 function collectGarbageAfterPeaks(server: Server, inFlight: BytesInFlight): void {
   setFlagsFromString('--expose-gc');
-  const garbage = new GarbageAfterPeaks(runInNewContext('gc') as () => void);
+  const collect = runInNewContext('gc') as (options: { type: 'major'; flavor: 'last-resort' }) => void;
+  const garbage = new GarbageAfterPeaks(() => collect({ type: 'major', flavor: 'last-resort' }));
   const observe = (): void => {
     server.getConnections((error, count) => {
       if (error === null) garbage.observe(inFlight.held + count * CONNECTION_BYTES);

@@ -33,15 +33,29 @@ export interface Admission {
   sandbox: LocatedSandboxRow | undefined;
 }
 
+type AdmissibleCall = Admissible & { input: { params: PathNames } };
+
 /** Throws the refusal. Adds the rate limit headers to `headers`. */
 export async function admit(
   control: CallControl,
   route: Route,
-  call: Admissible & { input: { params: PathNames } },
+  call: AdmissibleCall,
+  headers: Record<string, string>,
+): Promise<Admission> {
+  const bearer = readBearer(control, call);
+  const holder = control.failures.holder(call.address, bearer);
+  return await control.admissions.run(holder, () => decide(control, route, call, bearer, headers));
+}
+
+async function decide(
+  control: CallControl,
+  route: Route,
+  call: AdmissibleCall,
+  bearer: BearerToken,
   headers: Record<string, string>,
 ): Promise<Admission> {
   const { params } = call.input;
-  const { actor, bearer, named } = await identify(control, call, namedSandboxId(params));
+  const { actor, named } = await identify(control, call, bearer, namedSandboxId(params));
   call.log.setBindings({ caller: actor.id, callerKind: actor.kind });
   if (actor.kind === 'api_key') call.log.setBindings({ org: actor.orgId });
   const counted = control.requests.count(actor);
@@ -72,19 +86,21 @@ async function countForOrg(control: CallControl, actor: Actor, orgId: string): P
   throw refusal;
 }
 
-/** Authenticates the caller, unless its address has failed too often. */
-async function identify(
-  { context, failures }: CallControl,
-  { credential, address, requestId }: Admissible,
-  sandboxId: string | null,
-): Promise<{ actor: Actor; bearer: BearerToken; named: NamedSandbox }> {
-  let bearer: BearerToken;
+function readBearer({ failures }: CallControl, { credential, address }: Admissible): BearerToken {
   try {
-    bearer = readToken(credential);
+    return readToken(credential);
   } catch (error) {
     failures.count(address);
     throw error;
   }
-  const found = await failures.guard(address, bearer, () => authenticate(context, { bearer, sandboxId, requestId }));
-  return { ...found, bearer };
+}
+
+/** Authenticates the caller, unless its address has failed too often. */
+async function identify(
+  { context, failures }: CallControl,
+  { address, requestId }: Admissible,
+  bearer: BearerToken,
+  sandboxId: string | null,
+): Promise<{ actor: Actor; named: NamedSandbox }> {
+  return await failures.guard(address, bearer, () => authenticate(context, { bearer, sandboxId, requestId }));
 }

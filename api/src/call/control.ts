@@ -5,7 +5,11 @@ import type { ServiceContext } from '../services/context/context.ts';
 import { OrgPlans } from '../services/billing/org-plans.ts';
 import type { BoundRoute } from './bind.ts';
 import { BytesInFlight } from './bytes-in-flight.ts';
+import { FairQueue } from './fair-queue.ts';
 import { FailedAuthentications, OrgRequestLimit, RequestLimit } from './rate-limit.ts';
+
+/** Less than the database connections by default: admitted calls find some free. */
+const ADMISSIONS_AT_ONCE = 8;
 
 export interface CallControl {
   context: ServiceContext;
@@ -17,6 +21,8 @@ export interface CallControl {
   orgPlans: OrgPlans;
   /** Limits failed authentications per address. */
   failures: FailedAuthentications;
+  /** Shares the admissions in progress, and so the database, among the credentials. */
+  admissions: FairQueue;
   /** Limits the bytes of bodies. */
   inFlight: BytesInFlight;
   /** Receives every successful response as the caller will parse it. */
@@ -43,6 +49,7 @@ export function newCallControl(
     orgRequests: new OrgRequestLimit({ perMinute: context.settings.orgRequestsPerMinute, ...clock }),
     orgPlans: new OrgPlans(context, now),
     failures: new FailedAuthentications(counting),
+    admissions: new FairQueue(ADMISSIONS_AT_ONCE),
     inFlight: new BytesInFlight(context.settings.bodiesInFlightMib),
     onAnswer,
   };

@@ -152,6 +152,12 @@ export class FailedAuthentications {
     this.#try(addressBlock(address));
   }
 
+  /** Holder of the places of this credential: the address, unless the credential was valid. */
+  holder(address: string, { sha256 }: { sha256: Buffer }): string {
+    const hash = sha256.toString('base64');
+    return this.#valid.has(hash) ? hash : addressBlock(address);
+  }
+
   /**
    * Looks a credential up. Throws `rate_limited` after too many invalid ones from the address.
    * Otherwise returns and throws as `lookUp` does.

@@ -16,7 +16,7 @@ import { securityHeaders } from './answers/security-headers.ts';
 import { respondUnreadable } from './answers/unreadable.ts';
 import { isWebSocketRequest } from './connections/websockets.ts';
 import type { EntryPoint } from './entry-point.ts';
-import { BODY_ARRIVES_MS, boundArrival } from './requests/arrival.ts';
+import { BODY_ARRIVES_MS, boundArrivals } from './requests/arrival.ts';
 import { jsonParser, parseBodies } from './requests/body.ts';
 import { allowedMethods } from './requests/paths.ts';
 
@@ -75,10 +75,11 @@ function newHttpServer(service: RequestListener, entryPoints: readonly EntryPoin
     },
     (request, response) => {
       if (handled(request, response)) return;
-      boundArrival(server, request, response, bodyArrivesMs);
+      boundArrival(request, response);
       service(request, response);
     },
   );
+  const boundArrival = boundArrivals(server, bodyArrivesMs);
   drainAfterLastResponses(server);
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;

@@ -2,7 +2,7 @@
 // milliseconds, however many run at once.
 
 /** Time for the computations of a turn. */
-const TURN_MS = 5;
+const TURN_MS = 2;
 
 export class Turns {
   #spentMs = 0;
