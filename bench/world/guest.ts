@@ -7,6 +7,8 @@ import { promisify } from 'node:util';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { DEFAULT_REGISTRY_FOLDER, readRegistry } from '@berth/host/network/slots/registry.ts';
 import { readIfPresent } from '@berth/os/durable-file.ts';
+import { DataKeys } from '../../host/src/vm/directory/data-keys.ts';
+import { SecretFolders } from '../../host/src/vm/directory/secret-folders.ts';
 import { TEMPLATE_FILES } from '../../host/src/vm/qemu/machine/argv.ts';
 import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
@@ -19,11 +21,14 @@ interface DirectGuest {
   close(): void;
 }
 
-/** The guest daemon of a running sandbox, with the secret from the host's record. */
+/** The guest daemon of a running sandbox, with the secret from the VM's folder. */
 export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId: string): Promise<DirectGuest> {
-  const secret = await readFile(join(paths.root, 'host', 'vms', sandboxId, 'guest-secret'), 'utf8');
-  const address = await addressOf(guestCidr, sandboxId);
-  const caller = new JsonCaller({ address, port: GUEST_PORT, token: secret.trim() });
+  const { number, instanceId } = await slotEntryOf(sandboxId);
+  const { address } = slotOf(parseGuestCidr(guestCidr), number);
+  const folders = new SecretFolders(join(paths.root, 'host', 'vms'), await DataKeys.open(instanceId));
+  const token = await folders.readSecret(sandboxId);
+  if (token === null) throw new Error(`this host holds no data key of ${sandboxId}`);
+  const caller = new JsonCaller({ address, port: GUEST_PORT, token });
   return {
     exec: async (command) => expectSuccess(await caller.call('POST', '/exec', { command, timeoutSeconds: 120 })),
     close: () => caller.close(),
@@ -32,7 +37,7 @@ export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId
 
 /** The guest's address on its slot's network, at which the host reaches its listeners. */
 export async function addressOf(guestCidr: string, sandboxId: string): Promise<string> {
-  return slotOf(parseGuestCidr(guestCidr), await slotNumberOf(sandboxId)).address;
+  return slotOf(parseGuestCidr(guestCidr), (await slotEntryOf(sandboxId)).number).address;
 }
 
 /**
@@ -40,7 +45,7 @@ export async function addressOf(guestCidr: string, sandboxId: string): Promise<s
  * and its part in the guest's RAM mapping (pages changed since the template).
  */
 export async function unsharedMemoryOf(sandboxId: string): Promise<{ vmMib: number; guestMib: number }> {
-  const uid = FIRST_SLOT_UID + (await slotNumberOf(sandboxId));
+  const uid = FIRST_SLOT_UID + (await slotEntryOf(sandboxId)).number;
   const { stdout } = await run('pgrep', ['-u', String(uid), '-f', 'qemu-system']);
   const pid = stdout.trim().split('\n')[0] ?? '';
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
@@ -65,9 +70,10 @@ function kibOf(text: string, name: string): number {
 }
 
 /** A VM from the pool holds its slot under its pool id; the VM's record names that id. */
-async function slotNumberOf(sandboxId: string): Promise<number> {
-  for (const [number, { vmId, dataFolder }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
-    if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId)))) return number;
+async function slotEntryOf(sandboxId: string): Promise<{ number: number; instanceId: string }> {
+  for (const [number, { vmId, dataFolder, instanceId }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
+    if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId))))
+      return { number, instanceId };
 
   throw new Error(`no network slot is claimed by ${sandboxId}`);
 }
