@@ -71,9 +71,10 @@ function kibOf(text: string, name: string): number {
 
 /** A VM from the pool holds its slot under its pool id; the VM's record names that id. */
 async function slotEntryOf(sandboxId: string): Promise<{ number: number; instanceId: string }> {
-  for (const [number, { vmId, dataFolder, instanceId }] of await readRegistry(DEFAULT_REGISTRY_FOLDER))
+  for (const [number, { vmId, dataFolder, instanceId }] of await readRegistry(DEFAULT_REGISTRY_FOLDER)) {
     if (vmId !== null && (vmId === sandboxId || vmId === (await machineIdOf(dataFolder, sandboxId))))
       return { number, instanceId };
+  }
 
   throw new Error(`no network slot is claimed by ${sandboxId}`);
 }
