@@ -139,3 +139,39 @@ test('no partition is dropped before the last of its entries is old enough', asy
   assert.deepEqual(await dropActivityPartitions(db, days), []);
   assert.equal(await entries(), 1);
 });
+
+/** Ends the connection of the DDL statement with this number, counted from 1. */
+async function killAt(statement: number): Promise<void> {
+  await sql`drop event trigger if exists killer`.execute(db);
+  await sql`drop sequence if exists statements`.execute(db);
+  await sql`create sequence statements`.execute(db);
+  await sql`
+    create or replace function kill() returns event_trigger language plpgsql as $$ begin
+      if nextval('statements') = ${sql.lit(statement)} then perform pg_terminate_backend(pg_backend_pid()); end if;
+    end $$`.execute(db);
+  await sql`create event trigger killer on ddl_command_end execute function kill()`.execute(db);
+}
+
+test('a change that dies at any of its statements changes nothing; the next run completes it', async () => {
+  const changes = [
+    { run: () => addActivityPartition(db), statements: 3, kept: 2, left: [null, month(-2), month(0), month(1)] },
+    { run: () => dropActivityPartitions(db, 31), statements: 2, kept: 1, left: [null, month(-2), month(0)] },
+  ];
+  for (const { run, statements, kept, left } of changes) {
+    await layOut([-2, 0]);
+    await insertAt(new Date(month(-2).getTime() - DAY_MS));
+    await insertAt(new Date());
+    const before = await bounds();
+    for (let statement = 1; statement <= statements; statement += 1) {
+      await killAt(statement);
+      await assert.rejects(run, /terminating connection|Connection terminated/);
+      assert.deepEqual([await bounds(), await entries()], [before, 2], `statement ${statement}`);
+    }
+    await killAt(statements + 1);
+    await run();
+    await sql`drop event trigger killer`.execute(db);
+    assert.deepEqual([await bounds(), await entries()], [left, kept]);
+    await insertAt(new Date());
+    await insertAt(month(-2));
+  }
+});
