@@ -111,19 +111,29 @@ test('a QEMU that crashes while booting a disk is restarted, at most three times
   await outputOf(vm.client, 'echo kept >/code/note; sync');
   await subject.driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
 
-  for (const falls of [3, 2]) {
+  const boot = async (falls: number): Promise<{ started: number; error: unknown }> => {
     let started = 0;
-    const booting = subject.boot(vm, async (state) => {
-      vm.saved.push(state);
-      const { process } = stateOf(state);
-      if (process === undefined) return;
-      started += 1;
-      if (started <= falls) await fallOver(process.pid);
-    });
-    if (falls === 3) await assert.rejects(booting, /QEMU exited with exit code 133/);
-    else await booting;
-    assert.equal(started, 3);
-  }
+    const error = await subject
+      .boot(vm, async (state) => {
+        vm.saved.push(state);
+        const { process } = stateOf(state);
+        if (process === undefined) return;
+        started += 1;
+        if (started <= falls) await fallOver(process.pid);
+      })
+      .then(
+        () => null,
+        (thrown: unknown) => thrown,
+      );
+    return { started, error };
+  };
+  const failed = await boot(3);
+  assert.match(String(failed.error), /QEMU exited with exit code 133/);
+  assert.equal(failed.started, 3);
+  let booted = await boot(2);
+  // The fault that the restarts are for occurs here too.
+  while (/iotlb_to_section/.test(String(booted.error))) booted = await boot(2);
+  assert.deepEqual(booted, { started: 3, error: null });
   assert.equal(await outputOf(vm.client, 'cat /code/note'), 'kept');
 });
 
