@@ -33,6 +33,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...['api/src/call', 'api/src/rules', 'api/src/services', 'api/src/sign-in', 'contract/src', 'protocol/src'],
     ...['fastify', 'node:', 'pino', 'ws', 'zod'],
   ],
+  'api/src/mcp': [
+    ...['api/src/call', 'api/src/http', 'api/src/rules', 'contract/src', '@modelcontextprotocol/server', 'fastify'],
+  ],
   'api/src/pages': [
     ...['api/src/http', 'api/src/rules', 'api/src/services', 'api/src/sign-in'],
     ...['contract/src', 'fastify', 'node:', 'uqr', 'zod'],
@@ -42,7 +45,15 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     ...['contract/src', 'protocol/src', 'fastify', 'node:'],
   ],
   'api/src/control-plane': [
-    ...['api/src/call', 'api/src/config', 'api/src/hosts', 'api/src/http', 'api/src/mail', 'api/src/pages'],
+    ...[
+      'api/src/call',
+      'api/src/config',
+      'api/src/hosts',
+      'api/src/http',
+      'api/src/mail',
+      'api/src/mcp',
+      'api/src/pages',
+    ],
     ...['api/src/payment', 'api/src/preview', 'api/src/reference', 'api/src/routes', 'api/src/services'],
     ...['api/src/sign-in', 'api/src/store', 'api/src/workers', 'fastify', 'pg', 'pino'],
   ],

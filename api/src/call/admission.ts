@@ -22,6 +22,8 @@ export interface Admissible {
   requestId: string;
   /** Log of this call. Caller, org and error code become fields of it. */
   log: Logger;
+  /** The request that makes this call is already counted. */
+  counted?: true;
 }
 
 export interface Admission {
@@ -58,11 +60,7 @@ async function decide(
   const { actor, named } = await identify(control, call, bearer, namedSandboxId(params));
   call.log.setBindings({ caller: actor.id, callerKind: actor.kind });
   if (actor.kind === 'api_key') call.log.setBindings({ org: actor.orgId });
-  const counted = control.requests.count(actor);
-  Object.assign(headers, counted.headers);
-  if (counted.refusal !== undefined) throw counted.refusal;
-  // The key of a removed member is a stranger's.
-  if (actor.kind === 'api_key' && actor.role !== null) await countForOrg(control, actor, actor.orgId);
+  if (call.counted !== true) await count(control, actor, headers);
   const orgId = await authorize(control.context, actor, route, params, named);
   if (route.freshSignIn === true) requireFreshSignIn(actor, control.context.settings);
   if (orgId !== undefined && actor.kind !== 'api_key') {
@@ -76,6 +74,14 @@ async function decide(
     orgId: orgId ?? (actor.kind === 'api_key' ? actor.orgId : undefined),
     sandbox: named.sandbox,
   };
+}
+
+async function count(control: CallControl, actor: Actor, headers: Record<string, string>): Promise<void> {
+  const counted = control.requests.count(actor);
+  Object.assign(headers, counted.headers);
+  if (counted.refusal !== undefined) throw counted.refusal;
+  // The key of a removed member is a stranger's.
+  if (actor.kind === 'api_key' && actor.role !== null) await countForOrg(control, actor, actor.orgId);
 }
 
 async function countForOrg(control: CallControl, actor: Actor, orgId: string): Promise<void> {

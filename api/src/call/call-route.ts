@@ -11,7 +11,7 @@ import { deprecationHeaders } from './deprecation.ts';
 import { failureResponse, logFailure, toCodedError } from './failure.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { prefersAsync } from './prefer.ts';
-import { parseWith } from './validation.ts';
+import { parseWith, type NameField } from './validation.ts';
 
 interface CallInput {
   /** Parameters of the path, decoded. */
@@ -21,6 +21,8 @@ interface CallInput {
   header(name: string): readonly string[];
   /** Reads the body; called once the caller is admitted. Counts its bytes as held. */
   body(held: HeldBytes): unknown;
+  /** Names a field in messages, such as `body.port`; by default with its place. */
+  nameOf?: NameField;
 }
 
 export interface RouteCall extends Admissible {
@@ -128,9 +130,9 @@ async function readCall(
   const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
   if (respondAsync) headers['preference-applied'] = 'respond-async';
   return {
-    params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path'),
-    query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query'),
-    body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body'),
+    params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path', input.nameOf),
+    query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query', input.nameOf),
+    body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body', input.nameOf),
     actor: admission?.actor,
     sandbox: admission?.sandbox,
     respondAsync,

@@ -8,6 +8,13 @@ type Issue = z.core.$ZodIssue;
 const MAX_ISSUES_TOLD = 5;
 const MAX_VALUE_CHARACTERS = 60;
 
+/** Name of a field in messages; `steps` lead to it from the whole part. */
+export type NameField = (place: Place, steps: readonly string[]) => string;
+
+type Place = 'body' | 'query' | 'path';
+
+const dotted: NameField = (place, steps) => [place, ...steps].join('.');
+
 /**
  * Returns the parsed value. Throws `invalid_request` naming up to five faults; `place` is body,
  * query or path.
@@ -15,17 +22,20 @@ const MAX_VALUE_CHARACTERS = 60;
 export function parseWith<S extends z.ZodType>(
   schema: S,
   value: unknown,
-  place: 'body' | 'query' | 'path',
+  place: Place,
+  nameOf: NameField = dotted,
 ): z.output<S> {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;
-  const told = result.error.issues.slice(0, MAX_ISSUES_TOLD).map((issue) => sentence(issue, schema, place));
+  const told = result.error.issues
+    .slice(0, MAX_ISSUES_TOLD)
+    .map((issue) => sentence(issue, schema, (steps) => nameOf(place, steps)));
   const more = result.error.issues.length - told.length;
   throw new CodedError('invalid_request', told.join('; ') + (more > 0 ? `; and ${more} more` : ''));
 }
 
-function sentence(issue: Issue, schema: z.ZodType, place: string): string {
-  const where = [place, ...issue.path.map((step) => shorten(String(step)))].join('.');
+function sentence(issue: Issue, schema: z.ZodType, nameOf: (steps: readonly string[]) => string): string {
+  const where = nameOf(issue.path.map((step) => shorten(String(step))));
   const shown = isSecret(schema, issue.path) ? kindOf(issue.input) : show(issue.input);
   switch (issue.code) {
     case 'unrecognized_keys': {
@@ -52,7 +62,9 @@ function sentence(issue: Issue, schema: z.ZodType, place: string): string {
       return `${where} must ${bound(issue.origin, 'at most', issue.maximum)}, not ${lengthOf(issue) ?? shown}`;
     case 'invalid_key':
       // The path ends in the key itself, which is the input of the inner issues.
-      return issue.issues.map((inner) => sentence(inner, schema, `${where} (field name)`)).join('; ');
+      return issue.issues
+        .map((inner) => sentence(inner, schema, (steps) => [`${where} (field name)`, ...steps].join('.')))
+        .join('; ');
     case 'invalid_format':
     case 'custom':
     default:

@@ -7,6 +7,7 @@ import { contractRoutes } from '../http/contract-routes.ts';
 import { formParser } from '../http/requests/body.ts';
 import { paymentEvents } from '../http/payment-events.ts';
 import { sandboxConnections } from '../http/sandbox-connections.ts';
+import { mcp } from '../mcp/endpoint.ts';
 import { pages } from '../pages/pages.ts';
 import type { PreviewBounds } from '../preview/bounds.ts';
 import { PreviewGate } from '../preview/gate.ts';
@@ -40,6 +41,7 @@ export async function openServer(
     entryPoints: [
       new PreviewGate({ context, accessCache: previewAccess, failures: calls.failures, bounds: previews }),
       contractRoutes(calls, { keepAlive }),
+      mcp(calls, keepAlive),
       authEndpoints({ context, signIn, parseForms }),
       reference(settings.publicUrl),
       paymentEvents(context, inFlight),

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo, Socket } from 'node:net';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
+import { mcpEndpoint } from '@berth/contract/mcp/endpoint.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
@@ -154,7 +155,7 @@ function hasLongBody({ headers }: IncomingMessage): boolean {
 
 /** Before the body: nobody needs a token to send one to an unknown path. */
 function notFound(request: FastifyRequest, reply: FastifyReply): CodedError {
-  const allowed = allowedMethods([...ROUTES, ...OPEN_PATHS], request.url);
+  const allowed = allowedMethods([...ROUTES, mcpEndpoint, ...OPEN_PATHS], request.url);
   if (allowed.length === 0) return new CodedError('route_not_found', `there is no path ${pathOf(request)}`);
   void reply.header('allow', allowed.join(', '));
   const message = `${request.method} is not allowed on ${pathOf(request)}; allowed: ${allowed.join(', ')}`;

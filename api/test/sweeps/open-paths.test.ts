@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
+import { mcpEndpoint } from '@berth/contract/mcp/endpoint.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { noteRegisteredRoutes } from './registered-routes.ts';
@@ -22,8 +23,10 @@ const withHead = (names: readonly string[]): string[] =>
   names.flatMap((name) => [name, ...(name.startsWith('GET ') ? [`HEAD ${name.slice(4)}`] : [])]);
 const open = OPEN_PATHS.map(({ method, path }) => `${method} ${path}`);
 
-test("the server registers exactly the contract's routes and the open paths", () => {
-  const routes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
+test("the server registers exactly the contract's routes, the MCP endpoint and the open paths", () => {
+  const routes = [...ROUTES, mcpEndpoint].map(
+    ({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
+  );
   assert.deepEqual(
     inOrder(registered.map(({ method, path }) => `${method} ${path}`)),
     inOrder(withHead([...routes, ...open])),

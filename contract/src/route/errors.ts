@@ -58,6 +58,10 @@ export const ERRORS = {
       'sign in.',
   },
   permission_denied: { status: 403, meaning: 'The caller lacks a permission; the message names it.' },
+  origin_not_allowed: {
+    status: 403,
+    meaning: 'The request came from a web page of another origin, which may not use this path.',
+  },
   port_forbidden: { status: 403, meaning: "The port is reserved for Berth's guest daemon." },
   route_not_found: { status: 404, meaning: 'The path does not exist.' },
   org_not_found: { status: 404, meaning: 'The org does not exist.' },

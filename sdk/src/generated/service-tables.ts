@@ -97,6 +97,10 @@ export const ERRORS = {
     "status": 403,
     "meaning": "The caller lacks a permission; the message names it."
   },
+  "origin_not_allowed": {
+    "status": 403,
+    "meaning": "The request came from a web page of another origin, which may not use this path."
+  },
   "port_forbidden": {
     "status": 403,
     "meaning": "The port is reserved for Berth's guest daemon."

@@ -89,3 +89,15 @@ export function requirePermission(actor: Actor, role: Role, permission: Permissi
   if (actor.kind === 'agent_token' && !actor.permissions.has(permission))
     throw new CodedError('permission_denied', `${needed}; this personal agent token does not grant it`);
 }
+
+/**
+ * False if no org grants the actor the route: by the kind and grants of the token and, for a key,
+ * its creator's role.
+ */
+export function mayUse(actor: Actor, { auth, permission }: Pick<Route, 'auth' | 'permission'>): boolean {
+  if (!auth.includes(actor.kind)) return false;
+  if (permission === null || actor.kind === 'session') return true;
+  if (actor.kind === 'agent_token') return actor.permissions.has(permission);
+  const granted = actor.scopes === null || actor.scopes.has(permission);
+  return granted && actor.role !== null && ROLE_PERMISSIONS[actor.role].has(permission);
+}

@@ -1,0 +1,121 @@
+// The MCP endpoint over HTTP. A request is admitted and counted once, like a call of a route,
+// before its body is read.
+import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, MCP_TOOLSETS, mcpEndpoint } from '@berth/contract/mcp/endpoint.ts';
+import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
+import { mayUse } from '../rules/access/access.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { admit } from '../call/admission.ts';
+import type { CallControl } from '../call/control.ts';
+import { CodedError } from '../rules/coded-error.ts';
+import { sendFailure } from '../http/answers/errors.ts';
+import { KeepAlive, type KeepAliveTimes } from '../http/answers/keep-alive.ts';
+import { callOf } from '../http/contract-routes.ts';
+import type { EntryPoint } from '../http/entry-point.ts';
+import { hasJsonBody, jsonParser, readBody, type ParseBody } from '../http/requests/body.ts';
+import { respondMcp, type OfferedTools } from './protocol.ts';
+import { bindTools, callTool, type BoundTool, type ToolCaller } from './tool-call.ts';
+
+export function mcp(control: CallControl, keepAlive: KeepAliveTimes = EXEC_KEEPALIVE_MS): EntryPoint {
+  const tools = [...bindTools(control).values()];
+  return {
+    register: (app) => {
+      const parseJson = jsonParser(app);
+      app.route({
+        method: mcpEndpoint.method,
+        url: mcpEndpoint.path,
+        onRequest: async (request, reply) => {
+          const kept = new KeepAlive(reply, 200, keepAlive);
+          try {
+            return await serve({ control, tools, parseJson, kept }, request, reply);
+          } catch (error) {
+            return sendFailure(error, request, reply);
+          }
+        },
+        handler: () => Promise.reject(new Error("the endpoint reached Fastify's handler")),
+      });
+    },
+  };
+}
+
+interface EndpointParts {
+  control: CallControl;
+  tools: readonly BoundTool[];
+  parseJson: ParseBody;
+  kept: KeepAlive;
+}
+
+async function serve(parts: EndpointParts, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const { control, parseJson, kept } = parts;
+  requireOrigin(request, control.context.settings.publicUrl);
+  const headers: Record<string, string> = {};
+  const caller = callOf(request, reply, request.headers.authorization, () => undefined);
+  const { actor, orgId } = await admit(control, mcpEndpoint, caller, headers);
+  void reply.headers(headers);
+  const held = control.inFlight.open({ orgId, address: request.ip });
+  reply.raw.once('close', () => held.release());
+  const body = hasJsonBody(request)
+    ? await parseJson(request, await readBody(request.raw, MCP_BODY_BYTES, held))
+    : undefined;
+  // Otherwise one request would make any number of calls for one unit of the rate limit.
+  if (Array.isArray(body)) throw new CodedError('invalid_request', 'a batch of messages is not accepted; send one');
+  const asked = toolsetsOf(request);
+  const usable = parts.tools.filter(({ tool }) => asked.has(tool.toolset) && mayUse(actor, tool.route));
+  const offered = offer(control, usable, caller, () => kept.start(headers));
+  const response = await respondMcp(webRequest(request), body, offered);
+  return await send(response, reply, kept);
+}
+
+/** The tools, each as a call of its route; `onCall` runs before a tool that may take minutes. */
+function offer(
+  control: CallControl,
+  usable: readonly BoundTool[],
+  caller: ToolCaller,
+  onCall: () => void,
+): OfferedTools {
+  return {
+    list: usable.map(({ listed }) => listed),
+    call: (name, given) => {
+      const tool = usable.find(({ tool: { name: known } }) => known === name);
+      if (tool?.bound.route.keepsAlive === true) onCall();
+      return tool === undefined ? undefined : callTool(control, tool, given, caller);
+    },
+  };
+}
+
+/** A browser page of another origin must not use a credential that the browser holds. */
+function requireOrigin({ headers: { origin } }: FastifyRequest, publicUrl: string): void {
+  if (origin === undefined || origin === new URL(publicUrl).origin) return;
+  throw new CodedError('origin_not_allowed', "the header Origin must be absent or the service's own");
+}
+
+function toolsetsOf({ query }: FastifyRequest): ReadonlySet<string> {
+  const { toolsets, ...others } = query as Record<string, unknown>;
+  const unknown = Object.keys(others)[0];
+  if (unknown !== undefined)
+    throw new CodedError('invalid_request', `query.${unknown.slice(0, 60)}: unknown field; allowed: toolsets`);
+  if (toolsets === undefined) return new Set(DEFAULT_TOOLSETS);
+  const names = typeof toolsets === 'string' ? toolsets.split(',') : [];
+  const allowed: readonly string[] = MCP_TOOLSETS;
+  if (names.length === 0 || names.some((name) => !allowed.includes(name)))
+    throw new CodedError('invalid_request', `query.toolsets must be a list of ${allowed.join(', ')}, with commas`);
+  return new Set(names);
+}
+
+/** As the library reads it: the headers alone, with both types accepted as older revisions want. */
+function webRequest({ raw }: FastifyRequest): Request {
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(raw.headersDistinct))
+    for (const value of values ?? []) headers.append(name, value);
+  headers.delete('authorization');
+  headers.set('accept', 'application/json, text/event-stream');
+  return new Request('http://localhost/v1/mcp', { method: 'POST', headers });
+}
+
+async function send(response: Response, reply: FastifyReply, kept: KeepAlive): Promise<FastifyReply> {
+  const text = await response.text();
+  const body: unknown = text === '' ? undefined : JSON.parse(text);
+  if (kept.end({ status: response.status, headers: {}, body })) return reply;
+  void reply.code(response.status);
+  if (body === undefined) return reply.send();
+  return reply.header('content-type', 'application/json; charset=utf-8').send(text);
+}

@@ -1,0 +1,133 @@
+// Runs a tool: a call of its route. Coded errors become tool errors, which the model reads.
+import { argumentsOf, IDEMPOTENCY_ARGUMENT, outputOf, type ToolArguments } from '@berth/contract/mcp/arguments.ts';
+import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
+import type { BoundAnswer } from '../call/bind.ts';
+import { callRoute, type RouteCall } from '../call/call-route.ts';
+import type { CallControl } from '../call/control.ts';
+import type { HeldBytes } from '../call/bytes-in-flight.ts';
+
+/** A tool with its route's handler. */
+export interface BoundTool {
+  tool: McpTool;
+  bound: BoundAnswer;
+  arguments: ToolArguments;
+  /** As listed to clients. */
+  listed: Tool;
+}
+
+/** The request that calls tools. */
+export type ToolCaller = Pick<RouteCall, 'credential' | 'address' | 'requestId' | 'log' | 'signal'>;
+
+interface Envelope {
+  error: { code: string; message: string };
+}
+
+/** Every tool of the contract. Throws if a tool's route has no handler. */
+export function bindTools({ routes }: Pick<CallControl, 'routes'>): ReadonlyMap<string, BoundTool> {
+  const answers = new Map(routes.flatMap((bound) => ('answer' in bound ? [[bound.route.name, bound] as const] : [])));
+  return new Map(
+    MCP_TOOLS.map((tool) => {
+      const bound = answers.get(tool.route.name);
+      if (bound === undefined) throw new Error(`the tool ${tool.name} names a route without a handler`);
+      const described = argumentsOf(tool.route);
+      return [tool.name, { tool, bound, arguments: described, listed: listedTool(tool, described) }];
+    }),
+  );
+}
+
+function listedTool({ name, title, description, route, hints }: McpTool, { schema }: ToolArguments): Tool {
+  return {
+    name,
+    title,
+    description,
+    inputSchema: schema as Tool['inputSchema'],
+    outputSchema: outputOf(route),
+    annotations: {
+      title,
+      readOnlyHint: hints.readOnly === true,
+      destructiveHint: hints.destructive === true,
+      idempotentHint: hints.idempotent === true,
+      openWorldHint: hints.openWorld === true,
+    },
+  };
+}
+
+/** `structuredContent` is the route's response body. Never rejects. */
+export async function callTool(
+  control: CallControl,
+  { bound, arguments: { places, schema } }: BoundTool,
+  given: Readonly<Record<string, unknown>>,
+  caller: ToolCaller,
+): Promise<CallToolResult> {
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(schema['properties'] as object, name));
+  if (unknown.length > 0) {
+    const allowed = Object.keys(schema['properties'] as object).join(', ');
+    const message = `unknown argument ${JSON.stringify(unknown[0]?.slice(0, 60))}; allowed: ${allowed}`;
+    return failed({ error: { code: 'invalid_request', message } });
+  }
+  const parts = partsOf(given, places);
+  const response = await callRoute(control, bound, {
+    ...caller,
+    get signal() {
+      return caller.signal;
+    },
+    counted: true,
+    input: {
+      params: parts.params as Record<string, string>,
+      query: parts.query,
+      header: (name) => headerOf(name, given),
+      body: (held: HeldBytes) => {
+        held.add(0);
+        return bound.route.request.body === undefined ? undefined : parts.body;
+      },
+      nameOf: (place, steps) => argumentName(place, steps, places),
+    },
+  });
+  try {
+    const body = JSON.parse(JSON.stringify(response.body)) as Record<string, unknown>;
+    if (response.status >= 400) return failed(body as unknown as Envelope);
+    return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body };
+  } finally {
+    response.held?.release();
+  }
+}
+
+/**
+ * The error is in `_meta` too, not in `structuredContent`: clients compare that with the output
+ * schema.
+ */
+function failed({ error }: Envelope): CallToolResult {
+  return { isError: true, content: [{ type: 'text', text: `${error.code}: ${error.message}` }], _meta: { error } };
+}
+
+/** Parameters and queries are text in a URL. */
+function partsOf(
+  given: Readonly<Record<string, unknown>>,
+  places: ToolArguments['places'],
+): Record<'params' | 'query' | 'body', Record<string, unknown>> {
+  const parts = { params: {}, query: {}, body: {} } as ReturnType<typeof partsOf>;
+  for (const [name, value] of Object.entries(given)) {
+    const place = places.get(name);
+    if (place === undefined) continue;
+    const isText = place.part !== 'body' && (typeof value === 'number' || typeof value === 'boolean');
+    parts[place.part][place.field] = isText ? String(value) : value;
+  }
+  return parts;
+}
+
+function headerOf(name: string, given: Readonly<Record<string, unknown>>): string[] {
+  const value = name === 'idempotency-key' ? given[IDEMPOTENCY_ARGUMENT] : undefined;
+  if (value === undefined) return [];
+  return [typeof value === 'string' ? value : JSON.stringify(value)];
+}
+
+function argumentName(
+  place: 'body' | 'query' | 'path',
+  [field, ...rest]: readonly string[],
+  places: ToolArguments['places'],
+): string {
+  const part = place === 'path' ? 'params' : place;
+  const name = [...places].find(([, to]) => to.part === part && to.field === field)?.[0] ?? field;
+  return name === undefined ? 'the arguments' : [name, ...rest].join('.');
+}

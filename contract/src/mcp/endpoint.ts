@@ -1,0 +1,32 @@
+// The MCP endpoint: one path, stateless, with JSON responses. Its tools are routes (tools.ts).
+import type { Route } from '../route/route.ts';
+import { z } from 'zod';
+
+/** Sets of tools that a client may ask for, in the query `toolsets`, separated by commas. */
+export const MCP_TOOLSETS = ['sandboxes'] as const;
+export type McpToolset = (typeof MCP_TOOLSETS)[number];
+
+/** Without `toolsets` in the query. */
+export const DEFAULT_TOOLSETS: readonly McpToolset[] = ['sandboxes'];
+
+/** Maximum body of a request: the longest message of an agent session, each character escaped. */
+export const MCP_BODY_BYTES = 1_048_576;
+
+/**
+ * Admission of a request to the endpoint: any kind of token. The route of a tool decides about its
+ * permission. Not one of the contract's routes: its bodies are JSON-RPC.
+ */
+export const mcpEndpoint = {
+  name: 'mcp',
+  summary: 'Serves the tools of the Model Context Protocol',
+  method: 'POST',
+  path: '/v1/mcp',
+  auth: ['session', 'api_key', 'agent_token'],
+  permission: null,
+  request: {},
+  bodyBytes: MCP_BODY_BYTES,
+  response: { status: 200, body: z.unknown() },
+  errors: ['origin_not_allowed'],
+  activity: null,
+  published: false,
+} as const satisfies Route;

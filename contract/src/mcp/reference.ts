@@ -1,0 +1,85 @@
+// Generates docs/mcp.md: how to connect clients, and the tools.
+// contract/test/mcp/print-reference.ts prints it.
+import { argumentsOf } from './arguments.ts';
+import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, mcpEndpoint, MCP_TOOLSETS } from './endpoint.ts';
+import { MCP_TOOLS, type McpTool } from './tools.ts';
+
+/** The exact content of docs/mcp.md. */
+export function mcpReference(): string {
+  return `# MCP
+
+Generated from \`contract/src/mcp\` by \`npm run docs:mcp\`.
+\`contract/test/mcp/reference.test.ts\` fails if this page is out of date.
+
+The service is an MCP server at \`${mcpEndpoint.method} ${mcpEndpoint.path}\`, over streamable HTTP. It is stateless: no
+session, no stream, JSON responses. It speaks the revision 2026-07-28 and the older ones with
+\`initialize\`. A tool is a route of the API: arguments, permissions, limits and errors are the route's.
+
+## Connect a client
+
+The credential is a bearer token of the API: an API key, a personal agent token or an access token.
+\`$URL\` is the URL of the service.
+
+Claude Code:
+
+\`\`\`sh
+claude mcp add --transport http berth $URL${mcpEndpoint.path} --header "Authorization: Bearer $BERTH_API_KEY"
+\`\`\`
+
+Codex, in \`~/.codex/config.toml\`:
+
+\`\`\`toml
+[mcp_servers.berth]
+url = "https://berth.example.com${mcpEndpoint.path}"
+bearer_token_env_var = "BERTH_API_KEY"
+\`\`\`
+
+MCP Inspector:
+
+\`\`\`sh
+npx @modelcontextprotocol/inspector --cli $URL${mcpEndpoint.path} --transport http \\
+  --header "Authorization: Bearer $BERTH_API_KEY" --method tools/list
+\`\`\`
+
+curl:
+
+\`\`\`sh
+curl -s $URL${mcpEndpoint.path} -H "Authorization: Bearer $BERTH_API_KEY" -H 'Content-Type: application/json' \\
+  -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+\`\`\`
+
+## Tools
+
+The query \`toolsets\` selects sets of tools, separated by commas: ${list(MCP_TOOLSETS)}. Without it:
+${list(DEFAULT_TOOLSETS)}. A client sees only the tools that its credential may use.
+
+| Tool | Route | Permission | Arguments |
+| --- | --- | --- | --- |
+${MCP_TOOLS.map(rowOf).join('\n')}
+
+Arguments in bold are required. Their names are the route's in snake case; names inside objects stay
+as they are.
+
+## Responses
+
+- \`structuredContent\` is the route's response body; the text is the same as JSON. Fields may be added.
+- A failure of the route is a tool error: \`isError\`, the text \`code: message\`, and the error in
+  \`_meta.error\`. Internal errors have a request id and no other text.
+- Failures before a tool runs are HTTP errors of the API: 401 with \`WWW-Authenticate\`, 403 for the
+  \`Origin\` of another web page, 413 over ${MCP_BODY_BYTES.toLocaleString('en-US')} bytes, 429 with \`Retry-After\`.
+- A request counts as one request of the credential. Batches are refused.
+`;
+}
+
+function rowOf({ name, route }: McpTool): string {
+  const { schema } = argumentsOf(route);
+  const required = (schema['required'] ?? []) as string[];
+  const names = Object.keys(schema['properties'] as object).map((argument) =>
+    required.includes(argument) ? `**\`${argument}\`**` : `\`${argument}\``,
+  );
+  return `| \`${name}\` | \`${route.method} ${route.path}\` | \`${route.permission}\` | ${names.join(', ')} |`;
+}
+
+function list(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}
