@@ -12,7 +12,7 @@ import { KeepAlive, type KeepAliveTimes } from '../http/answers/keep-alive.ts';
 import { callOf } from '../http/contract-routes.ts';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, type ParseBody } from '../http/requests/body.ts';
-import { respondMcp, type OfferedTools } from './protocol.ts';
+import type { OfferedTools } from './protocol.ts';
 import { bindTools, callTool, type BoundTool, type ToolCaller } from './tool-call.ts';
 
 export function mcp(control: CallControl, keepAlive: KeepAliveTimes = EXEC_KEEPALIVE_MS): EntryPoint {
@@ -61,6 +61,8 @@ async function serve(parts: EndpointParts, request: FastifyRequest, reply: Fasti
   const asked = toolsetsOf(request);
   const usable = parts.tools.filter(({ tool }) => asked.has(tool.toolset) && mayUse(actor, tool.route));
   const offered = offer(control, usable, caller, () => kept.start(headers));
+  // The library takes 30 MiB of memory: not before the first request.
+  const { respondMcp } = await import('./protocol.ts');
   const response = await respondMcp(webRequest(request), body, offered);
   return await send(response, reply, kept);
 }
