@@ -2,11 +2,12 @@
 // `node -e 0`, for the checkout and the package, in alternating pairs. Both runs of a pair share
 // the host's load, so the median of their differences holds on a busy host too. Usage: npm run
 // bench:cli -- [--pairs N] [--json]
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { execFile } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { constants, cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { build } from '../cli/build/build.ts';
 import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
@@ -20,6 +21,15 @@ const pairs = Number(values.pairs);
 if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
   throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);
 
+const execute = promisify(execFile);
+const interrupted = new AbortController();
+const { signal } = interrupted;
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(name, () => {
+    process.exitCode = 128 + constants.signals[name];
+    interrupted.abort();
+  });
+}
 const folder = mkdtempSync(join(tmpdir(), 'berth-bench-cli-'));
 /** Independent of the user: no profile, and an empty compile cache at first. */
 const environment = { PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter), HOME: folder };
@@ -31,9 +41,12 @@ interface Timing {
 }
 
 /** Runs the words through bash, which measures child processes. */
-function run(...words: readonly string[]): Timing {
+async function run(...words: readonly string[]): Promise<Timing> {
   const script = 'TIMEFORMAT="%3R %3U %3S"; time "$@" >/dev/null 2>/dev/null';
-  const { stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { env: environment, encoding: 'utf8' });
+  // The refused command fails: its time alone counts.
+  const ended = execute('bash', ['-c', script, 'bash', ...words], { env: environment, signal });
+  const { stderr } = await ended.catch((error: unknown) => error as { stderr: string });
+  signal.throwIfAborted();
   const [wall, user, system] = stderr.trim().split(' ').map(Number);
   if (wall === undefined || user === undefined || system === undefined) throw new Error(`bash said ${stderr}`);
   return { wallMs: wall * 1_000, cpuMs: (user + system) * 1_000 };
@@ -41,16 +54,10 @@ function run(...words: readonly string[]): Timing {
 
 async function installPackage(): Promise<string> {
   await build();
-  const npm = (args: readonly string[], cwd: string): void => {
-    const { status, stderr } = spawnSync('npm', args, {
-      cwd,
-      encoding: 'utf8',
-      env: { ...process.env, NO_UPDATE_NOTIFIER: '1' },
-    });
-    if (status !== 0) throw new Error(`npm ${args[0]}: ${stderr}`);
-  };
-  npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], join(CHECKOUT, 'cli'));
-  npm(
+  const npm = (args: readonly string[], cwd: string): Promise<unknown> =>
+    execute('npm', args, { cwd, env: { ...process.env, NO_UPDATE_NOTIFIER: '1' }, signal });
+  await npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], join(CHECKOUT, 'cli'));
+  await npm(
     ['install', '--global', '--prefix', folder, '--offline', '--no-audit', '--no-fund', './berth-cli-0.1.0.tgz'],
     folder,
   );
@@ -78,14 +85,14 @@ try {
       ['help', ['--help']],
       ['refusal', ['whoami']],
     ] as const) {
-      const first = run(program, ...words);
+      const first = await run(program, ...words);
       add(`${name}.${what}FirstMs`, `${name}, berth ${words.join(' ')}, first time`, [first.wallMs]);
       const added: Timing[] = [];
       for (let pair = 0; pair < pairs; pair += 1) {
-        const both = [(): Timing => run(process.execPath, '-e', '0'), (): Timing => run(program, ...words)];
-        const [a, b] = (pair % 2 === 0 ? both : both.toReversed()).map((measure) => measure());
-        const [bare, ours] = pair % 2 === 0 ? [a, b] : [b, a];
-        if (bare === undefined || ours === undefined) throw new Error('a pair has two');
+        const measureBare = (): Promise<Timing> => run(process.execPath, '-e', '0');
+        const early = pair % 2 === 0 ? await measureBare() : undefined;
+        const ours = await run(program, ...words);
+        const bare = early ?? (await measureBare());
         added.push({ wallMs: ours.wallMs - bare.wallMs, cpuMs: ours.cpuMs - bare.cpuMs });
       }
       add(
@@ -100,9 +107,12 @@ try {
       );
     }
   }
+} catch (error) {
+  if (!signal.aborted) throw error;
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }
+if (signal.aborted) process.exit();
 
 const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
 console.log(`\n${machine}; Node ${process.versions.node}; at most ${ALLOWED_HELP_MS} ms more for help are allowed\n`);

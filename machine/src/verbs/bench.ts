@@ -1,6 +1,7 @@
 // `berth bench NAME`: runs bench/NAME.ts on a prepared host.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
@@ -23,7 +24,8 @@ export async function bench(context: VerbContext, name: string, args: readonly s
 
 /**
  * Runs a program of the checkout in the foreground, and removes what it leaves: processes, VMs,
- * network slots and temporary files. Returns its exit code, 130 if a signal ended it.
+ * network slots and temporary files. Returns its exit code. Throws the signal's reason after an
+ * abort.
  */
 export async function runNode(
   args: readonly string[],
@@ -31,7 +33,7 @@ export async function runNode(
   ready: Ready,
 ): Promise<number> {
   const folders = { BERTH_DATA_DIR: config.dataFolder, BERTH_CACHE_DIR: config.cacheFolder };
-  return await withRunFolder(async (run) => {
+  const exitCode = await withRunFolder(async (run) => {
     const child = spawn(process.execPath, args, {
       stdio: 'inherit',
       cwd: CHECKOUT,
@@ -45,10 +47,12 @@ export async function runNode(
     try {
       return await new Promise<number>((resolve, reject) => {
         child.once('error', reject);
-        child.once('exit', (code) => resolve(code ?? 130));
+        child.once('exit', (code, killedBy) => resolve(code ?? 128 + constants.signals[killedBy ?? 'SIGKILL']));
       });
     } finally {
       signal.removeEventListener('abort', forward);
     }
   });
+  signal.throwIfAborted();
+  return exitCode;
 }

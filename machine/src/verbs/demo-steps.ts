@@ -17,7 +17,6 @@ export interface StepResult {
 }
 
 const RUNNING_DEADLINE_MS = 120_000;
-const CREATE_DEADLINE_MS = 30_000;
 const DELETED_DEADLINE_MS = 60_000;
 /** Ten calls per second is the sustained rate limit of a credential. */
 const POLL_MS = 100;
@@ -50,8 +49,7 @@ export async function demoSteps(api: PublicApi, progress: Progress, signal: Abor
     const orgId = await api.firstOrgId(signal);
     const projectId = await api.firstProjectId(orgId, signal);
     // An interruption must not lose the id of a sandbox that exists.
-    const uninterrupted = AbortSignal.timeout(CREATE_DEADLINE_MS);
-    sandbox = await api.createSandbox(orgId, { projectId, agent: 'agent_one', name: 'demo' }, uninterrupted);
+    sandbox = await api.createSandbox(orgId, { projectId, agent: 'agent_one', name: 'demo' });
     sandbox = await settled(api, sandbox, ['running', 'ready', 'failed'], RUNNING_DEADLINE_MS, signal);
     const { allocated_vcpu: vcpu, allocated_memory_gb: memory, allocated_disk_gb: disk } = sandbox;
     const size = `${vcpu} vCPU, ${memory} GB, ${disk} GB disk`;

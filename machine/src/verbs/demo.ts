@@ -52,6 +52,8 @@ export async function demo(context: VerbContext): Promise<number> {
     return await show(context, own, installation.url, steps);
   } finally {
     await progress.step('stopping', () => installation.stop());
+    // An interruption that no step met is one too.
+    signal.throwIfAborted();
   }
 }
 

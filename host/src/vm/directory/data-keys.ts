@@ -32,13 +32,18 @@ export class DataKeys {
       const type = (await statfs(parent).catch(nullIf('ENOENT')))?.type;
       if (type === undefined || !MEMORY_FILE_SYSTEMS.has(type) || !(await isWritable(parent))) continue;
 
-      const keys = new DataKeys(join(parent, `berth-keys-${instanceId}`));
+      const keys = new DataKeys(folderOf(parent, instanceId));
       await keys.#assertPrivate();
       return keys;
     }
     throw new Error(
       `cannot hold data keys of VMs: none of ${parents.join(', ')} is a writable tmpfs. Mount one on /dev/shm`,
     );
+  }
+
+  /** Removes all keys of an installation that is gone. */
+  static async removeAll(instanceId: string): Promise<void> {
+    for (const parent of PARENTS) await rm(folderOf(parent, instanceId), { recursive: true, force: true });
   }
 
   /** Null for a VM without a key here. */
@@ -77,6 +82,10 @@ export class DataKeys {
     if (found !== null && !(found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o077) === 0))
       throw new Error(`cannot hold data keys of VMs: ${this.folder} belongs to another user. Remove it`);
   }
+}
+
+function folderOf(parent: string, instanceId: string): string {
+  return join(parent, `berth-keys-${instanceId}`);
 }
 
 async function isWritable(folder: string): Promise<boolean> {
