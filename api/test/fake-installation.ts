@@ -89,6 +89,10 @@ export class FakeInstallation {
     }
   }
 
+  get url(): string {
+    return this.#url;
+  }
+
   get orgId(): string {
     return this.#key.orgId;
   }

@@ -32,16 +32,22 @@ const WITH_INSTALL_SCRIPT = [
   'esbuild', // replaces its launcher by the binary, for speed
 ];
 
-const entries = Object.entries(lock.parse(JSON.parse(await readFile('package-lock.json', 'utf8'))).packages);
+/** Packages that a test installs for itself. */
+const TEST_LOCK = 'api/test/preview/dev-servers/package-lock.json';
+
+const read = async (path: string) => Object.entries(lock.parse(JSON.parse(await readFile(path, 'utf8'))).packages);
+const isInstalled = ([path, { link }]: (typeof entries)[number]): boolean =>
+  path.includes('node_modules/') && link !== true;
+const entries = await read('package-lock.json');
 const ours = entries.filter(([path]) => !path.includes('node_modules/'));
-const installed = entries.filter(([path, { link }]) => path.includes('node_modules/') && link !== true);
+const installed = [...entries, ...(await read(TEST_LOCK))].filter(isInstalled);
 const dependenciesOf = ([path, each]: (typeof entries)[number]): [string, string, string][] =>
   Object.entries({ ...each.dependencies, ...each.devDependencies, ...each.optionalDependencies }).map(
     ([name, range]) => [path, name, range],
   );
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
-test('every third-party package of the lock file has a sha512 integrity', () => {
+test('every third-party package of the lock files has a sha512 integrity', () => {
   const unpinned = installed.filter(([path, { integrity, inBundle }]) => {
     if (inBundle !== true) return !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '');
 

@@ -38,6 +38,7 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
   await writeFile(join(folder, 'passwd'), `root:x:0:0:root:/:/bin/sh\nberth:x:${uid}:${uid}::/home/berth:/bin/bash\n`, {
     mode: 0o644,
   });
+  await writeFile(join(folder, 'hosts'), '127.0.0.1 localhost\n::1 localhost\n', { mode: 0o644 });
   await writeFile(join(folder, 'group'), `root:x:0:\nberth:x:${uid}:\n`, { mode: 0o644 });
 
   const environment = {
@@ -73,7 +74,7 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
       '/etc/ld.so.cache',
       '/etc/ld.so.cache',
     ],
-    ['--ro-bind', join(folder, 'passwd'), '/etc/passwd', '--ro-bind', join(folder, 'group'), '/etc/group'],
+    ['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', join(folder, name), `/etc/${name}`]),
     [
       '--bind',
       join(folder, 'code'),
