@@ -25,7 +25,7 @@ const execute = promisify(execFile);
 const interrupted = new AbortController();
 const { signal } = interrupted;
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(name, () => {
+  process.on(name, () => {
     process.exitCode = 128 + constants.signals[name];
     interrupted.abort();
   });
