@@ -1,4 +1,5 @@
 // The Anthropic Messages API as Claude Code uses it.
+import { randomUUID } from 'node:crypto';
 import type { StreamForm } from './reply.ts';
 import { hasScript, type Conversation, type Part, type Plan } from './script.ts';
 
@@ -62,8 +63,9 @@ export function messageOf(model: string, plan: Plan): object {
   return { ...emptyMessage(model), content, stop_reason: stopReasonOf(plan.parts) };
 }
 
+// Claude Code merges messages of one id.
 const emptyMessage = (model: string): object => ({
-  ...{ id: 'msg_scripted', type: 'message', role: 'assistant', model, content: [] },
+  ...{ id: `msg_${randomUUID()}`, type: 'message', role: 'assistant', model, content: [] },
   ...{ stop_reason: null, stop_sequence: null, usage },
 });
 

@@ -34,17 +34,22 @@ function programOf({ tool, argument }: Part & { kind: 'tool' }): string {
   if (tool === 'run')
     return `text(await tools.exec_command(${JSON.stringify({ cmd: argument, login: false, yield_time_ms: 30_000 })}))`;
 
-  if (tool === 'edit') {
-    const [path = '', ...words] = argument.split(' ');
-    const patch = ['*** Begin Patch', `*** Add File: ${path}`, `+${words.join(' ')}`, '*** End Patch'].join('\n');
-    return `text(await tools.apply_patch(${JSON.stringify(patch)}))`;
-  }
+  const [path = '', ...words] = argument.split(' ');
+  const patch = ['*** Begin Patch', `*** Add File: ${path}`, `+${words.join(' ')}`, '*** End Patch'].join('\n');
+  return `text(await tools.apply_patch(${JSON.stringify(patch)}))`;
+}
+
+/** The question tool is no part of `exec`. */
+function questionOf(argument: string): { name: string; arguments: string } {
   const options = ['Red', 'Blue'].map((label) => ({ label, description: label }));
-  const question = { id: 'color', header: 'Question', question: argument, options };
-  return `text(await tools.request_user_input(${JSON.stringify({ questions: [question] })}))`;
+  const questions = [{ id: 'color', header: 'Question', question: argument, options }];
+  return { name: 'request_user_input', arguments: JSON.stringify({ questions }) };
 }
 
 function itemOf(part: Part, index: number, isDone: boolean): Record<string, unknown> {
+  if (part.kind === 'tool' && part.tool === 'question')
+    return { type: 'function_call', id: `fc_${index}`, call_id: part.callId, ...questionOf(part.argument) };
+
   if (part.kind === 'tool') {
     return {
       ...{ type: 'custom_tool_call', id: `ctc_${index}`, status: 'completed', call_id: part.callId },
