@@ -22,6 +22,8 @@ export interface HostConfig {
   guestCidr: string;
   /** Encrypts disk and snapshots of each VM created from now on. */
   encryptDisks: boolean;
+  /** An unprivileged process parses the responses of guests. */
+  gateway: boolean;
   /** Limits of the warm pool's size. */
   pool: { min: number; max: number };
   createDeadlineMs: number;
@@ -56,6 +58,7 @@ const OPTIONS = {
   diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
   encryptDisks: { flag: 'encrypt-disks', variable: 'BERTH_ENCRYPT_DISKS', fallback: '0' },
+  gateway: { flag: 'gateway', variable: 'BERTH_GATEWAY', fallback: '0' },
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
@@ -127,6 +130,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
       diskReserveGib: number('diskReserveGib', 0, 1_048_576),
     },
     encryptDisks: flag('encryptDisks'),
+    gateway: flag('gateway'),
     guestCidr: text('guestCidr') ?? '',
     pool: poolBounds(number),
     createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,

@@ -23,7 +23,11 @@ import { armCrashPoint } from './vm/crash-point.ts';
 import { DataKeys } from './vm/directory/data-keys.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
+import { guestsBehind } from './gateway/client.ts';
+import { GatewayProcess } from './gateway/launch.ts';
+import { DIRECT_GUESTS } from './guest/client.ts';
 import { GuestStreams } from './guest/guest-streams.ts';
+import { FAKE_GATEWAY_UID, GATEWAY_UID } from './network/slots/slot.ts';
 import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
 import { makeDriver } from './make-driver.ts';
 
@@ -48,13 +52,22 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const startedMs = performance.now();
   const readAll = (): Promise<readonly string[]> => readTokens(config.tokenFile);
   const tokens = new HostTokens(await readAll());
-  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, log);
+  const gateway = config.gateway
+    ? new GatewayProcess(
+        join(config.dataFolder, 'run', 'gateway'),
+        config.driver === 'fake' ? FAKE_GATEWAY_UID : GATEWAY_UID,
+        log,
+      )
+    : null;
+  await gateway?.start();
+  const guests = gateway === null ? DIRECT_GUESTS : guestsBehind(gateway);
+  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, guests, log);
   const directory = new VmDirectory(data.vms, await DataKeys.open(data.instanceId));
   const fences = new FenceDirectory(data.fences);
   await directory.open();
   for (const name of await fences.open()) log.error({ name }, 'removed an invalid fence');
 
-  const pool = makePool(config, data, driver, log, () => lifecycle.capacity());
+  const pool = makePool(config, data, driver, guests, log, () => lifecycle.capacity());
   const lifecycle: VmLifecycle = new VmLifecycle(
     {
       driver,
@@ -64,6 +77,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
       encryptDisks: config.encryptDisks,
       pool,
       streams: new GuestStreams(config.streams),
+      guests,
       deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },
     },
     {
@@ -113,6 +127,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
   await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
   await driver.close();
+  await gateway?.close();
   log.info('the host daemon is stopping; its VMs keep running');
 }
 

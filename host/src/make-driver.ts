@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { nullIf } from '@berth/os/errors.ts';
 import type { HostConfig } from './config.ts';
+import type { Guests } from './guest/client.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver, VmSize } from './vm/driver.ts';
 import { createQemuDriver } from './vm/qemu/driver.ts';
@@ -19,7 +20,12 @@ interface MadeDriver {
 }
 
 /** The prepared driver. Throws with what is missing. */
-export async function makeDriver(config: HostConfig, data: DataFolder, log: Logger): Promise<MadeDriver> {
+export async function makeDriver(
+  config: HostConfig,
+  data: DataFolder,
+  guests: Guests,
+  log: Logger,
+): Promise<MadeDriver> {
   if (config.driver === 'fake') {
     // Loaded on demand: the fake needs the guest's bundler, which only a development checkout has.
     const { FakeDriver } = await import('./vm/fake/driver.ts');
@@ -30,6 +36,7 @@ export async function makeDriver(config: HostConfig, data: DataFolder, log: Logg
   const driver = createQemuDriver({
     cacheFolder: config.cacheFolder,
     imageFolder: config.imageFolder ?? (await newestImageFolder(config.cacheFolder)),
+    guests,
     network: {
       instanceId: data.instanceId,
       dataFolder: config.dataFolder,

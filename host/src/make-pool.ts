@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { readHost, type Amounts } from './vm/admission.ts';
 import type { HostConfig } from './config.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
+import type { Guests } from './guest/client.ts';
 import type { VmDriver } from './vm/driver.ts';
 import { TEMPLATE_SIZE } from './vm/machine-size.ts';
 import { PoolDirectory } from './pool/directory.ts';
@@ -25,11 +26,13 @@ export function makePool(
   config: HostConfig,
   data: DataFolder,
   driver: VmDriver,
+  guests: Guests,
   log: Logger,
   promised: () => { capacity: Amounts; reserved: Amounts },
 ): WarmPool {
   return new WarmPool({
     driver,
+    guests,
     directory: new PoolDirectory(data.pool),
     log,
     encryptDisks: config.encryptDisks,

@@ -17,6 +17,7 @@ describe('the configuration of the host daemon', () => {
       diskReserveGib: 5,
     });
     assert.equal(config.encryptDisks, false);
+    assert.equal(config.gateway, false);
     assert.equal(config.guestCidr, '10.200.0.0/16');
     assert.deepEqual(config.pool, { min: 1, max: 8 });
     assert.deepEqual(config.streams, { perVm: 256, perHost: 2_048, idleMs: 3_600_000, longestMs: 86_400_000 });
@@ -55,6 +56,7 @@ describe('the configuration of the host daemon', () => {
       /--memory-overcommit \(BERTH_MEMORY_OVERCOMMIT\): '0' is not a number from 0.1 to 100/,
     ],
     [['--pool-min', '3', '--pool-max', '2'], /--pool-min \(BERTH_POOL_MIN\): 3 exceeds --pool-max/],
+    [['--gateway', 'yes'], /--gateway \(BERTH_GATEWAY\): 'yes' must be 0 or 1/],
     [['--encrypt-disks', 'yes'], /--encrypt-disks \(BERTH_ENCRYPT_DISKS\): 'yes' must be 0 or 1/],
     [['--streams-per-vm', '0'], /--streams-per-vm \(BERTH_STREAMS_PER_VM\): '0' is not a number from 1 to 512/],
     [['--stream-idle-seconds', 'never'], /--stream-idle-seconds \(BERTH_STREAM_IDLE_SECONDS\)/],

@@ -25,8 +25,40 @@ export class GuestRefusal extends HostError {
   }
 }
 
-/** Every method rejects with {@link HostError}, or with the reason of the caller's signal. */
-export class GuestClient {
+/**
+ * The client of one guest daemon. Every method rejects with {@link HostError}, or with the reason
+ * of the caller's signal.
+ */
+export interface GuestClient {
+  readonly endpoint: GuestEndpoint;
+  /** Sets the secret of all later calls. */
+  useSecret(secret: string): void;
+  /**
+   * Waits until the guest daemon accepts a connection, unless one is open; the next call uses it.
+   */
+  reach(options: { signal: AbortSignal; deadlineMs: number }): Promise<void>;
+  /** Sends a JSON call. */
+  call<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<ResponseOf<C>>;
+  /**
+   * Sends a call whose response is streamed. The stream fails with a {@link HostError}. Destroying
+   * it ends the call.
+   */
+  stream<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Readable>;
+  /**
+   * Opens a raw stream, which can be half-closed. The caller closes it: it outlives this client.
+   */
+  open<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Duplex>;
+  /** Closes every connection; calls in flight fail, with `why` if given. */
+  close(why?: HostError | null): void;
+}
+
+/** Makes the clients of guests. */
+export interface Guests {
+  clientOf(endpoint: GuestEndpoint, secret?: string): GuestClient;
+}
+
+/** Speaks to the guest in this process. */
+export class DirectGuestClient implements GuestClient {
   readonly endpoint: GuestEndpoint;
   readonly #agent = new GuestAgent();
   readonly #calls: CallClient;
@@ -52,14 +84,10 @@ export class GuestClient {
     this.#calls = new CallClient(peer);
   }
 
-  /** Sets the secret of all later calls. */
   useSecret(secret: string): void {
     this.#secret = secret;
   }
 
-  /**
-   * Waits until the guest daemon accepts a connection, unless one is open; the next call uses it.
-   */
   async reach({ signal, deadlineMs }: { signal: AbortSignal; deadlineMs: number }): Promise<void> {
     if (this.#agent.hasOpen()) return;
 
@@ -77,32 +105,27 @@ export class GuestClient {
     }
   }
 
-  /** Sends a JSON call. */
   call<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<ResponseOf<C>> {
     return this.#calls.call(call, request, options);
   }
 
-  /**
-   * Sends a call whose response is streamed. The stream fails with a {@link HostError}. Destroying
-   * it ends the call.
-   */
   stream<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Readable> {
     return this.#calls.stream(call, request, options);
   }
 
-  /**
-   * Opens a raw stream, which can be half-closed. The caller closes it: it outlives this client.
-   */
   open<C extends CallSpec>(call: C, request: GuestRequest<C>, options?: CallOptions): Promise<Duplex> {
     return this.#calls.open(call, request, options);
   }
 
-  /** Closes every connection; calls in flight fail, with `why` if given. */
   close(why: HostError | null = null): void {
     this.#closed ??= why;
     this.#agent.destroy();
   }
 }
+
+export const DIRECT_GUESTS: Guests = {
+  clientOf: (endpoint, secret) => new DirectGuestClient(endpoint, secret),
+};
 
 /** Converts a refusal of the guest, by the error table of the call if any. */
 function refusalOf(

@@ -1,7 +1,7 @@
 // Makes, exercises and ends a pool VM. Each step is on disk before the next begins. Must not know
 // the number of pool VMs or their future owners.
 import type { Logger } from 'pino';
-import { GuestClient } from '../guest/client.ts';
+import type { GuestClient, Guests } from '../guest/client.ts';
 import { boundedMessageOf } from '../vm/host-error.ts';
 import { crashPoint } from '../vm/crash-point.ts';
 import { DriverError, type DriverState, type RunningVm, type VmDriver, type VmSize } from '../vm/driver.ts';
@@ -13,6 +13,7 @@ import { exercise, warmUp } from './warm-up.ts';
 export interface PoolVmParts {
   driver: VmDriver;
   directory: PoolDirectory;
+  guests: Guests;
   log: Logger;
   /** Size of every pool VM: the smallest. */
   size: VmSize;
@@ -44,7 +45,7 @@ export interface PoolVm {
  * is logged.
  */
 export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSignal): Promise<PoolVm> {
-  const { driver, directory, size, deadlineMs } = parts;
+  const { driver, directory, guests, size, deadlineMs } = parts;
   const signal = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
   const watch = new AbortController();
   const diskKey = newDiskKey(parts);
@@ -69,7 +70,7 @@ export async function createPoolVm(parts: PoolVmParts, id: string, stop: AbortSi
     await lowerPriority(running.process);
     const gone = driver.exited(running.process, watch.signal);
     const died = endOf(gone, watch.signal);
-    guest = new GuestClient(running.guest);
+    guest = guests.clientOf(running.guest);
     await warmUp(guest, size, AbortSignal.any([signal, died]), deadlineMs);
     crashPoint('pool:warm');
     return {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { guestIdentity, type GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import { health } from '@berth/protocol/calls/identity.ts';
-import { GuestClient } from '../../src/guest/client.ts';
+import { DirectGuestClient, type GuestClient } from '../../src/guest/client.ts';
 import { faultIn, sendIdentity, sendSize, sendWake, makeGuestSecret, makeIdentity } from '../../src/guest/identity.ts';
 import { SMALL } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -20,7 +20,7 @@ describe('the identity of a guest', () => {
 
   it('is sent with the time of sending; its secret applies from then on', async () => {
     const guest = await ScriptedGuest.start();
-    const client = new GuestClient(guest.endpoint);
+    const client = new DirectGuestClient(guest.endpoint);
     try {
       const identity = makeIdentity(SMALL, makeGuestSecret());
       const beforeUnixMs = Date.now();
@@ -41,7 +41,7 @@ describe('the identity of a guest', () => {
 
   it('is sent again while the guest reads back another time', async () => {
     const guest = await ScriptedGuest.start();
-    const client = new GuestClient(guest.endpoint);
+    const client = new DirectGuestClient(guest.endpoint);
     try {
       let offMs = 2_500;
       guest.readBack = (result) => {
@@ -101,7 +101,7 @@ describe('a guest that wakes', () => {
   let client: GuestClient;
   beforeEach(async () => {
     guest = await ScriptedGuest.start();
-    client = new GuestClient(guest.endpoint);
+    client = new DirectGuestClient(guest.endpoint);
   });
   afterEach(async () => {
     client.close();

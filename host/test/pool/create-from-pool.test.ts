@@ -1,5 +1,6 @@
 import { OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import assert from 'node:assert/strict';
+import { DIRECT_GUESTS } from '../../src/guest/client.ts';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -48,6 +49,7 @@ describe('a create on a host with a warm pool', () => {
         fences,
         log: pino({ level: 'silent' }),
         pool,
+        guests: DIRECT_GUESTS,
         streams: new GuestStreams({ perVm: 1, perHost: 1 }),
         deadlines: DEADLINES,
       },

@@ -1,5 +1,6 @@
 // A pool over a scripted driver and a real folder; `restart` simulates `kill -9`. For tests.
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { DIRECT_GUESTS } from '../../src/guest/client.ts';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -44,6 +45,7 @@ export class PoolFixture {
     this.pool = new WarmPool({
       driver: this.driver,
       directory: new PoolDirectory(join(this.root, 'pool')),
+      guests: DIRECT_GUESTS,
       log: pino({ level: 'silent' }),
       size: SIZE,
       deadlineMs: DEADLINE_MS,

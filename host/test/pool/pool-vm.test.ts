@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { DIRECT_GUESTS } from '../../src/guest/client.ts';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -21,7 +22,14 @@ describe('a VM that waits in the pool', () => {
     const directory = new PoolDirectory(join(root, 'pool'));
     await directory.open();
     const driver = new ScriptedDriver(new ScriptedHost());
-    parts = { driver, directory, log: pino({ level: 'silent' }), size: SIZE, deadlineMs: 10_000 };
+    parts = {
+      driver,
+      directory,
+      guests: DIRECT_GUESTS,
+      log: pino({ level: 'silent' }),
+      size: SIZE,
+      deadlineMs: 10_000,
+    };
     made = null;
   });
   afterEach(async () => {

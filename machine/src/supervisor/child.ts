@@ -11,7 +11,7 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { FILTER_FD, STATUS_FD, confinedArgv } from './confinement.ts';
 import type { Confined } from './confinement.ts';
-import { serviceFilter } from './service-filter.ts';
+import { serviceFilter } from '@berth/os/confinement/service-filter.ts';
 
 /** Time for bwrap to report its child; it needs some ten milliseconds. */
 const START_DEADLINE_MS = 20_000;

@@ -1,9 +1,9 @@
 // nftables rule sets: one per slot namespace, and one in the root namespace that all instances on
 // the host share. Text only, for `nft -f`. Both are default-deny, and either alone keeps a guest
 // from the host and its neighbours. An egress policy narrows them: ../egress/rules.ts.
-import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
+import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
 import { BLOCKED_RANGES } from './blocked-ranges.ts';
-import { HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
+import { GATEWAY_UID, HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
 import type { Slot } from './slot.ts';
 
 /**
@@ -86,9 +86,11 @@ table ${ROOT_TABLE} {${blockedSet}
   chain output {
     type filter hook output priority filter; policy accept;
     oifname "${HOST_VETH_PREFIX}*" goto output_to_guest
+    oifname != "${HOST_VETH_PREFIX}*" meta skuid ${GATEWAY_UID} drop
   }
   chain output_to_guest {
     meta nfproto != ipv4 drop
+    meta skuid ${GATEWAY_UID} tcp dport ${GUEST_PORT} accept
     meta skuid != 0 drop
   }
 

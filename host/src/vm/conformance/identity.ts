@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { exec } from '@berth/protocol/calls/exec.ts';
 import { health } from '@berth/protocol/calls/identity.ts';
-import { GuestClient } from '../../guest/client.ts';
+import { DirectGuestClient } from '../../guest/client.ts';
 import type { DriverCapabilities } from '../driver.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
@@ -45,7 +45,7 @@ export function identityConforms(
       const signal = new AbortController().signal;
       assert.equal((await one.client.call(health, {}, { signal, deadlineMs: 20_000 })).ok, true);
       for (const secret of [null, two.identity.secret, '', 'x'.repeat(43)]) {
-        const client = new GuestClient(one.running.guest, secret);
+        const client = new DirectGuestClient(one.running.guest, secret);
         try {
           await assert.rejects(client.call(health, {}, { signal, deadlineMs: 20_000 }), { status: 401 });
           await assert.rejects(client.call(exec, { body: { command: 'true', timeoutSeconds: 5 } }, { signal }), {

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { exec as execCall, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import type { GuestIdentityResult } from '@berth/protocol/calls/identity.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
-import { GuestClient } from '../../guest/client.ts';
+import { DirectGuestClient, type GuestClient } from '../../guest/client.ts';
 import { sendIdentity, sendWake, makeGuestSecret, makeIdentity, type Identity } from '../../guest/identity.ts';
 import type { DriverState, ExistingVm, RunningVm, VmDriver, VmSize, WakeVm, WokenVm } from '../driver.ts';
 
@@ -105,7 +105,7 @@ export class Subject {
       saveState: async (state) => void saved.push(JSON.parse(JSON.stringify(state)) as DriverState),
     });
     const identity = makeIdentity(spec, makeGuestSecret());
-    const client = new GuestClient(running.guest);
+    const client = new DirectGuestClient(running.guest);
     const vm = { id, folder, saved, running, client, identity };
     try {
       const readBack = await sendIdentity(client, identity, signal, CREATE_DEADLINE_MS);
@@ -168,7 +168,7 @@ export class Subject {
   async #claim(vm: SubjectVm, woken: WokenVm): Promise<void> {
     vm.client.close();
     vm.running = { process: woken.process, guest: woken.guest };
-    vm.client = new GuestClient(woken.guest);
+    vm.client = new DirectGuestClient(woken.guest);
     const fresh = makeGuestSecret();
     const secrets = { fresh, former: [vm.identity.secret] };
     await sendWake(vm.client, secrets, woken.size, AbortSignal.timeout(CREATE_DEADLINE_MS), CREATE_DEADLINE_MS);

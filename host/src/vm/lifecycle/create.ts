@@ -2,7 +2,6 @@
 // the next begins, so that a crash at any point loses nothing. Runs in the VM's turn; must not
 // respond to callers.
 import { sendIdentity, makeGuestSecret, makeIdentity } from '../../guest/identity.ts';
-import { GuestClient } from '../../guest/client.ts';
 import { HostError, boundedMessageOf } from '../host-error.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { TakenVm } from '../../pool/hand-over.ts';
@@ -108,7 +107,7 @@ async function makeRunning(
   crashPoint('create:restored');
 
   const watch = startWatching(parts, vm, running.process);
-  vm.guest ??= new GuestClient(running.guest);
+  vm.guest ??= parts.guests.clientOf(running.guest);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
   const egress = egressOf(vm.record);
   // A pool VM has an open network; nothing of the tenant runs before the identity.

@@ -3,7 +3,7 @@
 // undoes it otherwise. Nothing here may stop the daemon from starting.
 import { health } from '@berth/protocol/calls/identity.ts';
 import { eachOf } from '@berth/os/each-of.ts';
-import { GuestClient, GuestRefusal } from '../../guest/client.ts';
+import { GuestRefusal } from '../../guest/client.ts';
 import { boundedMessageOf } from '../host-error.ts';
 import type { VmRecord } from '../directory/record.ts';
 import type { RunningVm } from '../driver.ts';
@@ -202,7 +202,7 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
     await markDead(parts, vm, notAdopted('the secret of its guest daemon is lost'));
     return;
   }
-  vm.guest = new GuestClient(running.guest, secret);
+  vm.guest = parts.guests.clientOf(running.guest, secret);
   // A clone started by the earlier daemon may continue for some seconds.
   vm.clone.maybe = true;
   const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');

@@ -2,7 +2,7 @@
 // snapshot. Each step is on disk before the next begins. A failure before the VM runs leaves it as
 // it was; afterwards the wake is finished, if necessary by the next daemon, or the VM is dead.
 import type { Amounts } from '../admission.ts';
-import { GuestClient, GuestRefusal } from '../../guest/client.ts';
+import { GuestRefusal, type GuestClient } from '../../guest/client.ts';
 import { HostError, boundedMessageOf } from '../host-error.ts';
 import { sendWake, type WakeSecrets } from '../../guest/identity.ts';
 import { crashPoint } from '../crash-point.ts';
@@ -104,7 +104,7 @@ async function finishWake(
   const { directory, log } = parts;
   const watch = startWatching(parts, vm, running.process);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'wake_failed')]);
-  const guest = new GuestClient(running.guest);
+  const guest = parts.guests.clientOf(running.guest);
   vm.guest = guest;
   const secrets = await secretsOf(parts, vm);
   const size = await wakeGuest(parts, guest, secrets, sizes, alive);

@@ -4,7 +4,7 @@ import { OPEN_EGRESS, type EgressDenied, type EgressPolicy } from '@berth/protoc
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
 import { growthOf, reservationOf, type Amounts, type HeldVm } from '../admission.ts';
-import type { GuestClient } from '../../guest/client.ts';
+import type { GuestClient, Guests } from '../../guest/client.ts';
 import type { HostError } from '../host-error.ts';
 import type { WarmPool } from '../../pool/pool.ts';
 import type { FenceDirectory } from '../directory/fence.ts';
@@ -35,6 +35,7 @@ export interface LifecycleParts {
   /** Warm pool; if absent, each create restores its own VM. */
   pool?: WarmPool;
   streams: GuestStreams;
+  guests: Guests;
   deadlines: Deadlines;
 }
 

@@ -24,6 +24,7 @@ import { flushFolder } from '@berth/os/durable-file.ts';
 import { isSame } from '@berth/os/process-identity.ts';
 import { VM_FILES } from './machine/argv.ts';
 import { Bases } from './template/bases.ts';
+import type { Guests } from '../../guest/client.ts';
 import { bootAgain } from './start/boot-again.ts';
 import { bootDisk } from './start/boot.ts';
 import { Claims } from '../../network/claims.ts';
@@ -56,10 +57,8 @@ interface QemuDriverOptions {
   /** The image's folder; its template must have been built (template/build/main.ts). */
   imageFolder: string;
   network: NetworkOptions;
-  /**
-   * Logs events; `data` has units in its names. VMs appear under the id they were created with,
-   * which the VM's record maps to its owner.
-   */
+  guests: Guests;
+  /** Logs events; `data` has units in its names. VMs appear under the id of their creation. */
   log: (level: 'info' | 'warn', message: string, data: object) => void;
 }
 
@@ -209,7 +208,7 @@ class Driver implements QemuDriver {
       const running = await bootAgain(
         () =>
           this.#claims.claimFor(vm, asked, (slot) =>
-            this.#vms.start('booting the disk', vm, slot, bootDisk.bind(null, base)),
+            this.#vms.start('booting the disk', vm, slot, (order) => bootDisk(base, order, this.#options.guests)),
           ),
         (why) => this.#options.log('warn', `booting a disk again: ${why}`, { machineId: state.vmId }),
       );

@@ -1,6 +1,7 @@
 // A lifecycle over a scripted driver and a real folder, for tests; `restart` is the view of a new
 // daemon after `kill -9`.
 import assert from 'node:assert/strict';
+import { DIRECT_GUESTS } from '../../../src/guest/client.ts';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,6 +98,7 @@ export class LifecycleFixture {
         fences: this.fences,
         encryptDisks: this.encryptDisks,
         log: pino({ level: 'silent' }),
+        guests: DIRECT_GUESTS,
         streams: new GuestStreams(this.streamLimits),
         deadlines: this.deadlines,
       },

@@ -1,6 +1,7 @@
 // The conformance suite with the QEMU driver and real guests, on a private host; the internet is a
 // namespace of this test. Needs root, the image and the template (`berth test` makes them).
 import { after, before } from 'node:test';
+import { DIRECT_GUESTS } from '../../../src/guest/client.ts';
 import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
 import { conformance } from '../../../src/vm/conformance/conformance.ts';
 import type { ConformanceUplink, Target } from '../../../src/vm/conformance/subject.ts';
@@ -58,6 +59,7 @@ conformance(
     createQemuDriver({
       cacheFolder,
       imageFolder: image,
+      guests: DIRECT_GUESTS,
       network: {
         instanceId: 'conform2',
         dataFolder: '/nonexistent',

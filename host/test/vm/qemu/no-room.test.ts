@@ -1,5 +1,6 @@
 // A VM whose host disk is full while its guest writes. Needs root, the image and the template.
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
+import { DIRECT_GUESTS } from '../../../src/guest/client.ts';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
@@ -29,6 +30,7 @@ test('a VM pauses on a full host disk and resumes once there is room, also under
     createQemuDriver({
       cacheFolder,
       imageFolder: image,
+      guests: DIRECT_GUESTS,
       network: { instanceId: 'noroom22', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
       log: (_level, message) => message.startsWith("the host's disk is full") && stopped.resolve(),
     });

@@ -2,7 +2,7 @@
 // there is no usable snapshot.
 import { health } from '@berth/protocol/calls/identity.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import { GuestClient, GuestRefusal } from '../../../guest/client.ts';
+import { GuestRefusal, type Guests } from '../../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../../driver.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { readConsole } from '../process/console.ts';
@@ -24,12 +24,12 @@ const CONSOLE_SHOWN = 1_000;
  * Boots a VM's disk at the template's size; under TCG with all possible vCPUs. Rejects as {@link
  * startQemu}.
  */
-export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<RunningQemu> {
+export async function bootDisk(base: RestoreBase, order: StartOrder, guests: Guests): Promise<RunningQemu> {
   return startQemu(base, order, { kind: 'reboot' }, async ({ qmp, signal, elapsedMs, run }) => {
     const { accelerator } = base;
     const vcpuReadyMs = elapsedMs();
     await bootToGuest(
-      { qmp, endpoint: endpointOf(order.slot), accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run },
+      { qmp, endpoint: endpointOf(order.slot), guests, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run },
       signal,
     );
     return { vcpuReadyMs };
@@ -40,6 +40,7 @@ export async function bootDisk(base: RestoreBase, order: StartOrder): Promise<Ru
 interface BootingVm {
   qmp: QmpSession;
   endpoint: GuestEndpoint;
+  guests: Guests;
   accelerator: Accelerator;
   deadlineMs: number;
   /** Resumes the vCPUs. */
@@ -56,9 +57,9 @@ export async function bootToGuest(machine: BootingVm, signal: AbortSignal): Prom
   await untilGuestAnswers(machine, signal);
 }
 
-async function untilGuestAnswers({ endpoint, qmp, deadlineMs }: BootingVm, signal: AbortSignal): Promise<void> {
+async function untilGuestAnswers({ endpoint, guests, qmp, deadlineMs }: BootingVm, signal: AbortSignal): Promise<void> {
   const either = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]);
-  const client = new GuestClient(endpoint);
+  const client = guests.clientOf(endpoint);
   let seen: unknown = null;
   try {
     while (!either.aborted) {

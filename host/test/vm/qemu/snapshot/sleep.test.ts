@@ -1,6 +1,7 @@
 // Sleeps and ends of real VMs that are specific to QEMU: a full disk, a killed QEMU, a guest that
 // shuts down, a VM left paused. Needs root, the image and the template.
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
+import { DIRECT_GUESTS } from '../../../../src/guest/client.ts';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
@@ -38,6 +39,7 @@ before(async () => {
     createQemuDriver({
       cacheFolder,
       imageFolder: image,
+      guests: DIRECT_GUESTS,
       network: { instanceId: 'sleeping', dataFolder: '/nonexistent', cidr: '10.200.0.0/16', idleSlots: 1 },
       log: () => {},
     }),

@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 import type { Image } from '@berth/image/image-folder.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { z } from 'zod';
+import { DIRECT_GUESTS } from '../../../../guest/client.ts';
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { processExited } from '@berth/os/process-identity.ts';
@@ -92,7 +93,10 @@ async function workWith<T>(
   try {
     const endpoint = { address: slot.address, port: GUEST_PORT };
     const run = async (): Promise<void> => void (await qmp.command('cont', undefined, z.unknown(), { signal }));
-    await bootToGuest({ qmp, endpoint, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run }, signal);
+    await bootToGuest(
+      { qmp, endpoint, guests: DIRECT_GUESTS, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run },
+      signal,
+    );
     await unplugAllCpus(qmp, UNPLUG_DEADLINE_MS, signal);
     return await use({ qmp, process, endpoint, templateFolder, signal, quit: () => quitQemu(qmp, process) });
   } finally {

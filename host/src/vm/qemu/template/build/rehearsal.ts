@@ -5,7 +5,7 @@ import { exec } from '@berth/protocol/calls/exec.ts';
 import { health, template } from '@berth/protocol/calls/identity.ts';
 import { guestMetricsCall } from '@berth/protocol/calls/metrics.ts';
 import type { VmSpec } from '@berth/protocol/host.ts';
-import { GuestClient } from '../../../../guest/client.ts';
+import { DirectGuestClient, type GuestClient } from '../../../../guest/client.ts';
 import { sendIdentity, sendSize, sendWake, makeGuestSecret, makeIdentity } from '../../../../guest/identity.ts';
 import { DriverError, type GuestEndpoint } from '../../../driver.ts';
 import { ClockFault, clockFault, tscKhzIn, type ClockReading } from '../../start/guest-clock.ts';
@@ -46,14 +46,14 @@ export async function rehearse(
     if (round % 10 === 0) report(`rehearsing identity, commands and wakes, round ${round + 1} of ${ROUNDS}`);
 
     // A new connection each time, as in a restored VM.
-    const client = new GuestClient(endpoint);
+    const client = new DirectGuestClient(endpoint);
     try {
       await rehearseOnce(client, round, signal);
     } finally {
       client.close();
     }
   }
-  const client = new GuestClient(endpoint);
+  const client = new DirectGuestClient(endpoint);
   try {
     const tscKhz = tscKhzIn(await runCommand(client, 'sudo dmesg', signal));
     const kernelSecrets = kernelSecretsIn(await runCommand(client, SECRETS_COMMAND, signal));
@@ -71,7 +71,7 @@ export async function rehearse(
 }
 
 async function readClock(endpoint: GuestEndpoint, signal: AbortSignal): Promise<ClockReading> {
-  const client = new GuestClient(endpoint);
+  const client = new DirectGuestClient(endpoint);
   try {
     await client.call(health, {}, { signal });
     const sentMs = performance.now();

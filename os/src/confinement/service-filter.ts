@@ -1,8 +1,8 @@
-// The system call filter of the database and the API, in addition to their confinement: refuses
-// what neither needs and what has been a way into the kernel. A deny-list: the calls of a runtime
-// and of a database vary with their versions.
-import { compileFilter } from '@berth/os/system-call-filter.ts';
-import type { SystemCall } from '@berth/os/system-calls.ts';
+// The system call filter of the database, the API and the guest gateway, in addition to their
+// confinement: refuses what none needs and what has been a way into the kernel. A deny-list: the
+// calls of a runtime and of a database vary with their versions.
+import { compileFilter } from '../system-call-filter.ts';
+import type { SystemCall } from '../system-calls.ts';
 
 /** `clone3` has its flags in memory, where no filter sees them; libraries then use `clone`. */
 const REFUSED: SystemCall[] = [

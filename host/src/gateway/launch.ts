@@ -1,0 +1,174 @@
+// Starts the guest gateway in its confinement, and starts it again when it exits.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { chown, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { hasCode } from '@berth/os/errors.ts';
+import { serviceFilter } from '@berth/os/confinement/service-filter.ts';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
+import type { Logger } from 'pino';
+
+const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
+const PROGRAM = '/app/host/src/gateway/main.ts';
+const FILTER_FD = 3;
+const HEAP_MIB = 256;
+/** Limit of private memory, in bytes: the heap, and buffers outside it. */
+const DATA_BYTES = 1_024 * 1_048_576;
+/** Ended before the daemons when memory runs out, and after every VM. */
+const OOM_SCORE = '500';
+const RESTART_PAUSE_MS = 100;
+const MESSAGES_BYTES = 4_096;
+
+interface Started {
+  /** Why it exited. */
+  exited: Promise<string>;
+}
+
+export class GatewayProcess {
+  readonly #folder: string;
+  readonly #uid: number;
+  readonly #log: Logger;
+  readonly #stopped = new AbortController();
+  #ready = Promise.withResolvers<string>();
+  /** Socket of the process that serves; null between two processes. */
+  #socket: string | null = null;
+  #starts = 0;
+  #child: ChildProcess | null = null;
+  #running: Promise<void> = Promise.resolve();
+
+  /** @param folder a private folder of the host daemon, for the socket */
+  constructor(folder: string, uid: number, log: Logger) {
+    this.#folder = folder;
+    this.#uid = uid;
+    this.#log = log;
+    this.#ready.promise.catch(() => undefined);
+  }
+
+  /** Process id on the host; null between two processes. For tests. */
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Resolves when the first process serves. Rejects if it cannot start. */
+  async start(): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true });
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    if (process.getuid?.() === 0) await chown(this.#folder, this.#uid, this.#uid);
+    const first = await this.#run();
+    this.#running = this.#keepRunning(first);
+  }
+
+  /** Called after a refused connection: the process has died, which its exit may show later. */
+  refused(socket: string): void {
+    if (socket !== this.#socket) return;
+    this.#socket = null;
+    this.#ready = Promise.withResolvers();
+    this.#ready.promise.catch(() => undefined);
+    this.#child?.kill('SIGKILL');
+  }
+
+  async ready(signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    const gone = Promise.withResolvers<never>();
+    gone.promise.catch(() => undefined);
+    const onAbort = (): void => gone.reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await Promise.race([this.#ready.promise, gone.promise]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Ends the process; open streams break. */
+  async close(): Promise<void> {
+    this.#stopped.abort();
+    this.#child?.kill('SIGKILL');
+    await this.#running;
+  }
+
+  async #keepRunning(first: Started): Promise<void> {
+    let { exited } = first;
+    for (;;) {
+      const why = await exited;
+      await rm(join(this.#folder, `socket-${this.#starts}`), { force: true });
+      this.#child = null;
+      if (this.#socket !== null) this.refused(this.#socket);
+      if (this.#stopped.signal.aborted) return;
+      this.#log.error({ why }, 'the guest gateway exited; starting it again');
+      for (;;) {
+        try {
+          ({ exited } = await this.#run());
+          break;
+        } catch (error) {
+          this.#log.error({ err: error }, 'the guest gateway did not start');
+          await delay(RESTART_PAUSE_MS, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
+          if (this.#stopped.signal.aborted) return;
+        }
+      }
+    }
+  }
+
+  /** Starts a process; resolves once it serves. */
+  async #run(): Promise<Started> {
+    this.#starts += 1;
+    const name = `socket-${this.#starts}`;
+    const socket = join(this.#folder, name);
+    const [program = '', ...args] = gatewayArgv(name, this.#folder, this.#uid, process.getuid?.() === 0);
+    const child = spawn(program, args, {
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      env: { PATH: SYSTEM_PATH },
+      cwd: '/',
+    });
+    const filter = child.stdio[FILTER_FD] as NodeJS.WritableStream;
+    filter.on('error', () => undefined).end(serviceFilter(process.arch));
+    let messages = '';
+    child.stderr?.on('data', (chunk: Buffer) => (messages = (messages + chunk.toString()).slice(-MESSAGES_BYTES)));
+    const exited = Promise.withResolvers<string>();
+    child.once('error', (error) => exited.resolve(error.message));
+    child.once('exit', (code, signal) => exited.resolve(`${signal ?? `exit code ${code}`}; ${messages.trim()}`));
+    const served = await Promise.race([
+      once(child.stdout as NodeJS.ReadableStream, 'data').then(() => true),
+      exited.promise.then(() => false),
+    ]);
+    child.stdout?.resume();
+    if (!served) throw new Error(`the guest gateway: ${await exited.promise}`);
+    if (this.#stopped.signal.aborted) child.kill('SIGKILL');
+    preferForOomKill(child);
+    this.#child = child;
+    this.#socket = socket;
+    this.#ready.resolve(socket);
+    return { exited: exited.promise };
+  }
+}
+
+/**
+ * Argv of the gateway: bwrap shows it the program and the folder of its socket, setpriv drops the
+ * privileges. Unprivileged daemons, which have the fake driver only, keep their user.
+ */
+function gatewayArgv(name: string, folder: string, uid: number, privileged: boolean): string[] {
+  const identity = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
+  const rights = ['--bounding-set', '-all', '--inh-caps', '-all', '--no-new-privs'];
+  return [
+    ['setpriv', '--pdeathsig', 'KILL', '--', 'bwrap', '--die-with-parent', '--unshare-pid', '--unshare-ipc'],
+    ['--unshare-uts', '--unshare-cgroup-try', '--new-session', '--seccomp', String(FILTER_FD), '--clearenv'],
+    privileged ? [] : ['--unshare-user'],
+    ['--setenv', 'PATH', SYSTEM_PATH, '--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin'],
+    ['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--proc', '/proc', '--dev', '/dev'],
+    ['--ro-bind', CHECKOUT, '/app', '--ro-bind', process.execPath, '/node', '--bind', folder, '/gateway'],
+    ['--remount-ro', '/', '--chdir', '/', '--', 'prlimit', `--data=${DATA_BYTES}`, '--core=0', '--'],
+    privileged ? ['setpriv', ...identity, ...rights, '--'] : [],
+    ['/node', `--max-old-space-size=${HEAP_MIB}`, PROGRAM, `/gateway/${name}`],
+  ].flat();
+}
+
+function preferForOomKill({ pid }: ChildProcess): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ESRCH', 'EACCES')) throw error;
+  }
+}
