@@ -41,7 +41,8 @@ export function conversationOf({ messages, tools }: MessagesRequest): Conversati
 }
 
 function toolBlock(part: Part & { kind: 'tool' }): { name: string; input: Record<string, unknown> } {
-  if (part.tool === 'run') return { name: 'Bash', input: { command: part.argument, description: 'Run a command' } };
+  if (part.tool === 'run' || part.tool === 'start')
+    return { name: 'Bash', input: { command: part.argument, description: 'Run a command' } };
   if (part.tool === 'edit') {
     const [path = '', ...words] = part.argument.split(' ');
     return { name: 'Write', input: { file_path: path, content: `${words.join(' ')}\n` } };

@@ -31,9 +31,10 @@ export function conversationOf({ input }: ResponsesRequest): Conversation {
 }
 
 function programOf({ tool, argument }: Part & { kind: 'tool' }): string {
-  if (tool === 'run')
-    return `text(await tools.exec_command(${JSON.stringify({ cmd: argument, login: false, yield_time_ms: 30_000 })}))`;
-
+  if (tool === 'run' || tool === 'start') {
+    const command = { cmd: argument, login: false, yield_time_ms: tool === 'run' ? 30_000 : 250 };
+    return `text(await tools.exec_command(${JSON.stringify(command)}))`;
+  }
   const [path = '', ...words] = argument.split(' ');
   const patch = ['*** Begin Patch', `*** Add File: ${path}`, `+${words.join(' ')}`, '*** End Patch'].join('\n');
   return `text(await tools.apply_patch(${JSON.stringify(patch)}))`;

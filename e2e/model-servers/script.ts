@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
  * | `@big N` | says N characters |
  * | `@slow N` | says N words, one every 20 ms |
  * | `@run COMMAND` | calls the agent's shell tool |
+ * | `@start COMMAND` | the same, and goes on while the command runs, where the agent can |
  * | `@edit PATH TEXT` | calls the agent's edit tool to create a file |
  * | `@question TEXT` | calls the agent's question tool |
  * | `@result` | says the result of the last tool call |
@@ -23,7 +24,7 @@ interface Step {
   rest: string;
 }
 
-type ToolName = 'run' | 'edit' | 'question';
+type ToolName = 'run' | 'start' | 'edit' | 'question';
 
 export type Part =
   | { kind: 'text'; text: string; slow: boolean }
@@ -47,7 +48,7 @@ export interface Conversation {
 
 export const hasScript = (text: string): boolean => /^@\w/m.test(text);
 
-const TOOLS: ReadonlySet<string> = new Set(['run', 'edit', 'question']);
+const TOOLS: ReadonlySet<string> = new Set(['run', 'start', 'edit', 'question']);
 
 /** Plans the response to a conversation. `spent` counts the failures that were already served. */
 export function planOf({ prompt, results, earlier }: Conversation, spent: Map<string, number>): Plan {

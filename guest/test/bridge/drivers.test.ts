@@ -200,6 +200,28 @@ for (const agent of ['codex', 'claude'] as const) {
   });
 }
 
+// Claude Code has no such commands: its background tasks are off.
+test(
+  'interrupt ends commands that a turn of Codex left running, and spares earlier ones',
+  { skip: process.arch !== 'x64' },
+  async () => {
+    const home = await AgentHome.create('codex');
+    try {
+      const session = await home.start({ gatewayUrl: models.url, asks: false });
+      await session.run('codex-earlier', '@start echo $$ > earlier; exec sleep 600');
+      const turn = session.run('codex-left', '@start echo $$ > left; exec sleep 600', '@hang');
+      await untilTrue('the second call of the model', () => models.callsFor('codex-left') === 2);
+      await session.driver.interrupt();
+      assert.deepEqual(await turn, { state: 'canceled' });
+      const left = Number(await home.read('left'));
+      await untilTrue('the end of the command', () => !isAlive(left));
+      assert.ok(isAlive(Number(await home.read('earlier'))));
+    } finally {
+      await home.remove();
+    }
+  },
+);
+
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
