@@ -2,6 +2,7 @@
 // files. Does not run in the guest.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { BRIDGE_VERSION } from '@berth/protocol/agent-errors.ts';
 import * as wire from '@berth/protocol/calls/wire.ts';
 import { build, stop, type Plugin } from 'esbuild';
 
@@ -16,6 +17,7 @@ interface GuestDaemonBundle {
 }
 
 const ENTRY = fileURLToPath(new URL('main.ts', import.meta.url));
+const BRIDGE_ENTRY = fileURLToPath(new URL('bridge/program/main.ts', import.meta.url));
 
 /** Replaces the module that derives the wire from the schemas by its values. */
 const wireAsData: Plugin = {
@@ -33,9 +35,18 @@ let underWay = 0;
 
 /** Bundles `main.ts`, or another entry, with all its imports. */
 export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDaemonBundle> {
+  return bundleOnce(entry, {});
+}
+
+/** Bundles the bridge of agent sessions. `version`: an earlier one, for tests. */
+export async function bundleBridge(version: number = BRIDGE_VERSION): Promise<GuestDaemonBundle> {
+  return bundleOnce(BRIDGE_ENTRY, { BERTH_BRIDGE_VERSION: String(version) });
+}
+
+async function bundleOnce(entry: string, define: Record<string, string>): Promise<GuestDaemonBundle> {
   underWay += 1;
   try {
-    return await bundle(entry);
+    return await bundle(entry, define);
   } finally {
     underWay -= 1;
     if (underWay === 0) {
@@ -45,12 +56,13 @@ export async function bundleGuestDaemon(entry: string = ENTRY): Promise<GuestDae
   }
 }
 
-async function bundle(entry: string): Promise<GuestDaemonBundle> {
+async function bundle(entry: string, define: Record<string, string>): Promise<GuestDaemonBundle> {
   const result = await build({
     entryPoints: [entry],
     // Base of the paths named in the output.
     absWorkingDir: fileURLToPath(new URL('../..', import.meta.url)),
     bundle: true,
+    define,
     loader: { '.pl': 'text' },
     platform: 'node',
     format: 'esm',

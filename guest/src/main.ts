@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { messageOf } from '@berth/os/errors.ts';
 import gitCredential from './clones/git-credential.pl';
+import { Agents } from './agents/agents.ts';
 import { Clone } from './clones/clone.ts';
 import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
@@ -66,6 +67,8 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   if (fault !== undefined) console.error(fault);
 }
 
+const agents = new Agents(config);
+await agents.recover();
 const clone = new Clone(config, gitCredential, protection);
 const { spaceEveryMs } = config;
 const handlers = guestHandlers({
@@ -75,6 +78,7 @@ const handlers = guestHandlers({
   clone,
   terminals,
   files,
+  agents,
   changeLock: new ChangeLock(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),
@@ -95,6 +99,7 @@ for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => {
     commands.killAll();
     terminals.hangUpAll();
+    agents.detach();
     void clone.end().then(() => process.exit(0));
   });
 }

@@ -65,6 +65,8 @@ export class TestDaemon {
         BERTH_GUEST_RUN_FOLDER: join(this.folder, 'run'),
         BERTH_GUEST_CLONE_FOLDER: join(this.folder, 'clone-run'),
         BERTH_GUEST_CLONE_STATE_FILE: join(this.folder, 'clone.json'),
+        BERTH_GUEST_STATE_FOLDER: join(this.folder, 'state'),
+        BERTH_GUEST_AGENT_CGROUPS: '',
         BERTH_GUEST_UID: String(testUid),
         BERTH_GUEST_GID: String(testUid),
         BERTH_GUEST_HOME: this.codeFolder,

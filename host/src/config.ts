@@ -3,9 +3,11 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { BRIDGE_VERSION } from '@berth/protocol/agent-errors.ts';
 import { createVm } from '@berth/protocol/calls/vms.ts';
 import { isLoopback } from '@berth/os/loopback.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
+import type { AgentSettings } from './guest/agent-bridge.ts';
 import type { AdmissionPolicy } from './vm/admission.ts';
 import type { ListenOn } from './server/server.ts';
 import type { StreamLimits } from './guest/guest-streams.ts';
@@ -30,6 +32,8 @@ export interface HostConfig {
   /** Limits of raw streams into guests: number at once, idle timeout, lifetime. */
   streams: StreamLimits & Required<Omit<SpliceBounds, 'halfOpenMs'>>;
   logLevel: string;
+  /** Tests only: the scripted agent, or an earlier bridge. */
+  agents: AgentSettings;
   /** Tests only; see vm/crash-point.ts. */
   crashAt: string | null;
 }
@@ -141,6 +145,10 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
       longestMs: number('streamLongestSeconds', 1, 604_800) * 1_000,
     },
     logLevel: text('logLevel') ?? 'info',
+    agents: {
+      scripted: environment['BERTH_SCRIPTED_AGENT'] === '1',
+      bridgeVersion: Number(environment['BERTH_BRIDGE_VERSION'] ?? BRIDGE_VERSION),
+    },
     crashAt: environment['BERTH_CRASH_AT'] ?? null,
   };
 }

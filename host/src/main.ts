@@ -23,6 +23,7 @@ import { armCrashPoint } from './vm/crash-point.ts';
 import { DataKeys } from './vm/directory/data-keys.ts';
 import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
+import { AgentBridge } from './guest/agent-bridge.ts';
 import { guestsBehind } from './gateway/client.ts';
 import { GatewayProcess } from './gateway/launch.ts';
 import { DIRECT_GUESTS } from './guest/client.ts';
@@ -105,7 +106,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     createDeadlineMs: config.createDeadlineMs,
   };
   const server = new HostServer({
-    calls: hostCalls({ lifecycle, pool, host }),
+    calls: hostCalls({ lifecycle, pool, host, agents: new AgentBridge(config.agents) }),
     streamBounds: config.streams,
     tokens,
     log,

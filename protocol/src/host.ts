@@ -1,6 +1,7 @@
 // The host's view of a VM, and the errors of a host daemon. The wire is HTTP/1.1 with JSON bodies,
 // over a unix socket or TCP, with a bearer token; calls/ defines its calls.
 import { z } from 'zod';
+import { AGENT_ERRORS } from './agent-errors.ts';
 import { egressDenied, egressPolicy } from './egress.ts';
 import { errnoName, FILE_ERRORS } from './files.ts';
 
@@ -125,9 +126,10 @@ export type VmView = z.infer<typeof vmView>;
  * - `guest_unreachable`: the guest did not respond, or violated its protocol.
  * - `superseded`: a newer call took precedence.
  * - `too_many_streams`: limit of open streams of the VM or its host.
- * Others: see their calls, and `FILE_ERRORS`.
+ * Others: see their calls, `FILE_ERRORS` and `AGENT_ERRORS`.
  */
 export const HOST_ERRORS = {
+  ...AGENT_ERRORS,
   ...FILE_ERRORS,
   invalid_request: 400,
   unauthorized: 401,

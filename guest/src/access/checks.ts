@@ -40,6 +40,12 @@ export function checkValue(schema: JsonSchema, value: unknown, name: string, isT
         throw new BodyRefused(`${name} must be a list of at most ${maxItems} items`);
       return value.map((item, at) => checkValue(items, item, `${name}[${at}]`));
     }
+    case 'number':
+      if (typeof value !== 'number') throw new BodyRefused(`${name} must be a number`);
+      return value;
+    case 'boolean':
+      if (typeof value !== 'boolean') throw new BodyRefused(`${name} must be true or false`);
+      return value;
     case 'null':
       if (value !== null) throw new BodyRefused(`${name} must be null`);
       return null;

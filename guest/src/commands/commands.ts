@@ -6,10 +6,10 @@ import { chownSync, closeSync, mkdirSync, openSync, rmSync, unlinkSync, writeFil
 import { join } from 'node:path';
 import type { GuestExecRequest } from '@berth/protocol/calls/exec.ts';
 import { messageOf } from '@berth/os/errors.ts';
-import { SYSTEM_PATH } from '@berth/os/system-path.ts';
+import { environmentOf } from './environment.ts';
 import { AttachedCommand } from './attached.ts';
 import { RunningCommand } from './running.ts';
-import type { GuestConfig, GuestUser } from '../machine/config.ts';
+import type { GuestConfig } from '../machine/config.ts';
 import type { InputPipes } from './input-pipes.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import type { OutputPipe } from './output-pipe.ts';
@@ -20,20 +20,6 @@ import { StartingPipes } from './starting-pipes.ts';
 
 /** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
 const MAX_ARGUMENT_BYTES = 131_072;
-
-/** Environment variables of a command. */
-export function environmentOf(user: GuestUser, folder: string, terminal: string): Record<string, string> {
-  return {
-    HOME: user.home,
-    USER: user.name,
-    LOGNAME: user.name,
-    SHELL: '/bin/bash',
-    PATH: SYSTEM_PATH,
-    LANG: 'C.UTF-8',
-    TERM: terminal,
-    PWD: folder,
-  };
-}
 
 /** The command was not started. `status`: HTTP status. */
 export class CommandRefused extends Error {

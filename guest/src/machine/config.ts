@@ -1,5 +1,6 @@
 // Settings of the guest daemon; the only reader of its environment. In a VM no variable is set and
 // the defaults apply. Tests and the fake driver run it as a local process with other values.
+import { BRIDGE_IDLE_MS } from '@berth/protocol/agent-errors.ts';
 import { GUEST_PORT } from '@berth/protocol/guest-limits.ts';
 
 /** The account that commands run as. */
@@ -29,6 +30,14 @@ export interface GuestConfig {
   /** Lifetime of a clone without callers: a restarted host daemon calls again within it. */
   cloneOrphanMs: number;
   user: GuestUser;
+  /** Folder on the disk for agent sessions and their bridge programs. */
+  stateFolder: string;
+  /** The image's list of installed agents. */
+  agentsFile: string;
+  /** Parent of the cgroups of agent sessions; empty: none. */
+  agentCgroups: string;
+  /** A bridge without an active turn stops after this time. */
+  agentIdleMs: number;
   /** false: identities (clock, hostname, ...) are only stored, so that a host is not changed. */
   appliesIdentity: boolean;
   /** Limit on running commands. */
@@ -59,6 +68,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
       gid: integer(env, 'BERTH_GUEST_GID', 1_000, 2 ** 32 - 2),
       home: env['BERTH_GUEST_HOME'] ?? '/home/berth',
     },
+    stateFolder: env['BERTH_GUEST_STATE_FOLDER'] ?? '/var/lib/berth',
+    agentsFile: env['BERTH_GUEST_AGENTS_FILE'] ?? '/opt/berth/agents/agents.json',
+    agentCgroups: env['BERTH_GUEST_AGENT_CGROUPS'] ?? '/sys/fs/cgroup/agents',
+    agentIdleMs: integer(env, 'BERTH_GUEST_AGENT_IDLE_MS', BRIDGE_IDLE_MS, 86_400_000),
     appliesIdentity: oneOf(env, 'BERTH_GUEST_IDENTITY', ['apply', 'record']) === 'apply',
     maxRunning: integer(env, 'BERTH_GUEST_MAX_RUNNING', 256, 4_096),
     maxTerminals: integer(env, 'BERTH_GUEST_MAX_TERMINALS', 64, 1_024),

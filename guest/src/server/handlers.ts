@@ -6,6 +6,7 @@ import type { Received, Upload } from '@berth/protocol/http/serve.ts';
 import { splice } from '@berth/protocol/splice.ts';
 import type { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
+import type { Agents } from '../agents/agents.ts';
 import { Refused, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import type { Clone } from '../clones/clone.ts';
@@ -38,6 +39,7 @@ interface GuestParts {
   terminals: Terminals;
   files: Files;
   pipes: PipeStore;
+  agents: Agents;
   /** Reason why this daemon cannot serve a VM, if already known. */
   fault: string | undefined;
 }
@@ -55,7 +57,20 @@ type GuestHandlers = {
 };
 
 export function guestHandlers(parts: GuestParts): GuestHandlers {
-  const { secret, identity, wake, changeLock, changesMachine, commands, clone, terminals, files, pipes, fault } = parts;
+  const {
+    secret,
+    identity,
+    wake,
+    changeLock,
+    changesMachine,
+    commands,
+    clone,
+    terminals,
+    files,
+    pipes,
+    agents,
+    fault,
+  } = parts;
   return {
     exec: async ({ body, signal }) => {
       const command = await commands.start(body, signal);
@@ -106,6 +121,20 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       await files.write(bounded(query.path), bytes, content, signal);
       return { size: bytes };
     },
+    guestStartAgent: async ({ params, body }) => agents.start(params.sessionId, body),
+    putBridge: async ({ params, upload }) => {
+      await agents.store(params.sha256, (upload as Upload).content);
+      return {};
+    },
+    listAgents: async () => agents.list(),
+    getAgent: ({ params, query, signal }) => agents.get(params.sessionId, query, signal),
+    getAgentTurn: ({ params }) => agents.turn(params.sessionId, params.turnId),
+    sendAgentMessage: ({ params, body }) => agents.send(params.sessionId, body),
+    voidAgentTurn: ({ params }) => agents.void(params.sessionId, params.turnId),
+    answerAgent: ({ params, body }) => agents.answer(params.sessionId, body),
+    interruptAgent: ({ params }) => agents.interrupt(params.sessionId),
+    readAgentOutput: ({ params, query, signal }) => agents.output(params.sessionId, query, signal),
+    readAgentTurns: ({ params, query }) => agents.turns(params.sessionId, query),
     port: async ({ params, request, signal }) => {
       const port = Number(params.port);
       if (port === request.socket.localPort) throw new Refused(403, "this is the guest daemon's own port");

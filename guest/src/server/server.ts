@@ -5,6 +5,7 @@ import { STREAM_HEAD_BYTES } from '@berth/protocol/guest-limits.ts';
 import { GUEST_WIRE, type WireCall } from '@berth/protocol/calls/wire.ts';
 import { CallServer, RequestFault, type Part, type Received, type Reply } from '@berth/protocol/http/serve.ts';
 import { messageOf } from '@berth/os/errors.ts';
+import { AgentRefused } from '../bridge/refusal.ts';
 import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import { CommandRefused } from '../commands/commands.ts';
@@ -78,6 +79,8 @@ function refusalOf(error: unknown, request: IncomingMessage): { status: number; 
 
 function knownOf(error: unknown): { status: number; code?: string | undefined; errno?: string | undefined } {
   if (error instanceof FileRefused || error instanceof Refused || error instanceof CommandRefused) return error;
+
+  if (error instanceof AgentRefused) return error;
 
   if (error instanceof BodyRefused) return { status: 400, code: error.code };
 

@@ -5,7 +5,7 @@ import { constants } from 'node:os';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { TerminalAsked, TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 import { bytesFrames } from '@berth/protocol/terminal-frames.ts';
-import { environmentOf } from '../commands/commands.ts';
+import { environmentOf } from '../commands/environment.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import { exitOf, type Program, type OnFrames } from '../commands/program.ts';

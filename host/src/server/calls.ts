@@ -12,9 +12,11 @@ import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import { STREAM_HEADERS, STREAM_LABEL } from '@berth/protocol/calls/connections.ts';
 import type { Received, Reply, ServedCall } from '@berth/protocol/http/serve.ts';
 import type { Duplex, Readable } from 'node:stream';
+import { AgentBridge } from '../guest/agent-bridge.ts';
 import { openGuestPort, type StreamLabel } from '../guest/guest-streams.ts';
 import type { GuestRequest } from '../guest/client.ts';
 import { HostError } from '../vm/host-error.ts';
+import { startAgent } from '../vm/lifecycle/agents.ts';
 import type { VmLifecycle } from '../vm/lifecycle/lifecycle.ts';
 
 interface CallParts {
@@ -22,6 +24,8 @@ interface CallParts {
   pool: { state(): HostInfo['pool'] };
   /** The constant part of the host's description. */
   host: Omit<HostInfo, 'capacity' | 'reserved' | 'largest' | 'pool'>;
+  /** Bridge program of agent sessions; the current one by default. */
+  agents?: AgentBridge;
   /** Every call of the protocol by default. */
   calls?: readonly CallSpec[];
 }
@@ -45,7 +49,13 @@ type Handlers = {
   ) => Promise<C['form'] extends 'json' ? ResponseOf<C> : C['form'] extends 'upgrade' ? Duplex : { stream: Readable }>;
 };
 
-export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): BoundCall[] {
+export function hostCalls({
+  lifecycle,
+  pool,
+  host,
+  agents = new AgentBridge(),
+  calls = CALLS,
+}: CallParts): BoundCall[] {
   const handlers: Handlers = {
     info: async () => ({ ...host, ...lifecycle.capacity(), pool: pool.state() }),
     listVms: async () => ({ vms: lifecycle.list() }),
@@ -60,6 +70,9 @@ export function hostCalls({ lifecycle, pool, host, calls = CALLS }: CallParts): 
     vmMetrics: ({ vmId }, signal) => lifecycle.metrics(vmId, signal),
     clone: async ({ vmId, epoch, body }, signal) => ({
       stream: await lifecycle.clone(vmId, { ...body, epoch }, signal),
+    }),
+    startAgent: async ({ vmId, epoch, params, body }, signal) => ({
+      stream: await startAgent(agents, lifecycle.guestOf(vmId, epoch), { ...params, ...body }, signal),
     }),
     openPort: ({ vmId, params }, signal, label) =>
       lifecycle.openStream(vmId, label(), signal, (guest, opening) =>

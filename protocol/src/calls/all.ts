@@ -1,4 +1,5 @@
 // Every call of the internal protocols.
+import * as agents from './agents.ts';
 import * as clones from './clones.ts';
 import * as connections from './connections.ts';
 import type { CallSpec } from './define.ts';
@@ -8,7 +9,7 @@ import * as identity from './identity.ts';
 import * as metrics from './metrics.ts';
 import * as vms from './vms.ts';
 
-const MODULES = { exec, identity, metrics, clones, files, connections, vms } as const;
+const MODULES = { agents, exec, identity, metrics, clones, files, connections, vms } as const;
 
 type CallsIn<M> = { [K in keyof M]: M[K] extends CallSpec ? M[K] : never }[keyof M];
 type Modules = typeof MODULES;

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { vmId, type HostErrorCode } from '../host.ts';
 
 /** Version of the internal protocols; a call names the version that introduced it. */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 export interface CallSpec {
   readonly name: string;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VmDriver } from '../driver.ts';
+import { agentsConform } from './agents.ts';
 import { filesConform } from './files.ts';
 import { identityConforms } from './identity.ts';
 import { isolationConforms } from './isolation.ts';
@@ -34,6 +35,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
 
     vmLifeConforms(current, options);
     filesConform(current, options);
+    agentsConform(current, options, capabilities.isolates);
     identityConforms(current, options, capabilities);
     if (capabilities.hotplug) sizeConforms(current, options);
 

@@ -25,7 +25,7 @@ export interface Jail {
 export async function makeJail(folder: string, marker: string, guestDaemon: Uint8Array): Promise<Jail> {
   const privileged = process.getuid?.() === 0;
   const uid = privileged ? FAKE_UID : 1_000;
-  for (const name of ['code', 'home', 'run']) {
+  for (const name of ['code', 'home', 'run', 'state']) {
     const path = join(folder, name);
     await mkdir(path, { recursive: true, mode: 0o700 });
     if (privileged) await chown(path, uid, uid);
@@ -48,6 +48,8 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
     BERTH_GUEST_PORT: '0',
     BERTH_GUEST_PORT_FILE: '/run/port',
     BERTH_GUEST_CLONE_STATE_FILE: '/run/clone.json',
+    BERTH_GUEST_STATE_FOLDER: '/state',
+    BERTH_GUEST_AGENT_CGROUPS: '',
     BERTH_GUEST_UID: String(uid),
     BERTH_GUEST_GID: String(uid),
     BERTH_GUEST_IDENTITY: 'record',
@@ -85,6 +87,9 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
       '--bind',
       join(folder, 'run'),
       '/run',
+      '--bind',
+      join(folder, 'state'),
+      '/state',
     ],
     [
       '--ro-bind',

@@ -1,0 +1,36 @@
+// Starts agent sessions in a VM's guest. Sends the bridge program to a guest that lacks it, so that
+// sandboxes of an old image run the current one.
+import { Readable } from 'node:stream';
+import { guestStartAgent, putBridge, type AgentStart } from '@berth/protocol/calls/agents.ts';
+import type { AgentBridge } from '../../guest/agent-bridge.ts';
+import { GuestRefusal, type GuestClient } from '../../guest/client.ts';
+import { HostError } from '../host-error.ts';
+
+type AgentStartOrder = AgentStart & { sessionId: string };
+
+/** Resolves when the guest has accepted the start, with its response as a stream. */
+export async function startAgent(
+  bridge: AgentBridge,
+  guest: GuestClient,
+  { sessionId, gateway, ...start }: AgentStartOrder,
+  signal: AbortSignal,
+): Promise<Readable> {
+  const { scripted } = bridge.settings;
+  if (gateway && !scripted) throw new HostError('agent_unsupported', 'this host has no model gateway');
+
+  const { code, sha256 } = await bridge.program();
+  const request = { params: { sessionId }, body: { ...start, gatewayUrl: null, bridge: sha256, scripted } };
+  try {
+    return await guest.stream(guestStartAgent, request, { signal });
+  } catch (error) {
+    if (error instanceof GuestRefusal && error.status === 404) {
+      throw new HostError('agent_unsupported', 'this sandbox has a guest daemon without agent sessions', {
+        cause: error,
+      });
+    }
+    if (!(error instanceof HostError && error.code === 'agent_bridge_missing')) throw error;
+  }
+  const upload = { bytes: code.length, content: Readable.from([Buffer.from(code)]) };
+  await guest.call(putBridge, { params: { sha256 }, upload }, { signal });
+  return guest.stream(guestStartAgent, request, { signal });
+}
