@@ -19,6 +19,7 @@ interface SessionPaths {
   folder: string;
   socket: string;
   cgroup: string | null;
+  pingMs: number;
 }
 
 /** A start of a bridge, as decided by the caller. */
@@ -224,6 +225,7 @@ export class AgentSession {
 
   #events(): Parameters<typeof LiveBridge.find>[1] {
     return {
+      pingMs: this.#paths.pingMs,
       view: (view: GuestAgentView, refusal: BridgeRefusal | undefined) => {
         this.#view = view;
         this.#refusal = refusal;
@@ -272,6 +274,9 @@ export class AgentSession {
 }
 
 /** Paths of a session's files and socket. */
-export function sessionPaths(folders: { sessions: string; sockets: string }, id: string): Omit<SessionPaths, 'cgroup'> {
+export function sessionPaths(
+  folders: { sessions: string; sockets: string },
+  id: string,
+): Omit<SessionPaths, 'cgroup' | 'pingMs'> {
   return { folder: join(folders.sessions, id), socket: join(folders.sockets, `${id}.sock`) };
 }

@@ -216,10 +216,10 @@ export class Agents {
   }
 
   #add(id: string): AgentSession {
-    const { agentCgroups } = this.#config;
+    const { agentCgroups, agentPingMs: pingMs } = this.#config;
     const folder = join(agentCgroups, id);
     const cgroup = agentCgroups !== '' && existsSync(agentCgroups) ? folder : null;
-    const paths = { ...sessionPaths(this.#folders, id), cgroup };
+    const paths = { ...sessionPaths(this.#folders, id), cgroup, pingMs };
     const session = new AgentSession(id, paths, this.#run());
     this.#sessions.set(id, session);
     return session;

@@ -21,7 +21,6 @@ import {
 import { AgentRefused } from '../bridge/refusal.ts';
 
 const CALL_MS = 8_000;
-const PING_MS = 10_000;
 /** Unanswered pings that end a bridge. Counted: time also passes while the processes are paused. */
 const PINGS = 6;
 const CONNECT_STEP_MS = 10;
@@ -32,6 +31,8 @@ interface BridgeEvents {
   view(view: GuestAgentView, refusal: BridgeRefusal | undefined): void;
   /** The process is gone. */
   ended(): void;
+  /** Interval of the pings. */
+  pingMs: number;
 }
 
 interface Call {
@@ -88,7 +89,7 @@ export class LiveBridge {
     this.#socketPath = socket;
     this.#events = events;
     this.#connected.promise.catch(() => undefined);
-    this.#timer = setInterval(() => void this.#ping(), PING_MS);
+    this.#timer = setInterval(() => void this.#ping(), events.pingMs);
     void this.#follow();
   }
 

@@ -38,6 +38,8 @@ export interface GuestConfig {
   agentCgroups: string;
   /** A bridge without an active turn stops after this time. */
   agentIdleMs: number;
+  /** Interval of the pings to a bridge; one that misses 6 is ended. */
+  agentPingMs: number;
   /** false: identities (clock, hostname, ...) are only stored, so that a host is not changed. */
   appliesIdentity: boolean;
   /** Limit on running commands. */
@@ -72,6 +74,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): G
     agentsFile: env['BERTH_GUEST_AGENTS_FILE'] ?? '/opt/berth/agents/agents.json',
     agentCgroups: env['BERTH_GUEST_AGENT_CGROUPS'] ?? '/sys/fs/cgroup/agents',
     agentIdleMs: integer(env, 'BERTH_GUEST_AGENT_IDLE_MS', BRIDGE_IDLE_MS, 86_400_000),
+    agentPingMs: integer(env, 'BERTH_GUEST_AGENT_PING_MS', 10_000, 60_000),
     appliesIdentity: oneOf(env, 'BERTH_GUEST_IDENTITY', ['apply', 'record']) === 'apply',
     maxRunning: integer(env, 'BERTH_GUEST_MAX_RUNNING', 256, 4_096),
     maxTerminals: integer(env, 'BERTH_GUEST_MAX_TERMINALS', 64, 1_024),

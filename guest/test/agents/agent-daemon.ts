@@ -37,9 +37,11 @@ export class AgentDaemon {
   }
 
   static async start(t: TestContext, env: Record<string, string> = {}): Promise<AgentDaemon> {
-    const daemon = await startDaemon(t, env);
-    const agents = new AgentDaemon(daemon);
-    t.after(() => agents.endBridges());
+    const started: AgentDaemon[] = [];
+    // Before the hook that removes the folder, which names the bridges.
+    t.after(() => Promise.all(started.map((one) => one.endBridges())));
+    const agents = new AgentDaemon(await startDaemon(t, env));
+    started.push(agents);
     return agents;
   }
 

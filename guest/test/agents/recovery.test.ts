@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readProcess } from '@berth/os/process-identity.ts';
+import { killProcess, readProcess } from '@berth/os/process-identity.ts';
 import { AGENT_SEQ_GAP } from '@berth/protocol/agent-errors.ts';
 import { runs, until } from '../daemon.ts';
 import { AgentDaemon, newTurn, type TestSession } from './agent-daemon.ts';
@@ -205,6 +205,15 @@ for (const version of [3, 6]) {
     assert.equal((await session.run('say keyed')).state, 'completed');
   });
 }
+
+test('a bridge that hangs is ended, and its turn fails', async (t) => {
+  const session = await (await AgentDaemon.start(t, { BERTH_GUEST_AGENT_PING_MS: '200' })).session();
+  const { turnId } = await running(session);
+  await killProcess((await session.owners()).bridge, 'SIGSTOP');
+  assert.equal((await session.stopped()).bridgeReason, 'bridge_ended');
+  assert.equal((await session.turn(turnId)).turn?.state, 'failed');
+  assert.equal((await session.recover()).outcome, 'ready');
+});
 
 test('an idle bridge stops by itself and recovers with its conversation', async (t) => {
   const session = await (await AgentDaemon.start(t, { BERTH_GUEST_AGENT_IDLE_MS: '2000' })).session();

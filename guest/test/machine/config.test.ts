@@ -20,6 +20,7 @@ test('an empty environment gives the settings of a VM', () => {
     agentsFile: '/opt/berth/agents/agents.json',
     agentCgroups: '/sys/fs/cgroup/agents',
     agentIdleMs: 1_800_000,
+    agentPingMs: 10_000,
     appliesIdentity: true,
     maxRunning: 256,
     maxTerminals: 64,
