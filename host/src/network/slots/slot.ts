@@ -29,11 +29,11 @@ export const HOST_VETH_PREFIX = 'bv';
  */
 export const FIRST_SLOT_UID = 66_000;
 
-/** Uid of the guest gateway, which may connect to guest daemons only. */
-export const GATEWAY_UID = FIRST_SLOT_UID - 1;
+/** Uid of the guest gateway, which may connect to guest daemons only; 65,999 is of fake VMs. */
+export const GATEWAY_UID = FIRST_SLOT_UID - 2;
 
 /** The same for the fake driver: no firewall rule, because its guests are on the loopback. */
-export const FAKE_GATEWAY_UID = FIRST_SLOT_UID - 2;
+export const FAKE_GATEWAY_UID = FIRST_SLOT_UID - 3;
 
 /** Exclusive upper bound of slot uids. */
 export const END_OF_SLOT_UIDS = 100_000;
