@@ -62,7 +62,7 @@ const OPTIONS = {
   diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
   encryptDisks: { flag: 'encrypt-disks', variable: 'BERTH_ENCRYPT_DISKS', fallback: '0' },
-  gateway: { flag: 'gateway', variable: 'BERTH_GATEWAY', fallback: '0' },
+  gateway: { flag: 'gateway', variable: 'BERTH_GATEWAY', fallback: '1' },
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },

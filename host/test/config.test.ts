@@ -17,7 +17,7 @@ describe('the configuration of the host daemon', () => {
       diskReserveGib: 5,
     });
     assert.equal(config.encryptDisks, false);
-    assert.equal(config.gateway, false);
+    assert.equal(config.gateway, true);
     assert.equal(config.guestCidr, '10.200.0.0/16');
     assert.deepEqual(config.pool, { min: 1, max: 8 });
     assert.deepEqual(config.streams, { perVm: 256, perHost: 2_048, idleMs: 3_600_000, longestMs: 86_400_000 });

@@ -1,12 +1,10 @@
 // Starts the guest gateway in its confinement, and starts it again when it exits.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { hasCode } from '@berth/os/errors.ts';
 import { serviceFilter } from '@berth/os/confinement/service-filter.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import type { Logger } from 'pino';
@@ -137,7 +135,6 @@ export class GatewayProcess {
     child.stdout?.resume();
     if (!served) throw new Error(`the guest gateway: ${await exited.promise}`);
     if (this.#stopped.signal.aborted) child.kill('SIGKILL');
-    preferForOomKill(child);
     this.#child = child;
     this.#socket = socket;
     this.#ready.resolve(socket);
@@ -153,7 +150,20 @@ function gatewayArgv(name: string, folder: string, uid: number, privileged: bool
   const identity = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
   const rights = ['--bounding-set', '-all', '--inh-caps', '-all', '--no-new-privs'];
   return [
-    ['setpriv', '--pdeathsig', 'KILL', '--', 'bwrap', '--die-with-parent', '--unshare-pid', '--unshare-ipc'],
+    [
+      'choom',
+      '-n',
+      OOM_SCORE,
+      '--',
+      'setpriv',
+      '--pdeathsig',
+      'KILL',
+      '--',
+      'bwrap',
+      '--die-with-parent',
+      '--unshare-pid',
+      '--unshare-ipc',
+    ],
     ['--unshare-uts', '--unshare-cgroup-try', '--new-session', '--seccomp', String(FILTER_FD), '--clearenv'],
     privileged ? [] : ['--unshare-user'],
     ['--setenv', 'PATH', SYSTEM_PATH, '--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin'],
@@ -163,12 +173,4 @@ function gatewayArgv(name: string, folder: string, uid: number, privileged: bool
     privileged ? ['setpriv', ...identity, ...rights, '--'] : [],
     ['/node', `--max-old-space-size=${HEAP_MIB}`, PROGRAM, `/gateway/${name}`],
   ].flat();
-}
-
-function preferForOomKill({ pid }: ChildProcess): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE);
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT', 'ESRCH', 'EACCES')) throw error;
-  }
 }

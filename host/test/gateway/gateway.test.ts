@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { openTerminal } from '@berth/protocol/calls/connections.ts';
+import { until } from '../../../os/test/until.ts';
 import { exec } from '@berth/protocol/calls/exec.ts';
 import { readFile as readGuestFile } from '@berth/protocol/calls/files.ts';
 import { health } from '@berth/protocol/calls/identity.ts';
@@ -51,6 +52,7 @@ describe('the guest gateway', () => {
     const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
     assert.match(limits, /^Max data size +1073741824 +1073741824 /m);
     assert.match(limits, /^Max core file size +0 +0 /m);
+    assert.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '500');
   });
 
   it('sees no file of the host daemon and no secret in its environment or arguments', async () => {
@@ -70,12 +72,23 @@ describe('the guest gateway', () => {
     }
   });
 
+  /** Kills the gateway, and waits for the next one. */
+  async function replaceGateway(): Promise<void> {
+    const { pid } = started.gateway;
+    process.kill(await programOf(pid), 'SIGKILL');
+    await until('another gateway serves', async () => {
+      const next = started.gateway.pid;
+      return next === null || next === pid ? null : true;
+    });
+  }
+
   it('is started again when killed: calls in flight fail, the next succeed', async () => {
     const asked = Promise.withResolvers<void>();
     guest.handler = () => asked.resolve();
     const call = client.call(exec, TRUE);
+    call.catch(() => undefined);
     await asked.promise;
-    process.kill(await programOf(started.gateway.pid), 'SIGKILL');
+    await replaceGateway();
     await assert.rejects(call, { code: 'guest_unreachable' });
     guest.handler = (_request, response) => json(response, 200, HEALTHY);
     assert.deepEqual(await client.call(health, {}), HEALTHY);
@@ -85,7 +98,7 @@ describe('the guest gateway', () => {
     guest.handler = (_request, response) => void response.writeHead(200).write('first');
     const stream = await client.stream(readGuestFile, FILE);
     await once(stream, 'readable');
-    process.kill(await programOf(started.gateway.pid), 'SIGKILL');
+    await replaceGateway();
     await assert.rejects(stream.toArray(), { code: 'guest_unreachable' });
     guest.handler = (_request, response) => void response.end('whole');
     assert.equal(String(Buffer.concat(await (await client.stream(readGuestFile, FILE)).toArray())), 'whole');

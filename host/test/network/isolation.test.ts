@@ -12,7 +12,7 @@ import {
   RESOLVER_PORT,
 } from '../../src/network/slots/firewall.ts';
 import { createNetwork } from '../../src/network/network.ts';
-import type { Network, Slot } from '../../src/network/slots/slot.ts';
+import { GATEWAY_UID, type Network, type Slot } from '../../src/network/slots/slot.ts';
 import { LARGE_NAME, LARGE_RECORDS, ZONE_ADDRESS } from './dns/dns-zone.ts';
 import { arpClaim, udpFrame } from './frame.ts';
 import { startGuest } from './guest-stand-in.ts';
@@ -193,7 +193,7 @@ test('guests do not reach each other, and the host reaches both on any port', as
 test('neither the internet nor an unprivileged host process reaches a guest', async () => {
   assertUp(await probeFrom(uplink.namespacePath, at(80, uplink.machineAddress), UP_MS));
   assertClosed(await probeFrom(uplink.namespacePath, [...at(GUEST_PORT, slot.address), ...at(80, slot.address)]));
-  const connectAs = (uid: number) =>
+  const connectAs = (uid: number, address = slot.address, port = GUEST_PORT) =>
     run('setpriv', [
       `--reuid=${uid}`,
       '--clear-groups',
@@ -201,10 +201,15 @@ test('neither the internet nor an unprivileged host process reaches a guest', as
       '2',
       'bash',
       '-c',
-      `exec 3<>/dev/tcp/${slot.address}/${GUEST_PORT}`,
+      `exec 3<>/dev/tcp/${address}/${port}`,
     ]);
   await connectAs(0);
   await assert.rejects(connectAs(65_534));
+  // The guest gateway reaches guest daemons, and nothing else.
+  await connectAs(GATEWAY_UID);
+  await connectAs(0, slot.address, 80);
+  await assert.rejects(connectAs(GATEWAY_UID, slot.address, 80));
+  await assert.rejects(connectAs(GATEWAY_UID, uplink.machineAddress, 80));
 });
 
 test('a guest reaches no container of the host, not even by a published port', async () => {
