@@ -25,10 +25,12 @@ import { FenceDirectory } from './vm/directory/fence.ts';
 import { VmDirectory } from './vm/directory/record.ts';
 import { AgentBridge } from './guest/agent-bridge.ts';
 import { guestsBehind } from './gateway/client.ts';
+import { answerBehind } from './gateway/dns.ts';
 import { GatewayProcess } from './gateway/launch.ts';
 import { DIRECT_GUESTS } from './guest/client.ts';
 import { GuestStreams } from './guest/guest-streams.ts';
 import { FAKE_GATEWAY_UID, GATEWAY_UID } from './network/slots/slot.ts';
+import { newQuestions } from './network/dns/questions.ts';
 import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
 import { makeDriver } from './make-driver.ts';
 
@@ -62,7 +64,8 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     : null;
   await gateway?.start();
   const guests = gateway === null ? DIRECT_GUESTS : guestsBehind(gateway);
-  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, guests, log);
+  const answer = gateway === null ? newQuestions() : answerBehind(gateway);
+  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, { guests, answer }, log);
   const directory = new VmDirectory(data.vms, await DataKeys.open(data.instanceId));
   const fences = new FenceDirectory(data.fences);
   await directory.open();

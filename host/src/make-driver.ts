@@ -5,10 +5,17 @@ import type { Logger } from 'pino';
 import { nullIf } from '@berth/os/errors.ts';
 import type { HostConfig } from './config.ts';
 import type { Guests } from './guest/client.ts';
+import type { AnswerMessage } from './network/dns/questions.ts';
 import type { DataFolder } from './vm/directory/data-folder.ts';
 import type { VmDriver, VmSize } from './vm/driver.ts';
 import { createQemuDriver } from './vm/qemu/driver.ts';
 import { LARGEST } from './vm/machine-size.ts';
+
+/** Parsers of what guests send. */
+interface GuestParsers {
+  guests: Guests;
+  answer: AnswerMessage;
+}
 
 interface MadeDriver {
   driver: VmDriver;
@@ -23,7 +30,7 @@ interface MadeDriver {
 export async function makeDriver(
   config: HostConfig,
   data: DataFolder,
-  guests: Guests,
+  { guests, answer }: GuestParsers,
   log: Logger,
 ): Promise<MadeDriver> {
   if (config.driver === 'fake') {
@@ -41,6 +48,7 @@ export async function makeDriver(
       instanceId: data.instanceId,
       dataFolder: config.dataFolder,
       cidr: config.guestCidr,
+      answer,
       log: ({ level, message, error }) => log[level]({ err: error }, message),
     },
     log: (level, message, fields) => log[level](fields, message),

@@ -20,7 +20,7 @@ const SMALL_BYTES = 32_768;
 /** The gateway passes on what it reads from a socket. */
 const CHUNK_BYTES = 1_048_576;
 
-interface Gateway {
+export interface Gateway {
   /** Path of its socket, once it serves. Rejects when the signal aborts. */
   ready(signal: AbortSignal): Promise<string>;
   /** Reports a socket that accepts no connection. */

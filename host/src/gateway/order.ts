@@ -4,6 +4,7 @@ import type { CallSpec } from '@berth/protocol/calls/define.ts';
 import { HOST_ERRORS, type HostErrorCode } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { GuestRefusal } from '../guest/client.ts';
+import { ADDRESS_LIMITS } from '../network/dns/addresses.ts';
 import { boundedMessageOf, HostError } from '../vm/host-error.ts';
 
 const endpoint = z.object({ address: z.string(), port: z.int() });
@@ -32,6 +33,15 @@ export const gatewayOrder = z.discriminatedUnion('do', [
     uploadBytes: z.int().nullable(),
   }),
   z.object({ do: z.literal('close'), guest: z.string() }),
+  z.object({
+    do: z.literal('answer'),
+    guest: z.string(),
+    /** Base64. */
+    message: z.string(),
+    by: z.enum(['udp', 'tcp']),
+    servers: z.array(endpoint),
+    policy: z.object({ mode: z.enum(['open', 'none', 'allow']), names: z.array(z.string()) }),
+  }),
 ]);
 export type GatewayOrder = z.infer<typeof gatewayOrder>;
 
@@ -64,3 +74,23 @@ export function errorIn(payload: Buffer): HostError {
   const { code, message, errno, status } = failure.parse(JSON.parse(payload.toString('utf8')));
   return status === undefined ? new HostError(code, message, { errno }) : new GuestRefusal(status, message);
 }
+
+const dnsMessage = z
+  .base64()
+  .max(Math.ceil(65_535 / 3) * 4)
+  .nullable();
+
+/** Response to `answer`, as in {@link Answered}. */
+export const answered = z.object({
+  answer: dnsMessage,
+  withheld: dnsMessage,
+  name: z
+    .string()
+    .max(255)
+    .regex(/^[a-z0-9_.-]+$/)
+    .nullable(),
+  refused: z.boolean(),
+  addresses: z
+    .array(z.object({ address: z.ipv4(), ttlSeconds: z.int().min(0).max(0xffff_ffff) }))
+    .max(ADDRESS_LIMITS.addresses),
+});

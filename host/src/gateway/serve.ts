@@ -4,6 +4,7 @@ import { Readable, type Duplex } from 'node:stream';
 import type { CallSpec } from '@berth/protocol/calls/define.ts';
 import { splice, type ByteStream } from '@berth/protocol/splice.ts';
 import { DirectGuestClient, type GuestRequest } from '../guest/client.ts';
+import { newQuestions } from '../network/dns/questions.ts';
 import { FRAME, FrameReader, writeFrame, writeJson } from './frames.ts';
 import { failureOf, gatewayOrder, GUEST_CALLS, type GatewayOrder } from './order.ts';
 
@@ -13,6 +14,7 @@ const STREAM_IDLE_MS = 86_400_000;
 
 export class GatewayServer {
   readonly #guests = new Map<string, DirectGuestClient>();
+  readonly #questions = newQuestions();
 
   /** Serves one connection of the host daemon. Never rejects. */
   async serve(connection: Duplex): Promise<void> {
@@ -38,6 +40,21 @@ export class GatewayServer {
     if (order.do === 'close') {
       this.#guests.get(order.guest)?.close();
       this.#guests.delete(order.guest);
+      return;
+    }
+    if (order.do === 'answer') {
+      const { message, ...rest } = order;
+      reader.release();
+      connection.on('readable', () => void connection.read(0)).read(0);
+      const { answer, withheld, ...found } = await this.#questions(
+        { ...rest, bytes: Buffer.from(message, 'base64') },
+        gone.signal,
+      );
+      writeJson(connection, FRAME.result, {
+        ...found,
+        answer: answer?.toString('base64') ?? null,
+        withheld: withheld?.toString('base64') ?? null,
+      });
       return;
     }
     const guest = this.#guestOf(order);
@@ -81,7 +98,7 @@ export class GatewayServer {
     }
   }
 
-  #guestOf({ guest: name, endpoint, secret }: Exclude<GatewayOrder, { do: 'close' }>): DirectGuestClient {
+  #guestOf({ guest: name, endpoint, secret }: Exclude<GatewayOrder, { do: 'close' | 'answer' }>): DirectGuestClient {
     const guest = this.#guests.get(name) ?? new DirectGuestClient(endpoint, secret);
     if (secret !== null) guest.useSecret(secret);
     this.#guests.set(name, guest);

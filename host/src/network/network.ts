@@ -78,7 +78,7 @@ class SlotPool implements Network {
       dataFolder: options.dataFolder,
       cidr: this.#cidr,
       registryFolder: this.#registryFolder,
-      resolver: new Resolver(upstreams),
+      resolver: new Resolver(upstreams, options.answer),
     });
   }
 

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { guestsBehind } from '../../src/gateway/client.ts';
+import { answerBehind } from '../../src/gateway/dns.ts';
 import { GatewayProcess } from '../../src/gateway/launch.ts';
 import { DIRECT_GUESTS, type Guests } from '../../src/guest/client.ts';
+import type { AnswerMessage } from '../../src/network/dns/questions.ts';
 import { FAKE_GATEWAY_UID } from '../../src/network/slots/slot.ts';
 
 interface OpenWay {
@@ -15,6 +17,7 @@ interface OpenWay {
 
 export interface TestGateway extends OpenWay {
   gateway: GatewayProcess;
+  answer: AnswerMessage;
   folder: string;
 }
 
@@ -27,6 +30,7 @@ export async function startGateway(): Promise<TestGateway> {
     gateway,
     folder,
     guests: guestsBehind(gateway),
+    answer: answerBehind(gateway),
     close: async () => {
       await gateway.close();
       await rm(root, { recursive: true });

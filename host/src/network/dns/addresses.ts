@@ -16,7 +16,7 @@ export const ADDRESS_LIMITS = {
   addresses: 64,
 } as const;
 
-interface ResolvedAddress {
+export interface ResolvedAddress {
   address: string;
   ttlSeconds: number;
 }

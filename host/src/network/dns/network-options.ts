@@ -1,4 +1,6 @@
 // Options of a host daemon's network (see `network.ts`).
+import type { AnswerMessage } from './questions.ts';
+import type { NameServer } from './upstream-query.ts';
 
 export interface NetworkOptions {
   /** Instance id: 8 characters a-z2-7. */
@@ -16,17 +18,14 @@ export interface NetworkOptions {
   idleSlots?: number;
   /** Name servers for guests; default: those of /etc/resolv.conf, read again when it changes. */
   upstreams?: UpstreamSource;
+  /** Answers messages of guests to their resolver; by default in this process. */
+  answer?: AnswerMessage;
   /** Receives background events that no caller awaits. */
   log?: (event: NetworkLogEvent) => void;
 }
 
 /** Fixed name servers, or a file in resolv.conf's format. */
 export type UpstreamSource = { servers: readonly NameServer[] } | { file: string };
-
-export interface NameServer {
-  address: string;
-  port: number;
-}
 
 export interface NetworkLogEvent {
   level: 'info' | 'warn';

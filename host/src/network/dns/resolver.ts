@@ -4,23 +4,20 @@ import { createSocket } from 'node:dgram';
 import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { QUERY_MAX_BYTES, readQuery, refusal, serverFailure, udpAnswer, withId } from './message.ts';
-import type { Query } from './message.ts';
+import type { EgressPolicy } from '@berth/protocol/egress.ts';
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
+import type { ResolvedAddress } from './addresses.ts';
+import { QUERY_MAX_BYTES } from './message.ts';
+import { newQuestions, QUESTION_LIMITS, type Answered, type AnswerMessage, type GuestMessage } from './questions.ts';
 import { RESOLVER_PORT } from '../slots/firewall.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
-import { queryByTcp, queryByUdp, framed } from './upstream-query.ts';
-import type { QueryUpstreams } from './upstream-query.ts';
+import { framed } from './upstream-query.ts';
 import type { Upstreams } from './upstreams.ts';
 
 export const RESOLVER_LIMITS = {
-  /**
-   * In-flight questions, per guest and in all. A guest may use at most half of the free ones, and
-   * always `assured`, so that a new guest always finds room. Excess questions are dropped; the
-   * guest's own resolver retries.
-   */
-  perGuest: 128,
-  inAll: 1_024,
-  assured: 4,
+  ...QUESTION_LIMITS,
+  /** Messages of one guest in work, those without a query of a name server included. */
+  messagesPerGuest: 2 * QUESTION_LIMITS.perGuest,
   /** Questions per second of one guest, and its burst. */
   questionsPerSecond: 200,
   questionBurst: 400,
@@ -28,15 +25,20 @@ export const RESOLVER_LIMITS = {
   connectionIdleMs: 10_000,
 } as const;
 
-/** Decides which names a guest may resolve. */
+/** The egress policy of a guest, as far as it concerns names. */
 export interface NameGate {
-  /** False: the question is refused and not relayed. */
-  allows(query: Query): boolean;
-  /** Opens the answered addresses. False: the answer is withheld. */
-  admit(query: Query, answer: Buffer): Promise<boolean>;
+  policy(): EgressPolicy;
+  /** Notes a name that the policy refused; null for an unusual one. */
+  refused(name: string | null): void;
+  /** Opens the addresses of a name. False: the answer is withheld. */
+  admit(name: string | null, addresses: readonly ResolvedAddress[]): Promise<boolean>;
 }
 
-const EVERY_NAME: NameGate = { allows: () => true, admit: () => Promise.resolve(true) };
+const EVERY_NAME: NameGate = {
+  policy: () => OPEN_EGRESS,
+  refused: () => undefined,
+  admit: () => Promise.resolve(true),
+};
 
 export interface ServedGuest {
   /** Closes its listeners, connections and in-flight questions. */
@@ -45,15 +47,18 @@ export interface ServedGuest {
 
 export class Resolver {
   readonly #upstreams: Upstreams;
-  #inFlight = 0;
+  readonly #answer: AnswerMessage;
 
-  constructor(upstreams: Upstreams) {
+  constructor(upstreams: Upstreams, answer: AnswerMessage = newQuestions()) {
     this.#upstreams = upstreams;
+    this.#answer = answer;
   }
 
   /** Serves the guest whose slot has this host address. Rejects if it cannot listen there. */
   async serve(address: string, gate: NameGate = EVERY_NAME): Promise<ServedGuest> {
-    const guest = new Guest((mine, query, send, signal) => this.#forward(mine, query, send, signal), gate);
+    const answer: Relay = (message, signal) =>
+      this.#answer({ ...message, guest: address, servers: this.#upstreams.servers(), policy: gate.policy() }, signal);
+    const guest = new Guest(answer, gate);
     try {
       await guest.listen(address);
     } catch (error) {
@@ -62,29 +67,9 @@ export class Resolver {
     }
     return guest;
   }
-
-  /**
-   * The response under the server's id; null if there is none; `busy` if the guest, with `mine`
-   * questions in flight, has used its share.
-   */
-  async #forward(
-    mine: number,
-    query: Query,
-    send: QueryUpstreams,
-    signal: AbortSignal,
-  ): Promise<Buffer | 'busy' | null> {
-    const { perGuest, inAll, assured } = RESOLVER_LIMITS;
-    if (mine >= Math.min(perGuest, Math.max(assured, (inAll - this.#inFlight) / 2))) return 'busy';
-    this.#inFlight += 1;
-    try {
-      return await send(query, this.#upstreams.servers(), signal);
-    } finally {
-      this.#inFlight -= 1;
-    }
-  }
 }
 
-type Relay = (mine: number, query: Query, send: QueryUpstreams, signal: AbortSignal) => Promise<Buffer | 'busy' | null>;
+type Relay = (message: Pick<GuestMessage, 'bytes' | 'by'>, signal: AbortSignal) => Promise<Answered>;
 
 class Guest implements ServedGuest {
   readonly #relay: Relay;
@@ -94,7 +79,7 @@ class Guest implements ServedGuest {
   readonly #connections = new Set<Socket>();
   readonly #rate = new RateLimit(RESOLVER_LIMITS.questionsPerSecond, RESOLVER_LIMITS.questionBurst);
   readonly #closed = new AbortController();
-  #inFlight = 0;
+  #inWork = 0;
 
   constructor(relay: Relay, gate: NameGate) {
     this.#relay = relay;
@@ -129,11 +114,8 @@ class Guest implements ServedGuest {
   async #serveDatagram(bytes: Buffer, port: number, address: string): Promise<void> {
     // Port 0 cannot receive a response, and Node throws when sending to it.
     if (!this.#rate.take() || port === 0) return;
-    const read = readQuery(bytes);
-    if (read === 'drop') return;
-    const answer = 'answer' in read ? read.answer : await this.#answer(read.relay, queryByUdp);
-    if (answer && !this.#closed.signal.aborted)
-      this.#udp.send('relay' in read ? udpAnswer(answer, read.relay) : answer, port, address);
+    const answer = await this.#answer(bytes, 'udp');
+    if (answer && !this.#closed.signal.aborted) this.#udp.send(answer, port, address);
   }
 
   /** Serves the questions of one connection in sequence; the next waits in the guest's socket. */
@@ -166,27 +148,23 @@ class Guest implements ServedGuest {
   /** Null: close the connection. */
   async #answerFrame(bytes: Buffer): Promise<Buffer | null> {
     if (!this.#rate.take()) return null;
-    const read = readQuery(bytes);
-    if (read === 'drop') return null;
-    if ('answer' in read) return read.answer;
-    const answer = await this.#answer(read.relay, queryByTcp);
-    return answer && withId(answer, read.relay.id);
+    return await this.#answer(bytes, 'tcp');
   }
 
-  /**
-   * A response under any id, REFUSED and SERVFAIL included; null if the question is dropped because
-   * too many are in flight.
-   */
-  async #answer(query: Query, send: QueryUpstreams): Promise<Buffer | null> {
-    if (!this.#gate.allows(query)) return refusal(query);
-    const mine = this.#inFlight;
-    this.#inFlight += 1;
+  /** Null if the message is dropped. */
+  async #answer(bytes: Buffer, by: GuestMessage['by']): Promise<Buffer | null> {
+    if (bytes.length > QUERY_MAX_BYTES || this.#inWork >= RESOLVER_LIMITS.messagesPerGuest) return null;
+    this.#inWork += 1;
     try {
-      const answer = await this.#relay(mine, query, send, this.#closed.signal);
-      if (answer === 'busy') return null;
-      return answer !== null && (await this.#gate.admit(query, answer)) ? answer : serverFailure(query);
+      const { answer, withheld, name, refused, addresses } = await this.#relay({ bytes, by }, this.#closed.signal);
+      if (refused) this.#gate.refused(name);
+      if (withheld === null) return answer;
+      return (await this.#gate.admit(name, addresses)) ? answer : withheld;
+    } catch {
+      // The gateway exited, or the guest is gone: the guest's resolver retries.
+      return null;
     } finally {
-      this.#inFlight -= 1;
+      this.#inWork -= 1;
     }
   }
 }

@@ -5,7 +5,11 @@ import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import { RCODE, answers, rcodeOf, withId } from './message.ts';
 import type { Query } from './message.ts';
-import type { NameServer } from './network-options.ts';
+
+export interface NameServer {
+  address: string;
+  port: number;
+}
 
 /** Deadline for all attempts of one question. A guest's own resolver gives up after 5 s. */
 const QUESTION_DEADLINE_MS = 4_500;
@@ -15,11 +19,7 @@ const UDP_TRIES = 3;
 /** Response codes after which the next server is queried. */
 const TRY_NEXT_RCODES: readonly number[] = [RCODE.serverFailure, RCODE.notImplemented, RCODE.refused];
 
-export type QueryUpstreams = (
-  query: Query,
-  servers: readonly NameServer[],
-  signal: AbortSignal,
-) => Promise<Buffer | null>;
+type QueryUpstreams = (query: Query, servers: readonly NameServer[], signal: AbortSignal) => Promise<Buffer | null>;
 
 /**
  * Queries by UDP, each server at least once in turn. Resolves with the response under the server's

@@ -1,7 +1,8 @@
 // Name servers for guests' questions. Reads resolv.conf, again when it changes.
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
-import type { NameServer, UpstreamSource } from './network-options.ts';
+import type { UpstreamSource } from './network-options.ts';
+import type { NameServer } from './upstream-query.ts';
 
 const DNS_PORT = 53;
 

@@ -4,13 +4,12 @@ import type { EgressDenied, EgressPolicy } from '@berth/protocol/egress.ts';
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { RateLimit } from '@berth/os/rate-limit.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
-import { addressesOf, questionName } from '../dns/addresses.ts';
-import type { Query } from '../dns/message.ts';
+import type { ResolvedAddress } from '../dns/addresses.ts';
 import type { NameGate } from '../dns/resolver.ts';
 import { isBlocked } from '../slots/blocked-ranges.ts';
 import { runTool } from '../slots/locked-program.ts';
 import type { Slot } from '../slots/slot.ts';
-import { allowsName } from './names.ts';
+import { allowsName } from '../dns/names.ts';
 import { DeniedAttempts } from './denied.ts';
 import { LIST_TABLE, readTable, type LoadedTable } from './listing.ts';
 import { egressRules, policyChain, RESOLVED_ADDRESSES, resolvedChange } from './rules.ts';
@@ -78,12 +77,12 @@ export class SlotEgress implements NameGate {
     });
   }
 
-  allows(query: Query): boolean {
-    if (this.#policy.mode === 'open') return true;
-    const name = questionName(query.bytes);
-    const isAllowed = name !== null && allowsName(this.#policy, name);
-    if (!isAllowed) this.#denied.add(1, name === null ? [] : [name]);
-    return isAllowed;
+  policy(): EgressPolicy {
+    return this.#policy;
+  }
+
+  refused(name: string | null): void {
+    this.#denied.add(1, name === null ? [] : [name]);
   }
 
   /** Refused attempts up to the last {@link countDenied}; null if there were none. */
@@ -96,11 +95,10 @@ export class SlotEgress implements NameGate {
     if (this.#policy.mode !== 'open') await this.#queue.run(() => this.#addRefused());
   }
 
-  async admit(query: Query, answer: Buffer): Promise<boolean> {
+  async admit(name: string | null, addresses: readonly ResolvedAddress[]): Promise<boolean> {
     if (this.#policy.mode === 'open') return true;
-    const name = questionName(query.bytes);
     if (name === null) return false;
-    const found = addressesOf(answer, name).filter(({ address }) => !isBlocked(address));
+    const found = addresses.filter(({ address }) => !isBlocked(address));
     return this.#queue.run(async () => {
       // The policy may have changed while the question was relayed.
       if (!allowsName(this.#policy, name)) return false;
@@ -109,7 +107,7 @@ export class SlotEgress implements NameGate {
     });
   }
 
-  async #renew(name: string, found: readonly { address: string; ttlSeconds: number }[]): Promise<boolean> {
+  async #renew(name: string, found: readonly ResolvedAddress[]): Promise<boolean> {
     this.#forgetExpired();
     const now = performance.now();
     const added: AllowedAddress[] = [];

@@ -86,7 +86,11 @@ table ${ROOT_TABLE} {${blockedSet}
   chain output {
     type filter hook output priority filter; policy accept;
     oifname "${HOST_VETH_PREFIX}*" goto output_to_guest
-    oifname != "${HOST_VETH_PREFIX}*" meta skuid ${GATEWAY_UID} drop
+    oifname != "${HOST_VETH_PREFIX}*" meta skuid ${GATEWAY_UID} goto output_of_gateway
+  }
+  chain output_of_gateway {
+    meta l4proto { tcp, udp } th dport 53 accept
+    drop
   }
   chain output_to_guest {
     meta nfproto != ipv4 drop

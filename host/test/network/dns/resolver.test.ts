@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import { RCODE, rcodeOf } from '../../../src/network/dns/message.ts';
-import type { NameServer } from '../../../src/network/dns/network-options.ts';
+import type { NameServer } from '../../../src/network/dns/upstream-query.ts';
 import { RESOLVER_PORT } from '../../../src/network/slots/firewall.ts';
 import { RESOLVER_LIMITS, Resolver } from '../../../src/network/dns/resolver.ts';
 import { Upstreams } from '../../../src/network/dns/upstreams.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { egressPolicy, OPEN_EGRESS, type EgressPolicy } from '@berth/protocol/egress.ts';
-import { allowsName } from '../../../src/network/egress/names.ts';
+import { allowsName } from '../../../src/network/dns/names.ts';
 import { egressRules, policyChain } from '../../../src/network/egress/rules.ts';
 import { parseGuestCidr, slotOf } from '../../../src/network/slots/slot.ts';
 
