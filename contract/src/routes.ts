@@ -1,5 +1,6 @@
 // Every route of the public API. A test checks that the server serves exactly these and the paths
 // of access/open-paths.ts.
+import { deleteAgentCredentials, getAgentCredentials, putAgentCredentials } from './agents/credentials.ts';
 import { exportActivity, listActivity } from './activity/feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
@@ -77,6 +78,9 @@ const ALL = [
   getProject,
   updateProject,
   deleteProject,
+  getAgentCredentials,
+  putAgentCredentials,
+  deleteAgentCredentials,
   updateUsageGuardrails,
   updateProjectUsageGuardrails,
   listSandboxes,

@@ -7,6 +7,7 @@ import { ORG_REQUESTS_FACTOR } from '@berth/contract/route/limits.ts';
 import { isLoopback } from '@berth/os/loopback.ts';
 import type { z } from 'zod';
 import { databaseEnvironment, secretsEnvironment, serveEnvironment, type LOG_LEVELS } from './environment.ts';
+import { modelEndpointsOf } from '../rules/agents/model-endpoints.ts';
 import { planCatalogueOf, type Plans } from '../rules/billing/plan-catalogue.ts';
 import { originOf } from '../rules/clones/repository.ts';
 import { previewUrlFault } from '../rules/previews/host.ts';
@@ -154,6 +155,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
         cloneTimeoutSeconds: values.BERTH_CLONE_TIMEOUT_SECONDS,
         cloneMaxMib: values.BERTH_CLONE_MAX_MIB,
       },
+      modelEndpoints: modelEndpointsOf(values.BERTH_MODEL_ENDPOINTS),
     },
     mail: readMail(values),
     oidc: readOidc(values),

@@ -20,6 +20,8 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 
 const GIT_HOST = '[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[1-9]\\d{0,4})?';
 const GIT_BASE_URL = new RegExp(`^https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?$`);
+const MODEL_ENDPOINT = `(?:openai|anthropic)=https?://${GIT_HOST}(?:/[A-Za-z0-9._~-]+)*/?`;
+const MODEL_ENDPOINTS = new RegExp(`^${MODEL_ENDPOINT}(?: *, *${MODEL_ENDPOINT})*$`);
 /** A host without a scheme means https; http must be explicit. */
 const GIT_ORIGINS = new RegExp(`^(?:https?://)?${GIT_HOST}(?: *, *(?:https?://)?${GIT_HOST})*$`);
 
@@ -95,6 +97,10 @@ export const serveEnvironment = secretsEnvironment.extend({
     .string()
     .regex(GIT_BASE_URL, 'must be an https URL (or an http one) without user name, query and fragment')
     .default('https://github.com'),
+  BERTH_MODEL_ENDPOINTS: z
+    .string()
+    .regex(MODEL_ENDPOINTS, 'must be comma-separated openai=URL or anthropic=URL, http or https, without a query')
+    .default('openai=https://api.openai.com,anthropic=https://api.anthropic.com'),
   BERTH_GIT_ALLOW_URLS: z
     .string()
     .regex(

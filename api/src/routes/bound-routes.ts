@@ -1,6 +1,7 @@
 // All routes with their handlers. A test compares this list with the contract's.
 import { activityRoutes } from './activity/activity.ts';
 import { agentTokenRoutes } from './access/agent-tokens.ts';
+import { agentCredentialRoutes } from './agents/credentials.ts';
 import { apiKeyRoutes } from './access/api-keys.ts';
 import { billingRoutes } from './billing/billing.ts';
 import type { BoundRoute } from '../call/bind.ts';
@@ -35,6 +36,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...activityRoutes,
   ...usageRoutes,
   ...projectRoutes,
+  ...agentCredentialRoutes,
   ...usageGuardrailRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,

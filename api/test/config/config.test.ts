@@ -9,7 +9,6 @@ import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts'
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { readDatabaseConfig, readServeConfig } from '../../src/config/config.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
-
 let folder: string;
 let enough: Record<string, string>;
 before(async () => {
@@ -58,6 +57,7 @@ test('missing variables get their defaults', () => {
       capGraceSeconds: 300,
       trustedProxies: [],
       git: { baseUrl: 'https://github.com', allowedOrigins: [], cloneTimeoutSeconds: 1_800, cloneMaxMib: 10_240 },
+      modelEndpoints: { openai: ['https://api.openai.com'], anthropic: ['https://api.anthropic.com'] },
       machineRates: DEFAULT_MACHINE_RATES,
     },
     mail: { kind: 'outbox', folder: 'outbox', from: 'Berth <berth@localhost>' },

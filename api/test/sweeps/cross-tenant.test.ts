@@ -148,12 +148,16 @@ function groupsOf(route: Route): Group[] {
       { what: 'no org', inOwnOrg: false, code: 'org_not_found', cases: casesOf('orgId', unknownIds('orgId')) },
     ];
   }
-  assert.ok(second !== 'orgId' && second !== 'token' && names.length === 2);
+  const below = route.path.endsWith('/agent-credentials/{agent}') ? { agent: 'agent_one' } : {};
+  assert.ok(second !== 'orgId' && second !== 'token' && names.length === 2 + Object.keys(below).length);
   const nothing = unknownIds(second);
   const anything = [...foreign.resources[second], ...own.resources[second], ...nothing];
   const elsewhere = (org: Resource): Group['cases'] =>
-    casesOf(second, anything, { orgId: org.id }).map(({ what, params }) => ({ what: `${org.what}, ${what}`, params }));
-  const here = (things: readonly Resource[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId });
+    casesOf(second, anything, { orgId: org.id, ...below }).map(({ what, params }) => ({
+      what: `${org.what}, ${what}`,
+      params,
+    }));
+  const here = (things: readonly Resource[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId, ...below });
   return [
     // Users belong to no org: a non-member is treated like an unknown user.
     ...(second === 'userId'

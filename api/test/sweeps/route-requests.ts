@@ -86,6 +86,13 @@ async function onNewProject({ api, org }: Setting): Promise<{ params: { orgId: s
   return { params: { orgId: org.orgId, projectId: id } };
 }
 
+async function onAgentOfProject(
+  setting: Setting,
+): Promise<{ params: { orgId: string; projectId: string; agent: string } }> {
+  const { params } = await onNewProject(setting);
+  return { params: { ...params, agent: 'agent_one' } };
+}
+
 /** A public link of a sandbox. */
 async function onPreview(setting: Setting): Promise<{ params: { sandboxId: string; previewId: string } }> {
   const { api, org } = setting;
@@ -182,6 +189,22 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getProject: ({ org }) => ({ params: { orgId: org.orgId, projectId: org.projectId } }),
   updateProject: async (setting) => ({ ...(await onNewProject(setting)), body: { name: 'renamed' } }),
   deleteProject: onNewProject,
+  getAgentCredentials: onAgentOfProject,
+  putAgentCredentials: async (setting) => ({ ...(await onAgentOfProject(setting)), body: { apiKey: 'swept-key' } }),
+  deleteAgentCredentials: async (setting) => {
+    const { params } = await onAgentOfProject(setting);
+    await setting.api.db
+      .insertInto('agent_credential')
+      .values({
+        id: `${params.projectId}:${params.agent}`,
+        project_id: params.projectId,
+        agent: params.agent,
+        endpoint: 'https://api.openai.test',
+        key_sealed: Buffer.from('swept'),
+      })
+      .execute();
+    return { params };
+  },
   updateUsageGuardrails: ({ api, org }) => ({
     params: { orgId: org.orgId },
     body: { sandboxMachineHourLimit: 1_000_000, sandboxOverageEnabled: true },

@@ -109,6 +109,8 @@ const SUBJECTS: {
   updateProject: projectOf,
   deleteProject: projectOf,
   createCheckout: orgOf,
+  putAgentCredentials: (_, { projectId = '' }) => ['project', projectId],
+  deleteAgentCredentials: (_, { projectId = '' }) => ['project', projectId],
   updateUsageGuardrails: orgOf,
   updateProjectUsageGuardrails: (_, { projectId = '' }) => ['project', projectId],
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],

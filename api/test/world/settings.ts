@@ -33,4 +33,8 @@ export const SETTINGS: Settings = {
     cloneTimeoutSeconds: 60,
     cloneMaxMib: 1_024,
   },
+  modelEndpoints: {
+    openai: ['https://api.openai.test', 'http://127.0.0.1:3001/proxy'],
+    anthropic: ['https://api.anthropic.test'],
+  },
 };

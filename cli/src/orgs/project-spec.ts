@@ -98,6 +98,22 @@ export const projectGroup: GroupSpec = {
       load: async () => (await import('./projects.ts')).removeProject,
     },
     {
+      name: 'agent-credentials',
+      summary: 'store or delete the model key of an agent; it never enters a sandbox',
+      details: 'set reads the key from stdin, or prompts for it.',
+      arguments: [
+        { name: '<action>', about: 'set or rm' },
+        { name: '<agent>', about: 'agent_one (Codex) or agent_two (Claude Code)' },
+        PROJECT,
+      ],
+      options: [{ flags: '--endpoint <url>', about: "base URL from the operator's list (default: its first)" }],
+      examples: [
+        'berth project agent-credentials set agent_two < key.txt',
+        'berth project agent-credentials rm agent_two',
+      ],
+      load: async () => (await import('./agent-credentials.ts')).agentCredentials,
+    },
+    {
       name: 'caps',
       summary: 'show or set the cap of machine hours of a project per billing period',
       details: "The org's cap applies as well: berth org caps.",

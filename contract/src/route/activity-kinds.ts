@@ -34,6 +34,8 @@ export const activityKind = z.enum([
   'project_created',
   'project_updated',
   'project_deleted',
+  'agent_credentials_updated',
+  'agent_credentials_removed',
   'sandbox_created',
   'sandbox_running',
   'sandbox_ready',

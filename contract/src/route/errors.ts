@@ -67,6 +67,7 @@ export const ERRORS = {
   org_not_found: { status: 404, meaning: 'The org does not exist.' },
   sandbox_not_found: { status: 404, meaning: 'The sandbox does not exist.' },
   project_not_found: { status: 404, meaning: 'The project does not exist, or was deleted.' },
+  agent_not_found: { status: 404, meaning: 'There is no such agent; the message names the agents.' },
   api_key_not_found: { status: 404, meaning: 'The API key does not exist.' },
   agent_token_not_found: { status: 404, meaning: 'The personal agent token does not exist.' },
   sign_in_not_found: { status: 404, meaning: 'The caller has no such sign-in, or it has ended.' },

@@ -161,6 +161,9 @@ export const REAUTHENTICATION_MINUTES = 10;
 /** Maximum length of `owner/repo`, and of a repository URL. */
 export const REPOSITORY_CHARACTERS = { name: 200, url: 2_048 } as const;
 
+/** Longest key of a model provider. */
+export const MODEL_KEY_CHARACTERS = 1_000;
+
 /** Maximum length of a user name or token of repository credentials. */
 export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 

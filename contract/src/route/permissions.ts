@@ -33,6 +33,7 @@ export const permission = z
     'agent_session.read',
     'agent_session.send',
     'agent_session.approve',
+    'agent_credentials.manage',
   ])
   .meta({ id: 'Permission', description: 'A permission. More may be added; clients must accept unknown values.' });
 export type Permission = z.infer<typeof permission>;
@@ -57,6 +58,7 @@ export const ADMINISTRATION: readonly Permission[] = [
   'billing.manage',
   'usage_guardrails.manage',
   'project.delete',
+  'agent_credentials.manage',
 ];
 
 const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>

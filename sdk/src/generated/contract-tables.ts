@@ -161,7 +161,8 @@ export const PERMISSIONS = [
   "sandbox.connect",
   "agent_session.read",
   "agent_session.send",
-  "agent_session.approve"
+  "agent_session.approve",
+  "agent_credentials.manage"
 ] as const;
 
 export const WEBSOCKET_PATHS = {

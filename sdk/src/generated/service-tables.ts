@@ -121,6 +121,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "The project does not exist, or was deleted."
   },
+  "agent_not_found": {
+    "status": 404,
+    "meaning": "There is no such agent; the message names the agents."
+  },
   "api_key_not_found": {
     "status": 404,
     "meaning": "The API key does not exist."
@@ -1173,6 +1177,8 @@ export const ROUTES = [
             "project_created",
             "project_updated",
             "project_deleted",
+            "agent_credentials_updated",
+            "agent_credentials_removed",
             "sandbox_created",
             "sandbox_running",
             "sandbox_ready",
@@ -1408,6 +1414,53 @@ export const ROUTES = [
     ],
     "permission": "project.delete",
     "activity": "project_deleted",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getAgentCredentials",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}",
+    "auth": [
+      "session"
+    ],
+    "permission": "agent_credentials.manage",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "putAgentCredentials",
+    "method": "PUT",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}",
+    "auth": [
+      "session"
+    ],
+    "permission": "agent_credentials.manage",
+    "activity": "agent_credentials_updated",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/PutAgentCredentialsRequest"
+      }
+    }
+  },
+  {
+    "name": "deleteAgentCredentials",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}",
+    "auth": [
+      "session"
+    ],
+    "permission": "agent_credentials.manage",
+    "activity": "agent_credentials_removed",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1993,7 +2046,7 @@ export const SCHEMAS = {
         "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
         "anyOf": [
           {
-            "maxItems": 28,
+            "maxItems": 29,
             "type": "array",
             "items": {
               "$ref": "#/components/schemas/Permission"
@@ -2477,7 +2530,8 @@ export const SCHEMAS = {
       "sandbox.connect",
       "agent_session.read",
       "agent_session.send",
-      "agent_session.approve"
+      "agent_session.approve",
+      "agent_credentials.manage"
     ],
     "description": "A permission. More may be added; clients must accept unknown values."
   },
@@ -2509,6 +2563,28 @@ export const SCHEMAS = {
       "long-running"
     ],
     "description": "Intended use of a sandbox; selects its initial machine size. `auto` follows measured use."
+  },
+  "PutAgentCredentialsRequest": {
+    "type": "object",
+    "properties": {
+      "apiKey": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1000,
+        "pattern": "^[\\x21-\\x7e]*$",
+        "writeOnly": true,
+        "description": "Key of the model provider. Encrypted at rest, never returned."
+      },
+      "endpoint": {
+        "description": "Base URL of the provider, from the list of the operator; default: the first of the list.",
+        "type": "string",
+        "maxLength": 500
+      }
+    },
+    "required": [
+      "apiKey"
+    ],
+    "additionalProperties": false
   },
   "RepoCredentials": {
     "type": "object",

@@ -11,6 +11,7 @@ type KeyPurpose =
   | 'factors'
   | 'throttle'
   | 'repo-credentials'
+  | 'agent-credentials'
   | 'sandbox-data'
   | 'preview-link';
 

@@ -1,5 +1,6 @@
 // The operator's settings that services use. Read in src/config/config.ts.
 import type { GitHosts } from '../../rules/clones/repository.ts';
+import type { ModelEndpoints } from '../../rules/agents/model-endpoints.ts';
 import type { SignUpTries } from '../../rules/access/throttle.ts';
 import type { FairShares } from '../../rules/orgs/fair-shares.ts';
 import type { MachineRates } from '@berth/contract/billing/machine-rates.ts';
@@ -56,6 +57,8 @@ export interface Settings {
    */
   trustedProxies: readonly string[];
   git: GitSettings;
+  /** Endpoints that projects may store a model key for (`BERTH_MODEL_ENDPOINTS`). */
+  modelEndpoints: ModelEndpoints;
 }
 
 /**

@@ -15,6 +15,7 @@ import { planOrNull } from '../../rules/billing/plan-catalogue.ts';
 import { requireShare } from '../../rules/orgs/fair-shares.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { requireRepositoryAllowed } from '../../rules/clones/repository.ts';
+import { deleteAgentCredentialsOf } from '../../store/agents/credentials.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { newId } from '../../store/database/ids.ts';
 import { countProjects, lockOrg } from '../../store/orgs/fair-shares.ts';
@@ -131,6 +132,7 @@ export async function deleteProject(
         `the project still has ${sandboxes}; destroy ${count === 1 ? 'it' : 'them'} first`,
       );
     }
+    await deleteAgentCredentialsOf(trx, projectId);
     const project = await store.markProjectDeleted(trx, projectId);
     await insertActivity(trx, { orgId, projectId, actor, kind: 'project_deleted', details: { name: before.name } });
     return project;

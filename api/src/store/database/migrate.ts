@@ -32,6 +32,7 @@ import * as spentGrants from '../../../migrations/0032_spent_grants.ts';
 import * as egressDenied from '../../../migrations/0033_egress_denied.ts';
 import * as sandboxDataKeys from '../../../migrations/0034_sandbox_data_keys.ts';
 import * as sso from '../../../migrations/0035_sso.ts';
+import * as agentCredentials from '../../../migrations/0036_agent_credentials.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -66,6 +67,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0033_egress_denied': egressDenied,
   '0034_sandbox_data_keys': sandboxDataKeys,
   '0035_sso': sso,
+  '0036_agent_credentials': agentCredentials,
 };
 
 /**

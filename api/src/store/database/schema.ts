@@ -31,6 +31,7 @@ import type {
   PreviewLinkTable,
   ProjectTable,
   SandboxDataKeyTable,
+  AgentCredentialTable,
   SandboxTable,
   SecretKeyUseTable,
   SecretReplicaTable,
@@ -71,6 +72,7 @@ export interface Tables {
   project: ProjectTable;
   sandbox: SandboxTable;
   sandbox_data_key: SandboxDataKeyTable;
+  agent_credential: AgentCredentialTable;
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
   usage_unrolled: UsageUnrolledTable;
@@ -99,6 +101,7 @@ export type ApiKeyRow = Selectable<ApiKeyTable>;
 export type AgentTokenRow = Selectable<AgentTokenTable>;
 export type InvitationRow = Selectable<InvitationTable>;
 export type ActivityRow = Selectable<ActivityTable>;
+export type AgentCredentialRow = Selectable<AgentCredentialTable>;
 export type ProjectRow = Selectable<ProjectTable>;
 export type SandboxRow = Selectable<SandboxTable>;
 export type NewSandbox = Insertable<SandboxTable>;

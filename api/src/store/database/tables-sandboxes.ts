@@ -177,6 +177,20 @@ export interface DurableStepTable {
   claimed_by: string | null;
 }
 
+/** A project's key for an agent. */
+export interface AgentCredentialTable {
+  /** Project and agent. */
+  id: string;
+  project_id: string;
+  agent: string;
+  endpoint: string;
+  /** Sealed with the configured key (services/context/sealed.ts). */
+  key_sealed: Buffer;
+  /** Another one for each stored key. */
+  revision: Generated<number>;
+  updated_at: GeneratedInstant;
+}
+
 /** Missing for a sandbox of an earlier release until its next sleep or wake. */
 export interface SandboxDataKeyTable {
   sandbox_id: string;

@@ -6,6 +6,7 @@ import type { Database, DatabaseTransaction } from '../database/schema.ts';
 /** Tables with a sealed column; the row's `id` column names the owner of the value. */
 export const SEALED_COLUMNS = [
   { table: 'project', id: 'id', column: 'repo_credentials_sealed', purpose: 'repo-credentials' },
+  { table: 'agent_credential', id: 'id', column: 'key_sealed', purpose: 'agent-credentials' },
   { table: 'sandbox_data_key', id: 'sandbox_id', column: 'key_sealed', purpose: 'sandbox-data' },
   { table: 'totp', id: 'user_id', column: 'secret_sealed', purpose: 'factors' },
 ] as const;

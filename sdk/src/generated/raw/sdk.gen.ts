@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -658,6 +658,55 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).patch<UpdateProjectResponses, UpdateProjectErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/orgs/{orgId}/projects/{projectId}',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Deletes the project's model key for an agent
+     *
+     * Deletes the project's model key for an agent; deleting none succeeds.
+     *
+     * Accepts: access token. Permission: `agent_credentials.manage`.
+     */
+    public deleteAgentCredentials<ThrowOnError extends boolean = true>(options: Options<DeleteAgentCredentialsData, ThrowOnError>): RequestResult<DeleteAgentCredentialsResponses, DeleteAgentCredentialsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<DeleteAgentCredentialsResponses, DeleteAgentCredentialsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}',
+            ...options
+        });
+    }
+    
+    /**
+     * Reports whether the project has a model key for an agent
+     *
+     * Reports whether the project has a model key for an agent; the key is never returned.
+     *
+     * Accepts: access token. Permission: `agent_credentials.manage`.
+     */
+    public getAgentCredentials<ThrowOnError extends boolean = true>(options: Options<GetAgentCredentialsData, ThrowOnError>): RequestResult<GetAgentCredentialsResponses, GetAgentCredentialsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetAgentCredentialsResponses, GetAgentCredentialsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}',
+            ...options
+        });
+    }
+    
+    /**
+     * Stores the project's model key for an agent
+     *
+     * Stores the project's model key for an agent; replaces an earlier one.
+     *
+     * Accepts: access token. Permission: `agent_credentials.manage`.
+     */
+    public putAgentCredentials<ThrowOnError extends boolean = true>(options: Options<PutAgentCredentialsData, ThrowOnError>): RequestResult<PutAgentCredentialsResponses, PutAgentCredentialsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).put<PutAgentCredentialsResponses, PutAgentCredentialsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}',
             ...options,
             headers: {
                 'Content-Type': 'application/json',

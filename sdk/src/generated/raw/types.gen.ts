@@ -64,6 +64,22 @@ export type ActivityEntrySubject = {
 export type Agent = 'agent_one' | 'agent_two';
 
 /**
+ * A project's credentials at the model provider of an agent.
+ */
+export type AgentCredentials = {
+    agent: Agent | (string & {});
+    /**
+     * Whether a key is stored; it is never returned.
+     */
+    stored: boolean;
+    /**
+     * Base URL of the model provider; null: no key is stored.
+     */
+    endpoint: string | null;
+    updatedAt: string | null;
+};
+
+/**
  * Metadata of a personal agent token, without the token itself.
  */
 export type AgentToken = {
@@ -344,6 +360,10 @@ export type CreateSandboxResult = {
     sandbox: Sandbox;
 };
 
+export type DeleteAgentCredentialsResult = {
+    agentCredentials: AgentCredentials;
+};
+
 export type DeleteProjectResult = {
     project: Project;
 };
@@ -542,6 +562,10 @@ export type FolderListing = {
      * Sorted by label.
      */
     entries: Array<FileEntry>;
+};
+
+export type GetAgentCredentialsResult = {
+    agentCredentials: AgentCredentials;
 };
 
 export type GetEndUserUsageResult = {
@@ -923,7 +947,7 @@ export type OrgUsage = {
 /**
  * A permission. More may be added; clients must accept unknown values.
  */
-export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve';
+export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage';
 
 /**
  * `always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.
@@ -1022,6 +1046,17 @@ export type Project = {
     createdAt: string;
     updatedAt: string;
     deletedAt: string | null;
+};
+
+export type PutAgentCredentialsRequest = {
+    /**
+     * Base URL of the provider, from the list of the operator; default: the first of the list.
+     */
+    endpoint?: string;
+};
+
+export type PutAgentCredentialsResult = {
+    agentCredentials: AgentCredentials;
 };
 
 /**
@@ -1505,7 +1540,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -1604,6 +1639,17 @@ export type CreateSandboxRequestWritable = {
      * Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan may set a lower limit.
      */
     ttlSeconds?: number;
+};
+
+export type PutAgentCredentialsRequestWritable = {
+    /**
+     * Key of the model provider. Encrypted at rest, never returned.
+     */
+    apiKey: string;
+    /**
+     * Base URL of the provider, from the list of the operator; default: the first of the list.
+     */
+    endpoint?: string;
 };
 
 export type UpdateProjectRequestWritable = {
@@ -2494,7 +2540,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -2764,6 +2810,93 @@ export type UpdateProjectResponses = {
 };
 
 export type UpdateProjectResponse = UpdateProjectResponses[keyof UpdateProjectResponses];
+
+export type DeleteAgentCredentialsData = {
+    body?: never;
+    path: {
+        orgId: string;
+        projectId: string;
+        agent: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}';
+};
+
+export type DeleteAgentCredentialsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type DeleteAgentCredentialsError = DeleteAgentCredentialsErrors[keyof DeleteAgentCredentialsErrors];
+
+export type DeleteAgentCredentialsResponses = {
+    /**
+     * Success.
+     */
+    200: DeleteAgentCredentialsResult;
+};
+
+export type DeleteAgentCredentialsResponse = DeleteAgentCredentialsResponses[keyof DeleteAgentCredentialsResponses];
+
+export type GetAgentCredentialsData = {
+    body?: never;
+    path: {
+        orgId: string;
+        projectId: string;
+        agent: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}';
+};
+
+export type GetAgentCredentialsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetAgentCredentialsError = GetAgentCredentialsErrors[keyof GetAgentCredentialsErrors];
+
+export type GetAgentCredentialsResponses = {
+    /**
+     * Success.
+     */
+    200: GetAgentCredentialsResult;
+};
+
+export type GetAgentCredentialsResponse = GetAgentCredentialsResponses[keyof GetAgentCredentialsResponses];
+
+export type PutAgentCredentialsData = {
+    body: PutAgentCredentialsRequestWritable;
+    path: {
+        orgId: string;
+        projectId: string;
+        agent: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/projects/{projectId}/agent-credentials/{agent}';
+};
+
+export type PutAgentCredentialsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type PutAgentCredentialsError = PutAgentCredentialsErrors[keyof PutAgentCredentialsErrors];
+
+export type PutAgentCredentialsResponses = {
+    /**
+     * Success.
+     */
+    200: PutAgentCredentialsResult;
+};
+
+export type PutAgentCredentialsResponse = PutAgentCredentialsResponses[keyof PutAgentCredentialsResponses];
 
 export type UpdateUsageGuardrailsData = {
     body: UpdateUsageGuardrailsRequest;
