@@ -39,10 +39,11 @@ export default () => <main><h1>as it was first</h1><Counter /></main>;
 `,
     'app/counter.jsx': `'use client';
 import { useState } from 'react';
-export default () => {
+const Counter = () => {
   const [count, setCount] = useState(0);
   return <button onClick={() => setCount(count + 1)}>count {count}</button>;
 };
+export default Counter;
 `,
   },
 };

@@ -31,6 +31,18 @@ export interface BridgeStart {
   runId: string;
 }
 
+/** The refusal on record, of a bridge that exited before its connection was open. */
+function refusalIn(view: GuestAgentView | null): BridgeRefusal {
+  switch (view?.bridgeReason) {
+    case 'not_signed_in':
+      return { code: 'agent_not_signed_in', message: 'the agent is not signed in' };
+    case 'conversation_missing':
+      return { code: 'agent_conversation_missing', message: 'the saved conversation is missing' };
+    default:
+      return { code: 'agent_not_ready', message: 'the agent was not ready in time' };
+  }
+}
+
 export class AgentSession {
   readonly id: string;
   readonly reader: SessionReader;
@@ -179,8 +191,8 @@ export class AgentSession {
       while (this.#bridge !== null) await this.changed();
       this.#markNotReady();
     }
-    const { code = 'agent_not_ready', message = 'the agent was not ready in time' } = this.#refusal ?? {};
-    return { outcome: 'refused', code, message, session: this.view() };
+    const ended = this.view();
+    return { outcome: 'refused', ...(this.#refusal ?? refusalIn(ended)), session: ended };
   }
 
   async #begin({ program, sha256, config, approvals, runId }: BridgeStart): Promise<void> {
