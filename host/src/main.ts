@@ -58,7 +58,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const gateway = config.gateway
     ? new GatewayProcess(
         join(config.dataFolder, 'run', 'gateway'),
-        config.driver === 'fake' ? FAKE_GATEWAY_UID : GATEWAY_UID,
+        config.driver === 'qemu' ? GATEWAY_UID : FAKE_GATEWAY_UID,
         log,
       )
     : null;
