@@ -26,6 +26,8 @@ export interface HostConfig {
   encryptDisks: boolean;
   /** An unprivileged process parses the responses of guests. */
   gateway: boolean;
+  /** PEM file of further certificate authorities of model providers; null: none. */
+  modelCaFile: string | null;
   /** Limits of the warm pool's size. */
   pool: { min: number; max: number };
   createDeadlineMs: number;
@@ -63,6 +65,7 @@ const OPTIONS = {
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
   encryptDisks: { flag: 'encrypt-disks', variable: 'BERTH_ENCRYPT_DISKS', fallback: '0' },
   gateway: { flag: 'gateway', variable: 'BERTH_GATEWAY', fallback: '1' },
+  modelCaFile: { flag: 'model-ca-file', variable: 'BERTH_MODEL_CA_FILE' },
   guestCidr: { flag: 'guest-cidr', variable: 'BERTH_GUEST_CIDR', fallback: '10.200.0.0/16' },
   poolMin: { flag: 'pool-min', variable: 'BERTH_POOL_MIN', fallback: '1' },
   poolMax: { flag: 'pool-max', variable: 'BERTH_POOL_MAX', fallback: '8' },
@@ -115,14 +118,13 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
   if (driver !== 'qemu' && driver !== 'fake')
     throw new Error(`${optionLabel('driver')}: '${driver ?? ''}' must be qemu or fake`);
 
-  const imageFolder = text('imageFolder');
   return {
     dataFolder,
     cacheFolder: resolve(
       text('cacheFolder') ?? defaultFolder(environment, 'XDG_CACHE_HOME', '/var/cache/berth', '.cache'),
     ),
     driver,
-    imageFolder: imageFolder === null ? null : resolve(imageFolder),
+    imageFolder: resolvedOrNull(text('imageFolder')),
     listenOn: listenOn(text, number, dataFolder),
     tokenFile: resolve(text('tokenFile') ?? join(dataFolder, 'secrets', 'host-token')),
     policy: {
@@ -135,6 +137,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     },
     encryptDisks: flag('encryptDisks'),
     gateway: flag('gateway'),
+    modelCaFile: resolvedOrNull(text('modelCaFile')),
     guestCidr: text('guestCidr') ?? '',
     pool: poolBounds(number),
     createDeadlineMs: number('createDeadlineSeconds', 1, 3_600) * 1_000,
@@ -151,6 +154,10 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
     },
     crashAt: environment['BERTH_CRASH_AT'] ?? null,
   };
+}
+
+function resolvedOrNull(path: string | null): string | null {
+  return path === null ? null : resolve(path);
 }
 
 /**

@@ -6,7 +6,7 @@
 //   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
 // Without --listen it serves on the unix socket DATA/run/host.sock. The log line "the host daemon
 // is ready", with its url, means that it accepts calls.
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { resizeVm, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
@@ -29,7 +29,8 @@ import { answerBehind } from './gateway/dns.ts';
 import { GatewayProcess } from './gateway/launch.ts';
 import { DIRECT_GUESTS } from './guest/client.ts';
 import { GuestStreams } from './guest/guest-streams.ts';
-import { FAKE_GATEWAY_UID, GATEWAY_UID } from './network/slots/slot.ts';
+import { ModelGateway } from './model-gateway/client.ts';
+import { FAKE_GATEWAY_UID, FAKE_MODEL_GATEWAY_UID, GATEWAY_UID, MODEL_GATEWAY_UID } from './network/slots/slot.ts';
 import { newQuestions } from './network/dns/questions.ts';
 import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
 import { makeDriver } from './make-driver.ts';
@@ -66,6 +67,14 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   const guests = gateway === null ? DIRECT_GUESTS : guestsBehind(gateway);
   const answer = gateway === null ? newQuestions() : answerBehind(gateway);
   const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, { guests, answer }, log);
+  const models = new ModelGateway({
+    folder: join(config.dataFolder, 'run', 'model-gateway'),
+    uid: config.driver === 'qemu' ? MODEL_GATEWAY_UID : FAKE_MODEL_GATEWAY_UID,
+    // The fake driver's places are above.
+    lowPorts: config.driver === 'qemu',
+    ca: config.modelCaFile === null ? null : await readFile(config.modelCaFile, 'utf8'),
+    log,
+  });
   const directory = new VmDirectory(data.vms, await DataKeys.open(data.instanceId));
   const fences = new FenceDirectory(data.fences);
   await directory.open();
@@ -82,6 +91,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
       pool,
       streams: new GuestStreams(config.streams),
       guests,
+      models,
       deadlines: { ...DEADLINES, createMs: config.createDeadlineMs },
     },
     {
@@ -130,6 +140,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   await following;
   const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
   await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
+  await models.close();
   await driver.close();
   await gateway?.close();
   log.info('the host daemon is stopping; its VMs keep running');

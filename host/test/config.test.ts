@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { readConfig } from '../src/config.ts';
 
@@ -18,6 +19,7 @@ describe('the configuration of the host daemon', () => {
     });
     assert.equal(config.encryptDisks, false);
     assert.equal(config.gateway, true);
+    assert.equal(config.modelCaFile, null);
     assert.equal(config.guestCidr, '10.200.0.0/16');
     assert.deepEqual(config.pool, { min: 1, max: 8 });
     assert.deepEqual(config.streams, { perVm: 256, perHost: 2_048, idleMs: 3_600_000, longestMs: 86_400_000 });
@@ -30,6 +32,11 @@ describe('the configuration of the host daemon', () => {
       [config.dataFolder, config.policy.cpuOvercommit, config.policy.memoryReserveMib],
       ['/from-variable', 3, 0],
     );
+  });
+
+  it('makes the path of the model authorities absolute', () => {
+    const { modelCaFile } = readConfig([], { BERTH_MODEL_CA_FILE: '../ca.pem' });
+    assert.equal(modelCaFile, resolve('../ca.pem'));
   });
 
   it('accepts an address to listen on', () => {

@@ -15,6 +15,7 @@ import type { CallSpec, HostRequestOf, ResponseOf } from '@berth/protocol/calls/
 import { exec, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import { listFiles, readFile, writeFile, type FileWritten } from '@berth/protocol/calls/files.ts';
 import { vmMetricsCall, type VmMetrics } from '@berth/protocol/calls/metrics.ts';
+import { setModelAccess, type ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import {
   createVm,
   destroyVm,
@@ -122,6 +123,18 @@ export class HostClient {
   /** Resolves when the host enforces the policy, or one of a higher revision. */
   setEgress(vmId: string, { epoch, egress }: { epoch: number; egress: EgressPolicy }, options?: CallOptions) {
     return this.call(setEgress, { vmId, epoch, body: { egress } }, options);
+  }
+
+  /**
+   * Resolves when the agents of a `running` VM call models with these keys, and no longer with
+   * others. Repeat it after a wake and after a restart of the host daemon, which forget the keys.
+   */
+  async setModelAccess(
+    vmId: string,
+    { epoch, ...body }: ModelAccess & { epoch: number },
+    options?: CallOptions,
+  ): Promise<void> {
+    await this.call(setModelAccess, { vmId, epoch, body }, options);
   }
 
   /** Resolves when the VM is `asleep`: captured, durable, its QEMU process gone. */

@@ -35,7 +35,7 @@ export async function startTlsFront(port: number): Promise<TlsFront> {
   };
 }
 
-async function makeCertificate(): Promise<{ key: Buffer; cert: Buffer }> {
+export async function makeCertificate(): Promise<{ key: Buffer; cert: Buffer }> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-tls-'));
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   try {

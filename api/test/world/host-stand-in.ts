@@ -7,8 +7,10 @@ import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/call
 import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
 import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { createVm, resizeVm, setEgress, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
+import { setModelAccess, type ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
-import { HOST_ERRORS, type HostErrorBody, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import { HOST_ERRORS, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
+import { Refusal, type ScriptedRefusal } from './hosts/stand-in-refusal.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
@@ -19,27 +21,12 @@ interface StandInVm extends VmView {
   overtaken: AbortController;
 }
 
-type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'egress' | 'clone' | 'DELETE';
+type HostVerb = 'PUT' | 'sleep' | 'wake' | 'resize' | 'egress' | 'clone' | 'DELETE' | 'model-access';
 
 interface HostCall {
   verb: HostVerb;
   id: string;
   epoch: number;
-}
-
-interface ScriptedRefusal {
-  code: HostErrorCode;
-  message: string;
-  shortage?: HostErrorBody['error']['shortage'];
-}
-
-class Refusal extends Error {
-  readonly body: HostErrorBody;
-
-  constructor(code: HostErrorCode, message: string, shortage?: HostErrorBody['error']['shortage']) {
-    super(message);
-    this.body = { error: { code, message, ...(shortage === undefined ? {} : { shortage }) } };
-  }
 }
 
 /** Refusals after the work began: the VM already has the new epoch. */
@@ -73,6 +60,8 @@ export class HostStandIn {
   readonly cloned = new Map<string, number>();
   /** Executes the next calls of these verbs, one each, and breaks the connection. */
   readonly loseAnswers: HostVerb[] = [];
+  /** Access of VMs to models. */
+  readonly modelAccess = new Map<string, ModelAccess>();
   /** Guest that keeps its resources: a wake with a smaller size leaves the VM as large. */
   guestHoldsOn = false;
   /** Received calls of verbs, in order. */
@@ -243,6 +232,8 @@ export class HostStandIn {
         return { verb: 'resize', answer: await this.#resize(id, hostBodyOf(resizeVm).parse(await body())) };
       case 'POST egress':
         return { verb: 'egress', answer: this.#setEgress(id, hostBodyOf(setEgress).parse(await body())) };
+      case 'PUT model-access':
+        return { verb: 'model-access', answer: this.#setAccess(id, hostBodyOf(setModelAccess).parse(await body())) };
       case 'POST clone':
         return { verb: 'clone', answer: await this.#clone(id, hostBodyOf(clone).parse(await body())) };
       case 'GET metrics': {
@@ -368,6 +359,15 @@ export class HostStandIn {
   /** The policy that the VM's host enforces. */
   egress(id: string): EgressPolicy | undefined {
     return this.#vms.get(id)?.spec.egress;
+  }
+
+  #setAccess(id: string, { epoch, ...access }: ModelAccess & { epoch: number }): unknown {
+    this.calls.push({ verb: 'model-access', id, epoch });
+    const vm = this.#vms.get(id);
+    if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
+    if (epoch < vm.epoch) throw new Refusal('stale_epoch', `epoch ${vm.epoch} was seen`);
+    if (access.asOfMs >= (this.modelAccess.get(id)?.asOfMs ?? 0)) this.modelAccess.set(id, access);
+    return {};
   }
 
   async #clone(id: string, clone: VmClone): Promise<GuestCloneResult> {

@@ -1,4 +1,5 @@
-// Starts the guest gateway in its confinement, and starts it again when it exits.
+// Starts a gateway in its confinement, and starts it again when it exits: the guest gateway, or the
+// model gateway.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, rm } from 'node:fs/promises';
@@ -10,7 +11,6 @@ import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import type { Logger } from 'pino';
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
-const PROGRAM = '/app/host/src/gateway/main.ts';
 const FILTER_FD = 3;
 const HEAP_MIB = 256;
 /** Limit of private memory, in bytes: the heap, and buffers outside it. */
@@ -19,6 +19,30 @@ const DATA_BYTES = 1_024 * 1_048_576;
 const OOM_SCORE = '500';
 const RESTART_PAUSE_MS = 100;
 const MESSAGES_BYTES = 4_096;
+
+/** A process that parses what guests send. */
+interface GatewayProgram {
+  name: string;
+  /** Path inside its mount namespace. */
+  main: string;
+  /** Files of the host that it sees. */
+  files: readonly string[];
+  /** May listen below port 1024; its only privilege. */
+  lowPorts: boolean;
+}
+const GUEST_GATEWAY: GatewayProgram = {
+  name: 'guest gateway',
+  main: '/app/host/src/gateway/main.ts',
+  files: [],
+  lowPorts: false,
+};
+/** Resolves the names of the endpoints as the host does. */
+export const MODEL_GATEWAY: GatewayProgram = {
+  name: 'model gateway',
+  main: '/app/host/src/model-gateway/main.ts',
+  files: ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf'],
+  lowPorts: true,
+};
 
 interface Started {
   /** Why it exited. */
@@ -29,6 +53,8 @@ export class GatewayProcess {
   readonly #folder: string;
   readonly #uid: number;
   readonly #log: Logger;
+  readonly #program: GatewayProgram;
+  readonly #serving: (socket: string) => Promise<void>;
   readonly #stopped = new AbortController();
   #ready = Promise.withResolvers<string>();
   /** Socket of the process that serves; null between two processes. */
@@ -37,11 +63,22 @@ export class GatewayProcess {
   #child: ChildProcess | null = null;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param folder a private folder of the host daemon, for the socket */
-  constructor(folder: string, uid: number, log: Logger) {
+  /**
+   * `folder`: a private folder of the host daemon, for the socket. `serving` prepares each process
+   * before it counts as ready.
+   */
+  constructor(
+    folder: string,
+    uid: number,
+    log: Logger,
+    program: GatewayProgram = GUEST_GATEWAY,
+    serving: (socket: string) => Promise<void> = () => Promise.resolve(),
+  ) {
     this.#folder = folder;
     this.#uid = uid;
     this.#log = log;
+    this.#program = program;
+    this.#serving = serving;
     this.#ready.promise.catch(() => undefined);
   }
 
@@ -96,13 +133,13 @@ export class GatewayProcess {
       this.#child = null;
       if (this.#socket !== null) this.refused(this.#socket);
       if (this.#stopped.signal.aborted) return;
-      this.#log.error({ why }, 'the guest gateway exited; starting it again');
+      this.#log.error({ why }, `the ${this.#program.name} exited; starting it again`);
       for (;;) {
         try {
           ({ exited } = await this.#run());
           break;
         } catch (error) {
-          this.#log.error({ err: error }, 'the guest gateway did not start');
+          this.#log.error({ err: error }, `the ${this.#program.name} did not start`);
           await delay(RESTART_PAUSE_MS, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
           if (this.#stopped.signal.aborted) return;
         }
@@ -115,7 +152,7 @@ export class GatewayProcess {
     this.#starts += 1;
     const name = `socket-${this.#starts}`;
     const socket = join(this.#folder, name);
-    const [program = '', ...args] = gatewayArgv(name, this.#folder, this.#uid, process.getuid?.() === 0);
+    const [program = '', ...args] = gatewayArgv(this.#program, name, this.#folder, this.#uid, process.getuid?.() === 0);
     const child = spawn(program, args, {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { PATH: SYSTEM_PATH },
@@ -133,8 +170,12 @@ export class GatewayProcess {
       exited.promise.then(() => false),
     ]);
     child.stdout?.resume();
-    if (!served) throw new Error(`the guest gateway: ${await exited.promise}`);
+    if (!served) throw new Error(`the ${this.#program.name}: ${await exited.promise}`);
     if (this.#stopped.signal.aborted) child.kill('SIGKILL');
+    await this.#serving(socket).catch((error: unknown) => {
+      child.kill('SIGKILL');
+      throw error;
+    });
     this.#child = child;
     this.#socket = socket;
     this.#ready.resolve(socket);
@@ -146,9 +187,16 @@ export class GatewayProcess {
  * Argv of the gateway: bwrap shows it the program and the folder of its socket, setpriv drops the
  * privileges. Unprivileged daemons, which have the fake driver only, keep their user.
  */
-function gatewayArgv(name: string, folder: string, uid: number, privileged: boolean): string[] {
+function gatewayArgv(
+  { main, files, lowPorts }: GatewayProgram,
+  name: string,
+  folder: string,
+  uid: number,
+  privileged: boolean,
+): string[] {
   const identity = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
-  const rights = ['--bounding-set', '-all', '--inh-caps', '-all', '--no-new-privs'];
+  const kept = lowPorts ? '-all,+net_bind_service' : '-all';
+  const rights = ['--bounding-set', kept, '--inh-caps', kept, '--ambient-caps', kept, '--no-new-privs'];
   return [
     [
       'choom',
@@ -168,9 +216,12 @@ function gatewayArgv(name: string, folder: string, uid: number, privileged: bool
     privileged ? [] : ['--unshare-user'],
     ['--setenv', 'PATH', SYSTEM_PATH, '--ro-bind', '/usr', '/usr', '--symlink', 'usr/bin', '/bin'],
     ['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--proc', '/proc', '--dev', '/dev'],
+    // Parents of mounts would have closed permissions.
+    files.length === 0 ? [] : ['--perms', '0755', '--dir', '/etc'],
+    files.flatMap((file) => ['--ro-bind-try', file, file]),
     ['--ro-bind', CHECKOUT, '/app', '--ro-bind', process.execPath, '/node', '--bind', folder, '/gateway'],
     ['--remount-ro', '/', '--chdir', '/', '--', 'prlimit', `--data=${DATA_BYTES}`, '--core=0', '--'],
     privileged ? ['setpriv', ...identity, ...rights, '--'] : [],
-    ['/node', `--max-old-space-size=${HEAP_MIB}`, PROGRAM, `/gateway/${name}`],
+    ['/node', `--max-old-space-size=${HEAP_MIB}`, main, `/gateway/${name}`],
   ].flat();
 }

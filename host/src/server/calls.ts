@@ -56,6 +56,10 @@ export function hostCalls({
   agents = new AgentBridge(),
   calls = CALLS,
 }: CallParts): BoundCall[] {
+  const homeOf = (vmId: string, epoch: number) => {
+    const { vm, guest } = lifecycle.running(vmId, epoch);
+    return { guest, models: vm.models };
+  };
   const handlers: Handlers = {
     info: async () => ({ ...host, ...lifecycle.capacity(), pool: pool.state() }),
     listVms: async () => ({ vms: lifecycle.list() }),
@@ -72,8 +76,14 @@ export function hostCalls({
       stream: await lifecycle.clone(vmId, { ...body, epoch }, signal),
     }),
     startAgent: async ({ vmId, epoch, params, body }, signal) => ({
-      stream: await startAgent(agents, lifecycle.guestOf(vmId, epoch), { ...params, ...body }, signal),
+      stream: await startAgent(agents, homeOf(vmId, epoch), { ...params, ...body }, signal),
     }),
+    setModelAccess: async ({ vmId, epoch, body }) => {
+      const { models } = homeOf(vmId, epoch);
+      if (models === null) throw new HostError('agent_unsupported', 'this host has no model gateway');
+      await models.setAccess(body);
+      return {};
+    },
     openPort: ({ vmId, params }, signal, label) =>
       lifecycle.openStream(vmId, label(), signal, (guest, opening) =>
         openGuestPort(guest, Number(params.port), opening),
@@ -111,7 +121,7 @@ function passThrough(lifecycle: VmLifecycle, call: CallSpec): Handler {
       );
     }
 
-    const guest = lifecycle.guestOf(vmId, epoch);
+    const guest = lifecycle.running(vmId, epoch).guest;
     return call.form === 'json'
       ? ((await guest.call(call, request, { signal })) as object)
       : { stream: await guest.stream(call, request, { signal }) };

@@ -16,9 +16,16 @@ export interface GuestEndpoint {
  */
 export type DriverState = Record<string, unknown>;
 
+/** Where the model gateway listens for a VM, and the URL at which its guest reaches it. */
+export interface ModelPlace {
+  listen: GuestEndpoint;
+  url: string;
+}
+
 export interface RunningVm {
   process: ProcessIdentity;
   guest: GuestEndpoint;
+  models: ModelPlace;
 }
 
 export interface DriverCapabilities {

@@ -17,6 +17,7 @@ import { FRAME } from '../../src/gateway/frames.ts';
 import type { GuestClient } from '../../src/guest/client.ts';
 import { FAKE_GATEWAY_UID } from '../../src/network/slots/slot.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
+import { fieldsOf, programOf } from './process-facts.ts';
 import { startGateway, type TestGateway } from './ways.ts';
 
 const HEALTHY = { ok: true, version: '1', uptimeSeconds: 1 };
@@ -191,20 +192,3 @@ describe('a guest gateway in the hands of a guest', () => {
     });
   }
 });
-
-/** Pid of the gateway's program: the last descendant of what the host daemon started. */
-async function programOf(pid: number | null): Promise<number> {
-  assert.ok(pid !== null);
-  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
-  return children === '' ? pid : programOf(Number(children.split(' ')[0]));
-}
-
-async function fieldsOf(pid: number): Promise<Map<string, string>> {
-  const text = await readFile(`/proc/${pid}/status`, 'utf8');
-  return new Map(
-    text.split('\n').map((line): [string, string] => {
-      const [field = '', value = ''] = line.split(/:(.*)/s);
-      return [field, value.trim()];
-    }),
-  );
-}

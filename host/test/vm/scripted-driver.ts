@@ -130,7 +130,7 @@ export class ScriptedDriver implements VmDriver {
     await this.onRecover();
     const pid = Number(state['pid']);
     const vm = this.machine.running.get(pid);
-    return vm === undefined ? null : { process: processOf(pid), guest: vm.guest.endpoint };
+    return vm === undefined ? null : { process: processOf(pid), ...placesOf(vm.guest) };
   }
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
@@ -252,7 +252,7 @@ export class ScriptedDriver implements VmDriver {
       denied: null,
       exited: Promise.withResolvers<VmEnd>(),
     });
-    return { process: processOf(pid), guest: guest.endpoint };
+    return { process: processOf(pid), ...placesOf(guest) };
   }
 
   #of(pid: number): ScriptedVm {
@@ -280,4 +280,8 @@ async function manifestIn(snapshotFolder: string): Promise<string | null> {
 
 function processOf(pid: number): ProcessIdentity {
   return { pid, startTicks: '1', bootId: 'test' };
+}
+
+function placesOf({ endpoint: guest }: ScriptedGuest): Pick<RunningVm, 'guest' | 'models'> {
+  return { guest, models: { listen: { ...guest, address: '127.0.0.2' }, url: `http://127.0.0.2:${guest.port}` } };
 }

@@ -7,9 +7,10 @@ import * as exec from './exec.ts';
 import * as files from './files.ts';
 import * as identity from './identity.ts';
 import * as metrics from './metrics.ts';
+import * as modelAccess from './model-access.ts';
 import * as vms from './vms.ts';
 
-const MODULES = { agents, exec, identity, metrics, clones, files, connections, vms } as const;
+const MODULES = { agents, exec, identity, metrics, clones, files, connections, modelAccess, vms } as const;
 
 type CallsIn<M> = { [K in keyof M]: M[K] extends CallSpec ? M[K] : never }[keyof M];
 type Modules = typeof MODULES;

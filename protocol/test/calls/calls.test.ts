@@ -75,6 +75,7 @@ test('the wire format of the host daemon is the one that a running API speaks', 
     'POST /vms/{vmId}/wake',
     'PUT /vms/{vmId}',
     'PUT /vms/{vmId}/file',
+    'PUT /vms/{vmId}/model-access',
   ]);
 });
 

@@ -7,13 +7,13 @@
 import { createHash } from 'node:crypto';
 import { EGRESS_LIMITS, type EgressPolicy } from '@berth/protocol/egress.ts';
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
-import { RESOLVER_PORT } from '../slots/firewall.ts';
+import { MODEL_PORT, RESOLVER_PORT } from '../slots/firewall.ts';
 import { INNER_VETH_NAME, TAP_NAME, type Slot } from '../slots/slot.ts';
 
 export const EGRESS_TABLE = 'inet berth_egress';
 
 /** Raise it with the rules: the next daemon then replaces the rules of the VMs that it adopts. */
-const RULES_VERSION = 2;
+const RULES_VERSION = 3;
 
 /** Addresses of names that a guest can reach at the same time. */
 export const RESOLVED_ADDRESSES = 1_024;
@@ -46,6 +46,8 @@ export function egressRules(slot: Slot, policy: EgressPolicy, resolved: readonly
   const mark = `0x${((digestOf(policy).readUInt32BE(8) | 1) >>> 0).toString(16)}`;
   const ports = policy.ports.length === 0 ? '' : ` meta l4proto { tcp, udp } th dport { ${policy.ports.join(', ')} }`;
   const relay = `ip daddr ${slot.hostAddress} meta l4proto { tcp, udp } th dport ${RESOLVER_PORT}`;
+  // Model providers are no destination of the guest: the project's key opens them.
+  const models = `ip daddr ${slot.hostAddress} tcp dport ${MODEL_PORT}`;
   return `${removal}
 table ${EGRESS_TABLE} {
   set ranges {
@@ -75,6 +77,7 @@ table ${EGRESS_TABLE} {
   }
   chain ${chain} {
     ${relay} ct original ip daddr ${GUEST_NETWORK.gateway} accept
+    ${models} ct original ip daddr ${GUEST_NETWORK.gateway} accept
     ct state established,related ct mark ${mark} accept
     ip daddr @ranges${ports} goto permitted
     ip daddr @resolved${ports} goto permitted

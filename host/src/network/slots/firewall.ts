@@ -3,7 +3,7 @@
 // from the host and its neighbours. An egress policy narrows them: ../egress/rules.ts.
 import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
 import { BLOCKED_RANGES } from './blocked-ranges.ts';
-import { GATEWAY_UID, HOST_VETH_PREFIX, INNER_VETH_NAME, TAP_NAME } from './slot.ts';
+import { GATEWAY_UID, HOST_VETH_PREFIX, INNER_VETH_NAME, MODEL_GATEWAY_UID, TAP_NAME } from './slot.ts';
 import type { Slot } from './slot.ts';
 
 /**
@@ -12,6 +12,15 @@ import type { Slot } from './slot.ts';
  * Not 53: a resolver of the host may hold that on all addresses.
  */
 export const RESOLVER_PORT = 353;
+
+/**
+ * Port of the model gateway at the same address, and at the guest's own gateway. Below 1024 and
+ * 512 for the same reasons.
+ */
+export const MODEL_PORT = 354;
+
+/** Limits of new connections of one guest to the model gateway, which all guests share. */
+export const MODEL_CONNECTIONS = { perSecond: 20, burst: 64 } as const;
 
 /** Limit of tracked connections per guest; further ones are refused. */
 export const CONNECTIONS_PER_GUEST = 4_096;
@@ -73,6 +82,7 @@ table ${ROOT_TABLE} {${blockedSet}
     type filter hook input priority filter; policy accept;
     iifname "${HOST_VETH_PREFIX}*" goto input_from_guest
     meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} drop
+    tcp dport ${MODEL_PORT} drop
   }
   chain input_from_guest {
     meta nfproto != ipv4 drop
@@ -80,6 +90,7 @@ table ${ROOT_TABLE} {${blockedSet}
     ct state established,related accept
     ct state invalid drop
     meta l4proto { tcp, udp } th dport ${RESOLVER_PORT} fib daddr . iif type local accept
+    tcp dport ${MODEL_PORT} fib daddr . iif type local accept
     drop
   }
 
@@ -87,14 +98,21 @@ table ${ROOT_TABLE} {${blockedSet}
     type filter hook output priority filter; policy accept;
     oifname "${HOST_VETH_PREFIX}*" goto output_to_guest
     oifname != "${HOST_VETH_PREFIX}*" meta skuid ${GATEWAY_UID} goto output_of_gateway
+    meta skuid ${MODEL_GATEWAY_UID} goto output_of_model_gateway
   }
   chain output_of_gateway {
     meta l4proto { tcp, udp } th dport 53 accept
     drop
   }
+  chain output_of_model_gateway {
+    meta l4proto tcp accept
+    udp dport 53 accept
+    drop
+  }
   chain output_to_guest {
     meta nfproto != ipv4 drop
     meta skuid ${GATEWAY_UID} tcp dport ${GUEST_PORT} accept
+    meta skuid ${MODEL_GATEWAY_UID} tcp sport ${MODEL_PORT} ct direction reply accept
     meta skuid != 0 drop
   }
 
@@ -116,6 +134,8 @@ export function slotRules(slot: Slot): string {
   const resolver = `${slot.hostAddress}:${RESOLVER_PORT}`;
   const dns = `meta l4proto { tcp, udp } th dport ${RESOLVER_PORT}`;
   const excess = `limit rate over ${RESOLVER_PACKETS_PER_SECOND}/second burst ${RESOLVER_BURST} packets`;
+  const { perSecond, burst } = MODEL_CONNECTIONS;
+  const excessModels = `limit rate over ${perSecond}/second burst ${burst} packets`;
   return `
 table netdev berth {
   chain from_guest {
@@ -130,6 +150,7 @@ table inet berth {${blockedSet}
     type nat hook prerouting priority dstnat; policy accept;
     iifname "${INNER_VETH_NAME}" ip saddr ${slot.hostAddress} ip daddr ${slot.address} dnat ip to ${guest}
     iifname "${TAP_NAME}" ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 dnat ip to ${resolver}
+    iifname "${TAP_NAME}" ip daddr ${gateway} tcp dport ${MODEL_PORT} dnat ip to ${slot.hostAddress}
   }
   chain srcnat {
     type nat hook postrouting priority srcnat; policy accept;
@@ -139,7 +160,8 @@ table inet berth {${blockedSet}
   chain forward {
     type filter hook forward priority filter; policy drop;
     meta nfproto != ipv4 drop
-    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} ct direction original ${excess} drop
+    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} ${dns} ct direction original ${excess} drop
+    iifname "${TAP_NAME}" ip daddr ${slot.hostAddress} tcp dport ${MODEL_PORT} ct state new ${excessModels} drop
     ct state established,related accept
     ct state invalid drop
     iifname "${INNER_VETH_NAME}" oifname "${TAP_NAME}" ip saddr ${slot.hostAddress} ct status dnat accept
@@ -147,6 +169,7 @@ table inet berth {${blockedSet}
   }
   chain guest_out {
     ip daddr ${slot.hostAddress} ${dns} ct original ip daddr ${gateway} goto counted
+    ip daddr ${slot.hostAddress} tcp dport ${MODEL_PORT} ct original ip daddr ${gateway} goto counted
     ip daddr @blocked reject with icmpx admin-prohibited
     goto counted
   }

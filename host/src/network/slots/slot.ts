@@ -35,6 +35,11 @@ export const GATEWAY_UID = FIRST_SLOT_UID - 2;
 /** The same for the fake driver: no firewall rule, because its guests are on the loopback. */
 export const FAKE_GATEWAY_UID = FIRST_SLOT_UID - 3;
 
+/** Uid of the model gateway, which answers guests and connects to model providers. */
+export const MODEL_GATEWAY_UID = FIRST_SLOT_UID - 4;
+/** The same for the fake driver. */
+export const FAKE_MODEL_GATEWAY_UID = FIRST_SLOT_UID - 5;
+
 /** Exclusive upper bound of slot uids. */
 export const END_OF_SLOT_UIDS = 100_000;
 

@@ -43,7 +43,12 @@ class AgentSubject {
   async start(mode: 'create' | 'recover' = 'create'): Promise<AgentStarted> {
     const { client } = this.#vm;
     const order = { ...this.params, agent: 'agent_one', mode, approvals: 'ask', gateway: false } as const;
-    const stream = await startAgent(bridge, client, order, AbortSignal.timeout(STATE_DEADLINE_MS));
+    const stream = await startAgent(
+      bridge,
+      { guest: client, models: null },
+      order,
+      AbortSignal.timeout(STATE_DEADLINE_MS),
+    );
     return startCall.response.parse(JSON.parse(await text(stream)));
   }
 

@@ -167,7 +167,7 @@ export class Subject {
 
   async #claim(vm: SubjectVm, woken: WokenVm): Promise<void> {
     vm.client.close();
-    vm.running = { process: woken.process, guest: woken.guest };
+    vm.running = { process: woken.process, guest: woken.guest, models: woken.models };
     vm.client = new DirectGuestClient(woken.guest);
     const fresh = makeGuestSecret();
     const secrets = { fresh, former: [vm.identity.secret] };

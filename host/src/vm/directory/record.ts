@@ -71,6 +71,8 @@ const vmRecord = z.strictObject({
   sizeAsked: vmSpec.pick({ vcpu: true, memoryMib: true, diskGib: true }).nullable().default(null),
   /** Source of the last wake (snapshot or disk), and why. */
   woke: vmWoke.nullable().default(null),
+  /** Its agents use the model gateway, which listens for it as soon as it runs again. */
+  models: z.boolean().default(false),
 });
 export type VmRecord = z.infer<typeof vmRecord>;
 

@@ -31,7 +31,7 @@ import { endProcess, isSame, processExited } from '@berth/os/process-identity.ts
 import { findMarked, writeMark, type Mark } from './find.ts';
 import { makeJail } from './jail.ts';
 import { freeze, memoryOf, processorMs, resumeProcesses } from './members.ts';
-import { startGuestDaemon } from './start.ts';
+import { fakeModels, startGuestDaemon } from './start.ts';
 
 const PROBE_DEADLINE_MS = 5_000;
 const SIZE_FILE = 'size.json';
@@ -83,7 +83,7 @@ export class FakeDriver implements VmDriver {
     if (!parsed.success || !(await isSame(parsed.data.process))) return null;
 
     await resumeProcesses(parsed.data.process);
-    return parsed.data;
+    return { ...parsed.data, models: fakeModels(parsed.data.guest.port) };
   }
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
@@ -128,7 +128,7 @@ export class FakeDriver implements VmDriver {
     vm.signal.throwIfAborted();
     await vm.beforeContinue();
     await resumeProcesses(process);
-    return { process, guest, size };
+    return { process, guest, models: fakeModels(guest.port), size };
   }
 
   async boot(vm: BootVm): Promise<WokenVm> {
@@ -205,7 +205,8 @@ export class FakeDriver implements VmDriver {
     await writeDurably(join(folder, SIZE_FILE), JSON.stringify({ vcpu, memoryMib, diskGib } satisfies VmSize));
     signal.throwIfAborted();
     const running = await startGuestDaemon(jail, signal);
-    await saveState({ mark: writeMark(mark), ...running });
+    const { process, guest } = running;
+    await saveState({ mark: writeMark(mark), process, guest });
     return running;
   }
 }

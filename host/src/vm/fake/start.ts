@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readIfPresent } from '@berth/os/durable-file.ts';
-import { DriverError, type RunningVm } from '../driver.ts';
+import { DriverError, type ModelPlace, type RunningVm } from '../driver.ts';
 import { boundedMessageOf } from '../host-error.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 import type { Jail } from './jail.ts';
@@ -11,6 +11,15 @@ import type { Jail } from './jail.ts';
 const START_DEADLINE_MS = 20_000;
 const POLL_MS = 5;
 const LOG_SHOWN_BYTES = 2_000;
+
+/**
+ * The model gateway listens on the guest daemon's port, at an address that nothing else uses: the
+ * place is the same after a restart of the host daemon.
+ */
+export function fakeModels(port: number): ModelPlace {
+  const address = '127.0.0.2';
+  return { listen: { address, port }, url: `http://${address}:${port}` };
+}
 
 /**
  * Rejects with the signal's reason, or with {@link DriverError} quoting the daemon's output;
@@ -47,7 +56,7 @@ async function waitUntilListening(jail: Jail, child: ChildProcess, signal: Abort
     const port = Number((await readIfThere(jail.portFile)).trim());
     if (port > 0) {
       const process = await readProcess(childPid(await readIfThere(jail.infoFile)));
-      if (process !== null) return { process, guest: { address: '127.0.0.1', port } };
+      if (process !== null) return { process, guest: { address: '127.0.0.1', port }, models: fakeModels(port) };
     }
     signal.throwIfAborted();
     if (performance.now() > deadline) failure ??= `it did not listen within ${START_DEADLINE_MS / 1_000} s`;

@@ -5,21 +5,29 @@ import { guestStartAgent, putBridge, type AgentStart } from '@berth/protocol/cal
 import type { AgentBridge } from '../../guest/agent-bridge.ts';
 import { GuestRefusal, type GuestClient } from '../../guest/client.ts';
 import { HostError } from '../host-error.ts';
+import type { VmModels } from '../owned/owned-vm.ts';
 
 type AgentStartOrder = AgentStart & { sessionId: string };
+
+/** The parts of a running VM that a session uses; `models` is null without a model gateway. */
+interface AgentHome {
+  guest: GuestClient;
+  models: Pick<VmModels, 'urlFor'> | null;
+}
 
 /** Resolves when the guest has accepted the start, with its response as a stream. */
 export async function startAgent(
   bridge: AgentBridge,
-  guest: GuestClient,
+  { guest, models }: AgentHome,
   { sessionId, gateway, ...start }: AgentStartOrder,
   signal: AbortSignal,
 ): Promise<Readable> {
   const { scripted } = bridge.settings;
-  if (gateway && !scripted) throw new HostError('agent_unsupported', 'this host has no model gateway');
+  if (gateway && models === null) throw new HostError('agent_unsupported', 'this host has no model gateway');
+  const gatewayUrl = gateway && models !== null ? await models.urlFor(start.agent) : null;
 
   const { code, sha256 } = await bridge.program();
-  const request = { params: { sessionId }, body: { ...start, gatewayUrl: null, bridge: sha256, scripted } };
+  const request = { params: { sessionId }, body: { ...start, gatewayUrl, bridge: sha256, scripted } };
   try {
     return await guest.stream(guestStartAgent, request, { signal });
   } catch (error) {

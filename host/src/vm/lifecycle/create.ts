@@ -106,7 +106,7 @@ async function makeRunning(
   const running = taken?.running ?? (await restore(parts, vm, signal));
   crashPoint('create:restored');
 
-  const watch = startWatching(parts, vm, running.process);
+  const watch = startWatching(parts, vm, running);
   vm.guest ??= parts.guests.clientOf(running.guest);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'create_failed')]);
   const egress = egressOf(vm.record);

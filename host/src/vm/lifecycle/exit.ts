@@ -3,7 +3,8 @@
 // may hold unique data.
 import type { VmDeathCode } from '@berth/protocol/host.ts';
 import { HostError, boundedMessageOf } from '../host-error.ts';
-import type { ProcessIdentity } from '@berth/os/process-identity.ts';
+import type { RunningVm } from '../driver.ts';
+import { modelsOf } from './models.ts';
 import type { LifecycleParts, OwnedVm, ProcessWatch } from '../owned/owned-vm.ts';
 
 /** Reason of a VM's death, and the last time it was seen running; null if unknown. */
@@ -22,11 +23,15 @@ export async function release(parts: LifecycleParts, vm: OwnedVm): Promise<void>
   vm.record = { ...vm.record, freed: true };
 }
 
-/** Watches the process; if it exits while the VM is `running`, the VM becomes `dead`. */
-export function startWatching(parts: LifecycleParts, vm: OwnedVm, process: ProcessIdentity): ProcessWatch {
+/**
+ * Watches the process of a VM that starts to run; if it exits while the VM is `running`, the VM
+ * becomes `dead`.
+ */
+export function startWatching(parts: LifecycleParts, vm: OwnedVm, { process, models }: RunningVm): ProcessWatch {
   const stop = new AbortController();
   const watch: ProcessWatch = { process, stop, gone: parts.driver.exited(process, stop.signal) };
   vm.watch = watch;
+  vm.models = modelsOf(parts, vm, models);
   void watch.gone.then(async (end) => {
     if (!stop.signal.aborted) {
       vm.closeStreams(new HostError('vm_not_running', `the VM is dead: ${end.reason}`));
@@ -63,6 +68,8 @@ export function detach(vm: OwnedVm, why: HostError | null = null): void {
   vm.closeStreams(why ?? new HostError('vm_not_running', 'the host daemon released the VM'));
   vm.guest?.close(why);
   vm.guest = null;
+  vm.models?.close();
+  vm.models = null;
 }
 
 /** Call at the start of a verb's turn: the VM may have died since the verb was admitted. */

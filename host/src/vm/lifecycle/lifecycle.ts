@@ -200,9 +200,9 @@ export class VmLifecycle {
     this.#parts.streams.close(names);
   }
 
-  /** Guest of a `running` VM, for calls that are only forwarded. */
-  guestOf(id: string, epoch?: number): GuestClient {
-    return this.#vms.running(id, epoch).guest;
+  /** A `running` VM and its guest, for calls that are no verbs. */
+  running(id: string, epoch?: number): ReturnType<OwnedVms['running']> {
+    return this.#vms.running(id, epoch);
   }
 
   async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {

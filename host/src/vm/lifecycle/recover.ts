@@ -205,7 +205,7 @@ async function adopt(parts: LifecycleParts, vm: OwnedVm): Promise<void> {
   vm.guest = parts.guests.clientOf(running.guest, secret);
   // A clone started by the earlier daemon may continue for some seconds.
   vm.clone.maybe = true;
-  const died = diedSignal(startWatching(parts, vm, running.process), 'vm_not_running');
+  const died = diedSignal(startWatching(parts, vm, running), 'vm_not_running');
   try {
     await vm.guest.call(health, {}, { signal: died, deadlineMs: parts.deadlines.adoptMs });
   } catch (error) {

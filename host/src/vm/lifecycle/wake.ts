@@ -102,7 +102,7 @@ async function finishWake(
   signal: AbortSignal,
 ): Promise<void> {
   const { directory, log } = parts;
-  const watch = startWatching(parts, vm, running.process);
+  const watch = startWatching(parts, vm, running);
   const alive = AbortSignal.any([signal, diedSignal(watch, 'wake_failed')]);
   const guest = parts.guests.clientOf(running.guest);
   vm.guest = guest;

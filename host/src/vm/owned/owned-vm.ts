@@ -1,5 +1,6 @@
 // A VM in the daemon's memory: its record as on disk, and state that lives only as long as the
 // daemon. Data and accessors only; the verbs are in lifecycle/.
+import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import { OPEN_EGRESS, type EgressDenied, type EgressPolicy } from '@berth/protocol/egress.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import type { Logger } from 'pino';
@@ -9,7 +10,7 @@ import type { HostError } from '../host-error.ts';
 import type { WarmPool } from '../../pool/pool.ts';
 import type { FenceDirectory } from '../directory/fence.ts';
 import type { VmDirectory, VmRecord } from '../directory/record.ts';
-import type { ExistingVm, VmDriver, VmEnd } from '../driver.ts';
+import type { ExistingVm, GuestEndpoint, VmDriver, VmEnd } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { KnownStatus, KnownVm } from './fencing.ts';
 import type { GuestStreams } from '../../guest/guest-streams.ts';
@@ -36,7 +37,27 @@ export interface LifecycleParts {
   pool?: WarmPool;
   streams: GuestStreams;
   guests: Guests;
+  /** Absent: the host has no model gateway. */
+  models?: ModelGate;
   deadlines: Deadlines;
+}
+
+/** The model gateway. */
+export interface ModelGate {
+  /** Listens for a VM; requests wait until the access is set. */
+  serve(vmId: string, listen: GuestEndpoint): Promise<void>;
+  /** Resolves when the access is in force. */
+  setAccess(vmId: string, access: ModelAccess): Promise<void>;
+  /** Ends a VM's requests and forgets its access. Never rejects. */
+  forget(vmId: string): Promise<void>;
+}
+
+/** The model gateway for one running VM. */
+export interface VmModels {
+  /** URL for an agent in the guest, once the gateway listens. */
+  urlFor(agent: string): Promise<string>;
+  setAccess(access: ModelAccess): Promise<void>;
+  close(): void;
 }
 
 export interface ProcessWatch {
@@ -62,6 +83,7 @@ export class OwnedVm {
   readonly queue = new SerialQueue();
   /** Null unless it is running. */
   guest: GuestClient | null = null;
+  models: VmModels | null = null;
   watch: ProcessWatch | null = null;
   /**
    * `maybe`: a clone may be in progress in the guest. `accepted` settles when every clone call was
@@ -233,6 +255,7 @@ export function newRecord(id: string, epoch: number, spec: VmSpec): VmRecord {
     continued: false,
     sizeAsked: null,
     woke: null,
+    models: false,
   };
 }
 

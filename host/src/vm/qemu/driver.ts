@@ -32,7 +32,7 @@ import { nameEnd } from './process/death.ts';
 import { assertOwnOverlay } from './machine/disk.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
 import { allowFileSize } from './process/file-size-limit.ts';
-import { diskKeyOf, endpointOf, RunningVms, withContext } from './start/running-vms.ts';
+import { diskKeyOf, endpointsOf, RunningVms, withContext } from './start/running-vms.ts';
 import type { NetworkOptions } from '../../network/dns/network-options.ts';
 import { readPlugged, sizeOf } from './machine/plugged.ts';
 import { faultInSize, resizeQemu } from './machine/resize.ts';
@@ -145,7 +145,7 @@ class Driver implements QemuDriver {
     // An interrupted sleep may have left it open.
     await closeFolder(folder);
     await this.#vms.adopt(parsed.vmId, process);
-    return { process, guest: endpointOf(slot) };
+    return { process, ...endpointsOf(slot) };
   }
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {

@@ -116,7 +116,7 @@ export class LifecycleFixture {
 
   /** Runs a command in the guest. */
   async exec(id: string, body: GuestExecRequest, signal: AbortSignal): Promise<Readable> {
-    return this.lifecycle.guestOf(id).stream(exec, { body }, { signal });
+    return this.lifecycle.running(id).guest.stream(exec, { body }, { signal });
   }
 
   /** Guest of the VM's one process. */

@@ -9,7 +9,7 @@ import { readConsole } from '../process/console.ts';
 import { plugCpus } from '../machine/hotplug.ts';
 import { TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
 import { bootsWithAllCpus, type Accelerator } from '../machine/machine.ts';
-import { endpointOf } from './running-vms.ts';
+import { endpointsOf } from './running-vms.ts';
 import type { QmpSession } from '../machine/qmp.ts';
 import { startQemu, type RunningQemu, type StartOrder } from './start.ts';
 
@@ -29,7 +29,14 @@ export async function bootDisk(base: RestoreBase, order: StartOrder, guests: Gue
     const { accelerator } = base;
     const vcpuReadyMs = elapsedMs();
     await bootToGuest(
-      { qmp, endpoint: endpointOf(order.slot), guests, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator], run },
+      {
+        qmp,
+        endpoint: endpointsOf(order.slot).guest,
+        guests,
+        accelerator,
+        deadlineMs: BOOT_DEADLINE_MS[accelerator],
+        run,
+      },
       signal,
     );
     return { vcpuReadyMs };

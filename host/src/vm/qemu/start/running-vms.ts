@@ -1,6 +1,7 @@
 // Running VMs: started in their slots, with control connections and observed ends. The driver
 // changes a running VM.
-import { GUEST_PORT } from '@berth/protocol/guest.ts';
+import { GUEST_NETWORK, GUEST_PORT } from '@berth/protocol/guest.ts';
+import { MODEL_PORT } from '../../../network/slots/firewall.ts';
 import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, type CreateVm, type RunningVm } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
@@ -49,7 +50,7 @@ export class RunningVms {
     control.attach(qmp);
     early.forEach((event) => control?.note(event));
     this.#log('info', `${what}: done`, { machineId: state.vmId, slot: slot.number, pid: process.pid, ...times });
-    return { process, guest: endpointOf(slot) };
+    return { process, ...endpointsOf(slot) };
   }
 
   /** Null if this process's control connection was never requested. */
@@ -110,9 +111,15 @@ export async function diskKeyOf(vm: Pick<CreateVm, 'readDiskKey'>): Promise<stri
   return (await vm.readDiskKey?.()) ?? null;
 }
 
-/** Address of its guest daemon. */
-export function endpointOf(slot: Slot): RunningVm['guest'] {
-  return { address: slot.address, port: GUEST_PORT };
+/** Addresses of its guest daemon, and of the model gateway. */
+export function endpointsOf(slot: Slot): Pick<RunningVm, 'guest' | 'models'> {
+  return {
+    guest: { address: slot.address, port: GUEST_PORT },
+    models: {
+      listen: { address: slot.hostAddress, port: MODEL_PORT },
+      url: `http://${GUEST_NETWORK.gateway}:${MODEL_PORT}`,
+    },
+  };
 }
 
 /**
