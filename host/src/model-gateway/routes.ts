@@ -55,7 +55,7 @@ const REQUEST_HEADERS = [
   ...['anthropic-version', 'anthropic-beta', 'openai-beta', 'x-app', 'x-client-request-id', 'x-openai-subagent'],
   ...['originator', 'version', 'session_id', 'session-id', 'thread_id', 'thread-id', 'conversation_id'],
 ];
-const REQUEST_PREFIXES = ['x-stainless-', 'x-codex-', 'x-claude-'];
+const REQUEST_PREFIXES = ['x-stainless-', 'x-codex-', 'x-openai-internal-codex-', 'x-claude-'];
 
 /** Without the account's name, cookies and hop-by-hop headers. */
 const RESPONSE_HEADERS = [

@@ -58,7 +58,7 @@ test('a sandbox has a number of requests in flight, and a place again after each
   await reaches('requests', 2, held);
   for (const provider of ['openai', 'anthropic'] as const) {
     const { status, headers, text } = await vm.call(POSTS[provider]);
-    assert.deepEqual([status, headers['retry-after']], [429, '1']);
+    assert.deepEqual([status, headers['retry-after']], [provider === 'openai' ? 503 : 429, '1']);
     assert.match(messageIn(provider, text), /has 2 requests to models in flight/);
   }
   held.shift()?.end();
@@ -77,9 +77,9 @@ test('an org gets half of the free places of its host, and others the rest', asy
   const [first, second, other] = [await vmOf('one'), await vmOf('one'), await vmOf('two')];
   const calls = [first.call(POSTS.openai), second.call(POSTS.openai)];
   await reaches('requests', 2, held);
-  const refused = await second.call(POSTS.openai);
+  const refused = await second.call(POSTS.anthropic);
   assert.equal(refused.status, 429);
-  assert.match(messageIn('openai', refused.text), /the org has its share/);
+  assert.match(messageIn('anthropic', refused.text), /the org has its share/);
   calls.push(other.call(POSTS.openai));
   await reaches('requests', 3, held);
   for (const response of held) response.end();
@@ -93,9 +93,9 @@ test('rates of a sandbox and of an org are limited; refused requests count', asy
   const vm = await GatewayOfVm.start(t, shared, accessTo(quick));
   assert.equal((await vm.call(POSTS.openai)).status, 200);
   assert.equal((await vm.call('/openai/v1/files')).status, 404);
-  const excess = await vm.call('/openai/v1/files');
+  const excess = await vm.call('/anthropic/v1/files');
   assert.deepEqual([excess.status, excess.headers.connection], [429, 'close']);
-  assert.match(messageIn('openai', excess.text), /the sandbox sends more than 0 requests a minute/);
+  assert.match(messageIn('anthropic', excess.text), /the sandbox sends more than 0 requests a minute/);
   const sibling = await GatewayOfVm.start(t, shared, accessTo(url));
   assert.match(messageIn('anthropic', (await sibling.call(POSTS.anthropic)).text), /the org sends more than 0/);
   const other = await GatewayOfVm.start(t, shared, accessTo(quick, 'key', 'other'));
@@ -205,5 +205,5 @@ test('another or a removed key ends the requests that use it at once, and no oth
   const { status, text } = await waiting;
   assert.equal(status, 503);
   assert.match(messageIn('openai', text), /was changed/);
-  assert.equal((await vm.call(POSTS.openai)).status, 403);
+  assert.equal((await vm.call(POSTS.openai)).status, 400);
 });
