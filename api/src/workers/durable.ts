@@ -147,11 +147,16 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   runner.wake();
   // Run once before the first request: resumes the steps of a killed process, and creates the
   // host's row.
-  await Promise.all([takeover.tick(), ...health.map((host) => host.tick())]);
+  await Promise.all([takeover.tick(), runner.claimed(), ...health.map((host) => host.tick())]);
 
   const schedules = [
     runEvery(
-      { name: 'queue', everyMs: options.queuePollMs ?? QUEUE_POLL_MS, run: async () => runner.wake() },
+      {
+        name: 'queue',
+        everyMs: options.queuePollMs ?? QUEUE_POLL_MS,
+        waitsFirst: true,
+        run: async () => runner.wake(),
+      },
       stopping.signal,
       log,
     ),

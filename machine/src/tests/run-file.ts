@@ -7,6 +7,10 @@ import type { Cost } from './costs.ts';
 /** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
+const DEADLINE = new URL('file-deadline.ts', import.meta.url).href;
+/** Time from the timeout of a test to that of its file, for its clean-up. */
+const AFTER_LAST_TEST_MS = 60_000;
+
 /** Limit of the lines of standard error in the failure of a file. */
 const LAST_LINES = 20;
 
@@ -20,8 +24,8 @@ export interface FileResult {
 }
 
 interface RunOptions {
-  /** Timeout of each test that has no shorter one. */
-  testTimeoutMs: number;
+  /** Timeout of the file, and of each test that has no shorter one. */
+  timeoutMs: number;
   name: string | undefined;
   signal: AbortSignal;
   accounts: CpuAccounts | undefined;
@@ -31,17 +35,19 @@ interface RunOptions {
 
 export async function runFile(
   file: string,
-  { testTimeoutMs, name, signal, accounts, environment }: RunOptions,
+  { timeoutMs, name, signal, accounts, environment }: RunOptions,
 ): Promise<FileResult> {
   const startedAt = performance.now();
   const account = await accounts?.openFor(file);
+  // Later than the timeout of a test, which names it.
+  const fileTimeoutMs = timeoutMs + Math.min(timeoutMs, AFTER_LAST_TEST_MS);
   const stream = run({
     files: [file],
     concurrency: 1,
-    timeout: testTimeoutMs,
+    timeout: timeoutMs,
     signal,
-    execArgv: account?.execArgv ?? [],
-    env: { ...process.env, ...environment, ...account?.environment },
+    execArgv: [`--import=${DEADLINE}`, ...(account?.execArgv ?? [])],
+    env: { ...process.env, ...environment, ...account?.environment, BERTH_TEST_FILE_MS: String(fileTimeoutMs) },
     ...(name === undefined ? {} : { testNamePatterns: name }),
   });
   const events: TestEvent[] = [];

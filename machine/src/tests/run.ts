@@ -8,8 +8,12 @@ import { CpuAccounts } from './cpu-accounts.ts';
 import { describeCounts, describeSlowest } from './report.ts';
 import { startShared } from './shared-service.ts';
 import { runFile, type FileResult } from './run-file.ts';
-import { longestFirst, runOnIdleCores, testTimeoutMs } from './schedule.ts';
+import { longestFirst, runOnIdleCores, timeoutMs } from './schedule.ts';
 import { readCosts, writeCosts } from './costs.ts';
+
+/** Files that run for longer are named now and then. */
+const REPORT_AFTER_S = 120;
+const REPORT_EVERY_MS = 60_000;
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -17,6 +21,8 @@ const { positionals, values } = parseArgs({
     name: { type: 'string' },
     profile: { type: 'boolean', default: false },
     serve: { type: 'string' },
+    /** Seconds, for all files. */
+    timeout: { type: 'string' },
   },
 });
 const interrupted = new AbortController();
@@ -30,15 +36,24 @@ const results: FileResult[] = [];
 const startedAt = performance.now();
 const shared = values.serve === undefined ? undefined : await startShared(values.serve, accounts);
 const measured = new Map(costs);
+const running = new Map<string, number>();
+const reports = setInterval(() => {
+  for (const [file, since] of running) {
+    const seconds = (performance.now() - since) / 1_000;
+    if (seconds >= REPORT_AFTER_S) process.stderr.write(`» still running: ${file}, ${seconds.toFixed(0)} s\n`);
+  }
+}, REPORT_EVERY_MS);
 try {
   await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
+    running.set(file, performance.now());
     const result = await runFile(file, {
-      testTimeoutMs: testTimeoutMs(costs.get(file)),
+      timeoutMs: values.timeout === undefined ? timeoutMs(costs.get(file)) : Number(values.timeout) * 1_000,
       name: values.name,
       signal: interrupted.signal,
       accounts,
       environment: shared?.environment,
     });
+    running.delete(file);
     results.push(result);
     measured.set(file, result.cost);
     for (const event of result.events) reporter.write(event);
@@ -47,6 +62,7 @@ try {
     process.stderr.write(`» ${place} ${file}: ${outcome}\n`);
   });
 } finally {
+  clearInterval(reports);
   const cost = await shared?.stop();
   if (cost !== undefined && values.serve !== undefined) measured.set(values.serve, cost);
 }

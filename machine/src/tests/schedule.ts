@@ -13,8 +13,8 @@ const FREE_BYTES = 3 * 2 ** 30;
 const SAMPLE_MS = 1_000;
 /** Assumed duration of an unmeasured file. */
 const UNKNOWN_SECONDS = 30;
-/** Shortest and longest timeout of a test. */
-const TIMEOUT_MS = { least: 5 * 60_000, most: 30 * 60_000 };
+/** Shortest and longest timeout of a file, and that of an unmeasured one. */
+const TIMEOUT_MS = { least: 5 * 60_000, most: 20 * 60_000, unknown: 10 * 60_000 };
 /** Slowdown of a file, against its measured cost, that a loaded machine explains. */
 const SLOWDOWN = 10;
 
@@ -30,9 +30,9 @@ export function longestFirst(files: readonly string[], costs: ReadonlyMap<string
   return files.toSorted((a, b) => secondsOf(b) - secondsOf(a));
 }
 
-/** Timeout of each test of a file: a hanging test of a short file must not outlast the run. */
-export function testTimeoutMs(cost: Cost | undefined): number {
-  if (cost === undefined) return TIMEOUT_MS.most;
+/** Timeout of a file, and of each test in it: a hanging test must not outlast the run. */
+export function timeoutMs(cost: Cost | undefined): number {
+  if (cost === undefined) return TIMEOUT_MS.unknown;
   return Math.min(TIMEOUT_MS.most, Math.max(TIMEOUT_MS.least, cost.seconds * 1_000 * SLOWDOWN));
 }
 

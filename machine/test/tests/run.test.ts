@@ -11,6 +11,7 @@ const FILES = {
   'passes.test.ts': "test('one passes', () => {}); test('another passes', () => {});",
   'fails.test.ts': "test('one fails', () => { throw new Error('on purpose'); }); test.skip('one is skipped');",
   'ends.test.ts': "console.error('its last words'); process.exit(3);",
+  'stays.test.ts': "process.on('SIGTERM', () => {}); test('it passes', () => {}); setInterval(() => {}, 1_000);",
   'served.test.ts': "test('it is served', (t) => t.assert.equal(process.env.BERTH_TEST_SERVED, 'yes'));",
   'serves.ts':
     "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' }));" +
@@ -54,6 +55,13 @@ test('a run with a failing test or a crashing file exits with 1 and quotes the f
   assert.match(stdout, /ℹ tests 5\nℹ suites 0\nℹ pass 2\nℹ fail 2\nℹ cancelled 0\nℹ skipped 1\n/);
   assert.match(stderr, /fails\.test\.ts: FAILED[^]*/);
   assert.match(stderr, /ends\.test\.ts: FAILED/);
+});
+
+test('a file that does not end is killed at its deadline, and the failure names what was open', async () => {
+  const { exitCode, stdout, stderr } = await run('--timeout=0.5', 'stays.test.ts', 'passes.test.ts');
+  assert.equal(exitCode, 1, stdout);
+  assert.match(stdout, /failing tests:[^]*signal SIGKILL[^]*did not end within 1 s; active: [^]*Timeout/);
+  assert.match(stderr, /passes\.test\.ts: ok/);
 });
 
 test('a title pattern selects tests', async () => {

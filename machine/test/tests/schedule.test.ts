@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { formatCosts, parseCosts } from '../../src/tests/costs.ts';
 import { describeSlowest } from '../../src/tests/report.ts';
-import { hasRoom, longestFirst, runOnIdleCores, testTimeoutMs } from '../../src/tests/schedule.ts';
+import { hasRoom, longestFirst, runOnIdleCores, timeoutMs } from '../../src/tests/schedule.ts';
 
 const cost = (seconds: number) => ({ seconds, cpuSeconds: null });
 
@@ -15,9 +15,9 @@ test('the longest file starts first; an unmeasured file counts as half a minute'
   assert.deepEqual(longestFirst(['short', 'new', 'middle', 'long'], costs), ['long', 'middle', 'new', 'short']);
 });
 
-test('a test times out after ten times the cost of its file, within 5 and 30 minutes', () => {
-  const minutes = [cost(2), cost(60), cost(400), undefined].map((of) => testTimeoutMs(of) / 60_000);
-  assert.deepEqual(minutes, [5, 10, 30, 30]);
+test('a file times out after ten times its cost, within 5 and 20 minutes', () => {
+  const minutes = [cost(2), cost(60), cost(400), undefined].map((of) => timeoutMs(of) / 60_000);
+  assert.deepEqual(minutes, [5, 10, 20, 10]);
 });
 
 test('two files always run at once; more need idle cores and free memory, up to six', () => {

@@ -61,6 +61,11 @@ export class StepRunner {
       });
   }
 
+  /** Resolves when no claim is in flight. */
+  async claimed(): Promise<void> {
+    await this.#claiming;
+  }
+
   /**
    * Claims no more steps, lets running steps finish briefly, and leaves the others to the next
    * process.

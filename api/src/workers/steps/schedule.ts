@@ -6,6 +6,8 @@ interface ScheduledTask {
   name: string;
   /** Time between the end of one run and the start of the next. */
   everyMs: number;
+  /** The first run is due after `everyMs`, not at once. */
+  waitsFirst?: true;
   run: () => Promise<void>;
 }
 
@@ -15,9 +17,9 @@ interface ScheduledTask {
  */
 export async function runEvery(task: ScheduledTask, signal: AbortSignal, log: Logger): Promise<void> {
   let failures = 0;
-  while (!signal.aborted) {
+  for (let isDue = task.waitsFirst !== true; !signal.aborted; isDue = true) {
     try {
-      await task.run();
+      if (isDue) await task.run();
       failures = 0;
     } catch (error) {
       failures += 1;
