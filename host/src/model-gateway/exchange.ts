@@ -75,7 +75,7 @@ export async function exchange(
     if (fault !== null) return fail(fault);
     // The rest of a request that the provider does not read is not awaited.
     const connection = incoming.complete ? {} : { connection: 'close' };
-    outgoing.writeHead(received.statusCode ?? 502, { ...responseHeaders(received.headers), ...connection });
+    outgoing.writeHead(received.statusCode as number, { ...responseHeaders(received.headers), ...connection });
     outgoing.flushHeaders();
     relay(received, outgoing, limits.responseBytes);
   });
@@ -99,6 +99,8 @@ function faultOf({ statusCode: status = 0 }: IncomingMessage): Refusal | null {
   if (status === 401 || status === 407)
     return new Refusal('noAccess', "the model provider refused the project's key. Replace it");
   if (status >= 300 && status < 400) return new Refusal('badResponse', 'the model provider redirects the request');
+  // Node reads such a status, but throws when it is to write it.
+  if (status < 200) return new Refusal('badResponse', 'the model provider sent no valid status');
   return null;
 }
 

@@ -1,7 +1,9 @@
 // What the model gateway forwards: the closed list of requests, their headers, and the errors of
 // both providers' forms.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import {
@@ -159,4 +161,18 @@ test('a provider that cannot be reached is a 502 without details of the network'
   assert.equal(messageIn('anthropic', refused.text), 'Berth model gateway: the model provider cannot be reached');
   vm.gateway.setAccess(accessTo(closed.replace('127.0.0.1', 'no-such-host.invalid')));
   assert.equal((await vm.call(POSTS.openai)).status, 502);
+});
+
+test('a provider that sends no valid status is a 502, and the gateway serves on', async (t) => {
+  let status = '';
+  const provider = createServer((socket) => {
+    socket.on('error', () => undefined).once('data', () => socket.end(`HTTP/1.1 ${status} x\r\n\r\n`));
+  }).listen(0, '127.0.0.1');
+  await once(provider, 'listening');
+  t.after(() => provider.close());
+  const endpoint = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const vm = await GatewayOfVm.start(t, sharedLimits(), accessTo(endpoint));
+  for (status of ['000', '099', '101', '42', '1000']) assert.equal((await vm.call(POSTS.openai)).status, 502, status);
+  status = '204';
+  assert.equal((await vm.call(POSTS.openai)).status, 204);
 });
