@@ -8,6 +8,7 @@ import { filesConform } from './files.ts';
 import { identityConforms } from './identity.ts';
 import { isolationConforms } from './isolation.ts';
 import { vmLifeConforms } from './vm-life.ts';
+import { modelsConform } from './models.ts';
 import { networkConforms } from './network.ts';
 import { sizeConforms } from './size.ts';
 import { sleepConforms } from './sleep.ts';
@@ -36,6 +37,7 @@ export function conformance(name: string, makeDriver: () => VmDriver, options: C
     vmLifeConforms(current, options);
     filesConform(current, options);
     agentsConform(current, options, capabilities.isolates);
+    modelsConform(current, options, capabilities);
     identityConforms(current, options, capabilities);
     if (capabilities.hotplug) sizeConforms(current, options);
 

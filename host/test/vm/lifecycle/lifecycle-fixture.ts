@@ -16,7 +16,7 @@ import { FenceDirectory } from '../../../src/vm/directory/fence.ts';
 import { VmDirectory, type VmRecord } from '../../../src/vm/directory/record.ts';
 import { GuestStreams } from '../../../src/guest/guest-streams.ts';
 import { VmLifecycle } from '../../../src/vm/lifecycle/lifecycle.ts';
-import type { Deadlines } from '../../../src/vm/owned/owned-vm.ts';
+import type { Deadlines, ModelGate } from '../../../src/vm/owned/owned-vm.ts';
 import { ScriptedDriver, ScriptedHost } from '../scripted-driver.ts';
 import type { ScriptedGuest } from '../scripted-guest.ts';
 
@@ -60,6 +60,8 @@ export class LifecycleFixture {
     adoptMs: 2_000,
   };
   encryptDisks = false;
+  /** The model gateway; absent by default. */
+  models: ModelGate | undefined;
   streamLimits = { perVm: 4, perHost: 8 };
   driver!: ScriptedDriver;
   directory!: VmDirectory;
@@ -97,6 +99,7 @@ export class LifecycleFixture {
         directory: this.directory,
         fences: this.fences,
         encryptDisks: this.encryptDisks,
+        ...(this.models === undefined ? {} : { models: this.models }),
         log: pino({ level: 'silent' }),
         guests: DIRECT_GUESTS,
         streams: new GuestStreams(this.streamLimits),
