@@ -1,6 +1,14 @@
 // Every route of the public API. A test checks that the server serves exactly these and the paths
 // of access/open-paths.ts.
 import { deleteAgentCredentials, getAgentCredentials, putAgentCredentials } from './agents/credentials.ts';
+import {
+  answerAgentPrompt,
+  getAgentOutput,
+  interruptAgentTurn,
+  listAgentTurns,
+  sendAgentMessage,
+} from './agents/conversation.ts';
+import { createAgentSession, getAgentSession, listAgentSessions, recoverAgentSession } from './agents/sessions.ts';
 import { exportActivity, listActivity } from './activity/feed.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
@@ -81,6 +89,15 @@ const ALL = [
   getAgentCredentials,
   putAgentCredentials,
   deleteAgentCredentials,
+  createAgentSession,
+  listAgentSessions,
+  getAgentSession,
+  recoverAgentSession,
+  sendAgentMessage,
+  getAgentOutput,
+  listAgentTurns,
+  answerAgentPrompt,
+  interruptAgentTurn,
   updateUsageGuardrails,
   updateProjectUsageGuardrails,
   listSandboxes,

@@ -42,7 +42,8 @@ test('route parameters match the path, and routes on an org or sandbox require a
   for (const route of ROUTES) {
     const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     assert.deepEqual(Object.keys(route.request.params?.shape ?? {}), inPath);
-    assert.equal(route.permission !== null, inPath.length > 0 && !NO_PERMISSION.includes(route.name), route.name);
+    const isRestricted = inPath.length > 0 || route.name === 'listAgentSessions';
+    assert.equal(route.permission !== null, isRestricted && !NO_PERMISSION.includes(route.name), route.name);
   }
 });
 
@@ -85,7 +86,21 @@ test('routes that the spec denies to API keys accept access tokens only', () => 
 test('personal agent tokens are accepted exactly by the routes of agent sessions', () => {
   assert.deepEqual(
     ROUTES.filter(({ auth }) => auth.includes('agent_token')).map(({ name }) => name),
-    ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'],
+    [
+      'getMe',
+      'listMyOrgs',
+      'createAgentSession',
+      'listAgentSessions',
+      'getAgentSession',
+      'recoverAgentSession',
+      'sendAgentMessage',
+      'getAgentOutput',
+      'listAgentTurns',
+      'answerAgentPrompt',
+      'interruptAgentTurn',
+      'wakeSandbox',
+      'resumeSandbox',
+    ],
   );
 });
 
@@ -119,6 +134,8 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'createInvitation',
     'createApiKey',
     'putAgentCredentials',
+    'sendAgentMessage',
+    'answerAgentPrompt',
     'updateUsageGuardrails',
     'updateProjectUsageGuardrails',
     'createSandbox',

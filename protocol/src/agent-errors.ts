@@ -7,6 +7,7 @@
  *   guest does not have that bridge program; the host sends it and repeats the call.
  * - `agent_turn_active`: another turn is active. `agent_turn_void`: the turn was declared
  *   undelivered, and never runs. `agent_turn_not_active`: there is nothing to interrupt.
+ * - `agent_run_over`: the message was meant for an earlier run of the guest.
  * - `agent_bridge_stopped`: the operation needs a live bridge. `agent_bridge_too_old`: the live
  *   bridge lacks the feature.
  * - `agent_process_alive`: a recorded process of an earlier bridge is alive.
@@ -24,6 +25,7 @@ export const AGENT_ERRORS = {
   agent_turn_active: 409,
   agent_turn_void: 409,
   agent_turn_not_active: 409,
+  agent_run_over: 409,
   agent_bridge_stopped: 409,
   agent_bridge_too_old: 409,
   agent_process_alive: 409,

@@ -5,6 +5,8 @@ import { AGENT_KIND, AGENT_PROMPT, AGENT_SESSION_ID, AGENT_TEXT_UNITS, AGENT_TUR
 
 export const agentSessionId = z.string().regex(AGENT_SESSION_ID);
 export const agentTurnId = z.string().regex(AGENT_TURN_ID);
+/** Random id of a run of a guest. */
+export const agentRunId = z.string().regex(/^[0-9a-f]{32}$/);
 export const agentKind = z.string().regex(AGENT_KIND);
 
 /** Grows without a gap in one session; larger after a boot from the disk. */
@@ -71,7 +73,7 @@ export const guestAgentView = z.object({
   bridgeVersion: z.int().min(1).max(1_000).nullable(),
   bridgeReason: guestBridgeReason.nullable(),
   /** Random id of the guest's current run: kept over sleep and wake, lost by a boot of the disk. */
-  runId: z.string().regex(/^[0-9a-f]{32}$/),
+  runId: agentRunId,
   /** Grows with each change of this view; comparable within a run. */
   revision: counter,
   /** Active turn, or the last one. */

@@ -2,7 +2,7 @@
 import type { Route } from '@berth/contract/route/route.ts';
 import type { Logger } from 'pino';
 import { requireFreshSignIn } from '../rules/access/fresh-sign-in.ts';
-import { authorize, namedSandboxId, type PathNames } from '../services/access/access.ts';
+import { authorize, namedId, type PathNames } from '../services/access/access.ts';
 import {
   authenticate,
   readToken,
@@ -10,6 +10,7 @@ import {
   type BearerToken,
   type NamedSandbox,
 } from '../services/access/authentication.ts';
+import type { AgentSessionRow } from '../services/agents/sessions.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 import type { CallControl } from './control.ts';
 
@@ -31,8 +32,10 @@ export interface Admission {
   bearer: BearerToken;
   /** The org of the access decision, or of the API key. */
   orgId: string | undefined;
-  /** The sandbox named by the path, as of the access decision. */
+  /** The sandbox named by the path, or of the session, as of the access decision. */
   sandbox: LocatedSandboxRow | undefined;
+  /** The agent session named by the path. */
+  session: AgentSessionRow | undefined;
 }
 
 type AdmissibleCall = Admissible & { input: { params: PathNames } };
@@ -57,7 +60,7 @@ async function decide(
   headers: Record<string, string>,
 ): Promise<Admission> {
   const { params } = call.input;
-  const { actor, named } = await identify(control, call, bearer, namedSandboxId(params));
+  const { actor, named } = await identify(control, call, bearer, namedId(params));
   call.log.setBindings({ caller: actor.id, callerKind: actor.kind });
   if (actor.kind === 'api_key') call.log.setBindings({ org: actor.orgId });
   if (call.counted !== true) await count(control, actor, headers);
@@ -73,6 +76,7 @@ async function decide(
     bearer,
     orgId: orgId ?? (actor.kind === 'api_key' ? actor.orgId : undefined),
     sandbox: named.sandbox,
+    session: named.session,
   };
 }
 
@@ -106,7 +110,7 @@ async function identify(
   { context, failures }: CallControl,
   { address, requestId }: Admissible,
   bearer: BearerToken,
-  sandboxId: string | null,
+  named: string | null,
 ): Promise<{ actor: Actor; named: NamedSandbox }> {
-  return await failures.guard(address, bearer, () => authenticate(context, { bearer, sandboxId, requestId }));
+  return await failures.guard(address, bearer, () => authenticate(context, { bearer, namedId: named, requestId }));
 }

@@ -1,6 +1,7 @@
 // Binds a route of the contract to its handler, with the types that the route implies.
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route/route.ts';
 import type { Actor } from '../services/access/authentication.ts';
+import type { AgentSessionRow } from '../services/agents/sessions.ts';
 import type { Connecting, SandboxConnection } from '../services/connections/connections.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
@@ -11,8 +12,12 @@ export interface Call<R extends Route> {
   query: RouteQuery<R>;
   body: RouteBody<R>;
   actor: R['auth'] extends readonly [] ? undefined : Extract<Actor, { kind: R['auth'][number] }>;
-  /** The sandbox of the path, as of the access decision. */
-  sandbox: R['path'] extends `${string}{sandboxId}${string}` ? LocatedSandboxRow : undefined;
+  /** The sandbox of the path, or of its session, as of the access decision. */
+  sandbox: R['path'] extends `${string}{${'sandboxId' | 'sessionId'}}${string}` ? LocatedSandboxRow : undefined;
+  /** The agent session of the path. */
+  session: R['path'] extends `${string}{sessionId}${string}` ? AgentSessionRow : undefined;
+  /** `Prefer: wait=N` of a route that `holds`, in milliseconds; otherwise 0. */
+  holdMs: number;
   /** `Prefer: respond-async` was sent and the route honours it. */
   respondAsync: boolean;
   /** `Idempotency-Key`, if the route accepts one. */
@@ -32,6 +37,8 @@ export interface AnyCall {
   body: unknown;
   actor: Actor | undefined;
   sandbox: LocatedSandboxRow | undefined;
+  session: AgentSessionRow | undefined;
+  holdMs: number;
   respondAsync: boolean;
   idempotencyKey: string | undefined;
   markReplayed(this: void): void;

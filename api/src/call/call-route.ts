@@ -1,6 +1,7 @@
 // Runs a call of a contract route, over any transport. Knows no HTTP server: an adapter passes the
 // caller's input and sends the response.
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
+import { AGENT_WAIT_SECONDS } from '@berth/contract/route/limits.ts';
 import { NDJSON } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import { admit, type Admissible, type Admission } from './admission.ts';
@@ -10,7 +11,7 @@ import type { CallControl } from './control.ts';
 import { deprecationHeaders } from './deprecation.ts';
 import { failureResponse, logFailure, toCodedError } from './failure.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
-import { prefersAsync } from './prefer.ts';
+import { preferredWaitSeconds, prefersAsync } from './prefer.ts';
 import { parseWith, type NameField } from './validation.ts';
 
 interface CallInput {
@@ -129,12 +130,17 @@ async function readCall(
   const given = await input.body(held);
   const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
   if (respondAsync) headers['preference-applied'] = 'respond-async';
+  const holdSeconds =
+    route.holds === true ? (preferredWaitSeconds(input.header('prefer'), AGENT_WAIT_SECONDS) ?? 0) : 0;
+  if (holdSeconds > 0) headers['preference-applied'] = `wait=${holdSeconds}`;
   return {
     params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path', input.nameOf),
     query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query', input.nameOf),
     body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body', input.nameOf),
     actor: admission?.actor,
     sandbox: admission?.sandbox,
+    session: admission?.session,
+    holdMs: holdSeconds * 1_000,
     respondAsync,
     idempotencyKey: route.idempotent === true ? readIdempotencyKey(input.header('idempotency-key')) : undefined,
     markReplayed: () => void (headers['idempotent-replayed'] = 'true'),

@@ -15,8 +15,8 @@ interface FailureResponse {
   body: ErrorEnvelope;
 }
 
-export function envelope(code: ErrorCode, message: string): ErrorEnvelope {
-  return { error: { message, code } };
+export function envelope(code: ErrorCode, message: string, turnId?: string): ErrorEnvelope {
+  return { error: { message, code, ...(turnId === undefined ? {} : { turnId }) } };
 }
 
 /**
@@ -43,13 +43,13 @@ export function logFailure(error: CodedError, log: Logger): void {
   log.setBindings({ code: error.code });
 }
 
-export function failureResponse({ code, message, retryAfterSeconds }: CodedError): FailureResponse {
+export function failureResponse({ code, message, retryAfterSeconds, turnId }: CodedError): FailureResponse {
   return {
     status: ERRORS[code].status,
     headers: {
       ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
       ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
     },
-    body: envelope(code, message),
+    body: envelope(code, message, turnId),
   };
 }

@@ -6,9 +6,11 @@ export function prefersAsync(given: readonly string[]): boolean {
   return preferencesOf(given).includes('respond-async');
 }
 
-/** Seconds that the caller waits for a status, from `wait=N`; at most the contract's maximum. */
-export function preferredWaitSeconds(given: readonly string[]): number | undefined {
-  const { min, max } = PREFERRED_WAIT_SECONDS;
+/** Seconds that the caller waits for a status, from `wait=N`; at most the maximum. */
+export function preferredWaitSeconds(
+  given: readonly string[],
+  { min, max }: { min: number; max: number } = PREFERRED_WAIT_SECONDS,
+): number | undefined {
   for (const preference of preferencesOf(given)) {
     const seconds = Number(/^wait\s*=\s*(\d{1,6})$/.exec(preference)?.[1]);
     if (seconds >= min) return Math.min(seconds, max);

@@ -6,6 +6,7 @@ import type { ServeConfig } from '../config/config.ts';
 import { readSecretFiles } from '../config/secret-files.ts';
 import { HostClients } from '../hosts/clients.ts';
 import { openMailer } from '../mail/mailer.ts';
+import { openAgentHolds } from '../services/context/agent-holds.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { FindTxtRecords } from '../services/context/dns-port.ts';
 import type { LifecycleQueue } from '../services/context/lifecycle-port.ts';
@@ -86,6 +87,7 @@ export async function openCore(
       changes,
       lifecycle,
       hosts,
+      agentHolds: openAgentHolds(),
       plans,
       settings,
       secretKey,

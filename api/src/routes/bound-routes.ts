@@ -2,6 +2,7 @@
 import { activityRoutes } from './activity/activity.ts';
 import { agentTokenRoutes } from './access/agent-tokens.ts';
 import { agentCredentialRoutes } from './agents/credentials.ts';
+import { agentSessionRoutes } from './agents/sessions.ts';
 import { apiKeyRoutes } from './access/api-keys.ts';
 import { billingRoutes } from './billing/billing.ts';
 import type { BoundRoute } from '../call/bind.ts';
@@ -37,6 +38,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...usageRoutes,
   ...projectRoutes,
   ...agentCredentialRoutes,
+  ...agentSessionRoutes,
   ...usageGuardrailRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,

@@ -7,11 +7,18 @@ export class CodedError extends Error {
   readonly code: ErrorCode;
   /** Sent as `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
+  /** Sent in the envelope. */
+  readonly turnId: string | undefined;
 
   /** The message states the fault, its place and the allowed values. */
-  constructor(code: ErrorCode, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { retryAfterSeconds?: number; turnId?: string; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.turnId = options.turnId;
   }
 }

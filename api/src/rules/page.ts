@@ -14,6 +14,7 @@ const NUMBER = /^\d{1,18}$/;
 const TIES = {
   activity: NUMBER,
   activityExport: NUMBER,
+  agentSessions: ID,
   agentTokens: ID,
   apiKeys: ID,
   invitations: ID,

@@ -11,6 +11,7 @@ import type { Mailer } from '../services/context/mail-port.ts';
 import type { Database } from '../store/database/schema.ts';
 import type { SecretKey } from '../services/context/secret-key.ts';
 import type { GitSettings } from '../services/context/settings.ts';
+import { AgentTurns, AGENT_TURNS_EVERY_MS } from './agents/turns.ts';
 import { clone, type CloneStepContext } from './clones/clone.ts';
 import { destroy } from './sandboxes/destroy.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './sandboxes/expiry.ts';
@@ -130,6 +131,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
+  const agentTurns = new AgentTurns({ context, session });
   const secrets = new SecretWatch({
     context,
     secretKey: options.secretKey,
@@ -165,6 +167,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'reseal', everyMs: RESEAL_EVERY_MS, run: () => secrets.reseal(session) }, stopping.signal, log),
     runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
+    runEvery(
+      { name: 'agent turns', everyMs: AGENT_TURNS_EVERY_MS, run: () => agentTurns.tick() },
+      stopping.signal,
+      log,
+    ),
     runEvery({ name: 'usage caps', everyMs: USAGE_CAPS_EVERY_MS, run: () => caps.tick() }, stopping.signal, log),
     runEvery(
       {

@@ -12,6 +12,9 @@ import { deleteOldMetricsSamples } from '../store/metrics/samples.ts';
 import { deleteOldPreviewLinks } from '../store/previews/links.ts';
 import { deleteExpired, EXPIRING_TABLES } from '../store/people/sign-in.ts';
 import { deleteIdleBuckets } from '../store/access/throttle.ts';
+import { deleteGoneSessions } from '../store/agents/sessions.ts';
+import { deleteOldTurns } from '../store/agents/turns.ts';
+import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import { deleteCapWarnings } from '../store/usage/caps.ts';
 import type { ReplicaSession } from './steps/replica-session.ts';
 import type { StepContext } from './steps/step-context.ts';
@@ -39,6 +42,8 @@ export async function removeOldRows(
   for (const table of EXPIRING_TABLES) await inBatches(context, () => deleteExpired(context.db, table, BATCH));
   await inBatches(context, () => deleteOldIdempotencyKeys(context.db, BATCH));
   await inBatches(context, () => deleteOldPreviewLinks(context.db, BATCH));
+  await inBatches(context, () => deleteOldTurns(context.db, AGENT_TURNS_KEPT.days, BATCH));
+  await inBatches(context, () => deleteGoneSessions(context.db, AGENT_TURNS_KEPT.days, BATCH));
   await inBatches(context, () => deleteIdleBuckets(context.db, LONGEST_REFILL_SECONDS, BATCH));
   await inBatches(context, () => deleteOldMetricsSamples(context.db, LONGEST_WINDOW_MS, BATCH), MOST_SAMPLES);
   for (const group of plansByRetention(context.plans))

@@ -42,12 +42,20 @@ function expectedRefusal(route: Route, credential: Credential): ErrorCode | null
   if (route.auth.length === 0) return null;
   if (credential.kind === null) return 'unauthenticated';
   if (!route.auth.includes(credential.kind)) return 'auth_kind_not_allowed';
-  const belongsToOrg = /\{(orgId|sandboxId)\}/.test(route.path);
-  if (!belongsToOrg) return null;
+  const belongsToOrg = /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
+  if (!belongsToOrg) return expectedWithoutOrg(route, credential);
   if (credential.role === null || credential.boundElsewhere) return 'org_access_denied';
   if (route.permission === null) return null;
   const granted = credential.grants === null || credential.grants.has(route.permission);
   return granted && ROLE_PERMISSIONS[credential.role].has(route.permission) ? null : 'permission_denied';
+}
+
+/** A list over orgs requires its permission of the credential, whichever orgs it then shows. */
+function expectedWithoutOrg({ permission }: Route, credential: LiveCredential): ErrorCode | null {
+  if (permission === null || credential.kind === 'session') return null;
+  if (credential.kind === 'api_key' && credential.role === null && !credential.boundElsewhere)
+    return 'org_access_denied';
+  return credential.grants === null || credential.grants.has(permission) ? null : 'permission_denied';
 }
 
 /** Faults of a response and of its feed rows; empty if none. */

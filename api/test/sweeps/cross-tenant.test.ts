@@ -2,6 +2,7 @@
 // else, neither by its bytes nor by the SQL behind it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';
 import { errorEnvelope, ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
 import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { NAMED_IN_PATHS, type AuthKind, type Route } from '@berth/contract/route/route.ts';
@@ -80,7 +81,8 @@ async function makeRequesters(): Promise<Requester[]> {
       what: 'a personal token',
       kind: 'agent_token',
       token: agentToken.token,
-      may: (name) => name === null || name === 'sandbox.wake',
+      may: (name) =>
+        name === null || agentTokenPermissions({ access: 'read_send', canApprove: true, canWake: true }).has(name),
     },
   ];
 }
@@ -124,7 +126,10 @@ function groupsOf(route: Route): Group[] {
     return [{ what: "another's or nothing", inOwnOrg: false, code: 'sign_in_not_found', cases }];
   }
   if (first !== 'orgId') {
-    assert.equal(first, 'sandboxId', `${route.path} names a thing that this test does not know`);
+    assert.ok(
+      first === 'sandboxId' || first === 'sessionId',
+      `${route.path} names a thing that this test does not know`,
+    );
     // Access to the sandbox is checked before the look-up of the preview link.
     const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
     return [

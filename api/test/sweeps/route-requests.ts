@@ -6,12 +6,15 @@ import type { Route } from '@berth/contract/route/route.ts';
 import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { z } from 'zod';
+import { recordView } from '../../src/services/agents/records/views.ts';
+import { insertAgentSession } from '../../src/store/agents/sessions.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { findRole, insertMembership } from '../../src/store/people/identity.ts';
 import { insertPreviewLink } from '../../src/store/previews/links.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
 import { signInAs, type CallOptions, type TestApi, type TestOrg } from '../world/api.ts';
+import type { GuestSession } from '../world/agent-guests.ts';
 import { SOLD_PLAN } from '../world/payments-stand-in.ts';
 import {
   makeDomainRow,
@@ -113,6 +116,29 @@ async function onPreview(setting: Setting): Promise<{ params: { sandboxId: strin
   return { params: { sandboxId, previewId: id } };
 }
 
+/** A session with a ready bridge, in row and guest alike; `change` the guest's before its row. */
+const onAgentSession =
+  (change: (guest: GuestSession) => void = () => undefined) =>
+  async (setting: Setting): Promise<{ params: { sessionId: string } }> => {
+    const { api } = setting;
+    const { sandboxId } = (await onReady(setting)).params;
+    const sandbox = await api.db
+      .selectFrom('sandbox')
+      .selectAll()
+      .where('id', '=', sandboxId)
+      .executeTakeFirstOrThrow();
+    const { id } = await insertAgentSession(api.db, sandbox, setting.org.userId);
+    const guest = api.agents.add(sandboxId, id);
+    change(guest);
+    await recordView(api.db, id, { epoch: sandbox.epoch, view: guest.view });
+    return { params: { sessionId: id } };
+  };
+const withTurn = (guest: GuestSession): void => void guest.begin(newId('agentTurn'), 'swept', '');
+const withPrompt = (guest: GuestSession): void => {
+  withTurn(guest);
+  guest.ask();
+};
+
 const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getHealth: nothing,
   getMe: nothing,
@@ -205,6 +231,18 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
       .execute();
     return { params };
   },
+  createAgentSession: onReady,
+  listAgentSessions: nothing,
+  getAgentSession: onAgentSession(),
+  recoverAgentSession: onAgentSession(),
+  sendAgentMessage: async (setting) => ({ ...(await onAgentSession()(setting)), body: { text: 'swept' } }),
+  getAgentOutput: onAgentSession(),
+  listAgentTurns: onAgentSession(withTurn),
+  answerAgentPrompt: async (setting) => ({
+    ...(await onAgentSession(withPrompt)(setting)),
+    body: { requestId: 1, decision: 'accept' },
+  }),
+  interruptAgentTurn: onAgentSession(withTurn),
   updateUsageGuardrails: ({ api, org }) => ({
     params: { orgId: org.orgId },
     body: { sandboxMachineHourLimit: 1_000_000, sandboxOverageEnabled: true },

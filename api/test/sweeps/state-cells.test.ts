@@ -39,6 +39,7 @@ before(async () => {
     reached.push(call.vmId);
     return files(call);
   };
+  api.agents.before = ({ vmId }) => void reached.push(vmId);
   api.front.metrics = (id) => {
     reached.push(id);
     return idleMetrics();
@@ -65,6 +66,7 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   metrics_live: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/metrics/live`),
   metrics_sample: (id) => post(id, 'metrics/sample'),
   preview_link: (id) => post(id, 'previews', { port: 3_000, audience: 'public' }),
+  agent_session: (id) => post(id, 'agent-sessions'),
   destroy: (id) => post(id, 'destroy'),
 };
 
@@ -94,10 +96,15 @@ const CARRIED_OUT: {
   metrics_live: (from) => ({ to: from }),
   metrics_sample: (from) => ({ to: from }),
   preview_link: (from) => ({ to: from }),
+  agent_session: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
 /** Success statuses other than 200. */
-const SUCCESSES: { readonly [action in SandboxAction]?: number } = { connect: 101, preview_link: 201 };
+const SUCCESSES: { readonly [action in SandboxAction]?: number } = {
+  connect: 101,
+  preview_link: 201,
+  agent_session: 201,
+};
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'exec',
   'connect',
@@ -106,6 +113,7 @@ const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'files_write',
   'metrics_live',
   'metrics_sample',
+  'agent_session',
 ]);
 
 for (const status of sandboxStatus.options) {

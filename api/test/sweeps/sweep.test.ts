@@ -79,6 +79,10 @@ const memberOf = (_: Answer, { userId = '' }: PreparedRequest['params']): Subjec
 const projectOf = ({ body }: Answer): Subject => ['project', body.project.id];
 const invitationOf = ({ body }: Answer): Subject => ['invitation', body.invitation.id];
 const apiKeyOf = ({ body }: Answer): Subject => ['api_key', body.apiKey.id];
+const agentSessionOf = (_: Answer, { sessionId = '' }: PreparedRequest['params']): Subject => [
+  'agent_session',
+  sessionId,
+];
 const agentTokenOf = ({ body }: Answer): Subject => ['agent_token', body.agentToken.id];
 
 /** Subject of the activity row. */
@@ -113,6 +117,11 @@ const SUBJECTS: {
   deleteAgentCredentials: (_, { projectId = '' }) => ['project', projectId],
   updateUsageGuardrails: orgOf,
   updateProjectUsageGuardrails: (_, { projectId = '' }) => ['project', projectId],
+  createAgentSession: ({ body }) => ['agent_session', body.id],
+  recoverAgentSession: agentSessionOf,
+  sendAgentMessage: agentSessionOf,
+  answerAgentPrompt: agentSessionOf,
+  interruptAgentTurn: agentSessionOf,
   createSandbox: ({ body }) => ['sandbox', body.sandbox.id],
   execInSandbox: sandboxOf,
   tunnelToSandbox: sandboxOf,
@@ -192,7 +201,7 @@ for (const route of closed) {
     });
   }
 
-  if (/\{(orgId|sandboxId)\}/.test(route.path)) {
+  if (/\{(orgId|sandboxId|sessionId)\}/.test(route.path)) {
     test(`${route.name}: a resource of another org is 403, whatever the body`, async () => {
       const answer = await callRoute(route, await api.makeOrg(), route.method === 'GET' ? {} : { rawBody: '{' });
       assert.equal(answer.status, 403);

@@ -1,5 +1,6 @@
 // Orgs with resources of every kind and state, for tests of isolation between orgs.
 import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import { insertAgentSession } from '../../src/store/agents/sessions.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
@@ -27,7 +28,16 @@ export interface Tenant {
   /** Resources by the name of their path parameter. */
   resources: {
     readonly [
-      name in 'sandboxId' | 'projectId' | 'keyId' | 'invitationId' | 'userId' | 'tokenId' | 'signInId' | 'domainId'
+      name in
+        | 'sandboxId'
+        | 'sessionId'
+        | 'projectId'
+        | 'keyId'
+        | 'invitationId'
+        | 'userId'
+        | 'tokenId'
+        | 'signInId'
+        | 'domainId'
     ]: readonly Resource[];
   };
 }
@@ -47,6 +57,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
   const projectId = await project(false);
   const resources: { [name in keyof Tenant['resources']]: Resource[] } = {
     sandboxId: [],
+    sessionId: [],
     projectId: [
       { what: 'a project', id: projectId },
       { what: 'an external project', id: await project(false, 'external') },
@@ -64,13 +75,15 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     status: (typeof sandboxStatus.options)[number],
     changes: Partial<NewSandbox> = {},
   ): Promise<void> => {
-    const { id } = await api.makeSandbox(status, {
+    const row = await api.makeSandbox(status, {
       org_id: orgId,
       project_id: projectId,
       created_by: owner.userId,
       ...changes,
     });
-    resources.sandboxId.push({ what, id });
+    resources.sandboxId.push({ what, id: row.id });
+    const session = await insertAgentSession(db, row, owner.userId);
+    resources.sessionId.push({ what: `a session of ${what}`, id: session.id });
   };
   for (const status of sandboxStatus.options) await sandbox(`a sandbox that is ${status}`, status);
   await sandbox('a sandbox that failed with its disk', 'failed', { wakes_from: 'disk' });
@@ -104,6 +117,7 @@ export function unknownIds(name: keyof Tenant['resources'] | 'orgId'): Resource[
   const kinds = {
     orgId: 'org',
     sandboxId: 'sandbox',
+    sessionId: 'agentSession',
     projectId: 'project',
     keyId: 'apiKey',
     invitationId: 'invitation',

@@ -42,6 +42,7 @@ import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { parseBody, type Answer, type CallOptions } from './answer.ts';
 import { callDirectly } from './direct-call.ts';
+import { AgentGuests } from './agent-guests.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
 import { startExecFront, type ExecFront } from './exec-front.ts';
 import { requestWebSocket } from './websocket-client.ts';
@@ -72,6 +73,8 @@ export interface TestApi extends TestOrg, Services {
   db: Database;
   host: HostStandIn;
   front: ExecFront;
+  /** Guests behind `front`. */
+  agents: AgentGuests;
   /** Steps that services enqueued; only without durable work. */
   steps: { kind: LifecycleStepKind; step: LifecycleStep }[];
   /** Error codes seen by `call`, for sweeps. */
@@ -144,6 +147,8 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
   const host = new HostStandIn(join(folder, 'behind.sock'));
   await host.start();
   const front = await startExecFront(join(folder, 'host.sock'), join(folder, 'behind.sock'));
+  const agents = new AgentGuests();
+  front.agents = (call, gone) => agents.answer(call, gone);
   const scan = new SecretsScan();
   // Without the log's redaction: secrets must not reach it.
   const log = pino({ level: 'trace' }, scan.into(process.env['BERTH_TEST_LOG'] as Level | undefined));
@@ -220,6 +225,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
     db,
     host,
     front,
+    agents,
     steps,
     call: (method, path, given = {}) => call(url, method, path, { token: own.token, ...given }, scan),
     callDirectly: async (method, path, given = {}) => {

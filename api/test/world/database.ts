@@ -1,8 +1,8 @@
 // A real PostgreSQL for tests: databases in the server shared by the files of a run, or a separate
 // server.
 import { randomBytes } from 'node:crypto';
-import { administer, databaseUrl } from './cluster-server.ts';
-import { startCluster, TEMPLATE } from './cluster-template.ts';
+import { administer, databaseUrl } from './cluster/server.ts';
+import { startCluster, TEMPLATE } from './cluster/template.ts';
 
 export interface TestPostgres {
   /**
@@ -28,7 +28,7 @@ export interface OwnPostgres extends TestPostgres {
 
 /** For tests that neither stop the server nor change server-wide state. */
 export async function startPostgres(): Promise<TestPostgres> {
-  // Set by `berth test`, see shared-cluster.ts.
+  // Set by `berth test`, see cluster/shared.ts.
   const server = process.env['BERTH_TEST_CLUSTER'];
   if (server === undefined) return await startOwnPostgres();
 

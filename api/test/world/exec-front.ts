@@ -37,6 +37,21 @@ export interface FileCall {
 /** Result of a file call: bytes, an object for JSON, or a thrown {@link ExecRefusal}. */
 export type FileScript = (call: FileCall) => Buffer | object | Promise<Buffer | object>;
 
+/** A call about agent sessions as received. */
+export interface AgentCall {
+  vmId: string;
+  /** Empty: all sessions. */
+  sessionId: string;
+  /** What is called, such as `messages`; empty: the session itself. */
+  verb: string;
+  turnId: string | undefined;
+  query: URLSearchParams;
+  body: Record<string, unknown>;
+}
+
+/** The signal aborts when the API closes the connection. */
+type AgentScript = (call: AgentCall, gone: AbortSignal) => Promise<unknown>;
+
 export interface ExecFront {
   url: string;
   exec: ExecScript;
@@ -44,6 +59,8 @@ export interface ExecFront {
    * By default every folder is empty, every file has the same content, and every write succeeds.
    */
   files: FileScript;
+  /** By default the guests of agent-guests.ts. */
+  agents: AgentScript;
   /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
   /** The host key of a VM, or a thrown {@link ExecRefusal}. */
@@ -67,6 +84,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       if (verb === 'write') return { size: body.length };
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
+    agents: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
@@ -93,6 +111,15 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     const fileRoute = /^\/vms\/([^/]+)\/(files?)\?/.exec(request.url ?? '');
     if (fileRoute !== null) {
       void runFileCall(request, response, front, fileRoute[1] ?? '');
+      return;
+    }
+    const agents = /^\/vms\/([^/]+)\/agents(?:\/([^/?]+))?(?:\/([a-z]+))?(?:\/([^/?]+))?(?:\/(void))?(?:\?(.*))?$/.exec(
+      request.url ?? '',
+    );
+    if (agents !== null) {
+      const [, vmId = '', sessionId = '', verb = '', turnId, isVoid, query = ''] = agents;
+      const call = { vmId, sessionId, verb: isVoid ?? verb, turnId, query: new URLSearchParams(query) };
+      void runAgentCall(request, response, front, call);
       return;
     }
     const { listVms } = front;
@@ -184,6 +211,20 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
       throw error;
     });
   }
+}
+
+async function runAgentCall(
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  front: ExecFront,
+  call: Omit<AgentCall, 'body'>,
+): Promise<void> {
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
+  await answer(response, () => front.agents({ ...call, body }, gone.signal));
 }
 
 async function answer(response: http.ServerResponse, script: () => unknown): Promise<void> {

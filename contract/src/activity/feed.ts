@@ -23,6 +23,7 @@ export const activitySubjectKind = z.enum([
   'project',
   'sandbox',
   'preview_link',
+  'agent_session',
 ]);
 
 const activityEntry = z

@@ -25,7 +25,15 @@ const useCase = text(1, 64)
 const idleMinutesText = `Minutes until idle \`sleep_resume\` sandboxes sleep; 0: never; null: ${IDLE_MINUTES.default}.`;
 const egressText = 'Egress policy of new sandboxes without `egress`; null: open. Running sandboxes keep theirs.';
 const wakeOnUseText =
-  'Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.';
+  'Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped ' +
+  'sandbox wakes it.';
+const agentApprovals = z
+  .enum(['ask', 'never'])
+  .meta({ id: 'AgentApprovals' })
+  .describe(
+    'Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is ' +
+      'the boundary. Takes effect when a session starts or recovers.',
+  );
 
 const project = z
   .strictObject({
@@ -40,6 +48,7 @@ const project = z
     defaultIdleMinutes: z.int().nonnegative().nullable().describe(idleMinutesText),
     defaultEgress: egressPolicy.nullable().describe(egressText),
     wakeOnUse: z.boolean().describe(wakeOnUseText),
+    agentApprovals,
     sandboxMachineHourLimit: z
       .number()
       .nonnegative()
@@ -96,6 +105,7 @@ const settable = {
     .describe(idleMinutesText),
   defaultEgress: egress.nullable().optional().describe(egressText),
   wakeOnUse: z.boolean().optional().describe(wakeOnUseText),
+  agentApprovals: agentApprovals.optional(),
   metadata: metadata
     .optional()
     .describe(

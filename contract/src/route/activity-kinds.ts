@@ -6,7 +6,7 @@ import { z } from 'zod';
  * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
  * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
  * `sandbox_exec` the timeout; `sandbox_file_written` path and size; `sandbox_egress_denied` a count
- * and the last destinations.
+ * and the last destinations. Kinds of agents hold states, never text.
  */
 export const activityKind = z.enum([
   'org_created',
@@ -36,6 +36,14 @@ export const activityKind = z.enum([
   'project_deleted',
   'agent_credentials_updated',
   'agent_credentials_removed',
+  'agent_session_created',
+  'agent_session_recovered',
+  'agent_session_stopped',
+  'agent_message_sent',
+  'agent_turn_ended',
+  'agent_turn_interrupted',
+  'agent_prompt_requested',
+  'agent_prompt_answered',
   'sandbox_created',
   'sandbox_running',
   'sandbox_ready',

@@ -68,6 +68,7 @@ export const ERRORS = {
   sandbox_not_found: { status: 404, meaning: 'The sandbox does not exist.' },
   project_not_found: { status: 404, meaning: 'The project does not exist, or was deleted.' },
   agent_not_found: { status: 404, meaning: 'There is no such agent; the message names the agents.' },
+  agent_session_not_found: { status: 404, meaning: 'The agent session does not exist.' },
   api_key_not_found: { status: 404, meaning: 'The API key does not exist.' },
   agent_token_not_found: { status: 404, meaning: 'The personal agent token does not exist.' },
   sign_in_not_found: { status: 404, meaning: 'The caller has no such sign-in, or it has ended.' },
@@ -130,6 +131,40 @@ export const ERRORS = {
   },
   plan_limit: { status: 409, meaning: "The request exceeds the org's plan; the message names the limit." },
   idempotency_key_conflict: { status: 409, meaning: 'The Idempotency-Key was used with a different body.' },
+  agent_turn_active: {
+    status: 409,
+    meaning: 'A turn is active; messages are never queued. Poll until it has ended, or interrupt it.',
+  },
+  agent_turn_not_active: { status: 409, meaning: 'No turn is active.' },
+  agent_bridge_stopped: { status: 409, meaning: "The session's bridge has stopped; recover the session." },
+  agent_process_alive: { status: 409, meaning: 'A process of an earlier bridge is alive; the message names it.' },
+  agent_conversation_missing: { status: 409, meaning: 'The sandbox no longer has the saved conversation.' },
+  agent_not_signed_in: {
+    status: 409,
+    meaning: 'The agent has no credentials; the message names both ways to provide them.',
+  },
+  agent_not_installed: { status: 409, meaning: "The sandbox's template does not have its agent." },
+  agent_not_supported: {
+    status: 409,
+    meaning: 'The sandbox or its host is too old for agent sessions; the message says which.',
+  },
+  agent_session_limit: {
+    status: 409,
+    meaning: 'The limit of sessions or live agents of the sandbox, or its memory; the message names it.',
+  },
+  agent_prompt_not_pending: {
+    status: 409,
+    meaning: 'The approval is not pending: unknown, stale, of another type, or answered otherwise.',
+  },
+  agent_operation_unsupported: {
+    status: 409,
+    meaning: 'The session does not support the operation now; the message names it. See `communication.capabilities`.',
+  },
+  request_key_conflict: { status: 409, meaning: 'The `requestKey` was used with a different text.' },
+  session_retry_upgrade_required: {
+    status: 409,
+    meaning: 'The bridge is too old for `requestKey`. Recover the session after its bridge has stopped, or create one.',
+  },
   guest_disk_full: {
     status: 409,
     meaning: "The sandbox's disk is full; the previous content of the file is unchanged.",
@@ -164,7 +199,10 @@ export const ERRORS = {
       'The bodies in flight of this org, or from this address, take too much memory; the message names the limit. ' +
       'See Retry-After.',
   },
-  sandbox_busy: { status: 429, meaning: 'Too many concurrent file calls in this sandbox. See Retry-After.' },
+  sandbox_busy: {
+    status: 429,
+    meaning: 'Too many concurrent file or agent calls in this sandbox. See Retry-After.',
+  },
   request_header_too_large: { status: 431, meaning: 'The request headers are too long.' },
   internal: { status: 500, meaning: "Internal error; find it in the service's log by `x-request-id`." },
   port_refused: { status: 502, meaning: 'Nothing listens on this port of the sandbox.' },
@@ -178,6 +216,16 @@ export const ERRORS = {
   sandbox_unreachable: {
     status: 503,
     meaning: 'The sandbox is recorded as awake, but its VM did not respond; a command may have run.',
+  },
+  agent_bridge_not_ready: {
+    status: 503,
+    meaning: 'The agent was not ready in time; the message names the reason. Recover the session to try again.',
+  },
+  message_delivery_uncertain: {
+    status: 503,
+    meaning:
+      'The message may or may not have been delivered as the turn `turnId`. Retry with the same key and text, or ' +
+      'inspect the turn; without a key, inspect it before sending again.',
   },
   payment_provider_unavailable: {
     status: 503,
@@ -214,5 +262,11 @@ const codes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 const errorCode = z.enum(codes);
 
 /** Body of every error response (spec: Errors). Clients must accept unknown codes. */
-export const errorEnvelope = z.strictObject({ error: z.strictObject({ message: z.string().min(1), code: errorCode }) });
+export const errorEnvelope = z.strictObject({
+  error: z.strictObject({
+    message: z.string().min(1),
+    code: errorCode,
+    turnId: z.string().optional().describe('Turn of an agent session, with `message_delivery_uncertain`.'),
+  }),
+});
 export type ErrorEnvelope = z.infer<typeof errorEnvelope>;

@@ -29,6 +29,7 @@ export const exampleProject = {
   defaultIdleMinutes: 15,
   defaultEgress: null,
   wakeOnUse: true,
+  agentApprovals: 'ask',
   sandboxMachineHourLimit: null,
   metadata: {},
   hasRepoCredentials: false,

@@ -60,6 +60,8 @@ export interface Route {
    * with `Prefer: wait=N`.
    */
   keepsAlive?: true;
+  /** Held with `Prefer: wait=N`, at most `AGENT_WAIT_SECONDS`, until there is something new. */
+  holds?: true;
   /** An alias for old callers. Responses carry `Deprecation` and a `Link` to the successor. */
   deprecated?: { since: string; successor: string };
   /**
@@ -71,7 +73,7 @@ export interface Route {
    * The success response; 101 for a WebSocket. `ndjson`: the body is an array, sent with one
    * element per line.
    */
-  response: { status: 101 | 200 | 201; body: z.ZodType; ndjson?: true };
+  response: { status: 101 | 200 | 201 | 202; body: z.ZodType; ndjson?: true };
   /** Errors in addition to those that {@link errorsOf} derives. */
   errors: readonly ErrorCode[];
   /** Activity entry written on success; null for reads. */
@@ -113,6 +115,7 @@ export const NAMED_IN_PATHS = {
   keyId: 'api_key_not_found',
   invitationId: 'invitation_not_found',
   domainId: 'domain_not_found',
+  sessionId: 'agent_session_not_found',
 } as const satisfies Record<string, ErrorCode>;
 export type NamedInPath = keyof typeof NAMED_IN_PATHS;
 
@@ -131,7 +134,7 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
-  const isInOrg = /\{(orgId|sandboxId)\}/.test(route.path);
+  const isInOrg = /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
   if (isInOrg && route.auth.includes('session')) codes.add('sso_required');
   for (const [name, code] of Object.entries(NAMED_IN_PATHS))
     if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');

@@ -156,6 +156,7 @@ export const SANDBOX_ACTIONS = [
   'metrics_live',
   'metrics_sample',
   'preview_link',
+  'agent_session',
   'destroy',
 ] as const;
 export type SandboxAction = (typeof SANDBOX_ACTIONS)[number];
@@ -211,6 +212,7 @@ export const SANDBOX_ACTION_RULES: {
   metrics_live: whileAwake('refuse'),
   metrics_sample: whileAwake('refuse'),
   preview_link: { ...whileAwake('do'), destroying: 'refuse', deleted: 'refuse' },
+  agent_session: whileAwake('refuse'),
   destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
 };
 
@@ -228,6 +230,7 @@ export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state
   metrics_live: 'sandbox_state_conflict',
   metrics_sample: 'sandbox_state_conflict',
   preview_link: 'sandbox_state_conflict',
+  agent_session: 'sandbox_state_conflict',
   destroy: 'sandbox_state_conflict',
 };
 

@@ -97,9 +97,11 @@ export class Agents {
 
   async send(
     id: string,
-    message: { turnId: string; text: string; author: string; keyed: boolean },
+    { runId, ...message }: { turnId: string; runId: string; text: string; author: string; keyed: boolean },
   ): Promise<ResponseOf<typeof calls.sendAgentMessage>> {
     const session = this.#session(id);
+    if (runId !== this.#run()) throw new AgentRefused('agent_run_over', 'the message was meant for an earlier run');
+
     const taken = await session.call('message', message);
     if (taken !== null) return { ...taken, session: viewOf(session) };
 

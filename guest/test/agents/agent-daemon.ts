@@ -125,8 +125,18 @@ export class TestSession {
     return join(this.agents.daemon.folder, 'state', 'agent-sessions', this.id);
   }
 
-  send(text: string, turnId = newTurn(), keyed = true): Promise<ResponseOf<typeof calls.sendAgentMessage>> {
-    return this.agents.call('POST', `${this.path}/messages`, { turnId, text, keyed, author: 'user' });
+  async send(text: string, turnId = newTurn(), keyed = true): Promise<ResponseOf<typeof calls.sendAgentMessage>> {
+    const { runId } = await this.view();
+    return await this.sendToRun(runId, text, turnId, keyed);
+  }
+
+  sendToRun(
+    runId: string,
+    text: string,
+    turnId = newTurn(),
+    keyed = true,
+  ): Promise<ResponseOf<typeof calls.sendAgentMessage>> {
+    return this.agents.call('POST', `${this.path}/messages`, { turnId, runId, text, keyed, author: 'user' });
   }
 
   get(query = ''): Promise<ResponseOf<typeof calls.getAgent>> {

@@ -133,11 +133,13 @@ test('requests are validated, and unknown sessions are reported', async (t) => {
     await assert.rejects(agents.call(method, `${path}${rest}`), { status: 404, code: 'agent_session_missing' }, rest);
 
   const session = await agents.session();
+  const { runId } = await session.view();
   for (const body of [
-    { turnId: 'trn_1', text: 'a', keyed: true, author: '' },
-    { turnId: newTurn(), text: '', keyed: true, author: '' },
-    { turnId: newTurn(), text: 'a', keyed: 1, author: '' },
-    { turnId: newTurn(), text: 'a'.repeat(131_073), keyed: true, author: '' },
+    { turnId: 'trn_1', runId, text: 'a', keyed: true, author: '' },
+    { turnId: newTurn(), runId: 'x', text: 'a', keyed: true, author: '' },
+    { turnId: newTurn(), runId, text: '', keyed: true, author: '' },
+    { turnId: newTurn(), runId, text: 'a', keyed: 1, author: '' },
+    { turnId: newTurn(), runId, text: 'a'.repeat(131_073), keyed: true, author: '' },
   ])
     await assert.rejects(agents.call('POST', `${session.path}/messages`, body), { status: 400 });
 

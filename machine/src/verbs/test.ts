@@ -10,7 +10,7 @@ import type { VerbContext } from './context.ts';
 
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
 /** Shared database server of the API's test files; see its head comment. */
-const SHARED_DATABASE = 'api/test/world/shared-cluster.ts';
+const SHARED_DATABASE = 'api/test/world/cluster/shared.ts';
 const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
 
 export interface TestSelection {

@@ -15,6 +15,7 @@ import {
 } from '../agent-errors.ts';
 import {
   agentKind,
+  agentRunId,
   agentSessionId,
   agentTurnId,
   guestAgentView,
@@ -192,6 +193,8 @@ export const sendAgentMessage = defineCall({
   params: sessionParams,
   body: z.strictObject({
     turnId: agentTurnId,
+    /** Run for which the message is meant; another one refuses it. */
+    runId: agentRunId,
     text: z.string().min(1).max(AGENT_TEXT_UNITS),
     keyed: z.boolean(),
     author: z.string().max(200),

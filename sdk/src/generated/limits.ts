@@ -168,6 +168,31 @@ export const MODEL_KEY_CHARACTERS = 1_000;
 /** Maximum length of a user name or token of repository credentials. */
 export const REPO_CREDENTIAL_CHARACTERS = 8_192;
 
+/** Text of a message to an agent, and of a reply, in UTF-16 code units (spec: Limits). */
+export const AGENT_TEXT_CHARACTERS = 131_072;
+
+/** A `requestKey` has letters, digits, `.`, `_`, `:` and `-` (spec: Limits). */
+export const REQUEST_KEY_CHARACTERS = { min: 8, max: 128 } as const;
+
+/** Page of the list of agent sessions (spec: Limits), and of replies and turns. */
+export const AGENT_SESSIONS_PAGE = { default: 50, max: 100 } as const;
+export const AGENT_OUTPUT_PAGE = { default: 50, max: 100 } as const;
+
+/** Hold of agent responses with `Prefer: wait=N`. */
+export const AGENT_WAIT_SECONDS = { min: 1, max: 25 } as const;
+
+/** Held responses of an API replica; an org takes at most half of what others leave. */
+export const AGENT_HOLDS = 1_024;
+
+/** Details of an approval, in UTF-16 code units. */
+export const AGENT_PROMPT_CHARACTERS = { short: 4_096, full: 131_072 } as const;
+
+/** Wait of a new agent session or message for the wake that it started (`wakeOnUse`). */
+export const AGENT_WAKE_WAIT_MS = 20_000;
+
+/** Turns kept in the database: of an ended turn, and of a session. */
+export const AGENT_TURNS_KEPT = { days: 30, perSession: 1_000 } as const;
+
 /** TCP ports; `SSH_PORT` is the default of a tunnel. */
 export const PORT = { min: 1, max: 65_535 } as const;
 export const SSH_PORT = 22;

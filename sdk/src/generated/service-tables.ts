@@ -125,6 +125,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "There is no such agent; the message names the agents."
   },
+  "agent_session_not_found": {
+    "status": 404,
+    "meaning": "The agent session does not exist."
+  },
   "api_key_not_found": {
     "status": 404,
     "meaning": "The API key does not exist."
@@ -237,6 +241,58 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The Idempotency-Key was used with a different body."
   },
+  "agent_turn_active": {
+    "status": 409,
+    "meaning": "A turn is active; messages are never queued. Poll until it has ended, or interrupt it."
+  },
+  "agent_turn_not_active": {
+    "status": 409,
+    "meaning": "No turn is active."
+  },
+  "agent_bridge_stopped": {
+    "status": 409,
+    "meaning": "The session's bridge has stopped; recover the session."
+  },
+  "agent_process_alive": {
+    "status": 409,
+    "meaning": "A process of an earlier bridge is alive; the message names it."
+  },
+  "agent_conversation_missing": {
+    "status": 409,
+    "meaning": "The sandbox no longer has the saved conversation."
+  },
+  "agent_not_signed_in": {
+    "status": 409,
+    "meaning": "The agent has no credentials; the message names both ways to provide them."
+  },
+  "agent_not_installed": {
+    "status": 409,
+    "meaning": "The sandbox's template does not have its agent."
+  },
+  "agent_not_supported": {
+    "status": 409,
+    "meaning": "The sandbox or its host is too old for agent sessions; the message says which."
+  },
+  "agent_session_limit": {
+    "status": 409,
+    "meaning": "The limit of sessions or live agents of the sandbox, or its memory; the message names it."
+  },
+  "agent_prompt_not_pending": {
+    "status": 409,
+    "meaning": "The approval is not pending: unknown, stale, of another type, or answered otherwise."
+  },
+  "agent_operation_unsupported": {
+    "status": 409,
+    "meaning": "The session does not support the operation now; the message names it. See `communication.capabilities`."
+  },
+  "request_key_conflict": {
+    "status": 409,
+    "meaning": "The `requestKey` was used with a different text."
+  },
+  "session_retry_upgrade_required": {
+    "status": 409,
+    "meaning": "The bridge is too old for `requestKey`. Recover the session after its bridge has stopped, or create one."
+  },
   "guest_disk_full": {
     "status": 409,
     "meaning": "The sandbox's disk is full; the previous content of the file is unchanged."
@@ -279,7 +335,7 @@ export const ERRORS = {
   },
   "sandbox_busy": {
     "status": 429,
-    "meaning": "Too many concurrent file calls in this sandbox. See Retry-After."
+    "meaning": "Too many concurrent file or agent calls in this sandbox. See Retry-After."
   },
   "request_header_too_large": {
     "status": 431,
@@ -304,6 +360,14 @@ export const ERRORS = {
   "sandbox_unreachable": {
     "status": 503,
     "meaning": "The sandbox is recorded as awake, but its VM did not respond; a command may have run."
+  },
+  "agent_bridge_not_ready": {
+    "status": 503,
+    "meaning": "The agent was not ready in time; the message names the reason. Recover the session to try again."
+  },
+  "message_delivery_uncertain": {
+    "status": 503,
+    "meaning": "The message may or may not have been delivered as the turn `turnId`. Retry with the same key and text, or inspect the turn; without a key, inspect it before sending again."
   },
   "payment_provider_unavailable": {
     "status": 503,
@@ -540,6 +604,17 @@ export const SANDBOX_ACTION_RULES = {
     "destroying": "refuse",
     "deleted": "refuse"
   },
+  "agent_session": {
+    "provisioning": "refuse",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "refuse",
+    "stopped": "refuse",
+    "waking": "refuse",
+    "failed": "refuse",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
   "destroy": {
     "provisioning": "do",
     "running": "do",
@@ -566,6 +641,7 @@ export const REFUSAL_CODES = {
   "metrics_live": "sandbox_state_conflict",
   "metrics_sample": "sandbox_state_conflict",
   "preview_link": "sandbox_state_conflict",
+  "agent_session": "sandbox_state_conflict",
   "destroy": "sandbox_state_conflict"
 } as const;
 
@@ -1179,6 +1255,14 @@ export const ROUTES = [
             "project_deleted",
             "agent_credentials_updated",
             "agent_credentials_removed",
+            "agent_session_created",
+            "agent_session_recovered",
+            "agent_session_stopped",
+            "agent_message_sent",
+            "agent_turn_ended",
+            "agent_turn_interrupted",
+            "agent_prompt_requested",
+            "agent_prompt_answered",
             "sandbox_created",
             "sandbox_running",
             "sandbox_ready",
@@ -1461,6 +1545,276 @@ export const ROUTES = [
     ],
     "permission": "agent_credentials.manage",
     "activity": "agent_credentials_removed",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "createAgentSession",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/agent-sessions",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.send",
+    "activity": "agent_session_created",
+    "status": 201,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listAgentSessions",
+    "method": "GET",
+    "path": "/v1/agent-sessions",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "orgId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "sandboxId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "needsYou",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "enum": [
+            "true",
+            "false"
+          ]
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 100
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getAgentSession",
+    "method": "GET",
+    "path": "/v1/agent-sessions/{sessionId}",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "revision",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "detail",
+        "required": false,
+        "schema": {
+          "default": "short",
+          "type": "string",
+          "enum": [
+            "short",
+            "full"
+          ]
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "recoverAgentSession",
+    "method": "POST",
+    "path": "/v1/agent-sessions/{sessionId}/recover",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.send",
+    "activity": "agent_session_recovered",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "sendAgentMessage",
+    "method": "POST",
+    "path": "/v1/agent-sessions/{sessionId}/messages",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.send",
+    "activity": "agent_message_sent",
+    "status": 202,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/SendAgentMessageRequest"
+      }
+    }
+  },
+  {
+    "name": "getAgentOutput",
+    "method": "GET",
+    "path": "/v1/agent-sessions/{sessionId}/output",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 100
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "listAgentTurns",
+    "method": "GET",
+    "path": "/v1/agent-sessions/{sessionId}/turns",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "query": [
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 100
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "answerAgentPrompt",
+    "method": "POST",
+    "path": "/v1/agent-sessions/{sessionId}/answer",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.approve",
+    "activity": "agent_prompt_answered",
+    "status": 200,
+    "idempotent": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/AnswerAgentPromptRequest"
+      }
+    }
+  },
+  {
+    "name": "interruptAgentTurn",
+    "method": "POST",
+    "path": "/v1/agent-sessions/{sessionId}/interrupt",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": "agent_session.send",
+    "activity": "agent_turn_interrupted",
     "status": 200,
     "idempotent": false,
     "query": [],
@@ -1967,6 +2321,22 @@ export const SCHEMAS = {
     ],
     "description": "Coding agent of the sandbox. Required even if the caller runs a different agent."
   },
+  "AgentApprovals": {
+    "type": "string",
+    "enum": [
+      "ask",
+      "never"
+    ]
+  },
+  "AgentDecision": {
+    "type": "string",
+    "enum": [
+      "accept",
+      "decline",
+      "cancel"
+    ],
+    "description": "`accept`: the agent carries out the action. `decline`: it does not, and goes on. `cancel`: it does not, and the turn ends as `canceled`."
+  },
   "AgentTokenAccess": {
     "type": "string",
     "enum": [
@@ -1974,6 +2344,31 @@ export const SCHEMAS = {
       "read_send"
     ],
     "description": "`read_only`: list agent sessions and read replies. `read_send`: also create and recover agent sessions, send messages and interrupt."
+  },
+  "AnswerAgentPromptRequest": {
+    "type": "object",
+    "properties": {
+      "requestId": {
+        "anyOf": [
+          {
+            "type": "number"
+          },
+          {
+            "type": "string",
+            "maxLength": 200
+          }
+        ],
+        "description": "Id of the pending approval, of the same type and value."
+      },
+      "decision": {
+        "$ref": "#/components/schemas/AgentDecision"
+      }
+    },
+    "required": [
+      "requestId",
+      "decision"
+    ],
+    "additionalProperties": false
   },
   "ClaimDomainRequest": {
     "type": "object",
@@ -2240,8 +2635,12 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.",
         "type": "boolean"
+      },
+      "agentApprovals": {
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.",
+        "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {
         "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",
@@ -2644,6 +3043,27 @@ export const SCHEMAS = {
     ],
     "description": "Role of a member of an org, from most to least privileged."
   },
+  "SendAgentMessageRequest": {
+    "type": "object",
+    "properties": {
+      "text": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 131072,
+        "pattern": "^[^\\x00]*$",
+        "description": "Message to the agent."
+      },
+      "requestKey": {
+        "description": "Makes a resend of the same text with the same credential return the same turn.",
+        "type": "string",
+        "pattern": "^[A-Za-z0-9._:-]{8,128}$"
+      }
+    },
+    "required": [
+      "text"
+    ],
+    "additionalProperties": false
+  },
   "UpdateMemberRequest": {
     "type": "object",
     "properties": {
@@ -2742,8 +3162,12 @@ export const SCHEMAS = {
         ]
       },
       "wakeOnUse": {
-        "description": "Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.",
+        "description": "Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.",
         "type": "boolean"
+      },
+      "agentApprovals": {
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.",
+        "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {
         "description": "Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.",

@@ -93,7 +93,7 @@ export const ANSWERS: Answers = {
 
 const SETTABLE = [
   ...(['name', 'useCase', 'defaultRepository', 'defaultBranch', 'defaultProfile', 'defaultPersistencePolicy'] as const),
-  ...(['defaultIdleMinutes', 'defaultEgress', 'wakeOnUse', 'metadata', 'repoCredentials'] as const),
+  ...(['defaultIdleMinutes', 'defaultEgress', 'wakeOnUse', 'agentApprovals', 'metadata', 'repoCredentials'] as const),
 ];
 
 /** Picks the fields of a project; ignores others. */

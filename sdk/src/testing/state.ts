@@ -73,6 +73,7 @@ export class TestState {
       defaultIdleMinutes: null,
       defaultEgress: null,
       wakeOnUse: false,
+      agentApprovals: 'ask',
       sandboxMachineHourLimit: null,
       metadata: {},
       hasRepoCredentials: false,

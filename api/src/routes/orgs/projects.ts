@@ -44,6 +44,7 @@ function viewProject(row: projects.ProjectRecord): Project {
     defaultIdleMinutes: row.default_idle_minutes,
     defaultEgress: row.default_egress,
     wakeOnUse: row.wake_on_use,
+    agentApprovals: row.agent_approvals,
     sandboxMachineHourLimit: row.sandbox_machine_hour_limit,
     metadata: row.metadata,
     hasRepoCredentials: row.has_repo_credentials,

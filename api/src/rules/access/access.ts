@@ -86,8 +86,21 @@ export function requirePermission(actor: Actor, role: Role, permission: Permissi
   if (actor.kind === 'api_key' && actor.scopes !== null && !actor.scopes.has(permission))
     throw new CodedError('permission_denied', `${needed}; this API key's scopes do not include it`);
 
-  if (actor.kind === 'agent_token' && !actor.permissions.has(permission))
-    throw new CodedError('permission_denied', `${needed}; this personal agent token does not grant it`);
+  if (actor.kind === 'agent_token' && !actor.permissions.has(permission)) throw notGranted(permission);
+}
+
+function notGranted(permission: Permission): CodedError {
+  const message = `the permission ${permission} is required; this personal agent token does not grant it`;
+  return new CodedError('permission_denied', message);
+}
+
+/**
+ * Throws unless the actor has the permission in some org: for a route whose path names none.
+ */
+export function requireGranted(actor: Actor, permission: Permission): void {
+  if (actor.kind === 'session') return;
+  if (actor.kind === 'api_key') requirePermission(actor, requireMembership(actor, actor.orgId, actor.role), permission);
+  else if (!actor.permissions.has(permission)) throw notGranted(permission);
 }
 
 /**

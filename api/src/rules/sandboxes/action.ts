@@ -23,6 +23,7 @@ const VERBS: { readonly [action in SandboxAction]: string } = {
   metrics_live: 'read its metrics',
   metrics_sample: 'sample its metrics',
   preview_link: 'create a preview link',
+  agent_session: 'use its agent sessions',
   destroy: 'destroy it',
 };
 

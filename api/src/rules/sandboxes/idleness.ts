@@ -12,7 +12,7 @@ import type { PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
  * Registry of usage signals, all recorded in the sandbox's `last_active_at`. Each way to use a
  * sandbox has a name here and calls `recordActivity`, or `trackActivity` for its duration.
  */
-const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'preview', 'cpu'] as const;
+const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'cpu'] as const;
 export type UseSignal = (typeof USE_SIGNALS)[number];
 
 /**

@@ -3,7 +3,13 @@
 // before the body is read.
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
-import { requireKind, requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';
+import {
+  requireGranted,
+  requireKind,
+  requireMembership,
+  requirePermission,
+  type Actor,
+} from '../../rules/access/access.ts';
 import { requireSso, type SsoTerms } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { findMembership } from '../../store/access/sso.ts';
@@ -15,9 +21,13 @@ import type { AccessContext, NamedSandbox } from './authentication.ts';
 /** Path parameters by name. */
 export type PathNames = Readonly<Record<string, string | undefined>>;
 
-/** Id of the sandbox named in the path; null if there is none or the text is not an id. */
-export function namedSandboxId({ sandboxId }: PathNames): string | null {
-  return sandboxId !== undefined && isId('sandbox', sandboxId) ? sandboxId : null;
+/**
+ * Id of the sandbox or agent session named in the path; null if there is none or the text is not an
+ * id.
+ */
+export function namedId({ sandboxId, sessionId }: PathNames): string | null {
+  if (sandboxId !== undefined && isId('sandbox', sandboxId)) return sandboxId;
+  return sessionId !== undefined && isId('agentSession', sessionId) ? sessionId : null;
 }
 
 /**
@@ -32,13 +42,17 @@ export async function authorize(
   named: NamedSandbox,
 ): Promise<string | undefined> {
   requireKind(actor, route);
-  if (params['sandboxId'] !== undefined) {
-    if (named.sandbox === undefined) throw notFound('sandboxId');
+  for (const name of ['sandboxId', 'sessionId'] as const) {
+    if (params[name] === undefined) continue;
+    if (named.sandbox === undefined) throw notFound(name);
     requireAccess(context, actor, route, named.sandbox.org_id, named);
     return named.sandbox.org_id;
   }
   const { orgId } = params;
-  if (orgId === undefined) return undefined;
+  if (orgId === undefined) {
+    if (route.permission !== null) requireGranted(actor, route.permission);
+    return undefined;
+  }
   const standing = isId('org', orgId) ? await standingIn(context, actor, orgId) : STRANGER;
   // A role in the org, or the org's key, proves that the org exists.
   const exists = standing.role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
@@ -116,6 +130,7 @@ const NOUNS: { readonly [name in NamedInPath]: string } = {
   keyId: 'API key',
   invitationId: 'invitation',
   domainId: 'domain',
+  sessionId: 'agent session',
 };
 
 function notFound(name: NamedInPath): CodedError {

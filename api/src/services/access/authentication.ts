@@ -1,6 +1,6 @@
-// Authenticates a bearer token; the same statement finds the sandbox named in the path. Knows the
-// kinds of tokens; access.ts decides what the caller may do. Caches nothing: a revocation or
-// demotion takes effect with the next request on every replica.
+// Authenticates a bearer token; the same statement finds the sandbox or agent session named in the
+// path. Knows the kinds of tokens; access.ts decides what the caller may do. Caches nothing: a
+// revocation or demotion takes effect with the next request on every replica.
 import { agentTokenPermissions } from '@berth/contract/access/agent-tokens.ts';
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
 import type { AuthKind } from '@berth/contract/route/route.ts';
@@ -11,6 +11,7 @@ import { touchAgentToken } from '../../store/access/agent-tokens.ts';
 import { touchApiKey } from '../../store/access/api-keys.ts';
 import type { Found, PresentedAgentToken, PresentedApiKey, PresentedSessionToken } from '../../store/access/callers.ts';
 import { touchSignIn } from '../../store/access/sign-ins.ts';
+import type { AgentSessionRow } from '../../store/database/schema.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { tokenKind, tokenSha256 } from './bearer-token.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -46,14 +47,18 @@ export function readToken(authorization: string | undefined): BearerToken {
 /** The credential of a request and the sandbox it names. */
 interface Presented {
   bearer: BearerToken;
-  /** Sandbox id in the path; null for none. Finding the sandbox grants no access to it. */
-  sandboxId: string | null;
+  /** Id of a sandbox or agent session in the path; null for none. Finding it grants no access. */
+  namedId: string | null;
   requestId: string | null;
 }
 
-/** The sandbox named in the path, if it exists, and the caller's current role in its org. */
+/**
+ * The sandbox named in the path, or that of the named agent session, if it exists, and the caller's
+ * current role in its org.
+ */
 export interface NamedSandbox {
   sandbox: LocatedSandboxRow | undefined;
+  session: AgentSessionRow | undefined;
   role: Role | null;
   /** The caller's terms in that org; null unless a session's, in an org that requires SSO. */
   sso: SsoTerms | null;
@@ -64,18 +69,18 @@ export async function authenticate(
   context: AccessContext,
   presented: Presented,
 ): Promise<{ actor: Actor; named: NamedSandbox }> {
-  const { bearer, sandboxId, requestId } = presented;
+  const { bearer, namedId, requestId } = presented;
   switch (bearer.kind) {
     case 'api_key': {
-      const found = await context.callers.findKey(bearer.sha256, sandboxId);
+      const found = await context.callers.findKey(bearer.sha256, namedId);
       return { actor: keyHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     case 'session': {
-      const found = await context.callers.findSession(bearer.sha256, sandboxId);
+      const found = await context.callers.findSession(bearer.sha256, namedId);
       return { actor: sessionHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     case 'agent_token': {
-      const found = await context.callers.findAgentToken(bearer.sha256, sandboxId);
+      const found = await context.callers.findAgentToken(bearer.sha256, namedId);
       return { actor: agentTokenHolder(context, found.credential, requestId), named: namedIn(found) };
     }
     default:
@@ -83,8 +88,8 @@ export async function authenticate(
   }
 }
 
-function namedIn({ sandbox, roleInOrgOfSandbox, ssoInOrgOfSandbox: sso }: Found<unknown>): NamedSandbox {
-  return { sandbox, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null, sso };
+function namedIn({ sandbox, session, roleInOrgOfSandbox, ssoInOrgOfSandbox: sso }: Found<unknown>): NamedSandbox {
+  return { sandbox, session, role: roleName.safeParse(roleInOrgOfSandbox).data ?? null, sso };
 }
 
 function keyHolder(context: AccessContext, key: PresentedApiKey | undefined, requestId: string | null): Actor {

@@ -231,7 +231,7 @@ export class SandboxConnection {
 
   async #authorized(bearer: BearerToken): Promise<Actor> {
     const { route, sandbox, actor } = this.#connecting;
-    const found = await authenticate(this.#context, { bearer, sandboxId: sandbox.id, requestId: actor.requestId });
+    const found = await authenticate(this.#context, { bearer, namedId: sandbox.id, requestId: actor.requestId });
     await authorize(this.#context, found.actor, route, { sandboxId: sandbox.id }, found.named);
     if (found.named.sandbox !== undefined) requireLegal('connect', found.named.sandbox.status);
     return found.actor;

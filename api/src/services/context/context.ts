@@ -1,4 +1,5 @@
 // Dependencies of services. Built in control-plane/core.ts.
+import type { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
@@ -19,6 +20,8 @@ export interface ServiceContext {
   changes: SandboxChanges;
   lifecycle: LifecycleQueue;
   hosts: HostClients;
+  /** Places of held responses about agent sessions, shared by orgs. */
+  agentHolds: SharedCapacity;
   /** Keyed by plan id. */
   plans: Plans;
   settings: Settings;

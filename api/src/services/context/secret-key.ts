@@ -12,6 +12,7 @@ type KeyPurpose =
   | 'throttle'
   | 'repo-credentials'
   | 'agent-credentials'
+  | 'agent-messages'
   | 'sandbox-data'
   | 'preview-link';
 

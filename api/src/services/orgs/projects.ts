@@ -67,6 +67,7 @@ export async function createProject(
       default_idle_minutes: body.defaultIdleMinutes ?? null,
       default_egress: body.defaultEgress == null ? null : JSON.stringify(body.defaultEgress),
       wake_on_use: body.wakeOnUse ?? false,
+      agent_approvals: body.agentApprovals ?? 'ask',
       metadata: JSON.stringify(body.metadata ?? {}),
       repo_credentials_sealed: seal(context, id, body.repoCredentials ?? null),
       created_by: actor.userId,
@@ -172,6 +173,7 @@ const COLUMNS = {
   defaultIdleMinutes: 'default_idle_minutes',
   defaultEgress: 'default_egress',
   wakeOnUse: 'wake_on_use',
+  agentApprovals: 'agent_approvals',
   metadata: 'metadata',
 } as const satisfies {
   [field in Exclude<keyof UpdateProjectBody, 'repoCredentials' | 'sandboxMachineHourLimit'>]-?: keyof ProjectRecord;

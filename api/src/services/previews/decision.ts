@@ -109,7 +109,7 @@ async function decideKey(
 ): Promise<AccessDecision> {
   const bearer = { kind: 'api_key', sha256: Buffer.from(sha256, 'base64url') } as const;
   try {
-    const { actor, named } = await authenticate(context, { bearer, sandboxId, requestId: null });
+    const { actor, named } = await authenticate(context, { bearer, namedId: sandboxId, requestId: null });
     const { sandbox } = named;
     if (sandbox === undefined) return { refusal: 'key_refused' };
     requirePermission(actor, requireMembership(actor, sandbox.org_id, named.role), 'sandbox.preview');

@@ -18,6 +18,8 @@ import {
   type WakeSource,
 } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
+import { loseTurns } from '../agents/records/views.ts';
+import { endSessions, stopBridges } from '../../store/agents/sessions.ts';
 import { closeUsageInterval, openUsageInterval } from '../../store/usage/usage.ts';
 
 /** `pending` follows from a given `allocated`: the part of the target not reached stays pending. */
@@ -105,7 +107,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
   if (!wasMetered && isMetered) await openUsageInterval(trx, sandbox);
   if (wasMetered && !isMetered)
     await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
+  if (to === 'failed' || to === 'deleted' || transition.woke?.from === 'disk') await loseTurns(trx, sandbox.id);
+  if (transition.woke?.from === 'disk') await stopBridges(trx, sandbox.id, sandbox.epoch);
   if (to === 'deleted') {
+    await endSessions(trx, sandbox.id);
     await deleteMetricsSamples(trx, sandbox.id);
     await deleteDataKey(trx, sandbox.id);
   }

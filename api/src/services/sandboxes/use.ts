@@ -1,6 +1,7 @@
 // Prepares a sandbox for use: wakes it if needed and records the use before it starts. Every
 // data-plane use begins here.
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
 import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -14,6 +15,10 @@ export type SandboxInUse = LocatedSandboxRow & { host_url: string };
 interface Use {
   action: SandboxAction;
   signalOfUse: UseSignal;
+  /** Limit of the wait for a wake. Default: that of commands. */
+  waitMs?: number;
+  /** False: a sandbox that is not awake is refused, whatever its project says. */
+  mayWake?: boolean;
 }
 
 /** The sandbox, awake and safe from auto-sleep for a minute. Throws as `awakeForUse`. */
@@ -21,14 +26,15 @@ export async function ensureAwake(
   context: ServiceContext,
   actor: ActivityActor,
   sandbox: LocatedSandboxRow,
-  { action, signalOfUse }: Use,
+  { action, signalOfUse, waitMs, mayWake = true }: Use,
   signal: AbortSignal,
 ): Promise<SandboxInUse> {
-  const awake = await awakeForUse(context, actor, sandbox, action, signal);
+  if (!mayWake) requireLegal(action, sandbox.status);
+  const awake = await awakeForUse(context, actor, sandbox, action, signal, waitMs);
   // Recorded before the use: either the idle check sees this signal, or this call sees that the
   // sandbox fell asleep.
   if (await recordActivity(context, awake, signalOfUse)) return located(awake);
-  return located(await awakeForUse(context, actor, await reread(context, awake), action, signal));
+  return located(await awakeForUse(context, actor, await reread(context, awake), action, signal, waitMs));
 }
 
 function located(sandbox: LocatedSandboxRow): SandboxInUse {

@@ -1,10 +1,11 @@
-// Looks up the holder of a bearer token and the sandbox named in the path: one prepared statement,
-// one round trip per API call. Read-only. Caches nothing, so a revocation or demotion takes effect
-// with the next call on every replica.
+// Looks up the holder of a bearer token and the sandbox or agent session named in the path: one
+// prepared statement, one round trip per API call. Read-only. Caches nothing, so a revocation or
+// demotion takes effect with the next call on every replica.
 import type { Pool } from 'pg';
 import type { SsoTerms } from '../../rules/access/sso.ts';
 import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
-import type { SandboxRow } from '../database/schema.ts';
+import { isId } from '../database/ids.ts';
+import type { AgentSessionRow, SandboxRow } from '../database/schema.ts';
 import { ssoTermsText } from './sso.ts';
 
 export interface PresentedApiKey {
@@ -45,10 +46,15 @@ export interface PresentedAgentToken {
   used_lately: boolean;
 }
 
-/** A credential; with a named sandbox, also its row and the user's current role in its org. */
+/**
+ * A credential; with a named sandbox or session, also the row of the sandbox and the user's current
+ * role in its org.
+ */
 export interface Found<Credential> {
   credential: Credential | undefined;
   sandbox: LocatedSandboxRow | undefined;
+  /** The named session. */
+  session: AgentSessionRow | undefined;
   roleInOrgOfSandbox: string | null;
   /** Of a session's user in that org; null if it does not require SSO. */
   ssoInOrgOfSandbox: SsoTerms | null;
@@ -110,21 +116,25 @@ const CREDENTIALS: {
   },
 };
 
-const NO_SANDBOX = { sandbox: undefined, roleInOrgOfSandbox: null, ssoInOrgOfSandbox: null };
+const NO_SANDBOX = { sandbox: undefined, session: undefined, roleInOrgOfSandbox: null, ssoInOrgOfSandbox: null };
 
 interface WithSandbox {
   role_there?: string | null;
   sso_there?: SsoTerms | null;
   host_url?: string | null;
   sandbox_row?: Record<string, unknown> | null;
+  session_row?: Record<string, unknown> | null;
 }
+
+/** With the sandbox of an id, or of a session's id. */
+type Form = 'alone' | 'withSandbox' | 'withSession';
 
 interface Statement {
   name: string;
   text: string;
 }
 
-const STATEMENTS: { readonly [kind in Kind]: { alone: Statement; withSandbox: Statement } } = {
+const STATEMENTS: { readonly [kind in Kind]: { [form in Form]: Statement } } = {
   key: statementsOf('key'),
   session: statementsOf('session'),
   agent_token: statementsOf('agent_token'),
@@ -142,27 +152,28 @@ export class Callers {
     this.#pool = pool;
   }
 
-  async findKey(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedApiKey>> {
-    return await this.#find<PresentedApiKey>('key', tokenSha256, sandboxId);
+  async findKey(tokenSha256: Buffer, namedId: string | null): Promise<Found<PresentedApiKey>> {
+    return await this.#find<PresentedApiKey>('key', tokenSha256, namedId);
   }
 
-  async findSession(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedSessionToken>> {
-    return await this.#find<PresentedSessionToken>('session', tokenSha256, sandboxId);
+  async findSession(tokenSha256: Buffer, namedId: string | null): Promise<Found<PresentedSessionToken>> {
+    return await this.#find<PresentedSessionToken>('session', tokenSha256, namedId);
   }
 
-  async findAgentToken(tokenSha256: Buffer, sandboxId: string | null): Promise<Found<PresentedAgentToken>> {
-    return await this.#find<PresentedAgentToken>('agent_token', tokenSha256, sandboxId);
+  async findAgentToken(tokenSha256: Buffer, namedId: string | null): Promise<Found<PresentedAgentToken>> {
+    return await this.#find<PresentedAgentToken>('agent_token', tokenSha256, namedId);
   }
 
-  async #find<Credential>(kind: Kind, tokenSha256: Buffer, sandboxId: string | null): Promise<Found<Credential>> {
-    const row = await this.#row<Credential>(kind, tokenSha256, sandboxId);
+  async #find<Credential>(kind: Kind, tokenSha256: Buffer, namedId: string | null): Promise<Found<Credential>> {
+    const row = await this.#row<Credential>(kind, tokenSha256, namedId);
     if (row === undefined) return { credential: undefined, ...NO_SANDBOX };
-    const { sandbox_row: sandbox, host_url, role_there, sso_there, ...rest } = row;
+    const { sandbox_row: sandbox, session_row: session, host_url, role_there, sso_there, ...rest } = row;
     const credential = rest as Credential;
     if (sandbox === null || sandbox === undefined) return { credential, ...NO_SANDBOX };
     return {
       credential,
       sandbox: locatedRow(sandbox, host_url ?? null),
+      session: session == null ? undefined : sessionRow(session),
       roleInOrgOfSandbox: role_there ?? null,
       ssoInOrgOfSandbox: sso_there ?? null,
     };
@@ -171,10 +182,10 @@ export class Callers {
   async #row<Credential>(
     kind: Kind,
     tokenSha256: Buffer,
-    sandboxId: string | null,
+    namedId: string | null,
   ): Promise<(Credential & WithSandbox) | undefined> {
-    const values = sandboxId === null ? [tokenSha256] : [tokenSha256, sandboxId];
-    const { text, name } = STATEMENTS[kind][sandboxId === null ? 'alone' : 'withSandbox'];
+    const values = namedId === null ? [tokenSha256] : [tokenSha256, namedId];
+    const { text, name } = STATEMENTS[kind][formFor(namedId)];
     const ask = async (): Promise<(Credential & WithSandbox) | undefined> =>
       (await this.#pool.query<Credential & WithSandbox>({ name: `${name}_${this.#generation}`, text, values })).rows[0];
     const generation = this.#generation;
@@ -189,33 +200,48 @@ export class Callers {
   }
 }
 
+function formFor(namedId: string | null): Form {
+  if (namedId === null) return 'alone';
+  return isId('agentSession', namedId) ? 'withSession' : 'withSandbox';
+}
+
 /**
- * The sandbox is one JSON value: describing and parsing its forty columns would cost every call.
+ * Sandbox and session are JSON values: describing and parsing their columns would cost every call.
  */
-function statementsOf(kind: Kind): { alone: Statement; withSandbox: Statement } {
+function statementsOf(kind: Kind): { [form in Form]: Statement } {
   const { columns, from, holder } = CREDENTIALS[kind];
   const credential = Object.entries(columns).map(([name, value]) => `${value} as ${name}`);
+  const withSandbox = (columnsOf: string, join: string): string =>
+    `select ${credential.join(', ')}, there.role as role_there, host.url as host_url,
+        ${kind === 'session' ? ssoTermsText('org_there', holder) : 'null'} as sso_there,
+        row_to_json(sandbox) as sandbox_row${columnsOf}
+        from ${from}
+        ${join}
+        left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
+        ${kind === 'session' ? 'left join org org_there on org_there.id = sandbox.org_id' : ''}
+        left join host on host.id = sandbox.host_id
+        where c.token_sha256 = $1`;
   return {
     alone: { name: `find_${kind}`, text: `select ${credential.join(', ')} from ${from} where c.token_sha256 = $1` },
     withSandbox: {
       name: `find_${kind}_and_sandbox`,
-      text: `select ${credential.join(', ')}, there.role as role_there, host.url as host_url,
-        ${kind === 'session' ? ssoTermsText('org_there', holder) : 'null'} as sso_there,
-        row_to_json(sandbox) as sandbox_row
-        from ${from}
-        left join sandbox on sandbox.id = $2
-        left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
-        ${kind === 'session' ? 'left join org org_there on org_there.id = sandbox.org_id' : ''}
-        left join host on host.id = sandbox.host_id
-        where c.token_sha256 = $1`,
+      text: withSandbox('', 'left join sandbox on sandbox.id = $2'),
+    },
+    withSession: {
+      name: `find_${kind}_and_agent_session`,
+      text: withSandbox(
+        ', row_to_json(agent_session) as session_row',
+        `left join agent_session on agent_session.id = $2
+        left join sandbox on sandbox.id = agent_session.sandbox_id`,
+      ),
     },
   };
 }
 
-type InstantColumn = { [name in keyof SandboxRow]: Date extends SandboxRow[name] ? name : never }[keyof SandboxRow];
+type InstantColumn<Row> = { [name in keyof Row]: Date extends Row[name] ? name : never }[keyof Row];
 
 /** Sandbox columns that JSON encodes as text. */
-const INSTANTS: { readonly [name in InstantColumn]: true } = {
+const INSTANTS: { readonly [name in InstantColumn<SandboxRow>]: true } = {
   status_changed_at: true,
   expires_at: true,
   egress_denied_at: true,
@@ -226,11 +252,32 @@ const INSTANTS: { readonly [name in InstantColumn]: true } = {
   deleted_at: true,
 };
 
+const SESSION_INSTANTS: { readonly [name in InstantColumn<AgentSessionRow>]: true } = {
+  prompt_asked_at: true,
+  state_at: true,
+  created_at: true,
+  updated_at: true,
+  gone_at: true,
+};
+/** Session columns that JSON encodes as numbers, and the driver as text. */
+const SESSION_COUNTERS = ['prompt_id', 'last_seq', 'signs', 'view_revision', 'revision'] as const;
+
 function locatedRow(json: Record<string, unknown>, hostUrl: string | null): LocatedSandboxRow {
-  for (const name of Object.keys(INSTANTS)) {
+  readInstants(json, INSTANTS);
+  json['host_url'] = hostUrl;
+  return json as unknown as LocatedSandboxRow;
+}
+
+function sessionRow(json: Record<string, unknown>): AgentSessionRow {
+  readInstants(json, SESSION_INSTANTS);
+  for (const name of SESSION_COUNTERS) if (typeof json[name] === 'number') json[name] = String(json[name]);
+
+  return json as unknown as AgentSessionRow;
+}
+
+function readInstants(json: Record<string, unknown>, names: object): void {
+  for (const name of Object.keys(names)) {
     const text = json[name];
     if (typeof text === 'string') json[name] = new Date(text);
   }
-  json['host_url'] = hostUrl;
-  return json as unknown as LocatedSandboxRow;
 }

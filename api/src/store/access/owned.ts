@@ -12,8 +12,11 @@ export interface OwnedResource {
 
 type Locate = (db: Database, id: string) => Promise<OwnedResource | undefined>;
 
-/** Locators by path parameter. Sandboxes have a dedicated query, whose row the routes use. */
-export const OWNED_LOCATORS: { readonly [name in Exclude<NamedInPath, 'sandboxId'>]: Locate } = {
+/**
+ * Locators by path parameter. Sandboxes and agent sessions have a dedicated query, whose row the
+ * routes use.
+ */
+export const OWNED_LOCATORS: { readonly [name in Exclude<NamedInPath, 'sandboxId' | 'sessionId'>]: Locate } = {
   projectId: async (db, id) => {
     if (!isId('project', id)) return undefined;
     const row = await db.selectFrom('project').select(['org_id', 'deleted_at']).where('id', '=', id).executeTakeFirst();

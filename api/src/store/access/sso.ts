@@ -23,6 +23,19 @@ export async function findMembership(
     .executeTakeFirst();
 }
 
+/** All memberships of a user, as {@link findMembership} has them. */
+export async function listMembershipsOf(
+  db: Database,
+  userId: string,
+): Promise<{ org_id: string; role: string; sso: SsoTerms | null }[]> {
+  return await db
+    .selectFrom('membership')
+    .innerJoin('org', 'org.id', 'membership.org_id')
+    .select(['membership.org_id', 'membership.role', ssoTerms('org', 'membership.user_id').as('sso')])
+    .where('membership.user_id', '=', userId)
+    .execute();
+}
+
 /** The user's terms in each of their orgs that requires SSO. */
 export async function listSsoTerms(db: Database, userId: string): Promise<SsoTerms[]> {
   const rows = await db

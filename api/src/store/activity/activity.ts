@@ -17,7 +17,17 @@ export type ActivityActor =
   | { kind: 'system'; id: null; userId: null };
 
 export interface ActivitySubject {
-  kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link';
+  kind:
+    | 'org'
+    | 'user'
+    | 'invitation'
+    | 'api_key'
+    | 'agent_token'
+    | 'sign_in'
+    | 'project'
+    | 'sandbox'
+    | 'preview_link'
+    | 'agent_session';
   id: string;
 }
 

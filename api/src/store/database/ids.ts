@@ -22,6 +22,8 @@ const ID_PREFIXES = {
   metricsSample: 'smp_',
   previewLink: 'prv_',
   domain: 'dom_',
+  agentSession: 'ags_',
+  agentTurn: 'trn_',
 } as const;
 type IdKind = keyof typeof ID_PREFIXES;
 

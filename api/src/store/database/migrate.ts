@@ -33,6 +33,7 @@ import * as egressDenied from '../../../migrations/0033_egress_denied.ts';
 import * as sandboxDataKeys from '../../../migrations/0034_sandbox_data_keys.ts';
 import * as sso from '../../../migrations/0035_sso.ts';
 import * as agentCredentials from '../../../migrations/0036_agent_credentials.ts';
+import * as agentSessions from '../../../migrations/0037_agent_sessions.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -68,6 +69,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0034_sandbox_data_keys': sandboxDataKeys,
   '0035_sso': sso,
   '0036_agent_credentials': agentCredentials,
+  '0037_agent_sessions': agentSessions,
 };
 
 /**

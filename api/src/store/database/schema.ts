@@ -36,6 +36,7 @@ import type {
   SecretKeyUseTable,
   SecretReplicaTable,
 } from './tables-sandboxes.ts';
+import type { AgentSessionTable, AgentTurnTable } from './tables-agents.ts';
 import type {
   PaymentEventTable,
   SubscriptionTable,
@@ -73,6 +74,8 @@ export interface Tables {
   sandbox: SandboxTable;
   sandbox_data_key: SandboxDataKeyTable;
   agent_credential: AgentCredentialTable;
+  agent_session: AgentSessionTable;
+  agent_turn: AgentTurnTable;
   activity: ActivityTable;
   usage_interval: UsageIntervalTable;
   usage_unrolled: UsageUnrolledTable;
@@ -102,6 +105,8 @@ export type AgentTokenRow = Selectable<AgentTokenTable>;
 export type InvitationRow = Selectable<InvitationTable>;
 export type ActivityRow = Selectable<ActivityTable>;
 export type AgentCredentialRow = Selectable<AgentCredentialTable>;
+export type AgentSessionRow = Selectable<AgentSessionTable>;
+export type AgentTurnRow = Selectable<AgentTurnTable>;
 export type ProjectRow = Selectable<ProjectTable>;
 export type SandboxRow = Selectable<SandboxTable>;
 export type NewSandbox = Insertable<SandboxTable>;

@@ -37,6 +37,7 @@ export interface ProjectTable {
   default_egress: ColumnType<EgressBody | null, string | null | undefined, string | null>;
   sandbox_machine_hour_limit: number | null;
   wake_on_use: Generated<boolean>;
+  agent_approvals: Generated<'ask' | 'never'>;
   metadata: ColumnType<Record<string, string | number | boolean>, string | undefined, string>;
   /** Sealed with the configured key (services/context/sealed.ts). */
   repo_credentials_sealed: Buffer | null;

@@ -23,6 +23,7 @@ const SHOWN = [
   'default_egress',
   'sandbox_machine_hour_limit',
   'wake_on_use',
+  'agent_approvals',
   'metadata',
   'created_by',
   'created_at',

@@ -59,6 +59,7 @@ const FULL = {
   defaultBranch: 'release/2.x',
   defaultIdleMinutes: 5,
   wakeOnUse: true,
+  agentApprovals: 'never' as const,
   metadata: { team: 'core', tier: 2, live: true },
 };
 
@@ -134,6 +135,7 @@ test('an update sets given fields, null clears, metadata is replaced, unknown fi
   const first = await patch(made.id, {
     name: 'Renamed',
     wakeOnUse: false,
+    agentApprovals: 'ask',
     color: 'red',
     sandboxMachineHourLimit: null,
   });
@@ -142,6 +144,7 @@ test('an update sets given fields, null clears, metadata is replaced, unknown fi
     ...made,
     name: 'Renamed',
     wakeOnUse: false,
+    agentApprovals: 'ask',
     updatedAt: first.body.project.updatedAt,
   });
   const cleared = {
@@ -176,6 +179,7 @@ test('each field can be updated alone, and the feed has field, old and new value
     defaultBranch: 'main',
     defaultIdleMinutes: 0,
     wakeOnUse: false,
+    agentApprovals: 'ask',
     metadata: { a: 1 },
   });
   const { id } = await make(FULL);

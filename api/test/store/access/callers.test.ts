@@ -66,6 +66,7 @@ test('missing credentials, sandboxes and hosts are not found', async () => {
   assert.deepEqual(nobody, {
     credential: undefined,
     sandbox: undefined,
+    session: undefined,
     roleInOrgOfSandbox: null,
     ssoInOrgOfSandbox: null,
   });

@@ -53,7 +53,8 @@ class AgentSubject {
   }
 
   async send(message: string, turnId = `trn_${letters()}`): Promise<GuestTurn> {
-    const body = { turnId, text: message, keyed: true, author: 'user' };
+    const { runId } = await this.view();
+    const body = { turnId, runId, text: message, keyed: true, author: 'user' };
     return (await this.#vm.client.call(sendAgentMessage, { params: this.params, body })).turn;
   }
 

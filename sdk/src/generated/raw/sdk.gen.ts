@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, AnswerAgentPromptData, AnswerAgentPromptErrors, AnswerAgentPromptResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentSessionData, CreateAgentSessionErrors, CreateAgentSessionResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetAgentOutputData, GetAgentOutputErrors, GetAgentOutputResponses, GetAgentSessionData, GetAgentSessionErrors, GetAgentSessionResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, InterruptAgentTurnData, InterruptAgentTurnErrors, InterruptAgentTurnResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentSessionsData, ListAgentSessionsErrors, ListAgentSessionsResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListAgentTurnsData, ListAgentTurnsErrors, ListAgentTurnsResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RecoverAgentSessionData, RecoverAgentSessionErrors, RecoverAgentSessionResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SendAgentMessageData, SendAgentMessageErrors, SendAgentMessageResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -712,6 +712,149 @@ export class RawClient extends HeyApiClient {
                 'Content-Type': 'application/json',
                 ...options.headers
             }
+        });
+    }
+    
+    /**
+     * Starts a conversation with the sandbox's agent
+     *
+     * Starts a conversation with the sandbox's agent; waits at most 60 s until it is ready. Wakes a stopped sandbox if its project has wakeOnUse.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.send`.
+     */
+    public createAgentSession<ThrowOnError extends boolean = true>(options: Options<CreateAgentSessionData, ThrowOnError>): RequestResult<CreateAgentSessionResponses, CreateAgentSessionErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreateAgentSessionResponses, CreateAgentSessionErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/agent-sessions',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists agent sessions in all orgs that the credential may read, newest first, as last known
+     *
+     * Lists agent sessions in all orgs that the credential may read, newest first, as last known; wakes nothing.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.read`.
+     */
+    public listAgentSessions<ThrowOnError extends boolean = true>(options?: Options<ListAgentSessionsData, ThrowOnError>): RequestResult<ListAgentSessionsResponses, ListAgentSessionsErrors, ThrowOnError, 'data'> {
+        return (options?.client ?? this.client).get<ListAgentSessionsResponses, ListAgentSessionsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions',
+            ...options
+        });
+    }
+    
+    /**
+     * Returns an agent session
+     *
+     * Returns an agent session; refreshes its state if its sandbox is awake. Held at most 25 s with `Prefer: wait=N` until it changes.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.read`.
+     */
+    public getAgentSession<ThrowOnError extends boolean = true>(options: Options<GetAgentSessionData, ThrowOnError>): RequestResult<GetAgentSessionResponses, GetAgentSessionErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetAgentSessionResponses, GetAgentSessionErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}',
+            ...options
+        });
+    }
+    
+    /**
+     * Restarts the stopped bridge of a session with its conversation
+     *
+     * Restarts the stopped bridge of a session with its conversation; waits at most 60 s until it is ready. Leaves a ready session alone. Replays nothing.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.send`.
+     */
+    public recoverAgentSession<ThrowOnError extends boolean = true>(options: Options<RecoverAgentSessionData, ThrowOnError>): RequestResult<RecoverAgentSessionResponses, RecoverAgentSessionErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<RecoverAgentSessionResponses, RecoverAgentSessionErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/recover',
+            ...options
+        });
+    }
+    
+    /**
+     * Gives a message to the agent and starts a turn
+     *
+     * Gives a message to the agent and starts a turn; poll for its end. Wakes a stopped sandbox if its project has wakeOnUse.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.send`.
+     */
+    public sendAgentMessage<ThrowOnError extends boolean = true>(options: Options<SendAgentMessageData, ThrowOnError>): RequestResult<SendAgentMessageResponses, SendAgentMessageErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<SendAgentMessageResponses, SendAgentMessageErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/messages',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Returns completed replies after the caller's cursor, oldest first
+     *
+     * Returns completed replies after the caller's cursor, oldest first. Held at most 25 s with `Prefer: wait=N` until there is one.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.read`.
+     */
+    public getAgentOutput<ThrowOnError extends boolean = true>(options: Options<GetAgentOutputData, ThrowOnError>): RequestResult<GetAgentOutputResponses, GetAgentOutputErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetAgentOutputResponses, GetAgentOutputErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/output',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists the turns of a session with their messages, oldest first
+     *
+     * Lists the turns of a session with their messages, oldest first; the sandbox must be awake.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.read`.
+     */
+    public listAgentTurns<ThrowOnError extends boolean = true>(options: Options<ListAgentTurnsData, ThrowOnError>): RequestResult<ListAgentTurnsResponses, ListAgentTurnsErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<ListAgentTurnsResponses, ListAgentTurnsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/turns',
+            ...options
+        });
+    }
+    
+    /**
+     * Answers the pending approval of a session
+     *
+     * Answers the pending approval of a session; accepting may carry out its action. Repeating an answer succeeds.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.approve`.
+     */
+    public answerAgentPrompt<ThrowOnError extends boolean = true>(options: Options<AnswerAgentPromptData, ThrowOnError>): RequestResult<AnswerAgentPromptResponses, AnswerAgentPromptErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<AnswerAgentPromptResponses, AnswerAgentPromptErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/answer',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Requests the end of the active turn and of the commands it runs
+     *
+     * Requests the end of the active turn and of the commands it runs; poll until the turn has ended.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: `agent_session.send`.
+     */
+    public interruptAgentTurn<ThrowOnError extends boolean = true>(options: Options<InterruptAgentTurnData, ThrowOnError>): RequestResult<InterruptAgentTurnResponses, InterruptAgentTurnErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<InterruptAgentTurnResponses, InterruptAgentTurnErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/agent-sessions/{sessionId}/interrupt',
+            ...options
         });
     }
     

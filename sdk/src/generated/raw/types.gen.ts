@@ -54,7 +54,7 @@ export type ActivityEntryActor = {
 };
 
 export type ActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
     id: string;
 };
 
@@ -62,6 +62,23 @@ export type ActivityEntrySubject = {
  * Coding agent of the sandbox. Required even if the caller runs a different agent.
  */
 export type Agent = 'agent_one' | 'agent_two';
+
+export type AgentApprovals = 'ask' | 'never';
+
+/**
+ * Reason of a stopped bridge. `not_ready`: the agent was not ready in time. `idle`, `memory`: stopped to free memory; recover restores it without loss. More may be added; clients must accept unknown values.
+ */
+export type AgentBridgeReason = 'not_ready' | 'agent_ended' | 'bridge_ended' | 'idle' | 'memory' | 'machine_lost' | 'not_signed_in' | 'conversation_missing';
+
+/**
+ * State of the program that runs the agent. `suspended`: asleep with its sandbox. `stopped`: recover the session. `gone`: its sandbox was destroyed. More may be added; clients must accept unknown values.
+ */
+export type AgentBridgeState = 'starting' | 'ready' | 'suspended' | 'stopped' | 'gone';
+
+/**
+ * `available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the sandbox is not awake. `stopped`: recover the session. More may be added; clients must accept unknown values.
+ */
+export type AgentCommunicationStatus = 'available' | 'busy' | 'needs_input' | 'starting' | 'asleep' | 'stopped' | 'gone';
 
 /**
  * A project's credentials at the model provider of an agent.
@@ -78,6 +95,135 @@ export type AgentCredentials = {
     endpoint: string | null;
     updatedAt: string | null;
 };
+
+/**
+ * `accept`: the agent carries out the action. `decline`: it does not, and goes on. `cancel`: it does not, and the turn ends as `canceled`.
+ */
+export type AgentDecision = 'accept' | 'decline' | 'cancel';
+
+/**
+ * An operation on an agent session. More may be added; clients must accept unknown values.
+ */
+export type AgentOperation = 'messages' | 'output' | 'approvals' | 'interruption' | 'recovery';
+
+/**
+ * A completed reply of the agent.
+ */
+export type AgentOutputMessage = {
+    /**
+     * Grows within the session, with gaps.
+     */
+    seq: number;
+    turnId: string;
+    /**
+     * By the sandbox's clock.
+     */
+    at: string;
+    text: string;
+    /**
+     * Whether the reply was longer than 131072 UTF-16 code units.
+     */
+    truncated: boolean;
+};
+
+/**
+ * Approval that the agent waits for.
+ */
+export type AgentPendingInput = {
+    /**
+     * Id of the pending approval, of the same type and value.
+     */
+    requestId: number | string;
+    turnId: string;
+    /**
+     * `command`, `file_change`, `permissions` or `tool`. More may be added; clients must accept others.
+     */
+    kind: string;
+    /**
+     * By the sandbox's clock.
+     */
+    askedAt: string;
+    decisions: Array<AgentDecision | (string & {})>;
+    /**
+     * Plain text; null unless read from an awake sandbox for this response.
+     */
+    title: string | null;
+    /**
+     * At most 4096 characters, or 131072 with `detail=full`; null as for `title`.
+     */
+    detail: string | null;
+    /**
+     * Whether `detail` was longer.
+     */
+    truncated: boolean;
+    /**
+     * Only with `detail=full`.
+     */
+    workingDirectory: string | null;
+};
+
+/**
+ * A managed conversation with the coding agent of a sandbox.
+ */
+export type AgentSession = {
+    id: string;
+    orgId: string;
+    projectId: string;
+    sandboxId: string;
+    endUserId: string | null;
+    agent: Agent | (string & {});
+    agentLabel: string;
+    surface: AgentSurface | (string & {});
+    sandboxStatus: SandboxStatus | (string & {});
+    bridgeState: AgentBridgeState | (string & {});
+    bridgeVersion: number | null;
+    bridgeReason: AgentBridgeReason | (string & {}) | null;
+    /**
+     * The active turn, or the last one.
+     */
+    turnId: string | null;
+    turnState: AgentTurnState | (string & {}) | null;
+    turnReason: AgentTurnReason | (string & {}) | null;
+    turnStartedAt: string | null;
+    turnEndedAt: string | null;
+    /**
+     * Whether the agent waits for a person; see `pendingInput`.
+     */
+    needsYou: boolean;
+    /**
+     * `approval`, or null unless `needsYou`. More may be added.
+     */
+    waitingOn: string | null;
+    pendingInput: AgentPendingInput | null;
+    communication: AgentSessionCommunication;
+    /**
+     * Changes with the session; see `revision` of the query.
+     */
+    revision: string;
+    /**
+     * Time at which the state was last learnt from the sandbox.
+     */
+    stateAt: string;
+    createdAt: string;
+    updatedAt: string;
+    /**
+     * The last turns, newest first. Only in responses about one session.
+     */
+    recentTurns?: Array<AgentTurn>;
+};
+
+export type AgentSessionCommunication = {
+    status: AgentCommunicationStatus | (string & {});
+    /**
+     * Operations available now.
+     */
+    capabilities: Array<AgentOperation | (string & {})>;
+};
+
+/**
+ * `managed`: a conversation of its own. `terminal`: shared with the agent's native terminal. More may be added; clients must accept unknown values.
+ */
+export type AgentSurface = 'managed' | 'terminal';
 
 /**
  * Metadata of a personal agent token, without the token itself.
@@ -113,12 +259,83 @@ export type AgentToken = {
 export type AgentTokenAccess = 'read_only' | 'read_send';
 
 /**
+ * A turn of an agent session: a message and the work on it.
+ */
+export type AgentTurn = {
+    turnId: string;
+    state: AgentTurnState | (string & {});
+    reason: AgentTurnReason | (string & {}) | null;
+    startedAt: string;
+    endedAt: string | null;
+};
+
+/**
+ * Reason of a failed turn. `not_delivered`: the agent never got the message, and never will. `agent_error`: the agent reported an error. `agent_ended`, `bridge_ended`, `machine_lost`: a process or the VM ended; the turn may have had effects. More may be added; clients must accept unknown values.
+ */
+export type AgentTurnReason = 'agent_error' | 'agent_ended' | 'bridge_ended' | 'machine_lost' | 'not_delivered';
+
+/**
+ * State of a turn. `sending`: its delivery is unknown so far. `waiting`: for an answer to an approval. Final: `completed`, `failed`, `canceled`. More may be added; clients must accept unknown values.
+ */
+export type AgentTurnState = 'sending' | 'running' | 'waiting' | 'interrupting' | 'completed' | 'failed' | 'canceled';
+
+/**
+ * A turn with the message that started it.
+ */
+export type AgentTurnWithMessage = {
+    turnId: string;
+    state: AgentTurnState | (string & {});
+    reason: AgentTurnReason | (string & {}) | null;
+    startedAt: string;
+    endedAt: string | null;
+    /**
+     * Position in the session.
+     */
+    number: number;
+    /**
+     * Message that started the turn.
+     */
+    text: string;
+    /**
+     * Caller who sent the message, as the sandbox reports it.
+     */
+    author: AgentTurnWithMessageAuthor | null;
+};
+
+export type AgentTurnWithMessageAuthor = {
+    kind: string;
+    userId: string;
+};
+
+/**
  * vCPUs, memory and disk of a sandbox.
  */
 export type Allocation = {
     vcpu: number;
     memoryGb: number;
     diskGb: number;
+};
+
+export type AnswerAgentPromptRequest = {
+    /**
+     * Id of the pending approval, of the same type and value.
+     */
+    requestId: number | string;
+    decision: AgentDecision;
+};
+
+export type AnswerAgentPromptResult = {
+    /**
+     * Id of the pending approval, of the same type and value.
+     */
+    requestId: number | string;
+    decision: AgentDecision | (string & {});
+    /**
+     * Whether the same answer was given before.
+     */
+    repeated: boolean;
+    turnId: string | null;
+    turnState: AgentTurnState | (string & {}) | null;
 };
 
 /**
@@ -279,9 +496,13 @@ export type CreateProjectRequest = {
      */
     defaultEgress?: EgressRequest | null;
     /**
-     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
+     * Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
+    /**
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     */
+    agentApprovals?: AgentApprovals;
     /**
      * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
@@ -497,7 +718,7 @@ export type ExportedActivityEntryActor = {
 };
 
 export type ExportedActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | (string & {});
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
     id: string;
 };
 
@@ -568,6 +789,15 @@ export type GetAgentCredentialsResult = {
     agentCredentials: AgentCredentials;
 };
 
+export type GetAgentOutputResult = {
+    messages: Array<AgentOutputMessage>;
+    /**
+     * Value of `after` for the next call, also if there are no replies yet.
+     */
+    nextCursor: string;
+    hasMore: boolean;
+};
+
 export type GetEndUserUsageResult = {
     periodStartsAt: string;
     periodEndsAt: string;
@@ -622,6 +852,11 @@ export type Identity = {
     displayName: string | null;
 };
 
+export type InterruptAgentTurnResult = {
+    turnId: string;
+    state: AgentTurnState | (string & {});
+};
+
 /**
  * An invitation to an org.
  */
@@ -658,6 +893,12 @@ export type ListActivityResult = {
     hasMore: boolean;
 };
 
+export type ListAgentSessionsResult = {
+    sessions: Array<AgentSession>;
+    nextCursor: string | null;
+    hasMore: boolean;
+};
+
 export type ListAgentTokensResult = {
     agentTokens: Array<AgentToken>;
     /**
@@ -668,6 +909,12 @@ export type ListAgentTokensResult = {
      * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
+};
+
+export type ListAgentTurnsResult = {
+    turns: Array<AgentTurnWithMessage>;
+    nextCursor: string;
+    hasMore: boolean;
 };
 
 export type ListApiKeysResult = {
@@ -1026,9 +1273,13 @@ export type Project = {
      */
     defaultEgress: Egress | null;
     /**
-     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
+     * Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.
      */
     wakeOnUse: boolean;
+    /**
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     */
+    agentApprovals: AgentApprovals | (string & {});
     /**
      * Cap on machine hours per billing period; null: no project cap.
      */
@@ -1253,6 +1504,26 @@ export type SandboxStatusReason = {
     message: string;
 };
 
+export type SendAgentMessageRequest = {
+    /**
+     * Message to the agent.
+     */
+    text: string;
+    /**
+     * Makes a resend of the same text with the same credential return the same turn.
+     */
+    requestKey?: string;
+};
+
+export type SendAgentMessageResult = {
+    turnId: string;
+    state: AgentTurnState | (string & {});
+    /**
+     * Present if the turn belongs to an earlier message with this key.
+     */
+    replayed?: true;
+};
+
 export type SetEgressResult = {
     sandbox: Sandbox;
     /**
@@ -1390,9 +1661,13 @@ export type UpdateProjectRequest = {
      */
     defaultEgress?: EgressRequest | null;
     /**
-     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
+     * Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
+    /**
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     */
+    agentApprovals?: AgentApprovals;
     /**
      * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
@@ -1540,7 +1815,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -1564,9 +1839,13 @@ export type CreateProjectRequestWritable = {
      */
     defaultEgress?: EgressRequest | null;
     /**
-     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
+     * Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
+    /**
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     */
+    agentApprovals?: AgentApprovals;
     /**
      * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
@@ -1671,9 +1950,13 @@ export type UpdateProjectRequestWritable = {
      */
     defaultEgress?: EgressRequest | null;
     /**
-     * Whether a command, file call, preview or connection (terminal, tunnel) to a stopped sandbox wakes it.
+     * Whether a command, file call, preview, connection (terminal, tunnel), new agent session or message to a stopped sandbox wakes it.
      */
     wakeOnUse?: boolean;
+    /**
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     */
+    agentApprovals?: AgentApprovals;
     /**
      * Labels; values are strings, numbers or booleans; at most 24 keys. Replaces all previous labels.
      */
@@ -2540,7 +2823,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -2897,6 +3180,293 @@ export type PutAgentCredentialsResponses = {
 };
 
 export type PutAgentCredentialsResponse = PutAgentCredentialsResponses[keyof PutAgentCredentialsResponses];
+
+export type CreateAgentSessionData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/agent-sessions';
+};
+
+export type CreateAgentSessionErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CreateAgentSessionError = CreateAgentSessionErrors[keyof CreateAgentSessionErrors];
+
+export type CreateAgentSessionResponses = {
+    /**
+     * Created.
+     */
+    201: AgentSession;
+};
+
+export type CreateAgentSessionResponse = CreateAgentSessionResponses[keyof CreateAgentSessionResponses];
+
+export type ListAgentSessionsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        orgId?: string;
+        projectId?: string;
+        sandboxId?: string;
+        /**
+         * Only sessions that wait for a person, or do not.
+         */
+        needsYou?: 'true' | 'false';
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        after?: string;
+        /**
+         * Maximum number of sessions; default 50.
+         */
+        limit?: number;
+    };
+    url: '/v1/agent-sessions';
+};
+
+export type ListAgentSessionsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListAgentSessionsError = ListAgentSessionsErrors[keyof ListAgentSessionsErrors];
+
+export type ListAgentSessionsResponses = {
+    /**
+     * Success.
+     */
+    200: ListAgentSessionsResult;
+};
+
+export type ListAgentSessionsResponse = ListAgentSessionsResponses[keyof ListAgentSessionsResponses];
+
+export type GetAgentSessionData = {
+    body?: never;
+    path: {
+        sessionId: string;
+    };
+    query?: {
+        /**
+         * `revision` of an earlier response: a held response returns at once if the session differs.
+         */
+        revision?: string;
+        /**
+         * Detail of the pending approval.
+         */
+        detail?: 'short' | 'full';
+    };
+    url: '/v1/agent-sessions/{sessionId}';
+};
+
+export type GetAgentSessionErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetAgentSessionError = GetAgentSessionErrors[keyof GetAgentSessionErrors];
+
+export type GetAgentSessionResponses = {
+    /**
+     * Success.
+     */
+    200: AgentSession;
+};
+
+export type GetAgentSessionResponse = GetAgentSessionResponses[keyof GetAgentSessionResponses];
+
+export type RecoverAgentSessionData = {
+    body?: never;
+    path: {
+        sessionId: string;
+    };
+    query?: never;
+    url: '/v1/agent-sessions/{sessionId}/recover';
+};
+
+export type RecoverAgentSessionErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type RecoverAgentSessionError = RecoverAgentSessionErrors[keyof RecoverAgentSessionErrors];
+
+export type RecoverAgentSessionResponses = {
+    /**
+     * Success.
+     */
+    200: AgentSession;
+};
+
+export type RecoverAgentSessionResponse = RecoverAgentSessionResponses[keyof RecoverAgentSessionResponses];
+
+export type SendAgentMessageData = {
+    body: SendAgentMessageRequest;
+    path: {
+        sessionId: string;
+    };
+    query?: never;
+    url: '/v1/agent-sessions/{sessionId}/messages';
+};
+
+export type SendAgentMessageErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type SendAgentMessageError = SendAgentMessageErrors[keyof SendAgentMessageErrors];
+
+export type SendAgentMessageResponses = {
+    /**
+     * Success.
+     */
+    202: SendAgentMessageResult;
+};
+
+export type SendAgentMessageResponse = SendAgentMessageResponses[keyof SendAgentMessageResponses];
+
+export type GetAgentOutputData = {
+    body?: never;
+    path: {
+        sessionId: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page; without it, the first reply.
+         */
+        after?: string;
+        /**
+         * Maximum number of replies; default 50.
+         */
+        limit?: number;
+    };
+    url: '/v1/agent-sessions/{sessionId}/output';
+};
+
+export type GetAgentOutputErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetAgentOutputError = GetAgentOutputErrors[keyof GetAgentOutputErrors];
+
+export type GetAgentOutputResponses = {
+    /**
+     * Success.
+     */
+    200: GetAgentOutputResult;
+};
+
+export type GetAgentOutputResponse = GetAgentOutputResponses[keyof GetAgentOutputResponses];
+
+export type ListAgentTurnsData = {
+    body?: never;
+    path: {
+        sessionId: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        after?: string;
+        /**
+         * Maximum number of turns; default 50.
+         */
+        limit?: number;
+    };
+    url: '/v1/agent-sessions/{sessionId}/turns';
+};
+
+export type ListAgentTurnsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListAgentTurnsError = ListAgentTurnsErrors[keyof ListAgentTurnsErrors];
+
+export type ListAgentTurnsResponses = {
+    /**
+     * Success.
+     */
+    200: ListAgentTurnsResult;
+};
+
+export type ListAgentTurnsResponse = ListAgentTurnsResponses[keyof ListAgentTurnsResponses];
+
+export type AnswerAgentPromptData = {
+    body: AnswerAgentPromptRequest;
+    path: {
+        sessionId: string;
+    };
+    query?: never;
+    url: '/v1/agent-sessions/{sessionId}/answer';
+};
+
+export type AnswerAgentPromptErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type AnswerAgentPromptError = AnswerAgentPromptErrors[keyof AnswerAgentPromptErrors];
+
+export type AnswerAgentPromptResponses = {
+    /**
+     * Success.
+     */
+    200: AnswerAgentPromptResult;
+};
+
+export type AnswerAgentPromptResponse = AnswerAgentPromptResponses[keyof AnswerAgentPromptResponses];
+
+export type InterruptAgentTurnData = {
+    body?: never;
+    path: {
+        sessionId: string;
+    };
+    query?: never;
+    url: '/v1/agent-sessions/{sessionId}/interrupt';
+};
+
+export type InterruptAgentTurnErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type InterruptAgentTurnError = InterruptAgentTurnErrors[keyof InterruptAgentTurnErrors];
+
+export type InterruptAgentTurnResponses = {
+    /**
+     * Success.
+     */
+    200: InterruptAgentTurnResult;
+};
+
+export type InterruptAgentTurnResponse = InterruptAgentTurnResponses[keyof InterruptAgentTurnResponses];
 
 export type UpdateUsageGuardrailsData = {
     body: UpdateUsageGuardrailsRequest;

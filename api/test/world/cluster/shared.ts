@@ -1,7 +1,7 @@
 // The PostgreSQL server shared by the test files of a run. Prints its environment for database.ts
 // as a line of JSON, and serves until stdin closes.
 import { once } from 'node:events';
-import { startCluster } from './cluster-template.ts';
+import { startCluster } from './template.ts';
 
 /** For several concurrent files, each with up to a few hundred connections. */
 const CONNECTIONS = 600;

@@ -8,11 +8,11 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { defaultCacheFolder } from '@berth/machine/config/folders.ts';
 import { ensurePostgresBinaries } from '@berth/machine/roles/database/binaries.ts';
-import { migrate } from '../../src/store/database/migrate.ts';
-import { administer, ClusterServer, databaseUrl } from './cluster-server.ts';
+import { migrate } from '../../../src/store/database/migrate.ts';
+import { administer, ClusterServer, databaseUrl } from './server.ts';
 
 const run = promisify(execFile);
-const API = join(import.meta.dirname, '../..');
+const API = join(import.meta.dirname, '../../..');
 /** Sources that determine the database schema. */
 const SOURCES = ['migrations/*.ts', 'src/store/database/migrate.ts', 'test/world/cluster-*.ts'];
 

@@ -1,0 +1,236 @@
+// Gives messages to agents. The turn and its id are stored before the dispatch, and the guest takes
+// each id once: a resend dispatches the same turn, so no message runs twice. Nothing but a call of
+// its sender dispatches a turn.
+//
+//   store `sending` ──dispatch──> taken: `running`, 202
+//                       ├── refused by guest or host: withdrawn, 409 or 503
+//                       └── unknown: stays `sending`, 503 message_delivery_uncertain
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { SentTurn } from '@berth/contract/agents/conversation.ts';
+import { TURN_STATES } from '@berth/contract/agents/state.ts';
+import { BRIDGE_FEATURES } from '@berth/protocol/agent-errors.ts';
+import { getAgent, sendAgentMessage as dispatch } from '@berth/protocol/calls/agents.ts';
+import { HostError, type HostFailureCode } from '../../hosts/error.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import type { AgentSessionRow } from '../../store/agents/sessions.ts';
+import * as store from '../../store/agents/turns.ts';
+import type { AgentTurnRow, TurnCaller } from '../../store/agents/turns.ts';
+import { newId } from '../../store/database/ids.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+import type { SandboxInUse } from '../sandboxes/use.ts';
+import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
+import { awakeForAgent } from './sessions.ts';
+import { settleUncertain } from './settle.ts';
+import { recordTurn, recordView } from './records/views.ts';
+
+interface Message {
+  text: string;
+  requestKey?: string | undefined;
+}
+
+/** Failures of the host after which the message surely did not reach the guest. */
+const NOT_SENT: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
+  'vm_not_found',
+  'vm_not_running',
+  'stale_epoch',
+  'superseded',
+  'unauthorized',
+]);
+
+export async function sendAgentMessage(
+  context: ServiceContext,
+  actor: Actor,
+  { sandbox, session }: { sandbox: LocatedSandboxRow; session: AgentSessionRow },
+  message: Message,
+  signal: AbortSignal,
+): Promise<SentTurn> {
+  const caller = callerOf(actor);
+  const earlier = await findEarlier(context, session.id, caller, message);
+  if (earlier !== undefined && earlier.state !== 'sending') return replay(earlier);
+
+  const inUse = await awakeForAgent(context, actor, sandbox, signal);
+  requireKeySupport(session, message);
+  const runId = await currentRun(context, inUse, session);
+  const { turn, isReplay } =
+    earlier === undefined
+      ? await storeTurn(context, { session, caller, message, runId })
+      : { turn: earlier, isReplay: true };
+  if (turn.state !== 'sending') return replay(turn);
+  if (isReplay && turn.run_id !== runId) return await loseTurn(context, session, turn);
+
+  return await send(context, actor, { sandbox: inUse, session, turn, text: message.text, isReplay });
+}
+
+interface Dispatch {
+  sandbox: SandboxInUse;
+  session: AgentSessionRow;
+  turn: AgentTurnRow;
+  text: string;
+  isReplay: boolean;
+}
+
+async function send(
+  context: ServiceContext,
+  actor: Actor,
+  { sandbox, session, turn, text, isReplay }: Dispatch,
+): Promise<SentTurn> {
+  const body = {
+    turnId: turn.id,
+    runId: turn.run_id ?? '',
+    text,
+    keyed: turn.request_key !== null,
+    author: JSON.stringify({ kind: actor.kind, userId: actor.userId }),
+  };
+  if (isReplay) await context.db.transaction().execute((trx) => store.redispatchTurn(trx, turn.id));
+  let taken;
+  try {
+    // Without the caller's signal: a caller that leaves must not make the delivery uncertain.
+    const request = { vmId: sandbox.id, params: { sessionId: session.id }, body };
+    taken = await context.hosts.at(sandbox.host_url).call(dispatch, request);
+  } catch (error) {
+    throw await explainDelivery(context, session, turn, error);
+  }
+  await recordView(context.db, session.id, {
+    epoch: sandbox.epoch,
+    view: taken.session,
+    turns: new Map([[turn.id, taken.turn]]),
+    sender: { turnId: turn.id, actor },
+  });
+  const state = taken.turn.state === 'void' ? 'failed' : taken.turn.state;
+  return { turnId: turn.id, state, ...(isReplay ? { replayed: true as const } : {}) };
+}
+
+/** The error of a failed dispatch. Withdraws a message that surely did not arrive. */
+async function explainDelivery(
+  context: ServiceContext,
+  session: AgentSessionRow,
+  turn: AgentTurnRow,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof HostError)) return error;
+  if (isAgentRefusal(error)) {
+    if (error.code === 'agent_turn_void' || error.code === 'agent_run_over') {
+      const reason = error.code === 'agent_run_over' ? 'machine_lost' : 'not_delivered';
+      await endTurn(context, session, turn, reason);
+    } else {
+      await store.withdrawTurn(context.db, turn);
+    }
+    return refusalOf(error.code, session);
+  }
+  if (NOT_SENT.has(error.code)) {
+    await store.withdrawTurn(context.db, turn);
+    return await explainAgentFailure(context, session, error, '; the message was not delivered');
+  }
+  return new CodedError(
+    'message_delivery_uncertain',
+    `the message may or may not have been delivered as turn ${turn.id}; ` +
+      (turn.request_key === null
+        ? 'inspect the session before sending it again'
+        : 'send it again with the same requestKey, or inspect the session'),
+    { turnId: turn.id, cause: error },
+  );
+}
+
+/** The turn of an earlier message with this key. Throws `request_key_conflict`. */
+async function findEarlier(
+  context: ServiceContext,
+  sessionId: string,
+  caller: TurnCaller,
+  { text, requestKey }: Message,
+): Promise<AgentTurnRow | undefined> {
+  if (requestKey === undefined) return undefined;
+  const earlier = await store.findTurnByKey(context.db, sessionId, caller, requestKey);
+  if (earlier === undefined) return undefined;
+  const isSame = hmacsOf(context, sessionId, text).some((hmac) => timingSafeEqual(hmac, earlier.text_hmac));
+  if (isSame) return earlier;
+  throw new CodedError(
+    'request_key_conflict',
+    `the requestKey was used with a different text, for turn ${earlier.id}; use another key for another message`,
+  );
+}
+
+/** Stores the turn before its dispatch; the turn of a concurrent message with the same key wins. */
+async function storeTurn(
+  context: ServiceContext,
+  {
+    session,
+    caller,
+    message,
+    runId,
+  }: { session: AgentSessionRow; caller: TurnCaller; message: Message; runId: string },
+): Promise<{ turn: AgentTurnRow; isReplay: boolean }> {
+  const [textHmac] = hmacsOf(context, session.id, message.text);
+  for (;;) {
+    const stored = await store.insertTurn(context.db, {
+      id: newId('agentTurn'),
+      sessionId: session.id,
+      sandboxId: session.sandbox_id,
+      caller,
+      requestKey: message.requestKey ?? null,
+      textHmac: textHmac as Buffer,
+      runId,
+    });
+    if (stored !== undefined) return { turn: stored, isReplay: false };
+    const concurrent = await findEarlier(context, session.id, caller, message);
+    if (concurrent !== undefined) return { turn: concurrent, isReplay: true };
+  }
+}
+
+/**
+ * The run of the guest, after turns of unknown delivery are settled. Throws `agent_turn_active`
+ * while one may still arrive.
+ */
+async function currentRun(context: ServiceContext, sandbox: SandboxInUse, session: AgentSessionRow): Promise<string> {
+  const at = { sandbox, session, hostUrl: sandbox.host_url };
+  try {
+    const request = { vmId: sandbox.id, params: { sessionId: session.id }, query: {} };
+    const { session: view } = await context.hosts.at(sandbox.host_url).call(getAgent, request);
+    const active = await store.listActiveTurns(context.db, session.id);
+    const turns = active.length === 0 ? undefined : await settleUncertain(context, at, view.runId);
+    await recordView(context.db, session.id, { epoch: sandbox.epoch, view, ...(turns === undefined ? {} : { turns }) });
+    return view.runId;
+  } catch (error) {
+    throw await explainAgentFailure(context, session, error, '; the message was not sent');
+  }
+}
+
+async function loseTurn(context: ServiceContext, session: AgentSessionRow, turn: AgentTurnRow): Promise<SentTurn> {
+  await endTurn(context, session, turn, 'machine_lost');
+  return { turnId: turn.id, state: 'failed', replayed: true };
+}
+
+async function endTurn(
+  context: ServiceContext,
+  session: AgentSessionRow,
+  { id }: AgentTurnRow,
+  reason: 'machine_lost' | 'not_delivered',
+): Promise<void> {
+  await context.db.transaction().execute(async (trx) => {
+    const turn = await store.lockTurn(trx, id);
+    if (turn !== undefined && TURN_STATES[turn.state].active)
+      await recordTurn(trx, session, turn, { state: 'failed', reason });
+  });
+}
+
+function replay({ id, state }: AgentTurnRow): SentTurn {
+  return { turnId: id, state, replayed: true };
+}
+
+function requireKeySupport({ bridge_version: version, ...session }: AgentSessionRow, { requestKey }: Message): void {
+  if (requestKey !== undefined && version !== null && version < BRIDGE_FEATURES.keyedMessages)
+    throw refusalOf('agent_bridge_too_old', session);
+}
+
+/** An access token changes every hour; its sign-in is the credential. */
+function callerOf(actor: Actor): TurnCaller {
+  return { kind: actor.kind, id: actor.kind === 'session' ? actor.loginId : actor.id, userId: actor.userId };
+}
+
+/** Hashes of the text, keyed by the current key and the former ones: short texts are guessable. */
+function hmacsOf({ secretKey }: ServiceContext, sessionId: string, text: string): Buffer[] {
+  return secretKey
+    .keysFor('agent-messages')
+    .map(({ key }) => createHmac('sha256', key).update(sessionId).update('\0').update(text).digest());
+}

@@ -1,0 +1,159 @@
+// Writes the views of guests into the rows of agent sessions and turns, with their events. The only
+// writer of states that a guest reports.
+import { TURN_STATES } from '@berth/contract/agents/state.ts';
+import type { GuestAgentView, GuestTurn } from '@berth/protocol/agents.ts';
+import { isNewer, turnAfter, type TurnOutcome } from '../../../rules/agents/turn.ts';
+import { insertActivity, type ActivityActor } from '../../../store/activity/activity.ts';
+import * as sessions from '../../../store/agents/sessions.ts';
+import type { AgentSessionRow } from '../../../store/agents/sessions.ts';
+import * as turns from '../../../store/agents/turns.ts';
+import type { AgentTurnRow } from '../../../store/agents/turns.ts';
+import type { Database, DatabaseTransaction } from '../../../store/database/schema.ts';
+
+const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
+
+/** A view as received, with the epoch of the sandbox at the call. */
+export interface ReceivedView {
+  epoch: number;
+  view: GuestAgentView;
+  /** Turns known beside the view's: null for a turn that the guest never took. */
+  turns?: ReadonlyMap<string, GuestTurn | null>;
+  /** Caller of the message whose delivery this view reports. */
+  sender?: { turnId: string; actor: ActivityActor };
+}
+
+/** Records the view. Does nothing for a session that is gone. */
+export async function recordView(db: Database, sessionId: string, received: ReceivedView): Promise<void> {
+  await db.transaction().execute((trx) => recordViewIn(trx, sessionId, received));
+}
+
+export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, received: ReceivedView): Promise<void> {
+  const session = await sessions.lockAgentSession(trx, sessionId);
+  if (session === undefined || session.gone_at !== null) return;
+  const { epoch, view } = received;
+  const changed = await recordTurns(trx, session, received);
+  const position = {
+    epoch: session.view_epoch,
+    runId: session.view_run_id,
+    revision: Number(session.view_revision),
+  };
+  if (!isNewer({ epoch, runId: view.runId, revision: view.revision }, position)) {
+    if (changed !== null) await sessions.writeAgentSession(trx, sessionId, { turn_id: changed });
+    else await sessions.touchAgentSession(trx, sessionId, view.signs);
+    return;
+  }
+  await recordEvents(trx, session, view);
+  const { prompt } = view;
+  await sessions.writeSessionView(trx, sessionId, {
+    bridge_state: view.bridge,
+    bridge_version: view.bridgeVersion,
+    bridge_reason: view.bridge === 'stopped' ? view.bridgeReason : null,
+    ...(changed === null ? {} : { turn_id: changed }),
+    prompt_id: prompt?.requestId ?? null,
+    prompt_kind: prompt?.kind ?? null,
+    prompt_turn_id: prompt?.turnId ?? null,
+    prompt_asked_at: prompt === null ? null : new Date(prompt.askedUnixMs),
+    last_seq: view.lastSeq,
+    signs: view.signs,
+    view_epoch: Math.max(epoch, session.view_epoch),
+    view_run_id: view.runId,
+    view_revision: view.revision,
+  });
+}
+
+/** Records what happened to active turns. Returns the latest one that changed, or null. */
+async function recordTurns(
+  trx: DatabaseTransaction,
+  session: AgentSessionRow,
+  { view, turns: known, sender }: ReceivedView,
+): Promise<string | null> {
+  let changed: string | null = null;
+  for (const turn of await turns.listActiveTurns(trx, session.id)) {
+    const seen = known?.get(turn.id) ?? (view.turn?.turnId === turn.id ? view.turn : known?.get(turn.id));
+    const outcome = turnAfter(turn, seen, view.runId);
+    if (outcome === null) continue;
+    await recordTurn(trx, session, turn, outcome, sender?.turnId === turn.id ? sender.actor : undefined);
+    changed = turn.id;
+  }
+  return changed;
+}
+
+/** Writes the outcome with its events. Needs the session's lock. */
+export async function recordTurn(
+  trx: DatabaseTransaction,
+  session: Pick<AgentSessionRow, 'id' | 'org_id' | 'project_id' | 'sandbox_id'>,
+  turn: AgentTurnRow,
+  outcome: TurnOutcome,
+  sender?: ActivityActor,
+): Promise<void> {
+  const ended = !TURN_STATES[outcome.state].active;
+  const after = await turns.writeTurn(trx, turn.id, { ...outcome, ended });
+  const undelivered = outcome.reason === 'not_delivered';
+  if (turn.state === 'sending' && !undelivered)
+    await note(trx, session, sender ?? senderOf(turn), 'agent_message_sent', { turnId: turn.id });
+  if (!ended || undelivered) return;
+  const { started_at: startedAt, ended_at: endedAt } = after;
+  const seconds = Math.round(((endedAt?.getTime() ?? 0) - (startedAt?.getTime() ?? 0)) / 1_000);
+  const details = { turnId: turn.id, state: outcome.state, turnReason: outcome.reason, seconds };
+  await note(trx, session, SYSTEM, 'agent_turn_ended', details);
+}
+
+/** The caller of a turn whose call no longer runs. */
+function senderOf(turn: AgentTurnRow): ActivityActor {
+  return {
+    kind: turn.caller_kind as 'session' | 'api_key' | 'agent_token',
+    id: turn.caller_id,
+    userId: turn.caller_user_id,
+    requestId: null,
+  };
+}
+
+async function recordEvents(trx: DatabaseTransaction, session: AgentSessionRow, view: GuestAgentView): Promise<void> {
+  if (view.prompt !== null && String(view.prompt.requestId) !== session.prompt_id) {
+    const { requestId, turnId, kind } = view.prompt;
+    await note(trx, session, SYSTEM, 'agent_prompt_requested', { requestId, turnId, promptKind: kind });
+  }
+  if (view.bridge === 'stopped' && session.bridge_state === 'ready')
+    await note(trx, session, SYSTEM, 'agent_session_stopped', { bridgeReason: view.bridgeReason });
+}
+
+type AgentEvent =
+  | 'agent_session_created'
+  | 'agent_session_recovered'
+  | 'agent_session_stopped'
+  | 'agent_message_sent'
+  | 'agent_turn_ended'
+  | 'agent_turn_interrupted'
+  | 'agent_prompt_requested'
+  | 'agent_prompt_answered';
+
+/** Adds an entry to the feed. Details hold no text. */
+export async function note(
+  trx: DatabaseTransaction,
+  session: Pick<AgentSessionRow, 'id' | 'org_id' | 'project_id' | 'sandbox_id'>,
+  actor: ActivityActor,
+  kind: AgentEvent,
+  details: Record<string, unknown> = {},
+): Promise<void> {
+  await insertActivity(trx, {
+    orgId: session.org_id,
+    projectId: session.project_id,
+    sandboxId: session.sandbox_id,
+    actor,
+    kind,
+    subject: { kind: 'agent_session', id: session.id },
+    details,
+  });
+}
+
+/** Ends the active turns of a sandbox whose VM is lost. Needs the sandbox's lock. */
+export async function loseTurns(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
+  const live = new Map((await sessions.listLiveSessions(trx, sandboxId)).map((session) => [session.id, session]));
+  for (const session of live.values()) await sessions.lockAgentSession(trx, session.id);
+  for (const turn of await turns.lockActiveTurnsOf(trx, sandboxId)) {
+    const session = live.get(turn.session_id);
+    if (session === undefined) continue;
+    await recordTurn(trx, session, turn, { state: 'failed', reason: 'machine_lost' });
+    await sessions.writeAgentSession(trx, session.id, { turn_id: turn.id });
+  }
+}

@@ -1,0 +1,239 @@
+// Agent sessions: create, recover, read and list. The guest owns a session; the rows hold its last
+// known state.
+import { AGENT_SESSIONS_PAGE, AGENT_WAKE_WAIT_MS } from '@berth/contract/route/limits.ts';
+import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import { getAgent, startAgent } from '@berth/protocol/calls/agents.ts';
+import type { GuestPromptText } from '@berth/protocol/agents.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { CodedError } from '../../rules/coded-error.ts';
+import { readCursor, writeCursor } from '../../rules/page.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { findAgentCredential } from '../../store/agents/credentials.ts';
+import * as store from '../../store/agents/sessions.ts';
+import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
+import { listRecentTurns, type AgentTurnRow } from '../../store/agents/turns.ts';
+import { findProject } from '../../store/orgs/projects.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import { readableOrgs, type NamedInQuery } from '../access/discovery.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
+import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
+import { settleUncertain } from './settle.ts';
+import { note, recordViewIn } from './records/views.ts';
+
+export type { AgentSessionRow, ShownSessionRow };
+
+const RECENT_TURNS = 10;
+/** Deadline of the look into the guest for a read. */
+const LOOK_MS = 5_000;
+
+export interface SessionDetail {
+  row: ShownSessionRow;
+  recentTurns: AgentTurnRow[];
+  /** Text of the pending approval, if the guest was asked for it. */
+  prompt: GuestPromptText | null;
+}
+
+/** Starts a conversation with the agent of the sandbox. Goes on when the caller disconnects. */
+export async function createAgentSession(
+  context: ServiceContext,
+  actor: Actor,
+  sandbox: LocatedSandboxRow,
+  signal: AbortSignal,
+): Promise<SessionDetail> {
+  const inUse = await awakeForAgent(context, actor, sandbox, signal);
+  const session = await store.insertAgentSession(context.db, inUse, actor.userId);
+  return await start(context, actor, inUse, session, 'create');
+}
+
+/** Restarts a stopped bridge. A ready one is left alone. */
+export async function recoverAgentSession(
+  context: ServiceContext,
+  actor: Actor,
+  { sandbox, session }: { sandbox: LocatedSandboxRow; session: AgentSessionRow },
+  signal: AbortSignal,
+): Promise<SessionDetail> {
+  const inUse = await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake: false }, signal);
+  return await start(context, actor, inUse, session, 'recover');
+}
+
+export const AGENT_USE = { action: 'agent_session', signalOfUse: 'agent', waitMs: AGENT_WAKE_WAIT_MS } as const;
+
+/** Wakes the sandbox if its project and the caller's token allow it. */
+export async function awakeForAgent(
+  context: ServiceContext,
+  actor: Actor,
+  sandbox: LocatedSandboxRow,
+  signal: AbortSignal,
+): Promise<SandboxInUse> {
+  const mayWake = actor.kind !== 'agent_token' || actor.permissions.has('sandbox.wake');
+  return await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake }, signal);
+}
+
+async function start(
+  context: ServiceContext,
+  actor: Actor,
+  sandbox: SandboxInUse,
+  session: AgentSessionRow,
+  mode: 'create' | 'recover',
+): Promise<SessionDetail> {
+  const { id, project_id: projectId, agent } = session;
+  const project = await findProject(context.db, session.org_id, projectId);
+  const credential = await findAgentCredential(context.db, projectId, agent);
+  const body = { agent, mode, approvals: project?.agent_approvals ?? 'ask', gateway: credential !== undefined };
+  const params = { sessionId: id };
+  const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
+  let started;
+  try {
+    started = await context.hosts.at(sandbox.host_url).call(startAgent, order);
+  } catch (error) {
+    // The guest has made nothing, or the caller can recover what it made.
+    if (mode === 'create' && isAgentRefusal(error)) await store.deleteAgentSession(context.db, id);
+    else if (mode === 'create') await markNotReady(context, id);
+    throw await explainAgentFailure(context, session, error, '; the session may or may not have started');
+  }
+
+  const view = started.session;
+  const refused = started.outcome === 'refused' ? started.code : null;
+  const keeps = mode === 'recover' || refused === null || refused === 'agent_not_ready';
+  await context.db.transaction().execute(async (trx) => {
+    if (!keeps && view === null) return await trx.deleteFrom('agent_session').where('id', '=', id).execute();
+    if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view });
+    if (refused === null || keeps) {
+      const kind = mode === 'create' ? 'agent_session_created' : 'agent_session_recovered';
+      await note(trx, session, actor, kind, { agent, ...(refused === null ? {} : { refused }) });
+    }
+    return undefined;
+  });
+  if (refused !== null) throw refusalOf(refused, session);
+  return await detailOf(context, id, null);
+}
+
+async function markNotReady(context: ServiceContext, sessionId: string): Promise<void> {
+  await context.db.transaction().execute(async (trx) => {
+    const columns = { bridge_state: 'stopped', bridge_reason: 'not_ready' } as const;
+    await store.writeAgentSession(trx, sessionId, columns);
+  });
+}
+
+interface GetOptions {
+  detail: 'short' | 'full';
+  /** Revision that the caller knows. */
+  revision: string | undefined;
+  holdMs: number;
+  signal: AbortSignal;
+}
+
+/**
+ * The session as the guest has it if its sandbox is awake and responds, otherwise as last known.
+ * Held until its revision differs from the known one, or from that at the call.
+ */
+export async function getAgentSession(
+  context: ServiceContext,
+  { sandbox, session }: { sandbox: LocatedSandboxRow; session: AgentSessionRow },
+  { detail, revision, holdMs, signal }: GetOptions,
+): Promise<SessionDetail> {
+  const until = performance.now() + holdMs;
+  let seen = await look(context, sandbox, session, { detail, signal });
+  const release = holdMs > 0 ? context.agentHolds.take(session.org_id) : 'full';
+  if (typeof release === 'string') return seen.session;
+  try {
+    const known = revision ?? revisionOf(seen.session.row);
+    while (seen.guestRevision !== null && revisionOf(seen.session.row) === known && !signal.aborted) {
+      const waitMs = Math.floor(until - performance.now());
+      if (waitMs <= 0) break;
+      seen = await look(context, sandbox, session, { detail, signal, after: seen.guestRevision, waitMs });
+    }
+    return seen.session;
+  } finally {
+    release();
+  }
+}
+
+/** Changes with everything that a caller sees of the session. */
+export function revisionOf(row: ShownSessionRow): string {
+  return `${row.revision}.${row.sandbox_epoch}.${row.sandbox_status}`;
+}
+
+interface Look {
+  detail: 'short' | 'full';
+  signal: AbortSignal;
+  /** Holds the guest's response until its revision is higher. */
+  after?: number;
+  waitMs?: number;
+}
+
+async function look(
+  context: ServiceContext,
+  sandbox: LocatedSandboxRow,
+  session: AgentSessionRow,
+  { detail, signal, after, waitMs = 0 }: Look,
+): Promise<{ session: SessionDetail; guestRevision: number | null }> {
+  const { host_url: hostUrl } = sandbox;
+  if (!SANDBOX_STATES[sandbox.status].awake || hostUrl === null)
+    return { session: await detailOf(context, session.id, null), guestRevision: null };
+
+  const query = { detail, ...(after === undefined ? {} : { revision: after, waitMs }) };
+  try {
+    const host = context.hosts.at(hostUrl);
+    const request = { vmId: sandbox.id, params: { sessionId: session.id }, query };
+    const found = await host.call(getAgent, request, { signal, deadlineMs: waitMs + LOOK_MS });
+    const turns = await settleUncertain(context, { sandbox, session, hostUrl }, found.session.runId);
+    await context.db
+      .transaction()
+      .execute((trx) => recordViewIn(trx, session.id, { epoch: sandbox.epoch, view: found.session, turns }));
+    return {
+      session: await detailOf(context, session.id, found.prompt),
+      guestRevision: found.session.revision,
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    context.log.info(
+      { err: error, sandboxId: sandbox.id, sessionId: session.id },
+      'could not look at an agent session',
+    );
+    return { session: await detailOf(context, session.id, null), guestRevision: null };
+  }
+}
+
+async function detailOf(
+  { db }: ServiceContext,
+  sessionId: string,
+  prompt: GuestPromptText | null,
+): Promise<SessionDetail> {
+  const row = await store.findShownSession(db, sessionId);
+  if (row === undefined)
+    throw new CodedError('agent_session_not_found', 'there is no agent session with the id in the path');
+  return { row, recentTurns: await listRecentTurns(db, sessionId, RECENT_TURNS), prompt };
+}
+
+export interface ListQuery extends NamedInQuery {
+  needsYou?: 'true' | 'false' | undefined;
+  after?: string | undefined;
+  limit?: number | undefined;
+}
+
+/** Sessions of all orgs that the actor may read; asks no host. */
+export async function listAgentSessions(
+  context: ServiceContext,
+  actor: Actor,
+  { needsYou, after, limit = AGENT_SESSIONS_PAGE.default, ...named }: ListQuery,
+): Promise<{ rows: ShownSessionRow[]; nextCursor: string | null }> {
+  const orgIds = await readableOrgs(context, actor, 'agent_session.read', named);
+  const filter = {
+    orgIds,
+    projectId: named.projectId,
+    sandboxId: named.sandboxId,
+    needsYou: needsYou === undefined ? undefined : needsYou === 'true',
+  };
+  const page = { limit, after: after === undefined ? null : readCursor('agentSessions', after) };
+  const { rows, next } = await store.listShownSessions(context.db, filter, page);
+  return { rows, nextCursor: next && writeCursor('agentSessions', next) };
+}
+
+/** The host of an awake sandbox, for a read that wakes nothing. Throws `sandbox_state_conflict`. */
+export function requireAwakeHost(sandbox: LocatedSandboxRow): string {
+  requireLegal('agent_session', sandbox.status);
+  if (sandbox.host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
+  return sandbox.host_url;
+}

@@ -1,0 +1,159 @@
+// Rows of turns of agent sessions. SQL only.
+import type { TurnReason, TurnState } from '@berth/contract/agents/state.ts';
+import { sql } from 'kysely';
+import type { AgentTurnRow, Database, DatabaseTransaction } from '../database/schema.ts';
+
+export type { AgentTurnRow };
+
+/** Caller of a message; the scope of its key. */
+export interface TurnCaller {
+  kind: string;
+  /** The credential; of an access token, its sign-in. */
+  id: string;
+  userId: string;
+}
+
+interface NewTurn {
+  id: string;
+  sessionId: string;
+  sandboxId: string;
+  caller: TurnCaller;
+  requestKey: string | null;
+  textHmac: Buffer;
+  runId: string | null;
+}
+
+/** Inserts a turn in the state `sending`; undefined if its key is taken. */
+export async function insertTurn(db: Database, turn: NewTurn): Promise<AgentTurnRow | undefined> {
+  return await db
+    .insertInto('agent_turn')
+    .values({
+      id: turn.id,
+      session_id: turn.sessionId,
+      sandbox_id: turn.sandboxId,
+      caller_kind: turn.caller.kind,
+      caller_id: turn.caller.id,
+      caller_user_id: turn.caller.userId,
+      request_key: turn.requestKey,
+      text_hmac: turn.textHmac,
+      state: 'sending',
+      run_id: turn.runId,
+      dispatched_at: sql<Date>`now()`,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returningAll()
+    .executeTakeFirst();
+}
+
+export async function findTurnByKey(
+  db: Database,
+  sessionId: string,
+  caller: TurnCaller,
+  requestKey: string,
+): Promise<AgentTurnRow | undefined> {
+  return await db
+    .selectFrom('agent_turn')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where('caller_kind', '=', caller.kind)
+    .where('caller_id', '=', caller.id)
+    .where('request_key', '=', requestKey)
+    .executeTakeFirst();
+}
+
+export async function lockTurn(trx: DatabaseTransaction, turnId: string): Promise<AgentTurnRow | undefined> {
+  return await trx.selectFrom('agent_turn').selectAll().where('id', '=', turnId).forUpdate().executeTakeFirst();
+}
+
+/** Turns without an end that were dispatched, oldest first, with the age of their dispatch. */
+export async function listActiveTurns(
+  db: Database,
+  sessionId: string,
+): Promise<(AgentTurnRow & { dispatched_ms_ago: number })[]> {
+  return await db
+    .selectFrom('agent_turn')
+    .selectAll()
+    .select(sql<number>`(extract(epoch from now() - dispatched_at) * 1000)::float8`.as('dispatched_ms_ago'))
+    .where('session_id', '=', sessionId)
+    .where('ended_at', 'is', null)
+    .where('dispatched_at', 'is not', null)
+    .orderBy('created_at')
+    .execute();
+}
+
+/** The last turns of a session that were taken or may have been, newest first. */
+export async function listRecentTurns(db: Database, sessionId: string, limit: number): Promise<AgentTurnRow[]> {
+  return await db
+    .selectFrom('agent_turn')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where((where) => where.or([where('dispatched_at', 'is not', null), where('ended_at', 'is not', null)]))
+    .orderBy('created_at', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** Opens a turn for another dispatch to the same run. */
+export async function redispatchTurn(trx: DatabaseTransaction, turnId: string): Promise<void> {
+  await trx
+    .updateTable('agent_turn')
+    .set({ dispatched_at: sql<Date>`now()` })
+    .where('id', '=', turnId)
+    .execute();
+}
+
+/** Notes that a keyed message was surely not delivered; an unkeyed turn is deleted. */
+export async function withdrawTurn(db: Database, { id, request_key: key }: AgentTurnRow): Promise<void> {
+  if (key === null) {
+    await db.deleteFrom('agent_turn').where('id', '=', id).where('state', '=', 'sending').execute();
+    return;
+  }
+  const keep = db.updateTable('agent_turn').set({ dispatched_at: null });
+  await keep.where('id', '=', id).where('state', '=', 'sending').execute();
+}
+
+/** Writes the state of a turn. Needs its session's row lock. */
+export async function writeTurn(
+  trx: DatabaseTransaction,
+  turnId: string,
+  { state, reason, ended }: { state: TurnState; reason: TurnReason | null; ended: boolean },
+): Promise<AgentTurnRow> {
+  return await trx
+    .updateTable('agent_turn')
+    .set({
+      state,
+      reason,
+      started_at: sql<Date>`coalesce(started_at, now())`,
+      ...(ended ? { ended_at: sql<Date>`now()` } : {}),
+    })
+    .where('id', '=', turnId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Active turns of a sandbox; locks them. */
+export async function lockActiveTurnsOf(trx: DatabaseTransaction, sandboxId: string): Promise<AgentTurnRow[]> {
+  return await trx
+    .selectFrom('agent_turn')
+    .selectAll()
+    .where('sandbox_id', '=', sandboxId)
+    .where('ended_at', 'is', null)
+    .where('dispatched_at', 'is not', null)
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+}
+
+/**
+ * Deletes at most `limit` turns that ended, or were withdrawn, the days ago. A session keeps its
+ * last turn. Returns the number deleted.
+ */
+export async function deleteOldTurns(db: Database, days: number, limit: number): Promise<number> {
+  const result = await sql`
+    delete from agent_turn where id in (
+      select t.id from agent_turn t join agent_session s on s.id = t.session_id
+      where coalesce(t.ended_at, case when t.dispatched_at is null then t.created_at end)
+        < now() - ${days} * interval '1 day' and s.turn_id is distinct from t.id
+      limit ${limit})`.execute(db);
+  return Number(result.numAffectedRows ?? 0);
+}

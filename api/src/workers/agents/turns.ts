@@ -1,0 +1,85 @@
+// Looks at the sandboxes with active turns, on a single replica: records the states that guests
+// report, and counts a turn with signs of life as use of its sandbox. Dispatches nothing.
+import type { GuestAgentView } from '@berth/protocol/agents.ts';
+import { listAgents } from '@berth/protocol/calls/agents.ts';
+import { settleUncertain } from '../../services/agents/settle.ts';
+import { recordView } from '../../services/agents/records/views.ts';
+import { recordActivity } from '../../services/sandboxes/activity-signal.ts';
+import { listLiveSessions, listSandboxesWithTurns, type WatchedSandbox } from '../../store/agents/sessions.ts';
+import type { ReplicaSession } from '../steps/replica-session.ts';
+import type { StepContext } from '../steps/step-context.ts';
+
+export const AGENT_TURNS_EVERY_MS = 5_000;
+/** Concurrent looks per host. */
+const AT_ONCE = 4;
+const LOOK_MS = 5_000;
+
+interface AgentTurnsOptions {
+  context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
+  session: Pick<ReplicaSession, 'isLeader'>;
+}
+
+export class AgentTurns {
+  readonly #options: AgentTurnsOptions;
+  /** Signs of life of each session at the last look. */
+  #signs = new Map<string, number>();
+
+  constructor(options: AgentTurnsOptions) {
+    this.#options = options;
+  }
+
+  async tick(): Promise<void> {
+    const { context, session } = this.#options;
+    if (!(await session.isLeader('agent-turns'))) {
+      this.#signs.clear();
+      return;
+    }
+    const byHost = Map.groupBy(await listSandboxesWithTurns(context.db), ({ host_url: url }) => url);
+    const signs = new Map<string, number>();
+    await Promise.all([...byHost.values()].map((sandboxes) => this.#lookAtAll(sandboxes, signs)));
+    this.#signs = signs;
+  }
+
+  async #lookAtAll(sandboxes: WatchedSandbox[], signs: Map<string, number>): Promise<void> {
+    const waiting = [...sandboxes];
+    const lookAtNext = async (): Promise<void> => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        if (this.#options.context.stopping.aborted) return;
+        await this.#look(next, signs);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lookAtNext));
+  }
+
+  /** A look that fails changes nothing, and is repeated. */
+  async #look(sandbox: WatchedSandbox, signs: Map<string, number>): Promise<void> {
+    const { db, hosts, log, stopping } = this.#options.context;
+    try {
+      const options = { signal: stopping, deadlineMs: LOOK_MS };
+      const { sessions: views } = await hosts.at(sandbox.host_url).call(listAgents, { vmId: sandbox.id }, options);
+      const known = new Set((await listLiveSessions(db, sandbox.id)).map(({ id }) => id));
+      let isUsed = false;
+      for (const view of views.filter(({ sessionId }) => known.has(sessionId))) {
+        await this.#record(sandbox, view);
+        isUsed ||= this.#isAlive(view);
+        signs.set(view.sessionId, view.signs);
+      }
+      if (isUsed) await recordActivity({ db, log }, sandbox, 'agent');
+    } catch (error) {
+      if (!stopping.aborted) log.debug({ err: error, sandboxId: sandbox.id }, 'could not look at agent turns');
+    }
+  }
+
+  async #record(sandbox: WatchedSandbox, view: GuestAgentView): Promise<void> {
+    const { db, hosts } = this.#options.context;
+    const at = { sandbox, session: { id: view.sessionId }, hostUrl: sandbox.host_url };
+    const turns = await settleUncertain({ db, hosts }, at, view.runId, false);
+    await recordView(db, view.sessionId, { epoch: sandbox.epoch, view, turns });
+  }
+
+  /** A turn that waits for a person is no use, nor one without events since the last look. */
+  #isAlive({ sessionId, turn, signs }: GuestAgentView): boolean {
+    const isRunning = turn?.state === 'running' || turn?.state === 'interrupting';
+    return isRunning && signs > (this.#signs.get(sessionId) ?? -1);
+  }
+}

@@ -1,0 +1,260 @@
+// Messages to agents: each runs at most once, whatever is lost on the way.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { makeKeyRow } from '../../world/people-rows.ts';
+import { startApi, type TestApi } from '../../world/api.ts';
+import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
+import { ExecRefusal, type AgentCall } from '../../world/exec-front.ts';
+
+const KEY = 'request-key.1';
+
+let api: TestApi;
+before(async () => {
+  api = await startApi({ durable: false });
+});
+after(() => api.close());
+beforeEach(() => {
+  api.agents.before = () => undefined;
+  api.agents.after = () => undefined;
+});
+
+const create = (): Promise<AgentSessionUnderTest> => AgentSessionUnderTest.create(api);
+const onMessage = (run: () => void | Promise<void>) => async (call: AgentCall) => {
+  if (call.verb === 'messages') await run();
+};
+/** The next response to a message is lost after it took effect. */
+function loseResponse(): void {
+  api.agents.after = onMessage(() => {
+    api.agents.after = () => undefined;
+    throw new ExecRefusal('guest_unreachable', 'the guest did not respond');
+  });
+}
+/** The next message is lost before it takes effect. */
+function loseMessage(): void {
+  api.agents.before = onMessage(() => {
+    api.agents.before = () => undefined;
+    throw new ExecRefusal('guest_unreachable', 'the guest did not respond');
+  });
+}
+
+test('a message starts a turn whose state the session shows until its end', async () => {
+  const session = await create();
+  const sent = await session.send('Say hello');
+  assert.equal(sent.status, 202);
+  assert.deepEqual(Object.keys(sent.body).toSorted(), ['state', 'turnId']);
+  assert.equal(sent.body.state, 'running');
+  assert.deepEqual(
+    session.guest.messages.map(({ text, turnId }) => [text, turnId]),
+    [['Say hello', sent.body.turnId]],
+  );
+  const running = (await session.get()).body;
+  assert.deepEqual([running.turnId, running.turnState], [sent.body.turnId, 'running']);
+  assert.equal(running.communication.status, 'busy');
+
+  session.guest.end();
+  const ended = (await session.get()).body;
+  assert.equal(ended.turnState, 'completed');
+  assert.equal(ended.communication.status, 'available');
+  assert.deepEqual(
+    ended.recentTurns.map(({ turnId, state }: { turnId: string; state: string }) => [turnId, state]),
+    [[sent.body.turnId, 'completed']],
+  );
+  assert.deepEqual(
+    (await session.events()).map(({ kind }) => kind),
+    ['agent_session_created', 'agent_message_sent', 'agent_turn_ended'],
+  );
+});
+
+test('no row, event or log has the text of a message', async () => {
+  const session = await create();
+  const text = api.secret('unguessable words of a message', 'message');
+  await session.turn(text, KEY);
+  await api.scanSecrets();
+});
+
+test('a second message is refused while a turn is active, and never queued', async () => {
+  const session = await create();
+  await session.turn('first');
+  assertRefused(await session.send('second'), 409, 'agent_turn_active');
+  session.guest.end();
+  await session.turn('third');
+  assert.deepEqual(
+    session.guest.messages.map(({ text }) => text),
+    ['first', 'third'],
+  );
+});
+
+test('a resend with the same key and text returns the turn and its state, and runs nothing', async () => {
+  const session = await create();
+  const turnId = await session.turn('once', KEY);
+  assert.deepEqual((await session.send('once', KEY)).body, { turnId, state: 'running', replayed: true });
+  session.guest.end();
+  await session.get();
+  assert.deepEqual((await session.send('once', KEY)).body, { turnId, state: 'completed', replayed: true });
+  assert.equal(session.guest.messages.length, 1);
+  const conflict = assertRefused(await session.send('other', KEY), 409, 'request_key_conflict');
+  assert.match(conflict.error.message, new RegExp(turnId));
+});
+
+test('keys belong to a session and a credential', async () => {
+  const [session, other] = [await create(), await create()];
+  const turnId = await session.turn('once', KEY);
+  assert.notEqual(await other.turn('once', KEY), turnId);
+  session.guest.end();
+  const { token } = await makeKeyRow(api.db, { orgId: api.orgId, createdBy: api.userId });
+  const second = await session.send('once', KEY, { token });
+  assert.equal(second.status, 202, JSON.stringify(second.body));
+  assert.notEqual(second.body.turnId, turnId);
+});
+
+test('a key sent with an access token belongs to its sign-in', async () => {
+  const session = await create();
+  const { token, loginId } = await api.makeSession({ role: 'owner' });
+  const first = await session.send('once', KEY, { token });
+  const row = await session.turnRow(first.body.turnId);
+  assert.deepEqual([row?.caller_kind, row?.caller_id], ['session', loginId]);
+});
+
+test('the same key sent 20 times at once is one turn', async () => {
+  const session = await create();
+  const sent = await Promise.all(Array.from({ length: 20 }, () => session.send('once', KEY)));
+  assert.deepEqual(new Set(sent.map(({ status }) => status)), new Set([202]));
+  assert.equal(new Set(sent.map(({ body }) => body.turnId)).size, 1);
+  assert.equal(sent.filter(({ body }) => body.replayed === undefined).length, 1);
+  assert.equal(session.guest.messages.length, 1);
+});
+
+for (const [what, lose, runs] of [
+  ['lost on its way back', loseResponse, 1],
+  ['lost on its way there', loseMessage, 0],
+] as const) {
+  test(`a keyed message ${what} is uncertain; its resend runs it once in all`, async () => {
+    const session = await create();
+    lose();
+    const { error } = assertRefused(await session.send('once', KEY), 503, 'message_delivery_uncertain');
+    assert.match(error.turnId, /^trn_/);
+    assert.equal(session.guest.messages.length, runs);
+    const resent = await session.send('once', KEY);
+    assert.deepEqual(resent.body, { turnId: error.turnId, state: 'running', replayed: true });
+    assert.equal(session.guest.messages.length, 1);
+    const sent = (await session.events()).filter(({ kind }) => kind === 'agent_message_sent');
+    assert.equal(sent.length, 1);
+  });
+
+  test(`a message without a key ${what}: an inspection makes its fate definite`, async () => {
+    const session = await create();
+    lose();
+    const { error } = assertRefused(await session.send('once'), 503, 'message_delivery_uncertain');
+    await session.age(error.turnId);
+    const inspected = (await session.get()).body;
+    assert.equal(inspected.turnId, error.turnId);
+    const outcome = runs === 1 ? ['running', null] : ['failed', 'not_delivered'];
+    assert.deepEqual([inspected.turnState, inspected.turnReason], outcome);
+    assert.equal((await session.send('again')).status, runs === 1 ? 409 : 202);
+  });
+}
+
+test('a message that arrives after an inspection never runs', async () => {
+  const session = await create();
+  loseMessage();
+  const { error } = assertRefused(await session.send('late'), 503, 'message_delivery_uncertain');
+  await session.age(error.turnId);
+  assert.equal((await session.get()).body.turnReason, 'not_delivered');
+  const { runId } = session.guest.view;
+  const call = { vmId: session.sandboxId, sessionId: session.id, verb: 'messages', turnId: undefined };
+  const body = { turnId: error.turnId, runId, text: 'late', author: '', keyed: false };
+  await assert.rejects(
+    api.agents.answer({ ...call, query: new URLSearchParams(), body }, new AbortController().signal),
+    { code: 'agent_turn_void' },
+  );
+  assert.equal(session.guest.messages.length, 0);
+});
+
+test('a fresh delivery is not declared undelivered by a poller', async () => {
+  const session = await create();
+  let polled = '';
+  api.agents.before = onMessage(async () => {
+    polled = (await session.get()).body.turnState;
+  });
+  const turnId = await session.turn();
+  assert.notEqual(polled, 'failed');
+  assert.equal((await session.turnRow(turnId))?.state, 'running');
+});
+
+test('a keyed message that was refused runs when it is sent again', async () => {
+  const session = await create();
+  await session.turn('first');
+  assertRefused(await session.send('second', KEY), 409, 'agent_turn_active');
+  session.guest.end();
+  const resent = await session.send('second', KEY);
+  assert.equal(resent.status, 202, JSON.stringify(resent.body));
+  assert.deepEqual(
+    session.guest.messages.map(({ text }) => text),
+    ['first', 'second'],
+  );
+});
+
+for (const forgets of [false, true]) {
+  test(`a boot of the disk fails a ${forgets ? 'forgotten' : 'kept'} turn, and its key runs nothing`, async () => {
+    const session = await create();
+    loseResponse();
+    const { error } = assertRefused(await session.send('once', KEY), 503, 'message_delivery_uncertain');
+    api.agents.boot(session.sandboxId, { forgets });
+    session.guest.change({ bridge: 'ready' });
+    assert.deepEqual((await session.send('once', KEY)).body, { turnId: error.turnId, state: 'failed', replayed: true });
+    assert.equal((await session.turnRow(error.turnId))?.reason, 'machine_lost');
+    assert.equal(session.guest.messages.length, 1);
+    await session.turn('next');
+  });
+}
+
+test('a message for an earlier run of the guest is refused by the guest', async () => {
+  const session = await create();
+  let boots = true;
+  api.agents.before = onMessage(() => {
+    if (boots) api.agents.boot(session.sandboxId);
+    boots = false;
+  });
+  assertRefused(await session.send('late', KEY), 409, 'agent_bridge_stopped');
+  assert.equal(session.guest.messages.length, 0);
+});
+
+test('a stopped bridge is named, and recovery makes the session usable', async () => {
+  const session = await create();
+  session.guest.change({ bridge: 'stopped', bridgeReason: 'idle' });
+  const { error } = assertRefused(await session.send('hello'), 409, 'agent_bridge_stopped');
+  assert.match(error.message, /recover/);
+  const recovered = await session.call('POST', '/recover');
+  assert.equal(recovered.body.bridgeState, 'ready', JSON.stringify(recovered.body));
+  await session.turn();
+});
+
+test('a bridge without keyed messages refuses keys before anything is stored', async () => {
+  const session = await create();
+  session.guest.change({ bridgeVersion: 6 });
+  await session.get();
+  assertRefused(await session.send('hello', KEY), 409, 'session_retry_upgrade_required');
+  const rows = await api.db.selectFrom('agent_turn').selectAll().where('session_id', '=', session.id).execute();
+  assert.deepEqual(rows, []);
+  assert.equal((await session.send('hello')).status, 202);
+});
+
+for (const [what, body] of Object.entries({
+  'no text': {},
+  'an empty text': { text: '' },
+  'a text over the limit': { text: 'a'.repeat(131_073) },
+  'a short key': { text: 'a', requestKey: '1234567' },
+  'a long key': { text: 'a', requestKey: 'k'.repeat(129) },
+  'a key with a space': { text: 'a', requestKey: 'with space' },
+  'an unknown field': { text: 'a', model: 'x' },
+})) {
+  test(`${what} is 400`, async () => {
+    const session = await create();
+    assertRefused(await session.call('POST', '/messages', { body }), 400, 'invalid_request');
+  });
+}
+
+test('a text of the limit is taken', async () => {
+  const session = await create();
+  await session.turn('\u{1f9ad}'.repeat(65_536));
+});
