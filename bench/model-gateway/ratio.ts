@@ -48,7 +48,12 @@ export async function gatewayRatios(turns: number): Promise<Record<keyof typeof 
     const listen = { address: '127.0.0.1', port: await freePort() };
     await gateway.serve('vm', listen);
     const agent = { endpoint: direct, key: 'key' };
-    await gateway.setAccess('vm', { orgId: 'org', asOfMs: 0, agents: { agent_one: agent, agent_two: agent } });
+    await gateway.setAccess('vm', {
+      orgId: 'org',
+      asOfMs: 0,
+      version: '',
+      agents: { agent_one: agent, agent_two: agent },
+    });
     const through = `http://${listen.address}:${listen.port}/openai`;
     const measured = {} as Record<keyof typeof STREAM_LOADS, GatewayRatio>;
     for (const name of Object.keys(STREAM_LOADS) as (keyof typeof STREAM_LOADS)[]) {

@@ -81,6 +81,9 @@ export type VmDeathCode = z.infer<typeof vmDeathCode>;
 export const vmWoke = z.object({ from: z.enum(['snapshot', 'disk']), reason: z.string().nullable() });
 export type VmWoke = z.infer<typeof vmWoke>;
 
+/** Version of a VM's access to models; calls/model-access.ts. */
+export const modelVersion = z.string().max(100);
+
 export const vmView = z.object({
   id: vmId,
   epoch: z.int().min(1),
@@ -109,6 +112,11 @@ export const vmView = z.object({
   egressRevision: z.int().min(0).optional(),
   /** Present with `running`, if the host refused any. */
   egressDenied: egressDenied.optional(),
+  /**
+   * Version of the access to models in force; null: none yet. Present with `running`, if agents of
+   * the VM use the model gateway.
+   */
+  modelVersion: modelVersion.nullable().optional(),
   /** Present after the first wake. */
   woke: vmWoke.optional(),
   /** CPU time of the VM's process so far, in milliseconds. Present with `running`. */

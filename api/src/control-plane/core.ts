@@ -75,7 +75,7 @@ export async function openCore(
   const { publicUrl, git, capGraceSeconds } = settings;
   const durable =
     overrides.lifecycle === undefined
-      ? await startDurable({ ...work, publicUrl, git, capGraceSeconds, ...overrides.durable })
+      ? await startDurable({ ...work, settings, publicUrl, git, capGraceSeconds, ...overrides.durable })
       : null;
   const lifecycle = overrides.lifecycle ?? durable?.queue;
   if (lifecycle === undefined) throw new Error('no lifecycle queue is configured');

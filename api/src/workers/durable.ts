@@ -10,7 +10,7 @@ import type { Plans } from '../rules/billing/plan-catalogue.ts';
 import type { Mailer } from '../services/context/mail-port.ts';
 import type { Database } from '../store/database/schema.ts';
 import type { SecretKey } from '../services/context/secret-key.ts';
-import type { GitSettings } from '../services/context/settings.ts';
+import type { GitSettings, Settings } from '../services/context/settings.ts';
 import { AgentTurns, AGENT_TURNS_EVERY_MS } from './agents/turns.ts';
 import { clone, type CloneStepContext } from './clones/clone.ts';
 import { destroy } from './sandboxes/destroy.ts';
@@ -67,6 +67,7 @@ export interface DurableOptions {
   /** Reads the files of the secrets again; null: they are fixed. */
   rereadSecrets?: (() => SecretsNow) | null;
   git: GitSettings;
+  settings: Pick<Settings, 'modelEndpoints'>;
   /** Keyed by id. */
   plans: Plans;
   /** Time between reaching a machine hour cap and putting sandboxes to sleep. */
@@ -115,6 +116,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     mailer: options.mailer,
     publicUrl: options.publicUrl,
     secretKey: options.secretKey,
+    settings: options.settings,
     git: options.git,
     mailRetryPolicy: options.mailRetryPolicy ?? MAIL_RETRY_POLICY,
   };

@@ -15,6 +15,7 @@ const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'a', sshAuthori
 const ACCESS = {
   orgId: 'org_1',
   asOfMs: 5,
+  version: 'v5',
   agents: { agent_one: { endpoint: 'https://api.openai.com', key: 'sk-1' }, agent_two: null },
 };
 

@@ -11,6 +11,7 @@ import { setModelAccess, type ModelAccess } from '@berth/protocol/calls/model-ac
 import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmSpec, type VmView } from '@berth/protocol/host.ts';
 import { Refusal, type ScriptedRefusal } from './hosts/stand-in-refusal.ts';
+import { viewOf } from './hosts/stand-in-view.ts';
 
 interface StandInVm extends VmView {
   spec: VmSpec;
@@ -52,6 +53,8 @@ export class HostStandIn {
   readonly refuseClones: ScriptedRefusal[] = [];
   /** Refuses every change of an egress policy while it is set. */
   refuseEgress: ScriptedRefusal | null = null;
+  /** Refuses every access to models while it is set. */
+  refuseModelAccess: ScriptedRefusal | null = null;
   /** Results of the next clones, one each; later clones succeed. */
   readonly cloneResults: GuestCloneResult[] = [];
   /** All requested clones. */
@@ -92,6 +95,7 @@ export class HostStandIn {
   /** Starts listening; after `stop`, like a restarted daemon that adopted its VMs. */
   async start(): Promise<void> {
     this.#startId += 1;
+    for (const vm of this.#vms.values()) Object.assign(vm, this.#forgetAccess(vm));
     const server = http.createServer((request, response) => {
       void this.#answer(request, response);
     });
@@ -118,7 +122,7 @@ export class HostStandIn {
     for (const verb of this.#pauses.keys()) this.finish(verb);
     this.createMs = this.sleepMs = this.wakeMs = this.resizeMs = this.cloneMs = 0;
     this.guestHoldsOn = false;
-    this.refuseEgress = null;
+    this.refuseEgress = this.refuseModelAccess = null;
     const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];
     for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
   }
@@ -316,6 +320,7 @@ export class HostStandIn {
       const held = { vcpu: Math.max(vm.spec.vcpu, spec.vcpu), memoryMib: Math.max(vm.spec.memoryMib, spec.memoryMib) };
       Object.assign(vm, {
         status: 'running',
+        ...this.#forgetAccess(vm),
         spec: { ...spec, ...(this.guestHoldsOn ? held : {}) },
         woke,
         keeps: undefined,
@@ -366,8 +371,17 @@ export class HostStandIn {
     const vm = this.#vms.get(id);
     if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
     if (epoch < vm.epoch) throw new Refusal('stale_epoch', `epoch ${vm.epoch} was seen`);
-    if (access.asOfMs >= (this.modelAccess.get(id)?.asOfMs ?? 0)) this.modelAccess.set(id, access);
+    if (this.refuseModelAccess !== null) throw new Refusal(this.refuseModelAccess.code, this.refuseModelAccess.message);
+    if (access.asOfMs < (this.modelAccess.get(id)?.asOfMs ?? 0)) return {};
+    this.modelAccess.set(id, access);
+    vm.modelVersion = access.version;
     return {};
+  }
+
+  /** A daemon knows after a wake or its own start which VMs use the gateway, but no keys. */
+  #forgetAccess({ id, modelVersion }: StandInVm): Partial<VmView> {
+    this.modelAccess.delete(id);
+    return modelVersion === undefined ? {} : { modelVersion: null };
   }
 
   async #clone(id: string, clone: VmClone): Promise<GuestCloneResult> {
@@ -446,23 +460,6 @@ export class HostStandIn {
     if (vm !== undefined && AFTER_WORK.has(refused.code)) vm.epoch = epoch;
     throw new Refusal(refused.code, refused.message, refused.shortage);
   }
-}
-
-function viewOf(vm: StandInVm): VmView {
-  const { id, epoch, status, reason, deathCode, keeps, lastAliveUnixMs, spec, woke, egressDenied } = vm;
-  return {
-    id,
-    epoch,
-    status,
-    spec,
-    ...(status === 'dead' && reason !== undefined ? { reason } : {}),
-    ...(status === 'dead' && deathCode !== undefined ? { deathCode } : {}),
-    ...((status === 'dead' || status === 'asleep') && keeps !== undefined ? { keeps } : {}),
-    ...(status === 'dead' && lastAliveUnixMs !== undefined ? { lastAliveUnixMs } : {}),
-    ...(woke === undefined ? {} : { woke }),
-    ...(status === 'running' && egressDenied !== undefined ? { egressDenied } : {}),
-    ...(spec.egress === undefined ? {} : { egressRevision: spec.egress.revision }),
-  };
 }
 
 /** Metrics of an idle VM of the smallest size. */

@@ -35,7 +35,7 @@ async function ok(method: string, path: string, body?: unknown): Promise<Record<
 
 function accessOf(key: string | null, { epoch = 1, asOfMs = 1 } = {}) {
   const agent = key === null ? null : { endpoint: models.url, key };
-  return { epoch, orgId: 'org_1', asOfMs, agents: { agent_one: agent, agent_two: agent } };
+  return { epoch, orgId: 'org_1', asOfMs, version: `v${asOfMs}`, agents: { agent_one: agent, agent_two: agent } };
 }
 const setAccess = (access: object) => daemon.call('PUT', `/vms/${id}/model-access`, access);
 

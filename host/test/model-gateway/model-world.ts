@@ -24,7 +24,7 @@ type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
 
 export function accessTo(endpoint: string, key = KEY, orgId = 'org'): ModelAccess {
   const both = { endpoint, key };
-  return { orgId, asOfMs: 1, agents: { agent_one: both, agent_two: both } };
+  return { orgId, asOfMs: 1, version: '1', agents: { agent_one: both, agent_two: both } };
 }
 
 /** Starts a server of the provider; resolves with its base URL. */

@@ -2,6 +2,7 @@
 // to a guest carries one.
 import { MODEL_KEY_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
+import { modelVersion } from '../host.ts';
 import { STREAM_LABEL } from './connections.ts';
 import { defineCall } from './define.ts';
 
@@ -26,6 +27,8 @@ export const modelAccess = z.strictObject({
   orgId: z.string().regex(STREAM_LABEL),
   /** Time at which the keys were read, by the database's clock. The host ignores older ones. */
   asOfMs: z.int().min(0),
+  /** Names the keys without disclosing them; the host reports the version in force. */
+  version: modelVersion,
   /** Null: requests of the agent are refused. */
   agents: z.strictObject({ agent_one: providerAccess, agent_two: providerAccess }),
 });
@@ -33,8 +36,8 @@ export type ModelAccess = z.infer<typeof modelAccess>;
 
 /**
  * Sets the access of a `running` VM. Resolves when it is in force: requests that use another key
- * have ended. The host forgets it when the VM sleeps or ends and when the daemon exits; until the
- * next call, requests wait.
+ * have ended. The host forgets it when the VM sleeps or ends and when the daemon exits, and reports
+ * that in its list of VMs; until the next call, requests wait.
  */
 export const setModelAccess = defineCall({
   name: 'setModelAccess',

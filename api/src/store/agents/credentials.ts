@@ -1,4 +1,5 @@
 // Rows of model credentials. SQL only.
+import { sql } from 'kysely';
 import type { AgentCredentialRow, Database, DatabaseTransaction } from '../database/schema.ts';
 
 export type { AgentCredentialRow };
@@ -16,6 +17,39 @@ export async function findAgentCredential(
     .selectAll()
     .where('id', '=', agentCredentialId(projectId, agent))
     .executeTakeFirst();
+}
+
+/** All of a project, with the time of the read by the database's clock. */
+export async function readAgentCredentials(
+  db: Database,
+  projectId: string,
+): Promise<{ asOfMs: number; credentials: AgentCredentialRow[] }> {
+  const rows = await db
+    .selectFrom(
+      sql<{ as_of_ms: number }>`(select trunc(extract(epoch from now()) * 1000)::float8 as as_of_ms)`.as('at'),
+    )
+    .leftJoin('agent_credential', (join) => join.on('project_id', '=', projectId))
+    .selectAll()
+    .execute();
+  const credentials = rows.filter(({ id }) => id !== null) as AgentCredentialRow[];
+  return { asOfMs: rows[0]?.as_of_ms ?? 0, credentials };
+}
+
+interface SandboxModelKey {
+  sandbox_id: string;
+  agent: string;
+  endpoint: string;
+  revision: number;
+}
+
+/** Keys of the sandboxes' projects, without their secrets. */
+export async function listModelKeys(db: Database, sandboxIds: string[]): Promise<SandboxModelKey[]> {
+  return await db
+    .selectFrom('sandbox')
+    .innerJoin('agent_credential', 'agent_credential.project_id', 'sandbox.project_id')
+    .select(['sandbox.id as sandbox_id', 'agent_credential.agent', 'endpoint', 'revision'])
+    .where('sandbox.id', 'in', sandboxIds)
+    .execute();
 }
 
 /** Replaces an earlier row, so that the new one has another revision. */

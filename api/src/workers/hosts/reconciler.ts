@@ -19,6 +19,7 @@ import { crashPoint } from '../steps/crash-point.ts';
 import { SYSTEM, type StepContext } from '../steps/step-context.ts';
 import { EgressDenials } from './egress-denials.ts';
 import { sendEgress } from './egress.ts';
+import { ModelAccessRepair } from './model-access.ts';
 import { sizeOf } from './vm-spec.ts';
 
 export class Reconciler {
@@ -32,6 +33,7 @@ export class Reconciler {
    */
   readonly #cleanups = new Map<string, Promise<void>>();
   readonly #denials: EgressDenials;
+  readonly #models: ModelAccessRepair;
   /** Differences without a safe repair; logged when they first appear. */
   #reported = new Set<string>();
 
@@ -39,6 +41,7 @@ export class Reconciler {
     this.#context = context;
     this.#client = client;
     this.#denials = new EgressDenials(context);
+    this.#models = new ModelAccessRepair(context, client);
   }
 
   /** Differences left unrepaired, a line each. */
@@ -54,6 +57,7 @@ export class Reconciler {
     const rows = await listOnHost(this.#context.db, hostId);
     const listed = await this.#client.listVms({ signal: this.#context.stopping });
     const vms = new Map(listed.map((vm) => [vm.id, vm]));
+    await this.#models.repair(rows, vms);
     const missed = new Map<string, Date | null>();
     const claimed = new Set<string>();
     for (const row of rows) {
@@ -81,7 +85,7 @@ export class Reconciler {
 
   /** Resolves when no cleanup call is in flight. */
   async idle(): Promise<void> {
-    await Promise.all(this.#cleanups.values());
+    await Promise.all([...this.#cleanups.values(), this.#models.idle()]);
   }
 
   async #repair(row: SandboxFence, decision: Decision, lastAliveAt: Date | null): Promise<void> {

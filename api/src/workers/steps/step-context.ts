@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
 import type { LifecycleQueue, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
 import type { SecretKey } from '../../services/context/secret-key.ts';
+import type { Settings } from '../../services/context/settings.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
 import { crashPoint } from './crash-point.ts';
@@ -16,8 +17,9 @@ export interface StepContext {
   db: Database;
   hosts: HostClients;
   log: Logger;
-  /** Opens what is stored sealed: data keys, and credentials of repositories. */
+  /** Opens what is stored sealed: data keys, model keys, and credentials of repositories. */
   secretKey: SecretKey;
+  settings: Pick<Settings, 'modelEndpoints'>;
   /** Enqueues the clone after a VM started. */
   lifecycle: Pick<LifecycleQueue, 'enqueue' | 'started'>;
   /** Time from its request that a sandbox waits for an unresponsive host. */

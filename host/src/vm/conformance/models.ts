@@ -76,7 +76,12 @@ export function modelsConform(
     async function serve(): Promise<void> {
       await models.serve(vm.id, vm.running.models.listen);
       const agent = { endpoint: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`, key: KEY };
-      await models.setAccess(vm.id, { orgId: 'org', asOfMs: 1, agents: { agent_one: agent, agent_two: null } });
+      await models.setAccess(vm.id, {
+        orgId: 'org',
+        asOfMs: 1,
+        version: '1',
+        agents: { agent_one: agent, agent_two: null },
+      });
     }
     function ask(path = '/openai/v1/responses', count = 1): Promise<string> {
       return outputOf(vm.client, `python3 - '${vm.running.models.url}${path}' ${count} <<'ASK'\n${ASK}ASK`);

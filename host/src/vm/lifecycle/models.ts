@@ -24,12 +24,17 @@ class ServedModels implements VmModels {
   readonly #place: ModelPlace;
   #served: Promise<void> | null = null;
   #asOfMs = 0;
+  #version: string | null = null;
 
   constructor(parts: LifecycleParts, gate: ModelGate, vm: OwnedVm, place: ModelPlace) {
     this.#parts = parts;
     this.#gate = gate;
     this.#vm = vm;
     this.#place = place;
+  }
+
+  get version(): string | null {
+    return this.#version;
   }
 
   serve(): Promise<void> {
@@ -52,6 +57,7 @@ class ServedModels implements VmModels {
     this.#asOfMs = access.asOfMs;
     await this.serve();
     await this.#gate.setAccess(this.#vm.id, access);
+    this.#version = access.version;
     if (!this.#vm.record.models) await this.#vm.queue.run(() => this.#note());
   }
 

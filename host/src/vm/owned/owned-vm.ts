@@ -57,6 +57,8 @@ export interface VmModels {
   /** URL for an agent in the guest, once the gateway listens. */
   urlFor(agent: string): Promise<string>;
   setAccess(access: ModelAccess): Promise<void>;
+  /** Version of the access in force; null: none yet. */
+  readonly version: string | null;
   close(): void;
 }
 
@@ -185,6 +187,7 @@ export class OwnedVm {
           ...shown,
           status: 'running',
           ...(typeof now?.cpuMs === 'number' ? { cpuMs: Math.round(now.cpuMs) } : {}),
+          ...(this.record.models && this.models !== null ? { modelVersion: this.models.version } : {}),
           ...(now?.egressDenied ? { egressDenied: now.egressDenied } : {}),
         };
       default:

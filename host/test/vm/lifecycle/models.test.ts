@@ -34,7 +34,7 @@ describe('the model gateway of a VM', () => {
     assert.ok(vm.models);
     return vm.models;
   }
-  const access = (asOfMs: number) => ({ ...accessTo('http://127.0.0.1:1'), asOfMs });
+  const access = (asOfMs: number) => ({ ...accessTo('http://127.0.0.1:1'), asOfMs, version: `v${asOfMs}` });
 
   it('does nothing for a VM whose agents do not use it', async () => {
     await host.restart();
@@ -60,6 +60,24 @@ describe('the model gateway of a VM', () => {
     await host.lifecycle.sleep(id, { epoch: 2 });
     await host.lifecycle.wake(id, { epoch: 3, spec: SMALL });
     assert.deepEqual(done.slice(2), ['access 1', 'forget true', 'serve true']);
+  });
+
+  it('is reported with the version of the access in force, and with none after a wake or a restart', async () => {
+    const version = () => host.lifecycle.list().find((vm) => vm.id === id)?.modelVersion;
+    assert.equal(version(), undefined);
+    await models().setAccess(access(5));
+    assert.equal(version(), 'v5');
+    const gate = host.models as ModelGate;
+    gate.setAccess = () => Promise.reject(new Error('no room'));
+    await assert.rejects(models().setAccess(access(6)));
+    assert.equal(version(), 'v5', 'a failed change is not in force');
+    await host.restart();
+    assert.equal(version(), null);
+    gate.setAccess = () => Promise.resolve();
+    await models().setAccess(access(6));
+    await host.lifecycle.sleep(id, { epoch: 2 });
+    assert.equal(version(), undefined);
+    assert.equal((await host.lifecycle.wake(id, { epoch: 3, spec: SMALL })).modelVersion, null);
   });
 
   it('forgets the access when the VM dies or is destroyed', async () => {
