@@ -10,6 +10,7 @@ import type { DatabaseTransaction } from '../../store/database/schema.ts';
 import { findProject, lockProject } from '../../store/orgs/projects.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { sealText } from '../context/sealed.ts';
+import { spreadModelAccess } from './model-access.ts';
 
 export type { AgentCredentialRow };
 
@@ -51,13 +52,15 @@ export async function putAgentCredentials(
   const endpoint = requireModelEndpoint(context.settings.modelEndpoints, requireAgent(agent), requested);
   const keys = context.secretKey.keysFor('agent-credentials');
   const sealed = sealText(keys, store.agentCredentialId(projectId, agent), apiKey);
-  return await context.db.transaction().execute(async (trx) => {
+  const stored = await context.db.transaction().execute(async (trx) => {
     await lock(trx, orgId, projectId);
     const row = await store.writeAgentCredential(trx, { projectId, agent, endpoint, sealed });
     const details = { agent, endpoint };
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_updated', details });
     return row;
   });
+  await spreadModelAccess(context, { orgId, projectId });
+  return stored;
 }
 
 /** Records nothing if none is stored. Throws `project_not_found`. */
@@ -67,11 +70,13 @@ export async function deleteAgentCredentials(
   { orgId, projectId, agent }: AgentOfProject,
 ): Promise<void> {
   requireAgent(agent);
-  await context.db.transaction().execute(async (trx) => {
+  const isChanged = await context.db.transaction().execute(async (trx) => {
     await lock(trx, orgId, projectId);
-    if (!(await store.deleteAgentCredential(trx, projectId, agent))) return;
+    if (!(await store.deleteAgentCredential(trx, projectId, agent))) return false;
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_removed', details: { agent } });
+    return true;
   });
+  if (isChanged) await spreadModelAccess(context, { orgId, projectId });
 }
 
 async function lock(trx: DatabaseTransaction, orgId: string, projectId: string): Promise<void> {

@@ -3,11 +3,16 @@
 import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import { keysInForce, modelVersionOf } from '../../rules/agents/model-access.ts';
 import { readAgentCredentials, type AgentCredentialRow } from '../../store/agents/credentials.ts';
+import { listAwakeWithSessions } from '../../store/agents/sessions.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { openText, UnsealError } from '../context/sealed.ts';
 import type { Settings } from '../context/settings.ts';
 
-export type ModelAccessContext = Pick<ServiceContext, 'db' | 'secretKey' | 'log'> & {
+/** Concurrent calls after a change, and the deadline of all of them. */
+const AT_ONCE = 16;
+const SPREAD_MS = 2_000;
+
+type ModelAccessContext = Pick<ServiceContext, 'db' | 'secretKey' | 'log'> & {
   settings: Pick<Settings, 'modelEndpoints'>;
 };
 
@@ -28,6 +33,56 @@ export async function readModelAccess(
   };
   const agents = { agent_one: accessOf('agent_one'), agent_two: accessOf('agent_two') };
   return { orgId, asOfMs, version: modelVersionOf(inForce), agents };
+}
+
+interface SandboxOnHost {
+  id: string;
+  epoch: number;
+  host_url: string;
+  org_id: string;
+  project_id: string;
+}
+
+/**
+ * Gives the sandbox's VM the keys of its project. Returns false, and calls no host, if there is
+ * none for the agent. Rejects with `HostError`.
+ */
+export async function giveModelAccess(
+  context: ServiceContext,
+  { id, epoch, host_url: hostUrl, org_id: orgId, project_id: projectId }: SandboxOnHost,
+  agent: string,
+): Promise<boolean> {
+  const access = await readModelAccess(context, { orgId, projectId });
+  if (!Object.entries(access.agents).some(([name, key]) => name === agent && key !== null)) return false;
+  await context.hosts.at(hostUrl).setModelAccess(id, { epoch, ...access });
+  return true;
+}
+
+/**
+ * Gives the project's VMs with agent sessions its keys after a change, within 2 s. Never rejects
+ * for a host: the reconciler repeats what failed.
+ */
+export async function spreadModelAccess(
+  context: ServiceContext,
+  { orgId, projectId }: { orgId: string; projectId: string },
+): Promise<void> {
+  const waiting = await listAwakeWithSessions(context.db, projectId);
+  if (waiting.length === 0) return;
+  const access = await readModelAccess(context, { orgId, projectId });
+  const signal = AbortSignal.timeout(SPREAD_MS);
+  const failed: string[] = [];
+  const sendNext = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { id, epoch, host_url: hostUrl } = next;
+      await context.hosts
+        .at(hostUrl)
+        .setModelAccess(id, { epoch, ...access }, { signal })
+        .catch(() => failed.push(id));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, sendNext));
+  if (failed.length > 0)
+    context.log.warn({ projectId, sandboxIds: failed.slice(0, 10) }, `${failed.length} VMs lack the new model keys`);
 }
 
 function openKey({ secretKey, log }: ModelAccessContext, credential: AgentCredentialRow): string | null {

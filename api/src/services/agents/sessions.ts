@@ -8,7 +8,6 @@ import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readCursor, writeCursor } from '../../rules/page.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import { findAgentCredential } from '../../store/agents/credentials.ts';
 import * as store from '../../store/agents/sessions.ts';
 import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
 import { listRecentTurns, type AgentTurnRow } from '../../store/agents/turns.ts';
@@ -18,6 +17,7 @@ import { readableOrgs, type NamedInQuery } from '../access/discovery.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
+import { giveModelAccess } from './model-access.ts';
 import { settleUncertain } from './settle.ts';
 import { note, recordViewIn } from './records/views.ts';
 
@@ -79,8 +79,11 @@ async function start(
 ): Promise<SessionDetail> {
   const { id, project_id: projectId, agent } = session;
   const project = await findProject(context.db, session.org_id, projectId);
-  const credential = await findAgentCredential(context.db, projectId, agent);
-  const body = { agent, mode, approvals: project?.agent_approvals ?? 'ask', gateway: credential !== undefined };
+  const gateway = await giveModelAccess(context, sandbox, agent).catch(async (error: unknown) => {
+    if (mode === 'create') await store.deleteAgentSession(context.db, id);
+    throw await explainAgentFailure(context, session, error);
+  });
+  const body = { agent, mode, approvals: project?.agent_approvals ?? 'ask', gateway };
   const params = { sessionId: id };
   const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
   let started;

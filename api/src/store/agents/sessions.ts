@@ -171,6 +171,26 @@ export async function listSandboxesWithTurns(db: Database): Promise<WatchedSandb
     .execute();
 }
 
+/** Awake sandboxes of the project with agent sessions. */
+export async function listAwakeWithSessions(
+  db: Database,
+  projectId: string,
+): Promise<{ id: string; epoch: number; host_url: string }[]> {
+  return await db
+    .selectFrom('sandbox')
+    .innerJoin('host', 'host.id', 'sandbox.host_id')
+    .select(['sandbox.id', 'sandbox.epoch', 'host.url as host_url'])
+    .where('sandbox.status', 'in', statusesThat('awake'))
+    .where('sandbox.id', 'in', (where) =>
+      where
+        .selectFrom('agent_session')
+        .select('sandbox_id')
+        .where('agent_session.project_id', '=', projectId)
+        .where('gone_at', 'is', null),
+    )
+    .execute();
+}
+
 /** Stops the bridges of a sandbox that booted its disk in the epoch. */
 export async function stopBridges(trx: DatabaseTransaction, sandboxId: string, epoch: number): Promise<void> {
   await trx
