@@ -12,6 +12,7 @@ import { isOver, SessionFiles, SessionReader, settle, turnOf, type SessionState 
 import type { BridgeOperation, BridgeOperations } from '../bridge/lines.ts';
 import { killIfAlive, killSince, type ProcessScope } from '../bridge/processes.ts';
 import { AgentRefused } from '../bridge/refusal.ts';
+import { SessionFlush } from './flush.ts';
 import { LiveBridge, type BridgeRefusal } from './live-bridge.ts';
 
 interface SessionPaths {
@@ -46,6 +47,7 @@ function refusalIn(view: GuestAgentView | null): BridgeRefusal {
 export class AgentSession {
   readonly id: string;
   readonly reader: SessionReader;
+  readonly flush: SessionFlush;
   readonly #paths: SessionPaths;
   readonly #runId: string;
   readonly #queue = new SerialQueue();
@@ -62,6 +64,7 @@ export class AgentSession {
     this.#paths = paths;
     this.#runId = runId;
     this.reader = new SessionReader(paths.folder);
+    this.flush = new SessionFlush(this.reader);
   }
 
   get isLive(): boolean {
@@ -184,7 +187,10 @@ export class AgentSession {
       await Promise.race([this.changed(), expired.promise]);
 
     const session = this.view();
-    if (this.#bridge !== null && session?.bridge === 'ready') return { outcome: 'ready', session };
+    if (this.#bridge !== null && session?.bridge === 'ready') {
+      await this.flush.session();
+      return { outcome: 'ready', session };
+    }
 
     if (late.aborted) {
       await this.#bridge?.kill();

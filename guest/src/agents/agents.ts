@@ -160,6 +160,8 @@ export class Agents {
 
       return !hasMore;
     });
+    // Before a caller sees them: their cursors hold from then on.
+    await session.flush.replies(replies.at(-1)?.seq ?? 0);
     return { replies, hasMore };
   }
 

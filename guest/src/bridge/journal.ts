@@ -1,5 +1,6 @@
 // Append-only files of JSON lines. A line is complete once its newline is written: a torn or
-// corrupt line is skipped. No fsync: what was written survives the end of every process.
+// corrupt line is skipped. Written lines survive the end of every process; the daemon flushes those
+// that it shows to callers.
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, renameSync, statSync, writeSync } from 'node:fs';
 import { nullOn } from '@berth/os/errors.ts';
 

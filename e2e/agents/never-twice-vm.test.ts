@@ -1,0 +1,51 @@
+// Never twice: the faults that only a real VM has, at every moment of a turn.
+import { after, before, describe, it } from 'node:test';
+import { SmallDisk } from '../chaos/disturbances/small-disk.ts';
+import { awakeSandbox, destroySandbox } from '../world/client.ts';
+import { Parts } from '../world/parts.ts';
+import { runCell } from './cells.ts';
+import { Conversation } from './conversation.ts';
+import { inject } from './faults.ts';
+import { MOMENTS, type Fault } from './outcomes.ts';
+
+const DISK_MIB = 6_144;
+const REAL: readonly Fault[] = ['kill bridge', 'kill guest daemon', 'kill VM', 'sleep and wake', 'power cut'];
+
+describe('never twice in a VM', () => {
+  let disk: SmallDisk;
+  let parts: Parts;
+  before(async () => {
+    disk = await SmallDisk.make(DISK_MIB);
+    parts = await Parts.start({
+      dataFolder: disk.folder,
+      environment: {
+        BERTH_SCRIPTED_AGENT: '1',
+        BERTH_POOL_MIN: '0',
+        BERTH_POOL_MAX: '0',
+        BERTH_DISK_RESERVE_GIB: '0',
+        BERTH_DISK_OVERCOMMIT: '100',
+      },
+    });
+  });
+  after(async () => {
+    await parts.stop();
+    await disk.remove();
+  });
+
+  for (const fault of REAL) {
+    describe(fault, () => {
+      let conversation: Conversation;
+      before(async () => {
+        const { id } = await awakeSandbox(parts.caller);
+        conversation = await Conversation.create(parts.caller, id);
+      });
+      after(async () => {
+        await destroySandbox(parts.caller, conversation.sandboxId);
+      });
+      for (const moment of MOMENTS) {
+        it(`a fault while ${moment} has the outcome of the table`, () =>
+          runCell(conversation, fault, moment, (name, of) => inject(parts, name, of, disk)));
+      }
+    });
+  }
+});
