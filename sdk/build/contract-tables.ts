@@ -2,6 +2,8 @@
 // dependencies.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { AGENT_LABELS } from '@berth/contract/agents/sessions.ts';
+import { AGENT_OPERATIONS, TURN_STATES } from '@berth/contract/agents/state.ts';
 import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contract/connections/terminal.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
@@ -90,6 +92,9 @@ function serviceTables(): string {
     SIZE_PROFILES,
     SANDBOX_ACTION_RULES,
     REFUSAL_CODES,
+    AGENT_LABELS,
+    AGENT_OPERATIONS,
+    TURN_STATES,
     ROUTES: routes,
     SCHEMAS: schemas,
   });

@@ -1,5 +1,6 @@
 // The client: settings, and the parts of the API.
 import { Activity } from './activity.ts';
+import { Agents } from './agents.ts';
 import { ApiKeys } from './api-keys.ts';
 import { Calls } from './calls.ts';
 import { readVariable } from './transport/environment.ts';
@@ -47,6 +48,8 @@ const MAX_RETRIES = 3;
 /** Client of one service. */
 export class Berth {
   readonly sandboxes: Sandboxes;
+  /** Conversations with the coding agents of all sandboxes. */
+  readonly agents: Agents;
   readonly projects: Projects;
   readonly keys: ApiKeys;
   readonly activity: Activity;
@@ -81,6 +84,7 @@ export class Berth {
       endpoint: { url: this.url, credential, WebSocket: options.WebSocket },
     });
     this.sandboxes = new Sandboxes(this.#calls);
+    this.agents = new Agents(this.#calls);
     this.projects = new Projects(this.#calls);
     this.keys = new ApiKeys(this.#calls);
     this.activity = new Activity(this.#calls);

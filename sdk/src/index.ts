@@ -6,6 +6,24 @@ export {
   type ActivityQuery,
   type ExportedActivityEntry,
 } from './activity.ts';
+export {
+  AgentSession,
+  type AgentAnswer,
+  type AgentOutputPage,
+  type AgentSessionData,
+  type AgentTurnsPage,
+  type MessageOptions,
+  type RefreshOptions,
+} from './agent-session.ts';
+export {
+  AgentTurn,
+  type AgentDecision,
+  type AgentPendingInput,
+  type AgentReply,
+  type AgentTurnData,
+  type FollowOptions,
+} from './agent-turn.ts';
+export { Agents, SandboxAgents, type AgentSessionsPage, type AgentSessionsQuery } from './agents.ts';
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
 export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';

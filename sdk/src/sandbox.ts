@@ -1,7 +1,8 @@
 // A sandbox: its record and operations.
 import type { Calls } from './calls.ts';
 import { CommandResult, runningCommand, type RunningCommand } from './command.ts';
-import { BerthError } from './transport/errors.ts';
+import { SandboxAgents } from './agents.ts';
+import { BerthError, errorWith } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
 import { SANDBOX_STATES } from './generated/contract-tables.ts';
@@ -54,6 +55,8 @@ export class Sandbox extends SandboxStreams {
   readonly files: SandboxFiles;
   /** Preview links to its ports. */
   readonly previews: SandboxPreviews;
+  /** Conversations with its coding agent. */
+  readonly agents: SandboxAgents;
   readonly #calls: Calls;
   #data: SandboxData;
 
@@ -64,6 +67,7 @@ export class Sandbox extends SandboxStreams {
     this.#data = data;
     this.files = new SandboxFiles(calls, data.id);
     this.previews = new SandboxPreviews(calls, data.id);
+    this.agents = new SandboxAgents(calls, data.id);
   }
 
   /** Record of the last response. */
@@ -227,13 +231,8 @@ export class Sandbox extends SandboxStreams {
   /** Adds the sandbox's id, and the failure of the last poll, to an error of the SDK. */
   #named(error: unknown, lost: BerthError | undefined): unknown {
     if (!(error instanceof BerthError)) return error;
-    const { code, status, requestId, retryAfter, retryable, message } = error;
     const more = lost === undefined ? '' : `; the last poll failed: ${lost.message}`;
-    const cause = lost ?? error.cause;
-    return new BerthError(message + more, {
-      ...{ code, status, requestId, retryAfter, retryable, cause },
-      sandboxId: this.id,
-    });
+    return errorWith(error, { sandboxId: this.id, cause: lost ?? error.cause }, error.message + more);
   }
 
   /** For `await using`: destroys the sandbox without waiting. */

@@ -102,6 +102,58 @@ test('a sandbox with a lost VM is woken from its disk', async () => {
   assert.deepEqual([sandbox.status, sandbox.data.lastWake?.from, sandbox.data.statusReason], ['ready', 'disk', null]);
 });
 
+test('without an agent option, the agent replies with a hint', async () => {
+  const sandbox = await new TestServer().client().sandboxes.create({ agent: 'agent_one' });
+  const turn = await (await sandbox.agents.start()).send('hello');
+  for await (const { text } of turn.replies()) assert.match(text, /pass `agent`/);
+  assert.equal((await turn.done()).state, 'completed');
+});
+
+test('the agent script gets message and sandbox, and is aborted with its turn', async () => {
+  const seen: unknown[] = [];
+  const server = new TestServer({
+    agent: async ({ id, text, sandbox, signal, reply, ask }) => {
+      seen.push([id, text, sandbox.id]);
+      signal.addEventListener('abort', () => seen.push(signal.aborted));
+      await ask({ title: 'May I?' }).catch(() => seen.push('the approval is gone'));
+      reply('too late');
+    },
+  });
+  const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
+  const session = await sandbox.agents.start();
+  const turn = await session.send('hello');
+  await session.interrupt();
+  assert.equal((await turn.done()).state, 'canceled');
+  assert.deepEqual(seen, [[turn.id, 'hello', sandbox.id], true, 'the approval is gone']);
+  assert.deepEqual((await session.output()).messages, []);
+});
+
+test('a lost VM fails the turn and stops the session; other agents can be stopped by a test', async () => {
+  const server = new TestServer({ agent: ({ ask }) => ask({ title: 'x' }).then(() => undefined) });
+  const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
+  const session = await sandbox.agents.start();
+  const turn = await session.send('hello');
+  server.loseMachine(sandbox.id);
+  await sandbox.wake();
+  assert.deepEqual((await turn.done()).reason, 'machine_lost');
+  await session.refresh();
+  assert.deepEqual([session.data.bridgeState, session.data.bridgeReason], ['stopped', 'machine_lost']);
+  await session.recover();
+  server.stopAgent(session.id, 'idle');
+  await assert.rejects(session.send('x'), coded('agent_bridge_stopped'));
+  assert.throws(() => server.stopAgent('ags_nothing'), /no agent session ags_nothing/);
+});
+
+test('approvals are accepted at once in a project that asks for none', async () => {
+  const server = new TestServer({ agent: async ({ ask, reply }) => reply(await ask({ title: 'May I?' })) });
+  const berth = server.client();
+  const project = await berth.projects.create({ agentApprovals: 'never' });
+  const sandbox = await berth.sandboxes.create({ agent: 'agent_one', projectId: project.id });
+  const turn = await (await sandbox.agents.start()).send('hello');
+  for await (const { text } of turn.replies()) assert.equal(text, 'accept');
+  assert.equal((await turn.done()).state, 'completed');
+});
+
 test('test servers are independent', async () => {
   const [one, other] = [new TestServer(), new TestServer()];
   await one.client().sandboxes.create({ agent: 'agent_one' });
@@ -115,12 +167,14 @@ test('every error has a code and status of the contract, and every response fits
   const sandbox = await berth.sandboxes.create({ agent: 'agent_one' });
   await sandbox.files.write('a', 'x');
   const project = await berth.projects.create();
+  const agentSession = await sandbox.agents.start();
   const about: Record<string, string> = {
     orgId: server.orgId,
     projectId: project.id,
     sandboxId: sandbox.id,
     keyId: 'key_x',
     previewId: 'prv_x',
+    sessionId: agentSession.id,
   };
   const answered: string[] = [];
   for (const route of ROUTES) {
@@ -155,7 +209,7 @@ test('every error has a code and status of the contract, and every response fits
       }
     }
   }
-  assert.ok(new Set(answered).size >= 20, `only ${[...new Set(answered)].join(', ')}`);
+  assert.ok(new Set(answered).size >= 28, `only ${[...new Set(answered)].join(', ')}`);
 });
 
 test('an unknown path, method or route is refused', async () => {

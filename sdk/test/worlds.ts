@@ -1,5 +1,5 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
-import { Berth, type BerthOptions } from '../src/index.ts';
+import { Berth, type AgentSession, type BerthOptions } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files.ts';
 import { Refusal } from '../src/testing/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
@@ -8,6 +8,7 @@ import { startApi, type TestApi } from '../../api/test/world/api.ts';
 import { ExecRefusal, type FileCall } from '../../api/test/world/exec-front.ts';
 import { idleMetrics } from '../../api/test/world/host-stand-in.ts';
 import { runCommand } from './guest.ts';
+import { loseMessageResponse, playAgent, playGuests, stopGuest } from './scripted-agent.ts';
 import { StreamGuest } from './stream-guest.ts';
 
 export interface World {
@@ -21,6 +22,10 @@ export interface World {
   /** Client with the key and the project. */
   client(options?: BerthOptions): Berth;
   fetch: typeof globalThis.fetch;
+  /** Ends the agent of a session, with its turn. */
+  stopAgent(session: AgentSession): void;
+  /** Makes the delivery of the next message uncertain; it is delivered. */
+  loseNextMessage(): void;
   close(): Promise<void>;
 }
 
@@ -28,6 +33,7 @@ export async function realWorld(): Promise<World> {
   const api = await startApi({ durable: true, settings: { requestsPerMinute: 100_000 } });
   api.front.exec = async ({ command }) => ({ ...(await runCommand(command)), truncated: false });
   api.front.metrics = () => idleMetrics();
+  playGuests(api.agents);
   api.front.stream = new StreamGuest().answer;
   const files = new Map<string, TestFiles>();
   api.front.files = (call) => {
@@ -49,6 +55,8 @@ export async function realWorld(): Promise<World> {
     sessionToken,
     client,
     fetch,
+    stopAgent: ({ id, data }) => stopGuest(api.agents, data.sandboxId, id),
+    loseNextMessage: () => loseMessageResponse(api.agents),
     close: () => api.close(),
   };
 }
@@ -77,7 +85,7 @@ function answerFileCall(files: TestFiles, { verb, path, depth, body }: FileCall)
 }
 
 export function worldInMemory(): Promise<World> {
-  const server = new TestServer({ exec: runCommand });
+  const server = new TestServer({ exec: runCommand, agent: playAgent });
   return Promise.resolve({
     name: 'the test server',
     url: server.url,
@@ -94,6 +102,8 @@ export function worldInMemory(): Promise<World> {
         ...options,
       }),
     fetch: server.fetch,
+    stopAgent: ({ id }) => server.stopAgent(id),
+    loseNextMessage: () => server.failNext({ path: '/messages', with: 'message_delivery_uncertain' }),
     close: () => Promise.resolve(),
   });
 }

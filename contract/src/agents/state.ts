@@ -119,7 +119,7 @@ export const communicationStatus = z
 type CommunicationStatus = z.infer<typeof communicationStatus>;
 
 /** Operations of an awake sandbox's session, by surface and state of its bridge. */
-const OPERATIONS: {
+export const AGENT_OPERATIONS: {
   readonly [surface in AgentSurface]: { readonly [state in BridgeState]: readonly AgentOperation[] };
 } = {
   managed: {
@@ -138,7 +138,7 @@ const OPERATIONS: {
   },
 };
 
-/** Operations that a surface supports for an agent in some state, beyond {@link OPERATIONS}. */
+/** Operations that a surface supports for an agent, beyond {@link AGENT_OPERATIONS}. */
 const TERMINAL_EXTRAS: Readonly<Record<string, { readonly [state in BridgeState]?: readonly AgentOperation[] }>> = {
   agent_one: { ready: ['interruption'], stopped: ['recovery'] },
 };
@@ -164,7 +164,7 @@ export function capabilitiesOf(facts: SessionFacts): AgentOperation[] {
   if (!SANDBOX_STATES[facts.sandboxStatus].awake) return [];
   const state = shownBridgeState(facts);
   const extras = facts.surface === 'terminal' ? (TERMINAL_EXTRAS[facts.agent]?.[state] ?? []) : [];
-  return [...OPERATIONS[facts.surface][state], ...extras];
+  return [...AGENT_OPERATIONS[facts.surface][state], ...extras];
 }
 
 export function communicationStatusOf(facts: SessionFacts): CommunicationStatus {

@@ -1,7 +1,8 @@
 // Generates the OpenAPI 3.1 document from the routes. contract/test/document/print-openapi.ts
 // writes openapi.json; the server serves the document.
 import { DocumentSchemas, type JsonSchema } from './schemas.ts';
-import { operationOf, SECURITY, SHARED_HEADERS, SHARED_PARAMETERS } from './operation.ts';
+import { operationOf, SECURITY } from './operation.ts';
+import { SHARED_HEADERS, SHARED_PARAMETERS } from './shared-parts.ts';
 import { inOrder, tagOf } from './tags.ts';
 import { ORG_REQUESTS_FACTOR, REQUESTS_PER_MINUTE } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
@@ -91,6 +92,10 @@ const ERROR_ENVELOPE: JsonSchema = {
         code: {
           type: 'string',
           description: 'Machine-readable. Each operation lists its codes by status.',
+        },
+        turnId: {
+          type: 'string',
+          description: 'Turn of an agent session, with `message_delivery_uncertain`.',
         },
       },
       required: ['message', 'code'],

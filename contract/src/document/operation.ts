@@ -2,13 +2,7 @@
 // description of the rules that schemas cannot express.
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../route/errors.ts';
-import {
-  DEFAULT_BODY_BYTES,
-  EXEC_KEEPALIVE_MS,
-  IDEMPOTENCY_KEY,
-  PREFERRED_WAIT_SECONDS,
-  TRANSITION_WAIT_MS,
-} from '../route/limits.ts';
+import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, TRANSITION_WAIT_MS } from '../route/limits.ts';
 import { capitalized, type DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { tagOf } from './tags.ts';
 import { errorsOf, NDJSON, statusOf, type AuthKind, type Route, type RouteExample } from '../route/route.ts';
@@ -36,63 +30,6 @@ export const SECURITY: { readonly [kind in AuthKind]: { scheme: string; words: s
 
 const header = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 const parameter = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
-
-/** Components that operations refer to. */
-export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
-  RequestId: {
-    description: "Id of the request, also in the service's log.",
-    schema: { type: 'string' },
-    example: 'req_0123456789abcdef0123456789abcdef',
-  },
-  RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer', minimum: 0 } },
-  RateLimit: {
-    description:
-      'Remaining requests of this credential, and seconds until the limit is fully restored: ' +
-      '`"default";r=<remaining>;t=<seconds>`.',
-    schema: { type: 'string' },
-  },
-  RateLimitPolicy: {
-    description: 'Requests (`q`) per window of `w` seconds and credential.',
-    schema: { type: 'string' },
-  },
-  WwwAuthenticate: { description: 'Always `Bearer`.', schema: { type: 'string' } },
-  Deprecation: { description: 'Date since which the route is deprecated (RFC 9745).', schema: { type: 'string' } },
-  Link: { description: 'The route to call instead (`rel="successor-version"`).', schema: { type: 'string' } },
-  IdempotentReplayed: {
-    description: '`true` if this is the resource of an earlier call with the same `Idempotency-Key`.',
-    schema: { type: 'string' },
-  },
-  PreferenceApplied: { description: 'The preference of `Prefer` that was honoured.', schema: { type: 'string' } },
-};
-
-export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
-  IdempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    description:
-      `A repeat with the same key and body within ${IDEMPOTENCY_KEY.keptHours} hours returns the resource of ` +
-      'the first call. ' +
-      'Use a new key for each resource; a call whose response was lost can then be retried safely.',
-    schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY.maxCharacters, pattern: '^[\\x20-\\x7e]+$' },
-  },
-  Prefer: {
-    name: 'Prefer',
-    in: 'header',
-    required: false,
-    description: '`respond-async`: respond immediately instead of waiting for the transition to finish.',
-    schema: { type: 'string', examples: ['respond-async'] },
-  },
-  PreferWait: {
-    name: 'Prefer',
-    in: 'header',
-    required: false,
-    description:
-      '`wait=N`: nothing is sent for N seconds, so that a failure within them has its own status. ' +
-      `At most ${PREFERRED_WAIT_SECONDS.max}. Every proxy on the way must allow a silent response of that time.`,
-    schema: { type: 'string', examples: ['wait=60'] },
-  },
-};
 
 /** Shared parts of the document that operations add to. */
 interface DocumentParts {
@@ -162,6 +99,7 @@ function parametersOf(route: Route, schemas: DocumentSchemas): JsonSchema[] {
     ...(route.idempotent === true ? [parameter('IdempotencyKey')] : []),
     ...(route.waits === true ? [parameter('Prefer')] : []),
     ...(route.keepsAlive === true ? [parameter('PreferWait')] : []),
+    ...(route.holds === true ? [parameter('PreferHold')] : []),
   ];
 }
 
@@ -228,12 +166,16 @@ function sharedFailure(
   return { $ref: `#/components/responses/${name}` };
 }
 
+function prefers({ waits, keepsAlive, holds }: Route): boolean {
+  return waits === true || keepsAlive === true || holds === true;
+}
+
 function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
   const { status, body, ndjson } = route.response;
   const headers = {
     ...headersOfAll(route),
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
-    ...(route.waits === true || route.keepsAlive === true ? { 'preference-applied': header('PreferenceApplied') } : {}),
+    ...(prefers(route) ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'Switching to a WebSocket.', headers };
   // Not "Response": generators use that suffix for their wrapper of all responses.

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { z } from 'zod';
-import { ERRORS } from '../../src/route/errors.ts';
+import { errorEnvelope, ERRORS } from '../../src/route/errors.ts';
 import { fullDocument, publishedDocument, type OpenApiDocument } from '../../src/document/openapi.ts';
 import { DocumentSchemas, type JsonSchema } from '../../src/document/schemas.ts';
 import { inOrder, tagOf } from '../../src/document/tags.ts';
@@ -81,6 +81,21 @@ for (const route of ROUTES) {
     }
   });
 }
+
+test('a held route documents Prefer: wait and the header of its response', () => {
+  const document = fullDocument();
+  for (const route of ROUTES.filter(({ holds }) => holds === true)) {
+    const { parameters, responses } = operationIn(document, route);
+    assert.ok(JSON.stringify(parameters).includes('/PreferHold"'), route.name);
+    assert.ok(JSON.stringify(responses['200']).includes('/PreferenceApplied"'), route.name);
+  }
+});
+
+test('the documented error envelope has the fields of the real one', () => {
+  const { ErrorEnvelope: envelope } = fullDocument().components.schemas;
+  const { error } = (envelope as { properties: Record<string, { properties: object }> }).properties;
+  assert.deepEqual(Object.keys(error?.properties ?? {}), Object.keys(errorEnvelope.shape.error.shape));
+});
 
 /** Paths of schemas with rules that JSON Schema cannot express and without a description. */
 function undescribed(schema: z.ZodType, path: string): string[] {

@@ -645,6 +645,107 @@ export const REFUSAL_CODES = {
   "destroy": "sandbox_state_conflict"
 } as const;
 
+export const AGENT_LABELS = {
+  "agent_one": "Codex",
+  "agent_two": "Claude Code"
+} as const;
+
+export const AGENT_OPERATIONS = {
+  "managed": {
+    "starting": [
+      "output"
+    ],
+    "ready": [
+      "messages",
+      "output",
+      "approvals",
+      "interruption"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output",
+      "recovery"
+    ],
+    "gone": []
+  },
+  "terminal": {
+    "starting": [
+      "output"
+    ],
+    "ready": [
+      "messages",
+      "output",
+      "approvals"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output"
+    ],
+    "gone": []
+  }
+} as const;
+
+export const TURN_STATES = {
+  "sending": {
+    "meaning": "its message is being delivered, or its delivery is unknown",
+    "active": true,
+    "next": [
+      "running",
+      "waiting",
+      "interrupting",
+      "completed",
+      "failed",
+      "canceled"
+    ]
+  },
+  "running": {
+    "meaning": "the agent works on it",
+    "active": true,
+    "next": [
+      "waiting",
+      "interrupting",
+      "completed",
+      "failed",
+      "canceled"
+    ]
+  },
+  "waiting": {
+    "meaning": "the agent waits for an answer to an approval",
+    "active": true,
+    "next": [
+      "running",
+      "interrupting",
+      "completed",
+      "failed",
+      "canceled"
+    ]
+  },
+  "interrupting": {
+    "meaning": "its interrupt was requested",
+    "active": true,
+    "next": [
+      "completed",
+      "failed",
+      "canceled"
+    ]
+  },
+  "completed": {
+    "meaning": "the agent finished it",
+    "active": false,
+    "next": []
+  },
+  "failed": {
+    "meaning": "it failed; see the reason for whether it may have had effects",
+    "active": false,
+    "next": []
+  },
+  "canceled": {
+    "meaning": "it was interrupted or canceled",
+    "active": false,
+    "next": []
+  }
+} as const;
+
 export const ROUTES = [
   {
     "name": "getHealth",

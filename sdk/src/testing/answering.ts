@@ -1,5 +1,6 @@
 // Types for responses of the test server.
 import type { ActivityEntry, Sandbox } from '../generated/raw/index.ts';
+import type { AgentScript } from './agent-script.ts';
 import type { CommandOutcome } from './figures.ts';
 import type { TestCall, TestRouteName } from './request.ts';
 import type { Caller, TestState } from './state.ts';
@@ -14,7 +15,11 @@ export interface RequestContext {
   state: TestState;
   caller: Caller | null;
   exec: CommandHandler;
+  agent: AgentScript;
+  /** Aborts when the caller leaves. */
+  signal: AbortSignal;
   nowMs: number;
+  now: () => number;
   /** Duration of transitions. */
   transitionMs: number;
   /** Maximum number of awake sandboxes. */

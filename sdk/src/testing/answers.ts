@@ -2,11 +2,13 @@
 // name.
 import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
 import { NDJSON } from '../transport/transport.ts';
+import { AGENT_ANSWERS } from './agent-answers.ts';
 import { note, type Answers } from './answering.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import { SANDBOX_ANSWERS } from './sandbox-answers.ts';
-import { newId, type TestState } from './state.ts';
+import { newId } from './ids.ts';
+import type { TestState } from './state.ts';
 import { USAGE_ANSWERS } from './usage-answers.ts';
 
 const TOKEN_BYTES = 32;
@@ -89,6 +91,7 @@ export const ANSWERS: Answers = {
   },
   ...USAGE_ANSWERS,
   ...SANDBOX_ANSWERS,
+  ...AGENT_ANSWERS,
 };
 
 const SETTABLE = [

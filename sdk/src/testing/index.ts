@@ -2,12 +2,16 @@
 import { Berth, type BerthOptions } from '../berth.ts';
 import { BerthError } from '../transport/errors.ts';
 import { NDJSON } from '../transport/transport.ts';
+import type { AgentScript } from './agent-script.ts';
 import type { CommandHandler } from './answering.ts';
 import { ANSWERS, makeApiKey } from './answers.ts';
 import { Refusal, type KnownCode } from './refusal.ts';
 import { findRoute, readRequest, type TestRoute } from './request.ts';
-import { newId, TestState, type Caller } from './state.ts';
+import type { AgentBridgeReason } from '../generated/raw/index.ts';
+import { newId } from './ids.ts';
+import { TestState, type Caller } from './state.ts';
 
+export type { AgentScript, TestAgentTurn, TestApproval } from './agent-script.ts';
 export type { CommandHandler } from './answering.ts';
 export type { CommandOutcome } from './figures.ts';
 export type { KnownCode } from './refusal.ts';
@@ -15,6 +19,8 @@ export type { KnownCode } from './refusal.ts';
 export interface TestServerOptions {
   /** Replaces the shell of every sandbox. By default, commands exit with 127. */
   exec?: CommandHandler;
+  /** Plays the agent of every sandbox. By default, it replies with a hint. */
+  agent?: AgentScript;
   /** Duration of transitions in milliseconds, by default 0. */
   transitionMs?: number;
   /** Maximum number of awake sandboxes, by default unlimited. */
@@ -31,7 +37,7 @@ export interface ScriptedFailure {
   path?: string;
   /**
    * An error code of the contract. `connection` breaks the connection before the request is carried
-   * out, `lost-answer` after it.
+   * out, `lost-answer` after it. `message_delivery_uncertain` delivers the message.
    */
   with: KnownCode | 'connection' | 'lost-answer';
   /** Number of requests, by default 1. */
@@ -49,6 +55,9 @@ export interface SeenRequest {
 const URL_OF_TESTS = 'http://berth.test';
 const API_KEY = 'brt_of_tests';
 const SESSION_TOKEN = 'session_of_tests';
+
+/** Failures after, or without, the effect of the request. */
+const CARRIED_OUT: ReadonlySet<string> = new Set(['connection', 'lost-answer', 'message_delivery_uncertain']);
 
 /** Streams into sandboxes are not simulated. */
 // oxlint-disable-next-line typescript/no-extraneous-class -- the SDK takes a class
@@ -78,6 +87,8 @@ export class TestServer {
   readonly requests: SeenRequest[] = [];
   /** Runs the commands of all sandboxes; can be replaced at any time. */
   exec: CommandHandler;
+  /** Plays the agent in later turns of all sandboxes; can be replaced at any time. */
+  agent: AgentScript;
   readonly #state = new TestState();
   readonly #options: TestServerOptions;
   readonly #projectId: string;
@@ -86,6 +97,7 @@ export class TestServer {
   constructor(options: TestServerOptions = {}) {
     this.#options = options;
     this.exec = options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: pass `exec`\n' }));
+    this.agent = options.agent ?? ((turn) => turn.reply('the test server has no agent: pass `agent`'));
     this.#projectId = this.#state.makeProject({ name: 'Test project', useCase: 'external' }, this.#now()).id;
     makeApiKey(this.#state, API_KEY, { name: 'tests', scopes: null, days: null }, this.#now());
     this.#state.callers.set(SESSION_TOKEN, { kind: 'session', keyId: null, scopes: null });
@@ -113,6 +125,15 @@ export class TestServer {
   /** Fails a sandbox by losing its VM; it can be woken from its disk. */
   loseMachine(sandboxId: string, code = 'machine_lost', message = 'its machine was lost'): void {
     this.#state.sandbox(sandboxId, this.#now()).fail(this.#now(), code, message);
+    for (const session of this.#state.agentSessions.values())
+      if (session.sandbox.id === sandboxId) session.stop('machine_lost');
+  }
+
+  /** Stops the agent of a session; an active turn fails. The session can be recovered. */
+  stopAgent(sessionId: string, reason: AgentBridgeReason = 'agent_ended'): void {
+    const session = this.#state.agentSessions.get(sessionId);
+    if (session === undefined) throw new Error(`the test server has no agent session ${sessionId}`);
+    session.stop(reason);
   }
 
   /** Responds like the service; pass it as any `fetch`. */
@@ -140,9 +161,9 @@ export class TestServer {
     scripted: ScriptedFailure | undefined,
   ): Promise<[number, unknown]> {
     try {
-      if (scripted !== undefined && scripted.with !== 'connection' && scripted.with !== 'lost-answer') {
+      if (scripted !== undefined && !CARRIED_OUT.has(scripted.with)) {
         throw new Refusal(
-          scripted.with,
+          scripted.with as KnownCode,
           undefined,
           scripted.retryAfter === undefined ? {} : { 'retry-after': String(scripted.retryAfter) },
         );
@@ -159,17 +180,25 @@ export class TestServer {
         state: this.#state,
         caller,
         exec: this.exec,
+        agent: this.agent,
+        signal: request.signal,
         nowMs: this.#now(),
+        now: () => this.#now(),
         transitionMs,
         concurrentSandboxes,
         requestId,
         headers,
       };
-      return [route.status, structuredClone(await answer(call, about))];
+      const result = structuredClone(await answer(call, about));
+      if (route.method !== 'GET') this.#state.changed();
+      if (scripted?.with === 'message_delivery_uncertain')
+        throw new Refusal(scripted.with, undefined, {}, (result as { turnId?: string }).turnId);
+      return [route.status, result];
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       for (const [name, value] of Object.entries(error.headers)) headers.set(name, value);
-      return [error.status, { error: { message: error.message, code: error.code } }];
+      const { message, code, turnId } = error;
+      return [error.status, { error: { message, code, ...(turnId === undefined ? {} : { turnId }) } }];
     }
   }
 

@@ -7,7 +7,8 @@ import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import type { TestCall } from './request.ts';
 import { egressOf, newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
-import { newId, type TestState } from './state.ts';
+import { newId } from './ids.ts';
+import type { TestState } from './state.ts';
 
 export const SANDBOX_ANSWERS: Answers = {
   listSandboxes: ({ query }, { state, nowMs }) => {
@@ -24,16 +25,16 @@ export const SANDBOX_ANSWERS: Answers = {
   createSandbox: (call, about) => ({ sandbox: createSandbox(call, about) }),
   getSandbox: ({ params }, { state, nowMs }) => ({ sandbox: state.sandbox(params['sandboxId'] ?? '', nowMs).record }),
   execInSandbox: async ({ params, body }, about) => {
-    const { record } = awake('exec', params, about);
+    const { record } = awakeSandbox('exec', params, about);
     note(about, 'sandbox_exec', { kind: 'sandbox', id: record.id }, record);
     return execResultOf(await about.exec(body.command, { sandbox: record, timeoutSeconds: body.timeoutSeconds }));
   },
-  listFiles: ({ params, query }, about) => awake('files_read', params, about).files.list(String(query['path'])),
+  listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
   snapshotFiles: ({ params, query }, about) =>
-    awake('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
-  readFile: ({ params, query }, about) => awake('files_read', params, about).files.read(String(query['path'])),
+    awakeSandbox('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
+  readFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.read(String(query['path'])),
   writeFile: ({ params, body }, about) => {
-    const { files, record } = awake('files_write', params, about);
+    const { files, record } = awakeSandbox('files_write', params, about);
     const written = files.write(body.path, body.content, body.encoding);
     note(about, 'sandbox_file_written', { kind: 'sandbox', id: record.id }, record);
     return written;
@@ -118,10 +119,10 @@ export const SANDBOX_ANSWERS: Answers = {
     return { preview };
   },
   getLiveMetrics: ({ params }, about) => ({
-    metrics: liveMetrics(awake('metrics_live', params, about).record, about.nowMs),
+    metrics: liveMetrics(awakeSandbox('metrics_live', params, about).record, about.nowMs),
   }),
   sampleMetrics: ({ params }, about) => {
-    const { record } = awake('metrics_sample', params, about);
+    const { record } = awakeSandbox('metrics_sample', params, about);
     const size = {
       vcpu: record.allocated_vcpu,
       memoryGb: record.allocated_memory_gb,
@@ -213,7 +214,7 @@ function respondWith(one: TestSandbox, headers: Headers, { nowMs, headers: answe
 }
 
 /** Returns the sandbox if the action is allowed; wakes it if its project has `wakeOnUse`. */
-function awake(action: SandboxAction, params: TestCall['params'], about: RequestContext): TestSandbox {
+export function awakeSandbox(action: SandboxAction, params: TestCall['params'], about: RequestContext): TestSandbox {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
   if (
     one.status === 'stopped' &&

@@ -1,15 +1,9 @@
 // State of the test server: one org with projects, sandboxes, keys and feed.
 import type { ActivityEntry, ApiKey, Org, Project, Sandbox, UsageGuardrails } from '../generated/raw/index.ts';
+import type { TestAgentSession } from './agent.ts';
+import { newId } from './ids.ts';
 import { Refusal } from './refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
-
-const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
-
-/** Random id with a prefix. */
-export function newId(prefix: string): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(24));
-  return `${prefix}_${Array.from(bytes, (byte) => LETTERS[byte % LETTERS.length]).join('')}`;
-}
 
 export interface Caller {
   kind: 'session' | 'api_key';
@@ -35,6 +29,8 @@ export class TestState {
   readonly activity: ActivityEntry[] = [];
   /** Creates by `Idempotency-Key`, with their request. */
   readonly creates = new Map<string, { asked: string; sandboxId: string }>();
+  readonly agentSessions = new Map<string, TestAgentSession>();
+  readonly #held = new Set<() => void>();
 
   constructor() {
     this.org = { id: newId('org'), name: 'Test org', role: 'owner', createdAt: new Date().toISOString() };
@@ -84,6 +80,27 @@ export class TestState {
     };
     this.projects.set(id, project);
     return project;
+  }
+
+  /** Lets held responses check their condition. */
+  changed(): void {
+    for (const check of this.#held) check();
+  }
+
+  /** Resolves when the condition is met, after the time, or when aborted. */
+  async until(isMet: () => boolean, ms: number, signal: AbortSignal): Promise<void> {
+    const over = Promise.withResolvers<void>();
+    const check = (): void => {
+      if (isMet() || signal.aborted) over.resolve();
+    };
+    const timer = setTimeout(() => over.resolve(), ms);
+    signal.addEventListener('abort', check);
+    this.#held.add(check);
+    check();
+    await over.promise;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', check);
+    this.#held.delete(check);
   }
 
   note(

@@ -32,6 +32,8 @@ export interface BerthErrorFields {
   retryable?: boolean;
   sandboxId?: string | undefined;
   unsent?: boolean;
+  turnId?: string | undefined;
+  requestKey?: string | undefined;
   cause?: unknown;
 }
 
@@ -55,11 +57,17 @@ export class BerthError extends Error {
    * sandbox that it left, if any.
    */
   readonly sandboxId: string | undefined;
+  /** Turn of a message whose delivery is unknown (`message_delivery_uncertain`). */
+  readonly turnId: string | undefined;
+  /** Key of the message that failed: send it again with this key and the same text. */
+  readonly requestKey: string | undefined;
 
   constructor(message: string, fields: BerthErrorFields) {
-    const { code, status, requestId, retryAfter, retryable = false, sandboxId, unsent = false, cause } = fields;
+    const { code, status, requestId, retryAfter, retryable = false, unsent = false, cause } = fields;
     super(message, cause === undefined ? undefined : { cause });
-    this.sandboxId = sandboxId;
+    this.sandboxId = fields.sandboxId;
+    this.turnId = fields.turnId;
+    this.requestKey = fields.requestKey;
     this.unsent = unsent;
     this.code = code;
     this.status = status;
@@ -67,6 +75,16 @@ export class BerthError extends Error {
     this.retryAfter = retryAfter;
     this.retryable = retryable;
   }
+}
+
+/** A copy of the error with other fields. */
+export function errorWith(
+  error: BerthError,
+  changes: Partial<BerthErrorFields>,
+  message: string = error.message,
+): BerthError {
+  const fields: BerthErrorFields = error;
+  return new BerthError(message, { ...fields, cause: error.cause, ...changes });
 }
 
 /** Statuses of temporary failures. */

@@ -170,14 +170,9 @@ export function refused(
   const error = envelopeOf(text);
   if (error === undefined)
     return somethingElse(what, status, { requestId, retryAfter, retryable: mayRetry(status, '', repeatable) });
-  const { code, message } = error;
-  return new BerthError(message, {
-    code,
-    status,
-    requestId,
-    retryAfter,
-    retryable: mayRetry(status, code, repeatable),
-  });
+  const { code, message, turnId } = error;
+  const retryable = mayRetry(status, code, repeatable);
+  return new BerthError(message, { code, status, requestId, retryAfter, retryable, turnId });
 }
 
 function somethingElse(what: string, status: number, more: Partial<BerthErrorFields> = {}): BerthError {
@@ -188,11 +183,15 @@ function somethingElse(what: string, status: number, more: Partial<BerthErrorFie
   });
 }
 
-function envelopeOf(text: string): { code: string; message: string } | undefined {
-  const { error } = (parseJson(text) ?? {}) as { error?: { code?: unknown; message?: unknown } };
-  return typeof error?.message === 'string'
-    ? { code: typeof error.code === 'string' ? error.code : 'unknown', message: error.message }
-    : undefined;
+function envelopeOf(text: string): { code: string; message: string; turnId: string | undefined } | undefined {
+  const { error } = (parseJson(text) ?? {}) as { error?: { code?: unknown; message?: unknown; turnId?: unknown } };
+  if (typeof error?.message !== 'string') return undefined;
+  const { code, message, turnId } = error;
+  return {
+    code: typeof code === 'string' ? code : 'unknown',
+    message,
+    turnId: typeof turnId === 'string' ? turnId : undefined,
+  };
 }
 
 /** Returns undefined for invalid JSON. */

@@ -1809,6 +1809,10 @@ export type ErrorEnvelope = {
          */
         message: string;
         code: ErrorCode | (string & {});
+        /**
+         * Turn of an agent session, with `message_delivery_uncertain`.
+         */
+        turnId?: string;
     };
 };
 
@@ -1987,6 +1991,11 @@ export type Prefer = string;
  * `wait=N`: nothing is sent for N seconds, so that a failure within them has its own status. At most 660. Every proxy on the way must allow a silent response of that time.
  */
 export type PreferWait = string;
+
+/**
+ * `wait=N`: held up to N seconds, at most 25, until there is news.
+ */
+export type PreferHold = string;
 
 export type GetHealthData = {
     body?: never;
@@ -3254,6 +3263,12 @@ export type ListAgentSessionsResponse = ListAgentSessionsResponses[keyof ListAge
 
 export type GetAgentSessionData = {
     body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
     path: {
         sessionId: string;
     };
@@ -3344,6 +3359,12 @@ export type SendAgentMessageResponse = SendAgentMessageResponses[keyof SendAgent
 
 export type GetAgentOutputData = {
     body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
     path: {
         sessionId: string;
     };
