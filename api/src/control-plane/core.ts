@@ -57,6 +57,9 @@ export async function openCore(
   overrides: CoreOverrides = {},
 ): Promise<ControlPlaneCore> {
   const { databaseUrl, plans, settings, secretKey } = config;
+  // Before the connections, which an error here would leave open.
+  const mailer = overrides.mailer ?? openConfiguredMailer(config, log);
+  const payments = overrides.payments === undefined ? await openPayments(config) : overrides.payments;
   const { db, pool } = openDatabase({
     url: databaseUrl,
     maxConnections: config.databaseConnections,
@@ -70,7 +73,6 @@ export async function openCore(
   const hosts = new HostClients(config.hostToken, config.settings.streams);
   const { secretFiles } = config;
   const rereadSecrets = secretFiles === undefined ? null : () => readSecretFiles(secretFiles);
-  const mailer = overrides.mailer ?? openConfiguredMailer(config, log);
   const work = { databaseUrl, db, hosts, hostUrls: [config.hostUrl], mailer, secretKey, rereadSecrets, plans, log };
   const { publicUrl, git, capGraceSeconds } = settings;
   const durable =
@@ -79,7 +81,6 @@ export async function openCore(
       : null;
   const lifecycle = overrides.lifecycle ?? durable?.queue;
   if (lifecycle === undefined) throw new Error('no lifecycle queue is configured');
-  const payments = overrides.payments === undefined ? await openPayments(config) : overrides.payments;
   return {
     context: {
       db,

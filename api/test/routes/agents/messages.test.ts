@@ -1,6 +1,10 @@
 // Messages to agents: each runs at most once, whatever is lost on the way.
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import { after, before, beforeEach, test, type TestContext } from 'node:test';
+import pino from 'pino';
+import { openControlPlane } from '../../../src/control-plane/control-plane.ts';
+import { openServer } from '../../../src/control-plane/server.ts';
+import { listen } from '../../../src/http/app.ts';
 import { makeKeyRow } from '../../world/people-rows.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
@@ -35,6 +39,22 @@ function loseMessage(): void {
     api.agents.before = () => undefined;
     throw new ExecRefusal('guest_unreachable', 'the guest did not respond');
   });
+}
+
+/** A second replica on the same database; returns its URL. */
+async function replica(t: TestContext): Promise<string> {
+  const { plans, settings, secretKey, lifecycle, mailer } = api.context;
+  const shared = { databaseUrl: api.databaseUrl, hostUrl: api.front.url, hostToken: api.host.token };
+  const config = { ...shared, databaseConnections: 5, plans, settings, secretKey, oidc: null };
+  const other = await openControlPlane(config, pino({ level: 'silent' }), { lifecycle, mailer, payments: null });
+  const app = await openServer(other);
+  t.after(async () => {
+    app.server.closeAllConnections();
+    await app.close();
+    await other.close();
+  });
+  const { port } = await listen(app, '127.0.0.1', 0);
+  return `http://127.0.0.1:${port}`;
 }
 
 test('a message starts a turn whose state the session shows until its end', async () => {
@@ -119,6 +139,25 @@ test('the same key sent 20 times at once is one turn', async () => {
   const session = await create();
   const sent = await Promise.all(Array.from({ length: 20 }, () => session.send('once', KEY)));
   assert.deepEqual(new Set(sent.map(({ status }) => status)), new Set([202]));
+  assert.equal(new Set(sent.map(({ body }) => body.turnId)).size, 1);
+  assert.equal(sent.filter(({ body }) => body.replayed === undefined).length, 1);
+  assert.equal(session.guest.messages.length, 1);
+});
+
+test('one key sent 20 times at once through two replicas is one turn', async (t) => {
+  const session = await create();
+  const urls = [api.url, await replica(t)];
+  const sent = await Promise.all(
+    Array.from({ length: 20 }, async (_, number) => {
+      const response = await fetch(`${urls[number % 2]}/v1/agent-sessions/${session.id}/messages`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ text: 'once', requestKey: KEY }),
+      });
+      return { status: response.status, body: (await response.json()) as { turnId: string; replayed?: true } };
+    }),
+  );
+  assert.deepEqual(new Set(sent.map(({ status }) => status)), new Set([202]), JSON.stringify(sent));
   assert.equal(new Set(sent.map(({ body }) => body.turnId)).size, 1);
   assert.equal(sent.filter(({ body }) => body.replayed === undefined).length, 1);
   assert.equal(session.guest.messages.length, 1);
