@@ -1,6 +1,12 @@
 // The MCP endpoint over HTTP. A request is admitted and counted once, like a call of a route,
 // before its body is read.
-import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, MCP_TOOLSETS, mcpEndpoint } from '@berth/contract/mcp/endpoint.ts';
+import {
+  DEFAULT_TOOLSETS,
+  MCP_BODY_BYTES,
+  MCP_TOOLSETS,
+  mcpEndpoint,
+  type McpToolset,
+} from '@berth/contract/mcp/endpoint.ts';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import { mayUse } from '../rules/access/access.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -90,7 +96,7 @@ function requireOrigin({ headers: { origin } }: FastifyRequest, publicUrl: strin
   throw new CodedError('origin_not_allowed', "the header Origin must be absent or the service's own");
 }
 
-function toolsetsOf({ query }: FastifyRequest): ReadonlySet<string> {
+function toolsetsOf({ query }: FastifyRequest): ReadonlySet<McpToolset> {
   const { toolsets, ...others } = query as Record<string, unknown>;
   const unknown = Object.keys(others)[0];
   if (unknown !== undefined)
@@ -100,7 +106,7 @@ function toolsetsOf({ query }: FastifyRequest): ReadonlySet<string> {
   const allowed: readonly string[] = MCP_TOOLSETS;
   if (names.length === 0 || names.some((name) => !allowed.includes(name)))
     throw new CodedError('invalid_request', `query.toolsets must be a list of ${allowed.join(', ')}, with commas`);
-  return new Set(names);
+  return new Set([...DEFAULT_TOOLSETS, ...(names as McpToolset[])]);
 }
 
 /** As the library reads it: the headers alone, with both types accepted as older revisions want. */

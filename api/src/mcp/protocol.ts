@@ -20,8 +20,9 @@ export interface OfferedTools {
 
 const INFO = { name: 'berth', title: 'Berth', version: '0.1.0' };
 const INSTRUCTIONS =
-  'Tools of a sandbox service: create isolated Linux VMs, run commands and edit files in them, put them to sleep ' +
-  'and wake them, and open their ports in a browser.';
+  'Tools of a service with sandboxes, isolated Linux VMs, each with a coding agent. Start an agent session in a ' +
+  'sandbox, send it a message, poll the session until its turn has ended, and read the replies. If needsYou is true, ' +
+  'let the user decide about the approval.';
 
 /** Responds to a POST whose body is parsed. The response is JSON, never a stream. */
 export async function respondMcp(request: Request, parsedBody: unknown, tools: OfferedTools): Promise<Response> {

@@ -1,11 +1,19 @@
 // Runs a tool: a call of its route. Coded errors become tool errors, which the model reads.
-import { argumentsOf, IDEMPOTENCY_ARGUMENT, outputOf, type ToolArguments } from '@berth/contract/mcp/arguments.ts';
+import {
+  argumentsOf,
+  IDEMPOTENCY_ARGUMENT,
+  outputOf,
+  WAIT_ARGUMENT,
+  waitSeconds,
+  type ToolArguments,
+} from '@berth/contract/mcp/arguments.ts';
 import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import type { BoundAnswer } from '../call/bind.ts';
 import { callRoute, type RouteCall } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
 import type { HeldBytes } from '../call/bytes-in-flight.ts';
+import { parseWith } from '../call/validation.ts';
 
 /** A tool with its route's handler. */
 export interface BoundTool {
@@ -117,6 +125,8 @@ function partsOf(
 }
 
 function headerOf(name: string, given: Readonly<Record<string, unknown>>): string[] {
+  if (name === 'prefer' && given[WAIT_ARGUMENT] !== undefined)
+    return [`wait=${parseWith(waitSeconds, given[WAIT_ARGUMENT], 'query', () => WAIT_ARGUMENT)}`];
   const value = name === 'idempotency-key' ? given[IDEMPOTENCY_ARGUMENT] : undefined;
   if (value === undefined) return [];
   return [typeof value === 'string' ? value : JSON.stringify(value)];

@@ -26,7 +26,7 @@ before(async () => {
 });
 after(() => api.close());
 
-const url = (): URL => new URL(`${api.url}/v1/mcp`);
+const url = (): URL => new URL(`${api.url}/v1/mcp?toolsets=sandboxes`);
 const authorized = (): { requestInit: RequestInit } => ({
   requestInit: { headers: { authorization: `Bearer ${api.token}` } },
 });

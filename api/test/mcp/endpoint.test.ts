@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { MCP_BODY_BYTES } from '@berth/contract/mcp/endpoint.ts';
 import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
+import { makeAgentTokenRow } from '../world/people-rows.ts';
 import { startApi, type TestApi } from '../world/api.ts';
+import { callTool, listTools, namesOf, postMcp, remaining, type Posted, type PostOptions } from './post.ts';
 
 let api: TestApi;
 before(async () => {
@@ -11,44 +13,9 @@ before(async () => {
 });
 after(() => api.close());
 
-interface Posted {
-  status: number;
-  headers: Headers;
-  body: any; // oxlint-disable-line typescript/no-explicit-any
-}
-
-interface PostOptions {
-  token?: string | null;
-  headers?: Record<string, string>;
-  query?: string;
-}
-
-/** Posts a body as the revision 2025-11-25 does. */
-async function post(body: unknown, options: PostOptions = {}): Promise<Posted> {
-  const { token = api.token, headers = {}, query = '?toolsets=sandboxes' } = options;
-  const response = await fetch(`${api.url}/v1/mcp${query}`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json',
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-      ...headers,
-    },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
-}
-
-const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
-const callTool = (name: string, given: object): object => ({
-  jsonrpc: '2.0',
-  id: 7,
-  method: 'tools/call',
-  params: { name, arguments: given },
-});
-const namesOf = ({ body }: Posted): string[] => body.result.tools.map(({ name }: { name: string }) => name);
-const remaining = ({ headers }: Posted): number => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
+/** Posts with the sandbox tools offered too. */
+const post = (body: unknown, options: PostOptions = {}): Promise<Posted> =>
+  postMcp(api, body, { query: '?toolsets=sandboxes', ...options });
 
 test('a request without or with a wrong credential is 401 with WWW-Authenticate', async () => {
   for (const token of [null, 'brt_x']) {
@@ -97,25 +64,51 @@ test('a faulty toolset or query is refused with the allowed ones', async () => {
   for (const query of ['?toolsets=', '?toolsets=all', '?toolsets=sandboxes,', '?toolset=sandboxes']) {
     const { status, body } = await post(listTools, { query });
     assert.deepEqual([status, body.error.code], [400, 'invalid_request'], query);
-    assert.match(body.error.message, /a list of sandboxes|allowed: toolsets/);
+    assert.match(body.error.message, /a list of agent_sessions, sandboxes|allowed: toolsets/);
   }
 });
 
+test('the query adds toolsets to the one that is always offered', async () => {
+  const offered = async (query: string): Promise<string[]> => namesOf(await post(listTools, { query }));
+  const agentTools = MCP_TOOLS.filter(({ toolset }) => toolset === 'agent_sessions').map(({ name }) => name);
+  assert.equal(agentTools.length, 8);
+  assert.deepEqual(await offered(''), agentTools);
+  assert.deepEqual(await offered('?toolsets=agent_sessions'), agentTools);
+  const all = MCP_TOOLS.map(({ name }) => name);
+  assert.deepEqual(await offered('?toolsets=sandboxes'), all);
+  assert.deepEqual(await offered('?toolsets=agent_sessions,sandboxes'), all);
+});
+
 test('a credential sees only the tools that it may use', async () => {
-  const sandboxTools = MCP_TOOLS.filter(({ toolset }) => toolset === 'sandboxes').map(({ name }) => name);
+  const all = MCP_TOOLS.map(({ name }) => name);
+  const seen = async (token: string): Promise<string[]> => namesOf(await post(listTools, { token }));
   const session = await api.makeSession({ role: 'viewer' });
-  assert.deepEqual(namesOf(await post(listTools, { token: session.token })), sandboxTools);
+  assert.deepEqual(await seen(session.token), all);
   const reader = await api.makeKey({ scopes: ['sandbox.read', 'sandbox.files.read'] });
-  const readable = ['list_sandboxes', 'get_sandbox', 'list_files', 'read_file'];
-  assert.deepEqual(namesOf(await post(listTools, { token: reader })), readable);
-  const viewer = await api.makeKey({ role: 'viewer' });
-  assert.ok(!namesOf(await post(listTools, { token: viewer })).includes('destroy_sandbox'));
-  assert.deepEqual(namesOf(await post(listTools, { token: await api.makeKey({ scopes: [] }) })), []);
+  assert.deepEqual(await seen(reader), ['list_sandboxes', 'get_sandbox', 'list_files', 'read_file']);
+  const viewer = await seen(await api.makeKey({ role: 'viewer' }));
+  assert.ok(viewer.includes('get_agent_output'));
+  assert.ok(!viewer.includes('destroy_sandbox') && !viewer.includes('send_agent_message'));
+  assert.deepEqual(await seen(await api.makeKey({ scopes: [] })), []);
 
   const { id } = await api.makeSandbox('ready');
   const refused = await post(callTool('destroy_sandbox', { sandbox_id: id }), { token: reader });
   assert.equal(refused.body.error.code, -32_602);
   assert.match(refused.body.error.message, /no tool "destroy_sandbox"/);
+});
+
+test('a personal agent token sees the agent tools that its grants allow, and may wake', async () => {
+  const reading = ['list_agent_sessions', 'get_agent_session', 'get_agent_output'];
+  const all = MCP_TOOLS.filter(({ toolset }) => toolset === 'agent_sessions').map(({ name }) => name);
+  const grants: [Omit<Parameters<typeof makeAgentTokenRow>[1], 'userId'>, string[]][] = [
+    [{ access: 'read_only' }, reading],
+    [{ access: 'read_send' }, all.filter((name) => name !== 'answer_agent_prompt')],
+    [{ access: 'read_send', canApprove: true, canWake: true }, [...all, 'wake_sandbox']],
+  ];
+  for (const [granted, expected] of grants) {
+    const { token } = await makeAgentTokenRow(api.db, { userId: api.userId, ...granted });
+    assert.deepEqual(namesOf(await post(listTools, { token })), expected);
+  }
 });
 
 test('the access check of the route decides about the org', async () => {
@@ -155,7 +148,7 @@ test('a command that runs for long gets spaces before its result, and its route 
     started.resolve();
     return finished.promise;
   };
-  const response = await fetch(`${api.url}/v1/mcp`, {
+  const response = await fetch(`${api.url}/v1/mcp?toolsets=sandboxes`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',

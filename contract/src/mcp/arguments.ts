@@ -1,6 +1,7 @@
 // Arguments of a tool: the parameters, query and body of its route in one object, with names in
 // snake case. Names inside nested objects are the route's.
 import { z } from 'zod';
+import { AGENT_WAIT_SECONDS } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
 
 type JsonSchema = Record<string, unknown>;
@@ -9,6 +10,14 @@ type Part = 'params' | 'query' | 'body';
 const PARTS = ['params', 'query', 'body'] as const satisfies readonly Part[];
 /** Argument for the header `Idempotency-Key` of routes that accept one. */
 export const IDEMPOTENCY_ARGUMENT = 'idempotency_key';
+/** Argument for `Prefer: wait=N` of routes that hold their response. */
+export const WAIT_ARGUMENT = 'wait_seconds';
+
+export const waitSeconds = z
+  .int()
+  .min(AGENT_WAIT_SECONDS.min)
+  .max(AGENT_WAIT_SECONDS.max)
+  .describe('Waits this long for something new; without it, the response comes at once.');
 
 /** Where an argument goes in a request of the route. */
 interface ArgumentPlace {
@@ -46,6 +55,10 @@ export function argumentsOf(route: Route): ToolArguments {
       type: 'string',
       description: 'A repeat with the same key and arguments within a day returns the first resource.',
     };
+  }
+  if (route.holds === true) {
+    const { $schema: _, ...schema } = z.toJSONSchema(waitSeconds);
+    properties[WAIT_ARGUMENT] = schema;
   }
   return {
     places,

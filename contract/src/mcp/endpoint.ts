@@ -2,12 +2,12 @@
 import type { Route } from '../route/route.ts';
 import { z } from 'zod';
 
-/** Sets of tools that a client may ask for, in the query `toolsets`, separated by commas. */
-export const MCP_TOOLSETS = ['sandboxes'] as const;
+/** Sets of tools; the query `toolsets` adds sets, separated by commas. */
+export const MCP_TOOLSETS = ['agent_sessions', 'sandboxes'] as const;
 export type McpToolset = (typeof MCP_TOOLSETS)[number];
 
-/** Without `toolsets` in the query. */
-export const DEFAULT_TOOLSETS: readonly McpToolset[] = ['sandboxes'];
+/** Offered whatever the query. */
+export const DEFAULT_TOOLSETS: readonly McpToolset[] = ['agent_sessions'];
 
 /** Maximum body of a request: the longest message of an agent session, each character escaped. */
 export const MCP_BODY_BYTES = 1_048_576;

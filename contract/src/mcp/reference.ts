@@ -1,8 +1,11 @@
 // Generates docs/mcp.md: how to connect clients, and the tools.
 // contract/test/mcp/print-reference.ts prints it.
-import { argumentsOf } from './arguments.ts';
-import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, mcpEndpoint, MCP_TOOLSETS } from './endpoint.ts';
+import { AGENT_WAIT_SECONDS } from '../route/limits.ts';
+import { argumentsOf, WAIT_ARGUMENT } from './arguments.ts';
+import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, mcpEndpoint, MCP_TOOLSETS, type McpToolset } from './endpoint.ts';
 import { MCP_TOOLS, type McpTool } from './tools.ts';
+
+const { min, max } = AGENT_WAIT_SECONDS;
 
 /** The exact content of docs/mcp.md. */
 export function mcpReference(): string {
@@ -32,7 +35,11 @@ Codex, in \`~/.codex/config.toml\`:
 [mcp_servers.berth]
 url = "https://berth.example.com${mcpEndpoint.path}"
 bearer_token_env_var = "BERTH_API_KEY"
+tool_timeout_sec = 90
 \`\`\`
+
+\`create_agent_session\` and \`recover_agent_session\` take up to 60 s: a client should wait for 90 s.
+Claude Code reads its timeout in milliseconds from the environment variable \`MCP_TOOL_TIMEOUT\`.
 
 MCP Inspector:
 
@@ -50,25 +57,36 @@ curl -s $URL${mcpEndpoint.path} -H "Authorization: Bearer $BERTH_API_KEY" -H 'Co
 
 ## Tools
 
-The query \`toolsets\` selects sets of tools, separated by commas: ${list(MCP_TOOLSETS)}. Without it:
-${list(DEFAULT_TOOLSETS)}. A client sees only the tools that its credential may use.
+A client sees only the tools that its credential may use.
 
-| Tool | Route | Permission | Arguments |
-| --- | --- | --- | --- |
-${MCP_TOOLS.map(rowOf).join('\n')}
+${MCP_TOOLSETS.map(sectionOf).join('\n\n')}
 
 Arguments in bold are required. Their names are the route's in snake case; names inside objects stay
-as they are.
+as they are. \`${WAIT_ARGUMENT}\`, ${min} to ${max}, holds the response until there is something new, as
+\`Prefer: wait=N\` does.
 
 ## Responses
 
 - \`structuredContent\` is the route's response body; the text is the same as JSON. Fields may be added.
 - A failure of the route is a tool error: \`isError\`, the text \`code: message\`, and the error in
-  \`_meta.error\`. Internal errors have a request id and no other text.
+  \`_meta.error\`, with its \`turnId\` if it concerns a turn. Internal errors have a request id and no
+  other text.
 - Failures before a tool runs are HTTP errors of the API: 401 with \`WWW-Authenticate\`, 403 for the
   \`Origin\` of another web page, 413 over ${MCP_BODY_BYTES.toLocaleString('en-US')} bytes, 429 with \`Retry-After\`.
 - A request counts as one request of the credential. Batches are refused.
 `;
+}
+
+function sectionOf(toolset: McpToolset): string {
+  const query = DEFAULT_TOOLSETS.includes(toolset) ? 'Always offered.' : `Added by the query \`toolsets=${toolset}\`.`;
+  const rows = MCP_TOOLS.filter((tool) => tool.toolset === toolset).map(rowOf);
+  return `### \`${toolset}\`
+
+${query}
+
+| Tool | Route | Permission | Arguments |
+| --- | --- | --- | --- |
+${rows.join('\n')}`;
 }
 
 function rowOf({ name, route }: McpTool): string {
@@ -78,8 +96,4 @@ function rowOf({ name, route }: McpTool): string {
     required.includes(argument) ? `**\`${argument}\`**` : `\`${argument}\``,
   );
   return `| \`${name}\` | \`${route.method} ${route.path}\` | \`${route.permission}\` | ${names.join(', ')} |`;
-}
-
-function list(names: readonly string[]): string {
-  return names.map((name) => `\`${name}\``).join(', ');
 }
