@@ -31,8 +31,8 @@ export interface MessageOptions extends CallOptions {
   requestKey?: string | null;
 }
 
-/** Timeout of a create and a recover. The service waits up to 60 s for the agent. */
-export const READY_TIMEOUT_MS = 90_000;
+/** The service waits up to 60 s for the agent. */
+const RECOVER_TIMEOUT_MS = 90_000;
 /** Includes the time of a wake. */
 const SEND_TIMEOUT_MS = AGENT_WAKE_WAIT_MS + 40_000;
 const HOLD_MARGIN_MS = 15_000;
@@ -151,7 +151,7 @@ export class AgentSession {
   async recover(options: CallOptions = {}): Promise<this> {
     const { raw, with: set } = this.#calls;
     const whenLost = 'The session may have been recovered. A recover can be repeated.';
-    const notes = { timeoutMs: READY_TIMEOUT_MS, ...options, whenLost, repeatable: true };
+    const notes = { timeoutMs: RECOVER_TIMEOUT_MS, ...options, whenLost, repeatable: true };
     this.#data = await raw.recoverAgentSession({ path: { sessionId: this.id }, ...set(notes) });
     return this;
   }

@@ -1,5 +1,5 @@
-// Agent sessions: conversations with the coding agents of sandboxes.
-import { AgentSession, READY_TIMEOUT_MS, type AgentSessionData } from './agent-session.ts';
+// Agent sessions: conversations with the coding agents of sandboxes. Loaded on first use.
+import type { AgentSession, AgentSessionData } from './agent-session.ts';
 import type { Calls } from './calls.ts';
 import type { ListAgentSessionsData } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -17,6 +17,8 @@ export interface AgentSessionsPage {
   hasMore: boolean;
 }
 
+/** Timeout of a create. The service waits up to 60 s for the agent. */
+const START_TIMEOUT_MS = 90_000;
 const WHEN_LOST =
   'The session may have been created. List the sessions of the sandbox before you retry ' +
   '(`sandbox.agents.list()`).';
@@ -35,8 +37,8 @@ export class Agents {
    */
   async start(sandboxId: string, options: CallOptions = {}): Promise<AgentSession> {
     const { raw, with: set } = this.#calls;
-    const notes = { timeoutMs: READY_TIMEOUT_MS, ...options, whenLost: WHEN_LOST };
-    return this.#session(await raw.createAgentSession({ path: { sandboxId }, ...set(notes) }));
+    const notes = { timeoutMs: START_TIMEOUT_MS, ...options, whenLost: WHEN_LOST };
+    return await this.#session(await raw.createAgentSession({ path: { sandboxId }, ...set(notes) }));
   }
 
   /**
@@ -47,7 +49,7 @@ export class Agents {
     const { raw, with: set } = this.#calls;
     const filter = needsYou === undefined ? query : ({ ...query, needsYou: needsYou ? 'true' : 'false' } as const);
     const { sessions, nextCursor, hasMore } = await raw.listAgentSessions({ query: filter, ...set(options) });
-    return { sessions: sessions.map((data) => this.#session(data)), nextCursor, hasMore };
+    return { sessions: await Promise.all(sessions.map((data) => this.#session(data))), nextCursor, hasMore };
   }
 
   /** All sessions across pages: `for await (const session of berth.agents.all())`. */
@@ -63,10 +65,11 @@ export class Agents {
   /** Returns a session, with its current state if its sandbox is awake. */
   async get(sessionId: string, options: CallOptions = {}): Promise<AgentSession> {
     const { raw, with: set } = this.#calls;
-    return this.#session(await raw.getAgentSession({ path: { sessionId }, ...set(options) }));
+    return await this.#session(await raw.getAgentSession({ path: { sessionId }, ...set(options) }));
   }
 
-  #session(data: AgentSessionData): AgentSession {
+  async #session(data: AgentSessionData): Promise<AgentSession> {
+    const { AgentSession } = await import('./agent-session.ts');
     return new AgentSession(this.#calls, data);
   }
 }

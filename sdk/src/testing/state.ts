@@ -89,15 +89,17 @@ export class TestState {
 
   /** Resolves when the condition is met, after the time, or when aborted. */
   async until(isMet: () => boolean, ms: number, signal: AbortSignal): Promise<void> {
-    const over = Promise.withResolvers<void>();
-    const check = (): void => {
-      if (isMet() || signal.aborted) over.resolve();
-    };
-    const timer = setTimeout(() => over.resolve(), ms);
-    signal.addEventListener('abort', check);
-    this.#held.add(check);
-    check();
-    await over.promise;
+    let check = (): void => undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((resolve) => {
+      check = () => {
+        if (isMet() || signal.aborted) resolve();
+      };
+      timer = setTimeout(resolve, ms);
+      signal.addEventListener('abort', check);
+      this.#held.add(check);
+      check();
+    });
     clearTimeout(timer);
     signal.removeEventListener('abort', check);
     this.#held.delete(check);
