@@ -8,6 +8,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { SentTurn } from '@berth/contract/agents/conversation.ts';
 import { TURN_STATES } from '@berth/contract/agents/state.ts';
+import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import { BRIDGE_FEATURES } from '@berth/protocol/agent-errors.ts';
 import { getAgent, sendAgentMessage as dispatch } from '@berth/protocol/calls/agents.ts';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
@@ -172,7 +173,10 @@ async function storeTurn(
       textHmac: textHmac as Buffer,
       runId,
     });
-    if (stored !== undefined) return { turn: stored, isReplay: false };
+    if (stored !== undefined) {
+      await store.deleteSurplusTurns(context.db, session.id, AGENT_TURNS_KEPT.perSession);
+      return { turn: stored, isReplay: false };
+    }
     const concurrent = await findEarlier(context, session.id, caller, message);
     if (concurrent !== undefined) return { turn: concurrent, isReplay: true };
   }

@@ -144,6 +144,13 @@ export async function lockActiveTurnsOf(trx: DatabaseTransaction, sandboxId: str
     .execute();
 }
 
+/** Deletes the oldest turns of a session that are over, beyond those kept. */
+export async function deleteSurplusTurns(db: Database, sessionId: string, kept: number): Promise<void> {
+  await sql`
+    delete from agent_turn where (ended_at is not null or dispatched_at is null) and id in (
+      select id from agent_turn where session_id = ${sessionId} order by created_at desc offset ${kept})`.execute(db);
+}
+
 /**
  * Deletes at most `limit` turns that ended, or were withdrawn, the days ago. A session keeps its
  * last turn. Returns the number deleted.

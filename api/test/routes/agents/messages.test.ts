@@ -5,6 +5,8 @@ import pino from 'pino';
 import { openControlPlane } from '../../../src/control-plane/control-plane.ts';
 import { openServer } from '../../../src/control-plane/server.ts';
 import { listen } from '../../../src/http/app.ts';
+import { AGENT_HOLDS, AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
+import { sql } from 'kysely';
 import { makeKeyRow } from '../../world/people-rows.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
@@ -296,4 +298,38 @@ for (const [what, body] of Object.entries({
 test('a text of the limit is taken', async () => {
   const session = await create();
   await session.turn('\u{1f9ad}'.repeat(65_536));
+});
+
+test('a session keeps its last 1,000 turns, and forgets the keys of older ones', async () => {
+  const session = await create();
+  const first = await session.turn('first', KEY);
+  session.guest.end();
+  await session.get();
+  await sql`
+    insert into agent_turn (id, session_id, sandbox_id, caller_kind, caller_id, caller_user_id, text_hmac, state,
+      run_id, created_at, dispatched_at, started_at, ended_at)
+    select 'trn_filler' || n, session_id, sandbox_id, caller_kind, caller_id, caller_user_id, text_hmac, state,
+      run_id, now(), now(), now(), now()
+    from agent_turn, generate_series(1, ${AGENT_TURNS_KEPT.perSession}::int) n where id = ${first}`.execute(api.db);
+  const last = await session.turn('last');
+  const rows = await api.db.selectFrom('agent_turn').select('id').where('session_id', '=', session.id).execute();
+  assert.equal(rows.length, AGENT_TURNS_KEPT.perSession);
+  assert.equal(await session.turnRow(first), undefined);
+  assert.equal((await session.turnRow(last))?.state, 'running');
+});
+
+test('held reads share their places by org; a read without a place responds at once', async () => {
+  const session = await create();
+  const releases = [];
+  for (;;) {
+    const place = api.context.agentHolds.take(api.orgId);
+    if (typeof place === 'string') break;
+    releases.push(place);
+  }
+  assert.ok(releases.length >= AGENT_HOLDS / 2 - 1 && releases.length < AGENT_HOLDS, `${releases.length} places`);
+  const started = performance.now();
+  const answer = await session.output('', { headers: { prefer: 'wait=25' } });
+  assert.deepEqual([answer.status, answer.body.messages], [200, []]);
+  assert.equal(session.api.agents.calls.at(-1)?.query.get('waitMs') ?? '0', '0', `${performance.now() - started} ms`);
+  for (const release of releases) release();
 });
