@@ -46,7 +46,7 @@ export class JsonCaller {
           response.on('data', (chunk: string) => (text += chunk));
           response.once('error', reject);
           response.once('end', () => {
-            if (response.statusCode !== 200 && response.statusCode !== 201)
+            if (![200, 201, 202].includes(response.statusCode ?? 0))
               reject(new Error(`${method} ${path}: ${response.statusCode} ${text}`));
             else resolve(JSON.parse(text));
           });
@@ -140,6 +140,11 @@ export class Client {
   async createPreview(id: string, port: number): Promise<string> {
     const answer = await this.#caller.call('POST', `/v1/sandboxes/${id}/previews`, { port, audience: 'public' });
     return (answer as { preview: { url: string } }).preview.url;
+  }
+
+  /** A call of another route, with its response body. */
+  async call(method: string, path: string, body?: unknown): Promise<unknown> {
+    return await this.#caller.call(method, path, body);
   }
 
   async destroy(id: string): Promise<void> {
