@@ -2,12 +2,13 @@
 // receives views, and ends a bridge that does not respond.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess, processExited, readProcess, type ProcessIdentity } from '@berth/os/process-identity.ts';
 import { messageOf, nullOn } from '@berth/os/errors.ts';
+import { makeFolders } from '../machine/make-folder.ts';
 import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import type { BridgeConfig } from '../bridge/config.ts';
 import { parseLine } from '../bridge/journal.ts';
@@ -53,7 +54,7 @@ export class LiveBridge {
 
   /** Starts a bridge. Its process outlives this daemon. */
   static async spawn(program: string, config: BridgeConfig, events: BridgeEvents): Promise<LiveBridge> {
-    mkdirSync(dirname(config.socket), { recursive: true, mode: 0o700 });
+    makeFolders(0o700, dirname(config.socket));
     const log = openSync(join(config.folder, 'bridge.log'), 'w', 0o600);
     let child;
     try {

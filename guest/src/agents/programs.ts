@@ -1,9 +1,10 @@
 // Bridge programs that the host sent, by SHA-256, and the agents installed in the image.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { nullOn } from '@berth/os/errors.ts';
+import { makeFolders } from '../machine/make-folder.ts';
 import { Refused } from '../access/refused.ts';
 import type { AgentProgram } from '../bridge/config.ts';
 import { parseLine } from '../bridge/journal.ts';
@@ -42,7 +43,7 @@ export class BridgePrograms {
     const code = Buffer.concat(chunks);
     if (digestOf(code) !== sha256) throw new Refused(400, 'the bridge program has another SHA-256');
 
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    makeFolders(0o700, dirname(this.#folder), this.#folder);
     const path = join(this.#folder, `${sha256}.mjs`);
     writeFileSync(`${path}.new`, code, { mode: 0o600 });
     renameSync(`${path}.new`, path);

@@ -6,12 +6,13 @@
 //   messages.jsonl   text of each turn
 //   output.jsonl     completed replies; output-old.jsonl: those before
 //   owner.json       processes of the last bridge (since version 4)
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { AGENT_SEQ_GAP } from '@berth/protocol/agent-errors.ts';
 import type { GuestAgentView, GuestReply, GuestTurn } from '@berth/protocol/agents.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { nullOn } from '@berth/os/errors.ts';
+import { makeFolders } from '../machine/make-folder.ts';
 import type { Decision } from './driver.ts';
 import { Journal, NumberedLines, parseLine, readLines } from './journal.ts';
 
@@ -147,7 +148,7 @@ export class SessionFiles extends SessionReader {
   readonly #output: Journal;
 
   constructor(folder: string) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolders(0o700, dirname(folder), folder);
     super(folder);
     this.#turns = new Journal(join(folder, 'turns.jsonl'));
     this.#messageLines = new Journal(join(folder, 'messages.jsonl'));

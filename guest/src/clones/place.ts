@@ -5,9 +5,10 @@
 //
 //   (nothing) ──fetched completely──> moving ──every entry in place──> done
 //                                       └── an entry cannot be moved ──> (nothing)
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { hasCode, nullOn } from '@berth/os/errors.ts';
+import { makeFolders } from '../machine/make-folder.ts';
 
 /** A name of the clone already exists in the code folder. */
 export class NameTaken extends Error {
@@ -90,7 +91,7 @@ export class ClonePlace {
   }
 
   #write(place: Place): void {
-    mkdirSync(dirname(this.#stateFile), { recursive: true, mode: 0o755 });
+    makeFolders(0o755, dirname(this.#stateFile));
     writeFileSync(`${this.#stateFile}.new`, JSON.stringify(place), { mode: 0o600 });
     renameSync(`${this.#stateFile}.new`, this.#stateFile);
   }
