@@ -35,7 +35,7 @@ export function contractRoutes(control: CallControl, { keepAlive }: ContractRout
             const call = callOf(request, reply, request.headers.authorization, body);
             if (times !== undefined) call.onStart = (headers) => times.start(headers);
             const response = await callRoute(control, bound, call);
-            releaseWhenSent(reply, response);
+            releaseWhenSent(reply, response.held);
             return times?.end(response) === true ? reply : sendResponse(reply, response);
           }),
         );
@@ -104,7 +104,8 @@ export function sendResponse(reply: FastifyReply, { status, headers, body }: Rou
   return reply.code(status).headers(headers).send(body);
 }
 
-function releaseWhenSent({ raw }: FastifyReply, { held }: RouteResponse): void {
+/** Releases bytes that a response keeps, also if its caller has left already. */
+export function releaseWhenSent({ raw }: FastifyReply, held: HeldBytes | undefined): void {
   if (raw.closed || raw.destroyed) held?.release();
   else raw.once('close', () => held?.release());
 }

@@ -11,11 +11,12 @@ import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import { mayUse } from '../rules/access/access.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { admit } from '../call/admission.ts';
+import type { HeldBytes } from '../call/bytes-in-flight.ts';
 import type { CallControl } from '../call/control.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { sendFailure } from '../http/answers/errors.ts';
 import { KeepAlive, type KeepAliveTimes } from '../http/answers/keep-alive.ts';
-import { callOf } from '../http/contract-routes.ts';
+import { callOf, releaseWhenSent } from '../http/contract-routes.ts';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, type ParseBody } from '../http/requests/body.ts';
 import type { OfferedTools } from './protocol.ts';
@@ -58,34 +59,46 @@ async function serve(parts: EndpointParts, request: FastifyRequest, reply: Fasti
   const { actor, orgId } = await admit(control, mcpEndpoint, caller, headers);
   void reply.headers(headers);
   const held = control.inFlight.open({ orgId, address: request.ip });
-  reply.raw.once('close', () => held.release());
-  const body = hasJsonBody(request)
-    ? await parseJson(request, await readBody(request.raw, MCP_BODY_BYTES, held))
-    : undefined;
+  let body: unknown;
+  try {
+    if (hasJsonBody(request)) body = await parseJson(request, await readBody(request.raw, MCP_BODY_BYTES, held));
+  } finally {
+    releaseWhenSent(reply, held);
+  }
   // Otherwise one request would make any number of calls for one unit of the rate limit.
   if (Array.isArray(body)) throw new CodedError('invalid_request', 'a batch of messages is not accepted; send one');
   const asked = toolsetsOf(request);
   const usable = parts.tools.filter(({ tool }) => asked.has(tool.toolset) && mayUse(actor, tool.route));
-  const offered = offer(control, usable, caller, () => kept.start(headers));
+  const offered = offer(control, usable, caller, {
+    started: () => kept.start(headers),
+    kept: (response) => releaseWhenSent(reply, response),
+  });
   // The library takes 30 MiB of memory: not before the first request.
   const { respondMcp } = await import('./protocol.ts');
   const response = await respondMcp(webRequest(request), body, offered);
   return await send(response, reply, kept);
 }
 
-/** The tools, each as a call of its route; `onCall` runs before a tool that may take minutes. */
+interface CallEvents {
+  /** Called before a tool that may take minutes. */
+  started: () => void;
+  /** Called with the bytes that the response of a tool keeps. */
+  kept: (held: HeldBytes) => void;
+}
+
+/** The tools, each as a call of its route. */
 function offer(
   control: CallControl,
   usable: readonly BoundTool[],
   caller: ToolCaller,
-  onCall: () => void,
+  { started, kept }: CallEvents,
 ): OfferedTools {
   return {
     list: usable.map(({ listed }) => listed),
     call: (name, given) => {
       const tool = usable.find(({ tool: { name: known } }) => known === name);
-      if (tool?.bound.route.keepsAlive === true) onCall();
-      return tool === undefined ? undefined : callTool(control, tool, given, caller);
+      if (tool?.bound.route.keepsAlive === true) started();
+      return tool === undefined ? undefined : callTool(control, tool, given, caller, kept);
     },
   };
 }
@@ -121,9 +134,8 @@ function webRequest({ raw }: FastifyRequest): Request {
 
 async function send(response: Response, reply: FastifyReply, kept: KeepAlive): Promise<FastifyReply> {
   const text = await response.text();
-  const body: unknown = text === '' ? undefined : JSON.parse(text);
-  if (kept.end({ status: response.status, headers: {}, body })) return reply;
+  if (kept.endWith(() => text)) return reply;
   void reply.code(response.status);
-  if (body === undefined) return reply.send();
+  if (text === '') return reply.send();
   return reply.header('content-type', 'application/json; charset=utf-8').send(text);
 }

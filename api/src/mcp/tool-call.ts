@@ -61,12 +61,16 @@ function listedTool({ name, title, description, route, hints }: McpTool, { schem
   };
 }
 
-/** `structuredContent` is the route's response body. Never rejects. */
+/**
+ * `structuredContent` is the route's response body. `kept` receives the bytes that it keeps, to
+ * release once it is sent. Never rejects.
+ */
 export async function callTool(
   control: CallControl,
   { bound, arguments: { places, schema } }: BoundTool,
   given: Readonly<Record<string, unknown>>,
   caller: ToolCaller,
+  kept: (held: HeldBytes) => void,
 ): Promise<CallToolResult> {
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(schema['properties'] as object, name));
   if (unknown.length > 0) {
@@ -85,20 +89,15 @@ export async function callTool(
       params: parts.params as Record<string, string>,
       query: parts.query,
       header: (name) => headerOf(name, given),
-      body: (held: HeldBytes) => {
-        held.add(0);
-        return bound.route.request.body === undefined ? undefined : parts.body;
-      },
+      body: () => parts.body,
       nameOf: (place, steps) => argumentName(place, steps, places),
     },
   });
-  try {
-    const body = JSON.parse(JSON.stringify(response.body)) as Record<string, unknown>;
-    if (response.status >= 400) return failed(body as unknown as Envelope);
-    return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body };
-  } finally {
-    response.held?.release();
-  }
+  if (response.held !== undefined) kept(response.held);
+  const text = JSON.stringify(response.body);
+  const body = JSON.parse(text) as Record<string, unknown>;
+  if (response.status >= 400) return failed(body as unknown as Envelope);
+  return { content: [{ type: 'text', text }], structuredContent: body };
 }
 
 /**

@@ -29,10 +29,15 @@ export class KeepAlive {
 
   /** Ends a response that has begun; returns false when nothing was sent yet. */
   end({ body }: RouteResponse): boolean {
+    return this.endWith(() => JSON.stringify(body));
+  }
+
+  /** The same with the text of the body. */
+  endWith(text: () => string): boolean {
     clearTimeout(this.#headers);
     clearInterval(this.#spaces);
     if (this.#spaces === undefined) return false;
-    this.#reply.raw.end(JSON.stringify(body));
+    this.#reply.raw.end(text());
     return true;
   }
 

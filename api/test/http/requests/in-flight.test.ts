@@ -150,6 +150,30 @@ test('a file read counts until its response is sent; another org reads meanwhile
   assert.equal((await api.call('GET', mine)).status, 200);
 });
 
+test('a file read by an MCP tool counts until its response is sent', async () => {
+  // The request itself counts too.
+  const fileBytes = FILE_BYTES - MIB;
+  const [sandboxId = ''] = /sbx_\w+/.exec(path) ?? [];
+  api.front.files = ({ verb }) => (verb === 'read' ? Buffer.alloc(fileBytes) : Buffer.alloc(0));
+  const params = { name: 'read_file', arguments: { sandbox_id: sandboxId, path: 'f' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  const slow = connect(Number(new URL(api.url).port), '127.0.0.1');
+  open.push(slow);
+  slow.write(
+    `POST /v1/mcp?toolsets=sandboxes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.token}\r\n` +
+      'content-type: application/json\r\n' +
+      `content-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const [head] = (await once(slow, 'data')) as [Buffer];
+  slow.pause();
+  assert.match(head.toString('latin1', 0, 200), /^HTTP\/1.1 200/);
+  assert.ok(api.calls.inFlight.held >= 2 * fileBytes);
+  assert.equal((await api.call('GET', path.replace('/exec', '/file?path=f'))).body.error.code, 'too_much_in_flight');
+  api.front.files = () => Buffer.from('small');
+  slow.resume();
+  await untilTrue('the file is sent', () => api.calls.inFlight.held === 0);
+});
+
 test('forms of an address are limited; another address signs in', async () => {
   const form = { target: '/sign-in', type: 'application/x-www-form-urlencoded', bytes: 16_384 };
   const before = api.calls.inFlight.held;
