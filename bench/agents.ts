@@ -1,28 +1,32 @@
 // Figures of agent sessions through the public API: calls about a session of the scripted agent in
-// a VM, relative to calls of comparable work, and pages of the list. Ratios are within this run.
-// Usage: npm run bench:agents -- [--rounds N] [--sessions N] [--json]
-import { parseArgs } from 'node:util';
+// a VM, relative to calls of comparable work; pages of the list; starts of the real agents; the
+// model gateway; the cost of the agents in the image. Ratios are within this run.
+// Usage: npm run bench:agents -- [--rounds N] [--starts N] [--sessions N] [--json]
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureCalls } from './agents/calls.ts';
 import { measureDiscovery } from './agents/discovery.ts';
+import { measureImage } from './agents/images.ts';
+import { measureRealAgents } from './agents/real.ts';
+import { gatewayRatios } from './model-gateway/ratio.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
+import { readOptions } from './world/options.ts';
 import { renderTable, rounded, type Figure } from './world/statistics.ts';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '50' },
-    sessions: { type: 'string', default: '100000' },
-    json: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  rounds: { type: 'string', default: '50' },
+  starts: { type: 'string', default: '3' },
+  sessions: { type: 'string', default: '100000' },
+  json: { type: 'boolean', default: false },
 });
-const whole = (name: 'rounds' | 'sessions', most: number): number => {
+const whole = (name: 'rounds' | 'starts' | 'sessions', most: number): number => {
   const value = Number(values[name]);
   if (!Number.isInteger(value) || value < 1 || value > most)
     throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to ${most}`);
   return value;
 };
 const rounds = whole('rounds', 10_000);
+const starts = whole('starts', 100);
 const sessions = whole('sessions', 1_000_000);
 
 const progress = new Progress();
@@ -30,13 +34,23 @@ const calls = await withWorld(progress, { BERTH_SCRIPTED_AGENT: '1' }, (world) =
 const pages = await progress.step(`pages of 100 and of ${sessions} sessions`, () =>
   measureDiscovery(sessions, rounds * 4),
 );
+const { codex, claude } = await measureRealAgents(progress, starts);
+const gateway = await progress.step('the model gateway', () => gatewayRatios(5));
+const images = { both: await measureImage(progress, ''), none: await measureImage(progress, 'none') };
 
 const ratio = (one: Figure, other: Figure): number => Math.round((one.median / other.median) * 100) / 100;
+const tenth = (value: number): number => Math.round(value * 10) / 10;
 const row = (label: string, figure: Figure, count = rounds) => ({ label, unit: 'ms', count, figure });
 console.log(`\n${hardware()}\n`);
 console.log(
   renderTable([
     row('create of a session, scripted agent', calls.createMs, 4),
+    row('create of a session, Codex', codex.createMs, starts),
+    row('  its program by hand', codex.byHandMs, starts),
+    row('  message to the call of the model', codex.startedMs, starts),
+    row('create of a session, Claude Code', claude.createMs, starts),
+    row('  its program by hand', claude.byHandMs, starts),
+    row('  message to the call of the model', claude.startedMs, starts),
     row('message to 202', calls.messageMs),
     row('  command `true`', calls.execMs),
     row('GET of the session', calls.pollMs),
@@ -49,7 +63,29 @@ const figures = {
   messageRatio: ratio(calls.messageMs, calls.execMs),
   pollRatio: ratio(calls.pollMs, calls.metricsMs),
   discoveryRatio: ratio(pages.many, pages.few),
-  bridgeMib: Math.round(calls.bridgeMib * 10) / 10,
+  gatewayRatio: Math.round(gateway.model.ratio * 100) / 100,
+  idleVmRatio: ratio(images.both.vmMib, images.none.vmMib),
+  imageGrowthMib: images.both.imageMib - images.none.imageMib,
+  bridgeMib: tenth(calls.bridgeMib),
 };
+const ofAgents = Object.entries({ codex, claude }).map(([name, agent]) => {
+  const { bridgeMib, agentMib, snapshotGrowthMib } = agent;
+  return [
+    name,
+    {
+      createRatio: ratio(agent.createMs, agent.byHandMs),
+      ...{ createMs: rounded(agent.createMs), startedMs: rounded(agent.startedMs) },
+      ...{ bridgeMib: tenth(bridgeMib), agentMib: tenth(agentMib), snapshotGrowthMib: tenth(snapshotGrowthMib) },
+    },
+  ] as const;
+});
 for (const [name, value] of Object.entries(figures)) console.log(`${name}: ${value}`);
-if (values.json) console.log(JSON.stringify({ ...figures, createMs: rounded(calls.createMs), rounds, sessions }));
+for (const [name, { createMs: _, startedMs: __, ...rest }] of ofAgents) {
+  console.log(
+    `${name}: ${Object.entries(rest)
+      .map((pair) => pair.join(' '))
+      .join(', ')}`,
+  );
+}
+const made = { ...figures, ...Object.fromEntries(ofAgents), createMs: rounded(calls.createMs) };
+if (values.json) console.log(JSON.stringify({ ...made, rounds, starts, sessions }));

@@ -5,11 +5,11 @@
 // and the bare route with 1, 32 and 200 connections, in a quarter of the rounds. Usage: npm run
 // bench:api -- [--rounds N] [--seconds N] [--connections N] [--json]
 import { cpus, totalmem } from 'node:os';
-import { parseArgs } from 'node:util';
 import { Load } from './api/load-client.ts';
 import type { LoadOrder } from './api/load.ts';
 import { POOL_CONNECTIONS } from './api/control-plane.ts';
 import { openApiWorld } from './api/world.ts';
+import { readOptions } from './world/options.ts';
 import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
 
 const LIVE = 100;
@@ -18,13 +18,11 @@ const WARM_UP_MS = 3_000;
 const LIST_CONNECTIONS = 4;
 const LADDER = [1, 32, 200];
 
-const { values: flags } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '40' },
-    seconds: { type: 'string', default: '0.5' },
-    connections: { type: 'string', default: '16' },
-    json: { type: 'boolean', default: false },
-  },
+const flags = readOptions({
+  rounds: { type: 'string', default: '40' },
+  seconds: { type: 'string', default: '0.5' },
+  connections: { type: 'string', default: '16' },
+  json: { type: 'boolean', default: false },
 });
 const positive = (name: 'rounds' | 'seconds' | 'connections', most: number): number => {
   const value = Number(flags[name]);

@@ -7,16 +7,15 @@ import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants, cpus, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { build } from '../cli/build/build.ts';
+import { readOptions } from './world/options.ts';
 import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..');
 const ALLOWED_HELP_MS = 150;
 
-const { values } = parseArgs({
-  options: { pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } },
-});
+const values = readOptions({ pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } });
 const pairs = Number(values.pairs);
 if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
   throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);

@@ -6,7 +6,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { readConfig } from '@berth/machine/config/config.ts';
 import { CHECKOUT } from '@berth/machine/config/folders.ts';
 import { startInstallation } from '@berth/machine/roles/installation.ts';
@@ -16,6 +15,7 @@ import { readHostInfo } from '@berth/machine/roles/host/service.ts';
 import { Client } from './world/client.ts';
 import { guestOf, unsharedMemoryOf } from './world/guest.ts';
 import { hardware } from './world/hardware.ts';
+import { readOptions } from './world/options.ts';
 import { Runsc } from './world/runsc.ts';
 import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
 
@@ -23,13 +23,11 @@ const COMMAND = 'uname -a';
 /** Idle time before the memory of a VM is measured. */
 const IDLE_MS = 5_000;
 
-const { values } = parseArgs({
-  options: {
-    creates: { type: 'string', default: '15' },
-    burst: { type: 'string', default: '4' },
-    execs: { type: 'string', default: '20' },
-    json: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  creates: { type: 'string', default: '15' },
+  burst: { type: 'string', default: '4' },
+  execs: { type: 'string', default: '20' },
+  json: { type: 'boolean', default: false },
 });
 const count = (name: 'creates' | 'burst' | 'execs'): number => {
   const value = Number(values[name]);

@@ -1,13 +1,13 @@
 // Transfers into and out of a sandbox through the public API of a dedicated installation: files,
 // previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
 // files|previews]... [--rounds N] [--json]
-import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureFiles } from './data/files.ts';
 import type { Measured } from './data/measured.ts';
 import { measurePreviews } from './data/previews.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld, type BenchWorld } from './world/installation.ts';
+import { readOptions } from './world/options.ts';
 import { renderTable, rounded } from './world/statistics.ts';
 
 /** Each part measures the given number of rounds on the given installation. */
@@ -16,12 +16,10 @@ const PARTS: Readonly<Record<string, (world: BenchWorld, rounds: number) => Prom
   previews: measurePreviews,
 };
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: Object.keys(PARTS) },
-    rounds: { type: 'string', default: '20' },
-    json: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  only: { type: 'string', multiple: true, default: Object.keys(PARTS) },
+  rounds: { type: 'string', default: '20' },
+  json: { type: 'boolean', default: false },
 });
 const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1_000)

@@ -8,7 +8,6 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { BODIES_IN_FLIGHT_MIB } from '@berth/contract/route/limits.ts';
 import { openBenchControlPlane } from './api/control-plane.ts';
@@ -17,6 +16,7 @@ import { insertReadySandbox } from './api/world.ts';
 import { ApiProcess } from './hostile/api-process.ts';
 import type { AttackOrder, AttackReport } from './hostile/attack.ts';
 import { hardware } from './world/hardware.ts';
+import { readOptions } from './world/options.ts';
 import { figureOf } from './world/statistics.ts';
 
 const ATTACK = fileURLToPath(new URL('hostile/attack.ts', import.meta.url));
@@ -25,13 +25,11 @@ const AFTER_MS = 60_000;
 const TENANT_CONNECTIONS = 4;
 const TENANT_EVERY_MS = 50;
 
-const { values } = parseArgs({
-  options: {
-    bodies: { type: 'string', default: '600' },
-    connections: { type: 'string', default: '5000' },
-    seconds: { type: 'string', default: '30' },
-    json: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  bodies: { type: 'string', default: '600' },
+  connections: { type: 'string', default: '5000' },
+  seconds: { type: 'string', default: '30' },
+  json: { type: 'boolean', default: false },
 });
 const count = (name: 'bodies' | 'connections' | 'seconds'): number => {
   const value = Number(values[name]);

@@ -2,26 +2,24 @@
 // from the warm pool beside gVisor's `runsc run`, and memory of idle VMs. Each part has its own
 // installation. Usage: npm run bench:lifecycle -- [--only sleep-wake|pool|memory]... [--rounds N]
 // [--creates N] [--burst N] [--vms N,N,...] [--json]
-import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureMemory, type MemoryFigures } from './lifecycle/memory.ts';
 import { measurePool, type PoolFigures } from './lifecycle/pool.ts';
 import { measureSleepWake, type SleepWakeFigures } from './lifecycle/sleep-wake.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
+import { readOptions } from './world/options.ts';
 import { renderTable, rounded, type Figure, type TableRow } from './world/statistics.ts';
 
 const PARTS = ['sleep-wake', 'pool', 'memory'] as const;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [...PARTS] },
-    rounds: { type: 'string', default: '5' },
-    creates: { type: 'string', default: '15' },
-    burst: { type: 'string', default: '20' },
-    vms: { type: 'string', default: '10,20,40' },
-    json: { type: 'boolean', default: false },
-  },
+const values = readOptions({
+  only: { type: 'string', multiple: true, default: [...PARTS] },
+  rounds: { type: 'string', default: '5' },
+  creates: { type: 'string', default: '15' },
+  burst: { type: 'string', default: '20' },
+  vms: { type: 'string', default: '10,20,40' },
+  json: { type: 'boolean', default: false },
 });
 const whole = (name: string, text: string): number => {
   const value = Number(text);

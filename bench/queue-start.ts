@@ -6,9 +6,9 @@
 import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { Replica, type ReplicaOptions } from '../api/test/workers/replica.ts';
 import { openWorld, type World } from '../api/test/workers/world.ts';
+import { readOptions } from './world/options.ts';
 import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
 
 const HOST_ANSWER_MS = 10;
@@ -111,12 +111,10 @@ async function measureRecovery(world: World, kills: number, liveReplica: boolean
   return figureOf(samples);
 }
 
-const { values: flags } = parseArgs({
-  options: {
-    json: { type: 'boolean', default: false },
-    creates: { type: 'string', default: '60' },
-    kills: { type: 'string', default: '8' },
-  },
+const flags = readOptions({
+  json: { type: 'boolean', default: false },
+  creates: { type: 'string', default: '60' },
+  kills: { type: 'string', default: '8' },
 });
 const world = await openWorld();
 try {

@@ -3,7 +3,6 @@
 // four take turns, so that other load on the host affects all. Ratios are of times: above 1 the
 // long ledger has a cost. Fails when the sums differ from the intervals by a millisecond. Usage:
 // npm run bench:usage -- [--rounds N] [--intervals N] [--json]
-import { parseArgs } from 'node:util';
 import { Progress } from '@berth/machine/output/progress.ts';
 import { orgUsage } from '@berth/api/services/usage/usage.ts';
 import { readClock } from '@berth/api/store/database/clock.ts';
@@ -12,6 +11,7 @@ import { rollUpOrgUsage } from '@berth/api/workers/usage/rollup.ts';
 import { openBenchControlPlane, type BenchOrg } from './api/control-plane.ts';
 import { JsonCaller } from './world/client.ts';
 import { hardware } from './world/hardware.ts';
+import { readOptions } from './world/options.ts';
 import { figureOf, renderTable, type TableRow } from './world/statistics.ts';
 import {
   DAYS,
@@ -31,12 +31,10 @@ const WARM_UP_ROUNDS = 100;
 /** Larger than the worker's transactions: nothing here waits for the org's lock. */
 const BATCH = 20_000;
 
-const { values: flags } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '1500' },
-    intervals: { type: 'string', default: '10000000' },
-    json: { type: 'boolean', default: false },
-  },
+const flags = readOptions({
+  rounds: { type: 'string', default: '1500' },
+  intervals: { type: 'string', default: '10000000' },
+  json: { type: 'boolean', default: false },
 });
 const integer = (name: 'rounds' | 'intervals', least: number, most: number): number => {
   const value = Number(flags[name]);

@@ -3,7 +3,7 @@
 //   migrate           migrate the database and exit
 //   bootstrap         create the first account, org, project and API key if there are none
 //   keys create       create an API key that acts as the owner of an org
-//   owner-link        create a sign-in link for the first org's owner
+//   owner-link        create a sign-in link for the owner of the operator's org
 //   plans set         assign a plan of the catalogue to an org
 //   sso off           end an org's requirement of single sign-on
 //   secrets status    report the secret keys and host tokens, and the replicas that loaded them

@@ -51,9 +51,12 @@ export class FakeInstallation {
     this.#environment = environment;
   }
 
-  /** @param more variables of both processes */
-  static async start(more: Readonly<Record<string, string>>): Promise<FakeInstallation> {
-    const postgres = await startPostgres();
+  /** @param more variables of both processes @param postgres by default the server of all files */
+  static async start(
+    more: Readonly<Record<string, string>>,
+    postgres: TestPostgres | null = null,
+  ): Promise<FakeInstallation> {
+    postgres ??= await startPostgres();
     const folder = await mkdtemp(join(tmpdir(), 'berth-fake-installation-'));
     for (const name of ['host-token', 'secret-key'])
       await writeFile(join(folder, name), randomBytes(32).toString('base64'), { mode: 0o600 });
@@ -95,6 +98,11 @@ export class FakeInstallation {
 
   get orgId(): string {
     return this.#key.orgId;
+  }
+
+  /** The owner's API key. */
+  get token(): string {
+    return this.#key.token;
   }
 
   /** Starts a stopped part; resolves when it accepts calls. */

@@ -132,7 +132,7 @@ test('bootstrap prints a welcome link once; owner-link makes another until a pas
     JSON.parse((await run(process.execPath, [MAIN, ...args], { env: fresh })).stdout);
   await assert.rejects(ask('owner-link'), (error: { code: number; stderr: string }) => {
     assert.equal(error.code, 1);
-    assert.match(error.stderr, /^berth-api: there is no org with an owner yet; the first start makes one\n$/);
+    assert.match(error.stderr, /^berth-api: there is no org yet: start the service once\n$/);
     return true;
   });
   const first = (await ask('bootstrap')) as Record<string, string>;

@@ -2,7 +2,7 @@
 // runs real commands without a VM.
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -194,7 +194,9 @@ test('files are written, listed and read through all layers, concurrently with c
   const run = async (command: string): Promise<string> =>
     execResult.parse((await send(`/v1/sandboxes/${id}/exec`, { command })).body).stdout;
 
-  assert.deepEqual(await write({ path: 'src/ü 🦭.txt', content: 'héllo\n' }), { path: '/code/src/ü 🦭.txt', size: 7 });
+  const sha256 = createHash('sha256').update('héllo\n').digest('hex');
+  const written = { path: '/code/src/ü 🦭.txt', size: 7, sha256 };
+  assert.deepEqual(await write({ path: 'src/ü 🦭.txt', content: 'héllo\n' }), written);
   assert.equal(await run("cat src/*; stat -c '%U %a' src/*"), 'héllo\nberth 644\n');
   const binary = randomBytes(1_000_000);
   await write({ path: '/home/berth/binary', content: binary.toString('base64'), encoding: 'base64' });
@@ -204,14 +206,23 @@ test('files are written, listed and read through all layers, concurrently with c
     content: binary.toString('base64'),
     encoding: 'base64',
     size: 1_000_000,
+    sha256: createHash('sha256').update(binary).digest('hex'),
   });
-  assert.deepEqual((await send(`/v1/sandboxes/${id}/files/snapshot?depth=99`)).body, {
-    path: '/code',
-    truncated: false,
-    directories: {
-      '/code': [{ label: 'src', path: '/code/src', type: 'directory' }],
-      '/code/src': ['fifo', 'link', 'ü 🦭.txt'].map((label) => ({ label, path: `/code/src/${label}`, type: 'file' })),
-    },
+  const { directories, ...listed } = (await send(`/v1/sandboxes/${id}/files/snapshot?depth=99`)).body as {
+    directories: Record<string, { label: string; path: string; type: string; kind: string; size: number | null }[]>;
+  };
+  assert.deepEqual(listed, { path: '/code', truncated: false });
+  const entries = Object.entries(directories).map(([folder, found]) => [
+    folder,
+    found.map(({ label, path, type, kind, size }) => [label, path, type, kind, kind === 'file' ? size : null]),
+  ]);
+  assert.deepEqual(Object.fromEntries(entries), {
+    '/code': [['src', '/code/src', 'directory', 'directory', null]],
+    '/code/src': [
+      ['fifo', '/code/src/fifo', 'file', 'other', null],
+      ['link', '/code/src/link', 'file', 'link', null],
+      ['ü 🦭.txt', '/code/src/ü 🦭.txt', 'file', 'file', 7],
+    ],
   });
   for (const [path, status, code] of [
     ['src', 400, 'not_a_file'],

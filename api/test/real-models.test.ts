@@ -1,84 +1,34 @@
 // Model keys from their route to a model provider: the control plane, the real host daemon with its
 // fake driver and model gateway, and a guest that calls a model server. Needs root.
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Method } from '@berth/contract/route/route.ts';
-import { pino } from 'pino';
-import { ModelServer } from '../../e2e/model-servers/server.ts';
-import { DaemonFixture } from '../../host/test/daemon/daemon-process.ts';
-import { openControlPlane } from '../src/control-plane/control-plane.ts';
-import { planCatalogueOf } from '../src/rules/billing/plan-catalogue.ts';
-import { SecretKey } from '../src/services/context/secret-key.ts';
-import { bootstrap } from '../src/services/people/bootstrap.ts';
+import { startAgentWorld, storeKey, type AgentWorld } from '../../e2e/agents/suite/world.ts';
+import { call as callApi } from '../../e2e/world/client.ts';
 import type { Answer } from './world/answer.ts';
-import { signInAs } from './world/api.ts';
-import { startPostgres, type TestPostgres } from './world/database.ts';
-import { callDirectly } from './world/direct-call.ts';
-import { SecretsScan } from './world/secrets-scan.ts';
-import { SETTINGS } from './world/settings.ts';
 import { untilTrue } from './world/until-true.ts';
 
-const scan = new SecretsScan();
-let postgres: TestPostgres;
-let databaseUrl: string;
-let models: ModelServer;
-let daemon: DaemonFixture;
-let controlPlane: Awaited<ReturnType<typeof openControlPlane>>;
-let token: string;
-let org: string;
-let projectId: string;
-
+let world: AgentWorld;
 before(async () => {
-  process.env['BERTH_SCRIPTED_AGENT'] = '1';
-  postgres = await startPostgres();
-  databaseUrl = await postgres.createMigratedDatabase();
-  models = await ModelServer.start();
-  daemon = await DaemonFixture.make(['--driver', 'fake', '--pool-max', '0']);
-  await daemon.start();
-  controlPlane = await openControlPlane(
-    {
-      ...{ databaseUrl, databaseConnections: 5, plans: planCatalogueOf([]), secretKey: new SecretKey(randomBytes(32)) },
-      hostUrl: `unix:${join(daemon.root, 'run', 'host.sock')}`,
-      hostToken: daemon.token,
-      settings: { ...SETTINGS, modelEndpoints: { openai: [models.url], anthropic: [] } },
-      oidc: null,
-    },
-    pino({ level: 'trace' }, scan.into(undefined)),
-    { mailer: { send: () => Promise.resolve() } },
-  );
-  const { db } = controlPlane.context;
-  const names = { ownerEmail: 'o@example.test', ownerName: 'O', orgName: 'Org', projectName: 'P', keyName: 'k' };
-  const made = await bootstrap(db, names);
-  ({ token } = await signInAs(db, made.userId));
-  org = `/v1/orgs/${made.orgId}`;
-  projectId = String(made.projectId);
+  world = await startAgentWorld();
 });
-after(async () => {
-  await controlPlane.close();
-  await daemon.remove();
-  await models.close();
-  await postgres.stop();
-});
+after(() => world[Symbol.asyncDispose]());
 
-async function call(method: Method, path: string, body?: object): Promise<Answer['body']> {
-  const answer = await callDirectly(controlPlane.calls, method, path, { token, body });
-  assert.ok(answer.status < 300, `${method} ${path}: ${JSON.stringify(answer.body)}`);
-  return answer.body;
+async function call(method: 'GET' | 'POST', path: string, sent?: object): Promise<Answer['body']> {
+  const { status, body } = await callApi(world.session, method, path, sent);
+  assert.ok(status < 300, `${method} ${path}: ${JSON.stringify(body)}`);
+  return body;
 }
 
 /** Stores a key; null deletes it. */
-async function setKey(text: string | null): Promise<void> {
-  const path = `${org}/projects/${projectId}/agent-credentials/agent_one`;
-  if (text === null) await call('DELETE', path);
-  else await call('PUT', path, { apiKey: scan.note(text, 'a model key') });
-}
+const setKey = (text: string | null): Promise<void> =>
+  storeKey(world.session, 'agent_one', text && world.scan.note(text, 'a model key'));
 
 /** Calls the model from within the guest; resolves with status and credential as it arrived. */
 async function askModel(id: string, prompt: string): Promise<[string, string | null | undefined]> {
-  const record = await readFile(join(daemon.root, 'host', 'vms', id, 'record.json'), 'utf8');
+  const record = await readFile(join(world.daemon.root, 'host', 'vms', id, 'record.json'), 'utf8');
   const { driverState } = JSON.parse(record) as { driverState: { guest: { port: number } } };
   const url = `http://127.0.0.2:${driverState.guest.port}/openai/v1/responses`;
   const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: `${prompt}\n@say yes` }] };
@@ -95,11 +45,22 @@ async function askModel(id: string, prompt: string): Promise<[string, string | n
   })().then((status) => process.stdout.write(String(status)))`;
   const command = `/node -e "eval(atob('${Buffer.from(script).toString('base64')}'))"`;
   const { stdout } = await call('POST', `/v1/sandboxes/${id}/exec`, { command, timeoutSeconds: 60 });
-  return [stdout, models.calls.find((one) => one.prompt.includes(prompt))?.credential];
+  return [stdout, world.models.calls.find((one) => one.prompt.includes(prompt))?.credential];
+}
+
+/** Neither in logs, tables, command lines and environments nor in the files of host and sandbox. */
+async function assertNoKey(): Promise<void> {
+  await world.scan.check(world.databaseUrl);
+  assert.doesNotMatch(world.daemon.log.join('\n'), /sk-(first|second|third)/);
+  const found = spawnSync('grep', ['-rlaE', '--devices=skip', 'sk-(first|second|third)-0', world.daemon.root]);
+  assert.equal(String(found.stdout), '');
 }
 
 test('a guest calls models with the key of its project, as the API has it now, and never sees it', async () => {
-  const { sandbox } = await call('POST', `${org}/sandboxes`, { agent: 'agent_one', projectId });
+  const { sandbox } = await call('POST', `/v1/orgs/${world.caller.orgId}/sandboxes`, {
+    agent: 'agent_one',
+    projectId: world.caller.projectId,
+  });
   const id: string = sandbox.id;
   const becomes = (status: string): Promise<void> =>
     untilTrue(
@@ -109,7 +70,11 @@ test('a guest calls models with the key of its project, as the API has it now, a
   await becomes('ready');
   await setKey('sk-first-0123456789');
   assert.equal((await call('POST', `/v1/sandboxes/${id}/agent-sessions`)).bridgeState, 'ready');
-  assert.deepEqual(await askModel(id, 'created'), ['200', 'Bearer sk-first-0123456789']);
+  const turn = askModel(id, 'created\n@slow 100');
+  await untilTrue('the model streams', async () => world.models.callsFor('created') > 0);
+  await assertNoKey();
+  assert.deepEqual(await turn, ['200', 'Bearer sk-first-0123456789']);
+  await assertNoKey();
 
   await setKey('sk-second-0123456789');
   assert.deepEqual(await askModel(id, 'replaced'), ['200', 'Bearer sk-second-0123456789']);
@@ -123,11 +88,10 @@ test('a guest calls models with the key of its project, as the API has it now, a
   await becomes('ready');
   assert.deepEqual(await askModel(id, 'woken'), ['200', 'Bearer sk-third-0123456789']);
 
-  await daemon.end('SIGKILL');
-  await daemon.start();
+  await world.daemon.end('SIGKILL');
+  await world.daemon.start();
   assert.deepEqual(await askModel(id, 'restarted'), ['200', 'Bearer sk-third-0123456789']);
   await call('POST', `/v1/sandboxes/${id}/destroy`);
   await becomes('deleted');
-  await scan.check(databaseUrl);
-  assert.doesNotMatch(daemon.log.join('\n'), /sk-(first|second|third)/);
+  await assertNoKey();
 });

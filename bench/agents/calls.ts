@@ -2,6 +2,7 @@
 // turns; and the memory of the bridge. The scripted agent needs no model.
 import type { BenchWorld } from '../world/installation.ts';
 import { timed } from '../world/installation.ts';
+import { bridgePattern, guestMemoryMib } from './guest-memory.ts';
 import { figureOf, type Figure } from '../world/statistics.ts';
 
 const WARM_UP_ROUNDS = 3;
@@ -40,7 +41,7 @@ export async function measureCalls({ client, progress }: BenchWorld, rounds: num
         if (name === 'message') await ended();
       }
     }
-    const bridgeMib = await memoryOfBridge();
+    const bridgeMib = await guestMemoryMib(client, sandboxId, bridgePattern(id));
     await client.destroy(sandboxId);
     return {
       createMs: figureOf(createMs),
@@ -57,17 +58,6 @@ export async function measureCalls({ client, progress }: BenchWorld, rounds: num
         if (turnState === 'completed') return;
         if (turnState !== 'sending' && turnState !== 'running') throw new Error(`the turn is ${turnState}`);
       }
-    }
-
-    async function memoryOfBridge(): Promise<number> {
-      // The bridge's configuration is its second argument.
-      const command = `for p in $(pgrep -f '"sessionId":"${id}"'); do sudo -n cat /proc/$p/smaps_rollup; done`;
-      const { stdout } = (await client.call('POST', `/v1/sandboxes/${sandboxId}/exec`, { command })) as {
-        stdout: string;
-      };
-      const kib = [...stdout.matchAll(/^Pss:\s+(\d+) kB/gm)].map(([, text]) => Number(text));
-      if (kib.length === 0) throw new Error('the bridge was not found');
-      return Math.max(...kib) / 1_024;
     }
   });
 }

@@ -20,22 +20,11 @@ const WARM_UPS = 6;
 const APP_DEADLINE_MS = 60_000;
 const APP_POLL_MS = 100;
 
-export async function measurePreviews(
-  { client, url, guestCidr, progress }: BenchWorld,
-  rounds: number,
-): Promise<Measured[]> {
+export async function measurePreviews(world: BenchWorld, rounds: number): Promise<Measured[]> {
+  const { client, progress } = world;
   return await progress.step('previews', async (report) => {
     const id = await client.createAwake();
-    await client.writeFile(id, 'bench/app.py', Buffer.from(PREVIEW_APP));
-    await client.exec(id, 'setsid python3 bench/app.py </dev/null >bench/app.log 2>&1 & echo started');
-    const straight: LoadTarget = {
-      address: await addressOf(guestCidr, id),
-      port: PREVIEW_APP_PORT,
-      headers: 'host: guest\r\n',
-    };
-    await untilItAnswers(straight);
-    const preview = await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT));
-
+    const { straight, preview } = await startPreviewApp(world, id);
     const [requests, few, bytes] = [new Compared(), new Compared(), new Compared()];
     const added: number[] = [];
     for (let round = -WARM_UPS; round < rounds; round += 1) {
@@ -88,6 +77,22 @@ export async function measurePreviews(
       measured('webSocketAddedMs', 'added to a WebSocket round trip', 'ms', added, 3),
     ];
   });
+}
+
+/** Starts the app in a sandbox. Resolves when it responds, with both ways to it. */
+export async function startPreviewApp(
+  { client, url, guestCidr }: BenchWorld,
+  id: string,
+): Promise<Record<'straight' | 'preview', LoadTarget>> {
+  await client.writeFile(id, 'bench/app.py', Buffer.from(PREVIEW_APP));
+  await client.exec(id, 'setsid python3 bench/app.py </dev/null >bench/app.log 2>&1 & echo started');
+  const straight: LoadTarget = {
+    address: await addressOf(guestCidr, id),
+    port: PREVIEW_APP_PORT,
+    headers: 'host: guest\r\n',
+  };
+  await untilItAnswers(straight);
+  return { straight, preview: await previewTarget(url, await client.createPreview(id, PREVIEW_APP_PORT)) };
 }
 
 /** A rate of both paths, and the preview's share of the direct rate, per round. */

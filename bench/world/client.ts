@@ -64,21 +64,25 @@ export class JsonCaller {
 
 /** Measured calls of the public API. */
 export class Client {
+  /** The key of its calls. */
+  readonly token: string;
   readonly #caller: JsonCaller;
   readonly #orgId: string;
   readonly #projectId: string;
 
   constructor(options: { url: string; token: string; orgId: string; projectId: string }) {
     const url = new URL(options.url);
+    this.token = options.token;
     this.#caller = new JsonCaller({ address: url.hostname, port: Number(url.port), token: options.token });
     this.#orgId = options.orgId;
     this.#projectId = options.projectId;
   }
 
   /** Creates a sandbox. Resolves with its id as soon as a caller knows that it is awake. */
-  async createAwake(): Promise<string> {
+  async createAwake(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
     const path = `/v1/orgs/${this.#orgId}/sandboxes`;
-    const answer = sandboxOf(await this.#caller.call('POST', path, { agent: 'agent_one', projectId: this.#projectId }));
+    const body = { agent: 'agent_one', projectId: this.#projectId, ...fields };
+    const answer = sandboxOf(await this.#caller.call('POST', path, body));
     await this.#until(answer, ['provisioning'], ['running', 'ready']);
     return answer.id;
   }

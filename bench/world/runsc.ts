@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { installPackages, updateLists } from '@berth/os/apt.ts';
+import { installPackages, updateLists } from '@berth/os/apt/apt.ts';
 import { hasCode } from '@berth/os/errors.ts';
 
 const run = promisify(execFile);

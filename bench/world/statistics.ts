@@ -47,10 +47,21 @@ export function renderTable(rows: readonly TableRow[]): string {
       ...[min, median, p95, max].map((value) => value.toFixed(row.decimals ?? 1)),
     ];
   });
+  return renderCells(header, cells, 2);
+}
+
+/** Columns from `leftColumns` on are aligned to the right. */
+export function renderCells(
+  header: readonly string[],
+  cells: readonly (readonly string[])[],
+  leftColumns: number,
+): string {
   const widths = header.map((text, column) => Math.max(text.length, ...cells.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>
     row
-      .map((text, column) => (column < 2 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)))
+      .map((text, column) =>
+        column < leftColumns ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0),
+      )
       .join('  ')
       .trimEnd();
   return [line(header), widths.map((width) => '─'.repeat(width)).join('  '), ...cells.map(line)].join('\n');

@@ -28,6 +28,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'api/src/call': ['api/src/rules', 'api/src/services', 'contract/src', 'pino', 'zod'],
   'api/src/routes': ['api/src/call', 'api/src/services', 'contract/src', 'protocol/src'],
+  'api/src/console': ['api/src/http', 'api/src/rules', 'fastify', 'node:'],
   'api/src/reference': ['api/src/http', 'api/src/rules', 'contract/src', 'fastify', 'node:'],
   'api/src/http': [
     ...['api/src/call', 'api/src/rules', 'api/src/services', 'api/src/sign-in', 'contract/src', 'protocol/src'],
@@ -54,7 +55,14 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
       'api/src/mcp',
       'api/src/pages',
     ],
-    ...['api/src/payment', 'api/src/preview', 'api/src/reference', 'api/src/routes', 'api/src/services'],
+    ...[
+      'api/src/console',
+      'api/src/payment',
+      'api/src/preview',
+      'api/src/reference',
+      'api/src/routes',
+      'api/src/services',
+    ],
     ...['api/src/sign-in', 'api/src/store', 'api/src/workers', 'fastify', 'pg', 'pino'],
   ],
   'api/src': ['api/migrations', 'contract/src', 'protocol/src', 'node:', 'pino'],
@@ -64,10 +72,35 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'host/src/network': ['host/src/vm', 'os/src', 'protocol/src', 'node:', 'zod'],
   'host/src': ['guest/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pino', 'zod'],
   'image/src': ['guest/src', 'os/src', 'protocol/src', 'node:', 'zod'],
-  'machine/src': ['contract/src', 'host/src', 'image/src', 'os/src', 'protocol/src', 'node:', 'pg', 'zod'],
+  'machine/src': [
+    '@berth/console',
+    'contract/src',
+    'host/src',
+    'image/src',
+    'os/src',
+    'protocol/src',
+    'node:',
+    'pg',
+    'zod',
+  ],
 
   'sdk/src': [],
   // The SDK by its published entries alone, as any client has it.
+  // A client like any other.
+  'console/src': [
+    ...['@berth/sdk', '@tanstack/react-query', '@tanstack/react-virtual', '@xterm/addon-fit', '@xterm/xterm'],
+    ...['lucide-react', 'react', 'react-dom', 'react-router', 'uplot'],
+  ],
+  'console/src/rules': ['@berth/sdk'],
+  'console/src/text': ['console/src/rules'],
+  'console/src/ui': [
+    ...['console/src/rules', 'console/src/text', '@berth/sdk', '@tanstack/react-virtual', 'lucide-react', 'react'],
+  ],
+  'console/src/editor': [
+    ...['console/src/rules', '@codemirror/commands', '@codemirror/merge', '@codemirror/search'],
+    ...['@codemirror/state', '@codemirror/view'],
+  ],
+  'console/build': ['os/src', 'node:', '@vitejs/plugin-react', 'vite'],
   'cli/src': ['machine/src', '@berth/sdk', 'node:', 'commander', 'string-width', 'ws', 'zod'],
 };
 

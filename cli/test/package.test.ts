@@ -16,7 +16,7 @@ import { cleanEnvironment, type Ended } from './world/berth.ts';
 const CLI = join(import.meta.dirname, '..');
 const CHECKOUT = join(CLI, '..');
 /** The only parts of machine/ allowed in the package. */
-const OF_THE_MACHINE = ['machine/src/output/failure.ts', 'machine/src/output/progress.ts'];
+const OF_THE_MACHINE = ['command-hint', 'failure', 'progress'].map((name) => `machine/src/output/${name}.ts`);
 const LARGEST_PACKAGE_BYTES = 400 * 1024;
 
 let folder: string;
@@ -147,7 +147,7 @@ for (const [which, nodeOf] of [
 
   test(`with ${which} every installation command is listed and reports where it runs, with any arguments`, async () => {
     const { stdout: help } = await berthWith(nodeOf(), programs.prefix, ['--help']);
-    assert.equal(serviceEntries.length, 9);
+    assert.equal(serviceEntries.length, 11);
     for (const entry of serviceEntries) {
       assert.match(help, new RegExp(`^ {2}${entry.name} `, 'm'));
       const words = 'commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : [entry.name];

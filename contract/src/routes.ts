@@ -10,13 +10,18 @@ import {
 } from './agents/conversation.ts';
 import { createAgentSession, getAgentSession, listAgentSessions, recoverAgentSession } from './agents/sessions.ts';
 import { exportActivity, listActivity } from './activity/feed.ts';
+import { followActivity } from './activity/follow.ts';
 import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
-import { createCheckout, getSubscription } from './billing/billing.ts';
+import { createCheckout, getSubscription, listPlans } from './billing/billing.ts';
 import { execInSandbox } from './commands/exec.ts';
+import { createFolder, deleteFile, moveFile } from './files/changes.ts';
 import { listFiles, readFile, snapshotFiles, writeFile } from './files/files.ts';
+import { downloadFile, uploadFile } from './files/transfers.ts';
 import { getHealth } from './health.ts';
-import { getMe, listMyOrgs } from './access/identity.ts';
+import { getHost, listHosts } from './hosts/hosts.ts';
+import { getService } from './service.ts';
+import { getMe, listMyOrgs, updateMe } from './access/identity.ts';
 import {
   acceptInvitation,
   createInvitation,
@@ -24,8 +29,8 @@ import {
   listInvitations,
   revokeInvitation,
 } from './orgs/invitations.ts';
-import { getLiveMetrics, sampleMetrics } from './metrics/metrics.ts';
-import { createOrg, leaveOrg, listMembers, removeMember, updateMember } from './orgs/orgs.ts';
+import { getLiveMetrics, getMetricsHistory, sampleMetrics } from './metrics/metrics.ts';
+import { createOrg, leaveOrg, listMembers, removeMember, updateMember, updateOrg } from './orgs/orgs.ts';
 import { claimDomain, getSso, removeDomain, updateSso, verifyDomain } from './orgs/sso.ts';
 import { createPreview, listPreviews, revokePreview } from './previews/previews.ts';
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
@@ -40,16 +45,21 @@ import {
   stopSandbox,
   wakeSandbox,
 } from './sandboxes/lifecycle.ts';
-import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes/sandboxes.ts';
+import { countSandboxes, listSandboxes } from './sandboxes/list.ts';
+import { createSandbox, destroySandbox, getSandbox } from './sandboxes/sandboxes.ts';
 import { getSshAccess } from './connections/ssh.ts';
 import { terminalInSandbox } from './connections/terminal.ts';
 import { tunnelToSandbox } from './connections/tunnel.ts';
-import { getEndUserUsage, getOrgUsage } from './usage/usage.ts';
+import { getDailyUsage, getEndUserUsage, getOrgUsage } from './usage/usage.ts';
 import { updateProjectUsageGuardrails, updateUsageGuardrails } from './usage/guardrails.ts';
 
 const ALL = [
   getHealth,
+  getService,
+  listHosts,
+  getHost,
   getMe,
+  updateMe,
   listMyOrgs,
   leaveOrg,
   listAgentTokens,
@@ -59,6 +69,7 @@ const ALL = [
   endSignIn,
   endOtherSignIns,
   createOrg,
+  updateOrg,
   listMembers,
   updateMember,
   removeMember,
@@ -68,6 +79,7 @@ const ALL = [
   verifyDomain,
   removeDomain,
   getSubscription,
+  listPlans,
   createCheckout,
   listInvitations,
   createInvitation,
@@ -78,8 +90,10 @@ const ALL = [
   createApiKey,
   revokeApiKey,
   listActivity,
+  followActivity,
   exportActivity,
   getOrgUsage,
+  getDailyUsage,
   getEndUserUsage,
   listProjects,
   createProject,
@@ -101,6 +115,7 @@ const ALL = [
   updateUsageGuardrails,
   updateProjectUsageGuardrails,
   listSandboxes,
+  countSandboxes,
   createSandbox,
   getSandbox,
   execInSandbox,
@@ -114,6 +129,11 @@ const ALL = [
   snapshotFiles,
   readFile,
   writeFile,
+  deleteFile,
+  moveFile,
+  createFolder,
+  downloadFile,
+  uploadFile,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,
@@ -122,6 +142,7 @@ const ALL = [
   setEgress,
   renewSandbox,
   getLiveMetrics,
+  getMetricsHistory,
   sampleMetrics,
   destroySandbox,
 ] as const satisfies readonly Route[];

@@ -1,5 +1,5 @@
-// docs/limits.md and the pages of docs/spec-gaps/ name existing tests: the last cell of each row
-// holds paths of test files, and titles of tests in them.
+// docs/limits.md, docs/security.md and the pages of docs/spec-gaps/ name existing tests: the last
+// cell of a row holds paths of test files, and titles of tests in them.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -86,6 +86,25 @@ const SPEC_GAPS = readdirSync(join(CHECKOUT, 'docs/spec-gaps'))
   .filter((name) => !['README.md', 'open-paths.md'].includes(name))
   .map((name) => `docs/spec-gaps/${name}`);
 
+/** Files and titles in the rows that do not exist. @param complete each row must name a file */
+function wrongIn(rows: readonly Row[], { complete }: { complete: boolean }): string[] {
+  const wrong: string[] = [];
+  for (const { place, cell } of rows) {
+    const named = [...cell.matchAll(/`([\w./-]+\/[\w./-]+)`([^`]*)/g)];
+    if (complete && named.length === 0) wrong.push(`${place}: no file is named`);
+    for (const [, path = '', rest = ''] of named) {
+      const titles = filesAt(path)?.flatMap(titlesIn);
+      if (titles === undefined) wrong.push(`${place}: there is no ${path}`);
+      for (const [, quoted = ''] of rest.matchAll(/"([^"]+)"/g)) {
+        const pattern = quoted.replaceAll('…', ANY);
+        if (!titles?.some((title) => agree(pattern, title)))
+          wrong.push(`${place}: no test of ${path} is called "${quoted}"`);
+      }
+    }
+  }
+  return wrong;
+}
+
 for (const [name, documents] of [
   ['docs/spec-gaps', SPEC_GAPS],
   ['docs/limits.md', ['docs/limits.md']],
@@ -97,23 +116,18 @@ for (const [name, documents] of [
       return found;
     });
     assert.ok(rows.length > 10, 'the tables were not found');
-    const wrong: string[] = [];
-    for (const { place, cell } of rows) {
-      const named = [...cell.matchAll(/`([\w./-]+\/[\w./-]+)`([^`]*)/g)];
-      if (named.length === 0) wrong.push(`${place}: no file is named`);
-      for (const [, path = '', rest = ''] of named) {
-        const titles = filesAt(path)?.flatMap(titlesIn);
-        if (titles === undefined) wrong.push(`${place}: there is no ${path}`);
-        for (const [, quoted = ''] of rest.matchAll(/"([^"]+)"/g)) {
-          const pattern = quoted.replaceAll('…', ANY);
-          if (!titles?.some((title) => agree(pattern, title)))
-            wrong.push(`${place}: no test of ${path} is called "${quoted}"`);
-        }
-      }
-    }
-    assert.deepEqual(wrong, []);
+    assert.deepEqual(wrongIn(rows, { complete: true }), []);
   });
 }
+
+test('every test that a table of docs/security.md names exists', () => {
+  const rows = lastCells('docs/security.md');
+  assert.ok(
+    rows.some(({ cell }) => cell.includes('"')),
+    'no row names a title',
+  );
+  assert.deepEqual(wrongIn(rows, { complete: false }), []);
+});
 
 test('the index of docs/spec-gaps lists every page', () => {
   const index = readFileSync(join(CHECKOUT, 'docs/spec-gaps/README.md'), 'utf8');

@@ -42,7 +42,7 @@ test('route parameters match the path, and routes on an org or sandbox require a
   for (const route of ROUTES) {
     const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     assert.deepEqual(Object.keys(route.request.params?.shape ?? {}), inPath);
-    const isRestricted = inPath.length > 0 || route.name === 'listAgentSessions';
+    const isRestricted = inPath.length > 0 || ['listAgentSessions', 'listHosts'].includes(route.name);
     assert.equal(route.permission !== null, isRestricted && !NO_PERMISSION.includes(route.name), route.name);
   }
 });
@@ -75,7 +75,9 @@ test('routes that the spec denies to API keys accept access tokens only', () => 
     'revokeAgentToken',
     'revokeApiKey',
     'revokeInvitation',
+    'updateMe',
     'updateMember',
+    'updateOrg',
     'updateProjectUsageGuardrails',
     'updateSso',
     'updateUsageGuardrails',
@@ -87,6 +89,7 @@ test('personal agent tokens are accepted exactly by the routes of agent sessions
   assert.deepEqual(
     ROUTES.filter(({ auth }) => auth.includes('agent_token')).map(({ name }) => name),
     [
+      'getService',
       'getMe',
       'listMyOrgs',
       'createAgentSession',
@@ -125,8 +128,10 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
   const names = (refusing: boolean): string[] =>
     withBody.filter((route) => refuses(route) === refusing).map(({ name }) => name);
   assert.deepEqual(names(true), [
+    'updateMe',
     'createAgentToken',
     'createOrg',
+    'updateOrg',
     'updateMember',
     'updateSso',
     'claimDomain',
@@ -142,6 +147,8 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'execInSandbox',
     'createPreview',
     'writeFile',
+    'moveFile',
+    'createFolder',
     'sleepSandbox',
     'stopSandbox',
     'wakeSandbox',

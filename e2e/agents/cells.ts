@@ -8,12 +8,20 @@ import { OUTCOMES, type Fault, type Moment } from './outcomes.ts';
 
 /** Life of the command of a tool that never ends by itself, in seconds; found by it. */
 const TOOL_SECONDS = 86_417;
+const ENDLESS_TOOL = `run touch /tmp/tool-started; sleep ${TOOL_SECONDS}`;
+
+/** Turns that wait for the fault or end soon after it. */
 const TURN: { readonly [moment in Moment]: string } = {
   sending: 'say sent',
   streaming: 'stream 30 100',
-  'tool running': `run touch /tmp/tool-started; sleep 3; rm /tmp/tool-started`,
+  'tool running': 'run touch /tmp/tool-started; while [ ! -e /tmp/tool-released ]; do sleep 0.1; done',
   waiting: 'ask to go on',
-  interrupting: `run touch /tmp/tool-started; sleep ${TOOL_SECONDS}`,
+  interrupting: ENDLESS_TOOL,
+};
+/** Turns that only the fault can end, however late it comes on a loaded machine. */
+const ENDLESS: { readonly [moment in Moment]?: string } = {
+  streaming: 'stream 100000 100',
+  'tool running': ENDLESS_TOOL,
 };
 
 /** Injects a fault; resolves when everything that was ended runs again. */
@@ -22,20 +30,22 @@ type Inject = (fault: Fault, conversation: Conversation) => Promise<void>;
 export async function runCell(conversation: Conversation, fault: Fault, moment: Moment, inject: Inject): Promise<void> {
   const expected = OUTCOMES[fault][moment];
   const key = `cell-${randomBytes(8).toString('hex')}`;
-  await conversation.run('rm -f /tmp/tool-started');
+  const text = (expected.states.includes('completed') ? undefined : ENDLESS[moment]) ?? TURN[moment];
+  await conversation.run('rm -f /tmp/tool-started /tmp/tool-released');
   let turnId: string;
   if (moment === 'sending') {
-    const sent = conversation.call('POST', '/messages', { text: TURN.sending, requestKey: key });
+    const sent = conversation.call('POST', '/messages', { text, requestKey: key });
     await inject(fault, conversation);
     const first = turnOf(await sent);
-    turnId = await conversation.deliver(TURN.sending, key);
+    turnId = await conversation.deliver(text, key);
     if (first !== undefined) assert.equal(turnId, first, 'a resend returned another turn');
   } else {
-    turnId = await conversation.deliver(TURN[moment], key);
+    turnId = await conversation.deliver(text, key);
     await reach(conversation, turnId, moment);
     const interrupted = moment === 'interrupting' ? conversation.call('POST', '/interrupt') : undefined;
     await inject(fault, conversation);
     await interrupted;
+    await conversation.run('touch /tmp/tool-released');
   }
 
   await finish(conversation, turnId, moment);
@@ -44,7 +54,7 @@ export async function runCell(conversation: Conversation, fault: Fault, moment: 
   if (ended.state === 'failed') assert.ok(expected.reasons.includes(ended.reason ?? ''), JSON.stringify(ended));
 
   // A message that runs once more would be seen in the effects and replies.
-  assert.equal(await conversation.deliver(TURN[moment], key), turnId);
+  assert.equal(await conversation.deliver(text, key), turnId);
   await conversation.wake();
   if ((await conversation.session()).bridgeState !== 'ready') {
     assert.ok(expected.recovers, 'the bridge stopped');

@@ -7,6 +7,7 @@ import { PARTS, type PartName, type Parts } from '../world/parts.ts';
 import { until } from '../../os/test/until.ts';
 import type { Conversation } from './conversation.ts';
 import type { Fault } from './outcomes.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 const PART_OF: { readonly [fault in Fault]?: PartName } = {
   'kill host daemon': 'host',
@@ -31,7 +32,7 @@ export async function inject(parts: Parts, fault: Fault, conversation: Conversat
     case 'kill guest daemon':
       return await killGuestDaemon(conversation);
     case 'kill VM':
-      for (const pid of await processesOf(sandboxId)) process.kill(pid, 'SIGKILL');
+      for (const pid of await processesOf(sandboxId)) killIfThere(pid);
       await waitForStatus(caller, sandboxId, ['stopped', 'failed']);
       return;
     case 'sleep and wake':
@@ -43,7 +44,7 @@ export async function inject(parts: Parts, fault: Fault, conversation: Conversat
       if (disk === undefined) throw new Error('a power cut needs a disk of its own');
       await disk.cutPower();
       for (const name of PARTS) await parts.kill(name);
-      for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
+      for (const pid of await processesOfInstance(disk.folder)) killIfThere(pid);
       await until('every VM has ended', async () =>
         (await processesOfInstance(disk.folder)).length === 0 ? true : null,
       );
@@ -64,15 +65,24 @@ interface Owners {
 }
 
 /** Kills a process of the session; does nothing if it has ended already. */
-async function killInGuest(conversation: Conversation, name: keyof Owners): Promise<void> {
-  const sudo = (await conversation.run('sudo -n true 2>/dev/null && echo sudo -n || true')).trim();
-  const file = `agent-sessions/${conversation.id}/owner.json`;
+export async function killInGuest(conversation: Conversation, name: keyof Owners): Promise<void> {
   const owners = await until('the owners of the session are known', async () => {
-    const paths = STATE_FOLDERS.map((folder) => `${folder}/${file}`).join(' ');
-    const text = await conversation.run(`${sudo} cat ${paths} 2>/dev/null || true`);
+    const text = await stateOf(conversation, 'owner.json');
     return text === '' ? null : (JSON.parse(text) as Owners);
   });
-  await conversation.run(`${sudo} kill -9 ${owners[name]?.pid ?? ''} 2>/dev/null || true`);
+  await conversation.run(`${await sudoIn(conversation)} kill -9 ${owners[name]?.pid ?? ''} 2>/dev/null || true`);
+}
+
+/** Text of a session's file in the guest, after `change` has replaced it; empty without a file. */
+export async function stateOf(conversation: Conversation, name: string, change?: string): Promise<string> {
+  const paths = STATE_FOLDERS.map((folder) => `${folder}/agent-sessions/${conversation.id}/${name}`).join(' ');
+  const sudo = await sudoIn(conversation);
+  const write = change === undefined ? '' : `printf %s '${change}' | ${sudo} tee $(${sudo} ls ${paths}) >/dev/null; `;
+  return await conversation.run(`{ ${write}${sudo} cat ${paths}; } 2>/dev/null || true`);
+}
+
+async function sudoIn(conversation: Conversation): Promise<string> {
+  return (await conversation.run('sudo -n true 2>/dev/null && echo sudo -n || true')).trim();
 }
 
 /** Kills the parent of every command; resolves when another one runs commands. */
@@ -87,7 +97,7 @@ async function killGuestDaemon(conversation: Conversation): Promise<void> {
 }
 
 /** Processes of the sandbox's VM: of its slot, or those of a fake VM by its mark. */
-async function processesOf(sandboxId: string): Promise<number[]> {
+export async function processesOf(sandboxId: string): Promise<number[]> {
   const found = await processesOfVm(sandboxId);
   if (found.length > 0) return found;
   for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {

@@ -10,7 +10,10 @@ import { destroySandbox, listSandboxes } from '../world/client.ts';
 import { usageIntervals } from '../world/database.ts';
 import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
 import type { Parts } from '../world/parts.ts';
-import type { ClientLife } from './client-life.ts';
+import type { AgentLife } from './agents/agent-life.ts';
+import { checkAgents } from './agents/rest.ts';
+import type { ClientLife } from './sandboxes/client-life.ts';
+import type { ChaosClient } from './judging/client.ts';
 import type { KnownSandbox } from './model/known-sandbox.ts';
 import { checkLedger } from './model/ledger.ts';
 import type { Report } from './judging/report.ts';
@@ -27,6 +30,9 @@ const POLL_MS = 250;
 interface QuiescentWorld {
   parts: Parts;
   clients: readonly ClientLife[];
+  agents: readonly AgentLife[];
+  client: ChaosClient;
+  hasVms: boolean;
   faults: FaultLog;
   report: Report;
 }
@@ -40,11 +46,14 @@ export async function compareWhenQuiescent(world: QuiescentWorld): Promise<void>
   report.say('waking what sleeps, and reading everything back');
   for (const client of clients) {
     for (const sandbox of client.sandboxes.filter((candidate) => !candidate.gone))
-      await checkGuest(client, sandbox, report);
+      await checkGuest(client, sandbox, world);
   }
 
+  report.say('bringing every agent session to rest');
+  for (const agent of world.agents) await checkAgents(agent, world);
+
   await compareLists(world);
-  await compareVms(world);
+  if (world.hasVms) await compareVms(world);
   await compareLedger(world);
 
   report.say('destroying everything');
@@ -82,12 +91,16 @@ async function settle(client: ClientLife, sandbox: KnownSandbox, deadline: numbe
 }
 
 /** Wakes the sandbox if possible, and compares its content with the model. */
-async function checkGuest(client: ClientLife, sandbox: KnownSandbox, report: Report): Promise<void> {
+async function checkGuest(
+  client: ClientLife,
+  sandbox: KnownSandbox,
+  { report, hasVms }: QuiescentWorld,
+): Promise<void> {
   if (sandbox.status === 'stopped' || (sandbox.status === 'failed' && sandbox.view.wakesFrom !== null)) {
     await client.verb(sandbox, 'wake');
     await settle(client, sandbox, Date.now() + SETTLE_DEADLINE_MS, report);
   }
-  if (sandbox.is('awake')) await client.read(sandbox);
+  if (sandbox.is('awake') && hasVms) await client.read(sandbox);
   if (sandbox.gone || sandbox.is('awake')) return;
   const files = [...sandbox.files.values()].filter(({ sure }) => sure).length;
   if (files > 0 && sandbox.ttlSeconds === null)

@@ -4,23 +4,35 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createProject } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
+import { AgentLife } from './agents/agent-life.ts';
+import { agentOperationsOf } from './agents/plan.ts';
 import { ChaosClient } from './judging/client.ts';
-import { ClientLife } from './client-life.ts';
+import { ClientLife } from './sandboxes/client-life.ts';
 import { Disturber } from './disturbances/disturber.ts';
 import { PartSupervisor } from './disturbances/part-supervisor.ts';
+import { LateMessages } from './disturbances/late-message.ts';
 import { LateVerbs } from './disturbances/late-verb.ts';
-import { disturbancesOf, operationsOf, type DisturbanceKind } from './model/plan.ts';
+import { DISTURBANCE_KINDS, disturbancesOf, FAKE_KINDS, operationsOf, type DisturbanceKind } from './model/plan.ts';
 import { Random } from '../world/random.ts';
 import { Report } from './judging/report.ts';
 import { compareWhenQuiescent } from './rest.ts';
 import { SmallDisk } from './disturbances/small-disk.ts';
 import { ServiceLog } from './judging/service-log.ts';
 import { FaultLog } from './judging/faults.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 interface ChaosOptions {
   seed: string;
   minutes: number;
+  /** Ends the run before its minutes are over. Default: never. */
+  isEnough?: (report: Report) => boolean;
   clients: number;
+  /** Clients of agent sessions. */
+  agents: number;
+  /** `fake` has everything but VMs: for agent clients only. */
+  driver: 'qemu' | 'fake';
+  /** Folder of the sources; default: this checkout. */
+  checkout?: string;
   /** Mean time between faults. */
   disturbanceMs: number;
   /** Absent: all kinds. */
@@ -34,6 +46,7 @@ const DISK_MIB = 6 * 1_024;
 const PROGRESS_MS = 10_000;
 /** No faults while the first sandboxes start. */
 const QUIET_MS = 5_000;
+const ENOUGH_POLL_MS = 500;
 
 /** Runs and resolves with the report; everything the run made is removed by then. */
 export async function runChaos(options: ChaosOptions): Promise<Report> {
@@ -47,11 +60,14 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     const environment = {
       BERTH_DISK_OVERCOMMIT: '200',
       BERTH_DISK_RESERVE_GIB: '0.1',
-      BERTH_POOL_MIN: '1',
-      BERTH_POOL_MAX: '3',
+      BERTH_POOL_MIN: options.driver === 'fake' ? '0' : '1',
+      BERTH_POOL_MAX: options.driver === 'fake' ? '0' : '3',
+      BERTH_SCRIPTED_AGENT: '1',
     };
     parts = await Parts.start({
       dataFolder: disk.folder,
+      driver: options.driver,
+      ...(options.checkout === undefined ? {} : { checkout: options.checkout }),
       environment: { ...environment, BERTH_LOG_LEVEL: 'info' },
       onLog: (part, chunk) => log.add(part, chunk),
     });
@@ -63,7 +79,7 @@ export async function runChaos(options: ChaosOptions): Promise<Report> {
     await parts?.stop();
     // A failure of the run itself may leave VMs behind. The next host daemon to miss their data
     // folder frees their slots.
-    for (const pid of await processesOfInstance(disk.folder)) process.kill(pid, 'SIGKILL');
+    for (const pid of await processesOfInstance(disk.folder)) killIfThere(pid);
     await disk.remove();
   }
   const unusual = [...report.findings.map(({ what }) => what), ...report.slowOnes];
@@ -82,19 +98,33 @@ async function disturbedLife(options: ChaosOptions, { report, faults, disk, part
   const { caller } = parts;
   const external = await createProject(caller, { name: 'external', useCase: 'external' });
   const projects = { persistent: caller.projectId, ephemeral: external.id };
+  const quiet = await createProject(caller, { name: 'agents', wakeOnUse: false });
   const random = new Random(options.seed);
   const client = new ChaosClient(caller, faults, report);
   const clients = Array.from(
     { length: options.clients },
     (_, index) => new ClientLife(`c${index + 1}`, client, faults, report, projects),
   );
+  const agents = Array.from({ length: options.agents }, (_, index) => {
+    const life = new ClientLife(`a${index + 1}`, client, faults, report, { ...projects, persistent: quiet.id });
+    return new AgentLife(life, client, report);
+  });
+  const lives = [...clients, ...agents.map(({ life }) => life)];
   const supervisor = new PartSupervisor(parts, faults, report);
   const targets = (): ClientLife['sandboxes'] =>
-    clients.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
-  const all = (): ClientLife['sandboxes'] => clients.flatMap(({ sandboxes }) => sandboxes);
+    lives.flatMap(({ sandboxes }) => sandboxes.filter((sandbox) => !sandbox.gone));
+  const sessions = (): AgentLife['sessions'] => agents.flatMap((agent) => agent.liveSessions);
+  const all = (): ClientLife['sandboxes'] => lives.flatMap(({ sandboxes }) => sandboxes);
   const lateVerbs = new LateVerbs({ paths: parts.paths, faults, report, sandboxes: all });
-  const disturber = new Disturber({ supervisor, disk, faults, report, client, lateVerbs, targets });
-  const over = AbortSignal.any([options.signal, AbortSignal.timeout(options.minutes * 60_000)]);
+  const lateMessages = new LateMessages({ paths: parts.paths, faults, report, sessions });
+  const disturber = new Disturber({
+    ...{ supervisor, disk, faults, report, client, lateVerbs, lateMessages, targets, sessions },
+  });
+  const enough = new AbortController();
+  const over = AbortSignal.any([options.signal, enough.signal, AbortSignal.timeout(options.minutes * 60_000)]);
+  const looks = setInterval(() => {
+    if (options.isEnough?.(report) === true) enough.abort();
+  }, ENOUGH_POLL_MS);
   supervisor.start();
   const progress = setInterval(() => report.say(progressLine(report, faults, targets())), PROGRESS_MS);
   try {
@@ -105,21 +135,39 @@ async function disturbedLife(options: ChaosOptions, { report, faults, disk, part
         await delay(operation.pauseMs);
       }
     });
-    await Promise.all([...working, disturb(options, random.fork('disturbances'), disturber, over)]);
+    const talking = agents.map(async (agent) => {
+      for (const operation of agentOperationsOf(random.fork(agent.life.name))) {
+        if (over.aborted) return;
+        await agent.run(operation);
+        await delay(operation.pauseMs);
+      }
+    });
+    await Promise.all([...working, ...talking, disturb(options, random.fork('disturbances'), disturber, over)]);
     await disturber.calm();
     await faults.cleared(AbortSignal.timeout(120_000));
   } finally {
     clearInterval(progress);
+    clearInterval(looks);
     await disturber.calm();
     await supervisor.stop();
   }
   await parts.runAll();
-  await compareWhenQuiescent({ parts, clients, faults, report });
+  await compareWhenQuiescent({
+    parts,
+    clients: lives,
+    agents,
+    client,
+    hasVms: options.driver === 'qemu',
+    faults,
+    report,
+  });
 }
 
 async function disturb(options: ChaosOptions, random: Random, disturber: Disturber, over: AbortSignal): Promise<void> {
   await delayUntil(QUIET_MS, over);
-  for (const disturbance of disturbancesOf(random, options.disturbanceMs, options.disturbances)) {
+  const possible = options.driver === 'fake' ? FAKE_KINDS : DISTURBANCE_KINDS;
+  const kinds = possible.filter((kind) => options.disturbances?.includes(kind) ?? true);
+  for (const disturbance of disturbancesOf(random, options.disturbanceMs, kinds)) {
     await delayUntil(disturbance.afterMs, over);
     if (over.aborted) return;
     await disturber.run(disturbance);
@@ -141,6 +189,7 @@ function progressLine({ counts, findings }: Report, faults: FaultLog, live: { st
   return (
     `${counts.operations} operations, ${counts.kills} kills, ` +
     `${counts.sandboxes} sandboxes (${shown || 'none live'}), ` +
-    `${counts.files} files, ${findings.length} findings${down === '' ? '' : `; now: ${down}`}`
+    `${counts.files} files, ${counts.sessions} sessions, ${counts.turns} turns, ` +
+    `${findings.length} findings${down === '' ? '' : `; now: ${down}`}`
   );
 }

@@ -22,6 +22,7 @@ import {
 } from '../world/client.ts';
 import { leftoversOf, processesOfVm } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
+import { sampleOf } from '../../os/test/long-run.ts';
 import { until } from '../../os/test/until.ts';
 
 enterPrivateHost();
@@ -46,7 +47,12 @@ before(async () => {
   git = await startGitServerIn(uplink.namespacePath, address, PORT);
   ({ commits } = await git.order({ do: 'credentials', credentials: CREDENTIALS }));
   parts = await Parts.start({
-    environment: { BERTH_GIT_BASE_URL: `http://${address}:${PORT}`, BERTH_POOL_MAX: '1', BERTH_LOG_LEVEL: 'debug' },
+    environment: {
+      BERTH_GIT_BASE_URL: `http://${address}:${PORT}`,
+      BERTH_POOL_MIN: '1',
+      BERTH_POOL_MAX: '1',
+      BERTH_LOG_LEVEL: 'debug',
+    },
     onLog: (_name, chunk) => (log += chunk.toString()),
   });
   const made = await call(parts.caller, 'PATCH', `/v1/orgs/${parts.caller.orgId}/projects/${parts.caller.projectId}`, {
@@ -86,7 +92,7 @@ const isHeld = (): Promise<unknown> =>
   until('the git host holds the clone back', async () => ((await git.order({ do: 'look' })).waiting > 0 ? true : null));
 
 async function isCloned(id: string): Promise<void> {
-  const sandbox = await waitForStatus(parts.caller, id, ['ready'], 120_000);
+  const sandbox = await waitForStatus(parts.caller, id, ['ready']);
   assert.deepEqual(sandbox.clone, { status: 'cloned', reason: null }, parts.log.slice(-3_000));
   const { stdout, stderr } = await exec(
     parts.caller,
@@ -176,43 +182,46 @@ test('a sandbox runs during its clone and is ready with all of it; its credentia
 test('the requested branch is checked out, and no repository means none', async () => {
   const dev = await createSandbox(parts.caller, { branch: 'dev' });
   const none = await createSandbox(parts.caller, { repository: null });
-  const cloned = await waitForStatus(parts.caller, dev.id, ['ready'], 120_000);
+  const cloned = await waitForStatus(parts.caller, dev.id, ['ready']);
   assert.deepEqual([cloned.repository, cloned.branch, cloned.clone?.status], ['acme/web', 'dev', 'cloned']);
   const { stdout } = await exec(parts.caller, dev.id, 'git rev-parse HEAD && git branch --show-current && cat dev.txt');
   assert.equal(stdout, `${commits.dev}\ndev\non dev\n`);
-  const empty = await waitForStatus(parts.caller, none.id, ['ready'], 120_000);
+  const empty = await waitForStatus(parts.caller, none.id, ['ready']);
   assert.deepEqual([empty.repository, empty.branch, empty.clone], [null, null, null]);
   assert.equal((await exec(parts.caller, none.id, 'ls -A')).stdout, '');
 });
 
 test('an unknown branch or repository or wrong credentials leave a working sandbox that reports it', async () => {
   const unknown = await createSandbox(parts.caller, { branch: 'nope' });
-  const ready = await waitForStatus(parts.caller, unknown.id, ['ready'], 120_000);
+  const ready = await waitForStatus(parts.caller, unknown.id, ['ready']);
   assert.equal(ready.clone?.reason?.code, 'branch_not_found', JSON.stringify(ready.clone));
   const nowhere = await createSandbox(parts.caller, { repository: 'acme/none' });
-  const missing = await waitForStatus(parts.caller, nowhere.id, ['ready'], 120_000);
+  const missing = await waitForStatus(parts.caller, nowhere.id, ['ready']);
   assert.equal(missing.clone?.reason?.code, 'repository_not_found', JSON.stringify(missing.clone));
   await git.order({ do: 'credentials', credentials: { ...CREDENTIALS, token: 'another' } });
   const wrong = await createSandbox(parts.caller);
-  const refused = await waitForStatus(parts.caller, wrong.id, ['ready'], 120_000);
+  const refused = await waitForStatus(parts.caller, wrong.id, ['ready']);
   await git.order({ do: 'credentials', credentials: CREDENTIALS });
   assert.equal(refused.clone?.reason?.code, 'access_denied', JSON.stringify(refused.clone));
   for (const id of [unknown.id, nowhere.id, wrong.id])
     assert.equal((await exec(parts.caller, id, 'ls -A; echo works')).stdout, 'works\n');
 });
 
-for (const [title, strike] of [
-  ['the host daemon', async () => await parts.kill('host').then(() => parts.run('host'))],
-  ['the API', async () => await parts.kill('api').then(() => parts.run('api'))],
-  ['the database', async () => await parts.kill('database').then(() => parts.run('database'))],
+for (const [title, strike] of sampleOf(
   [
-    'the guest daemon',
-    async (id: string) => {
-      // Kills the command that runs it as well.
-      await exec(parts.caller, id, 'sudo pkill -9 -f guestd.mjs').catch(() => undefined);
-    },
-  ],
-] as const) {
+    [
+      'the guest daemon',
+      async (id: string) => {
+        // Kills the command that runs it as well.
+        await exec(parts.caller, id, 'sudo pkill -9 -f guestd.mjs').catch(() => undefined);
+      },
+    ],
+    ['the host daemon', async () => await parts.kill('host').then(() => parts.run('host'))],
+    ['the API', async () => await parts.kill('api').then(() => parts.run('api'))],
+    ['the database', async () => await parts.kill('database').then(() => parts.run('database'))],
+  ] as const,
+  4,
+)) {
   test(`when ${title} is killed during a clone, the repository is still cloned`, async () => {
     const { id } = await heldSandbox();
     await strike(id);
@@ -221,10 +230,17 @@ for (const [title, strike] of [
   });
 }
 
-for (const point of ['clone:looked-up', 'clone:answered', 'clone:decided', 'clone:written', 'clone:removed']) {
+// The API's own crash test kills at each point.
+for (const point of sampleOf([
+  'clone:answered',
+  'clone:looked-up',
+  'clone:decided',
+  'clone:written',
+  'clone:removed',
+])) {
   test(
     `when the API is killed at ${point}, the repository is cloned once, and reported once`,
-    { timeout: 180_000 },
+    { timeout: 600_000 },
     async () => {
       await parts.arm('api', point);
       const before = new Set((await listSandboxes(parts.caller)).map(({ id }) => id));
@@ -253,7 +269,7 @@ test('a sleep during a clone ends git first; the wake resumes the VM and clones'
   await exec(parts.caller, id, 'echo kept > /dev/shm/kept');
   const answer = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/sleep`);
   assert.equal(answer.status, 200);
-  const asleep = await waitForStatus(parts.caller, id, ['stopped'], 120_000);
+  const asleep = await waitForStatus(parts.caller, id, ['stopped']);
   assert.deepEqual(asleep.clone, { status: 'pending', reason: null });
   await until('git has left', async () => ((await git.order({ do: 'look' })).waiting === 0 ? true : null));
   const woken = sandboxAnswer.parse((await call(parts.caller, 'POST', `/v1/sandboxes/${id}/wake`)).body).sandbox;
@@ -272,6 +288,6 @@ test('a VM killed during a clone wakes from its disk, and clones', async () => {
   await waitForStatus(parts.caller, id, ['failed']);
   await git.order({ do: 'release' });
   await call(parts.caller, 'POST', `/v1/sandboxes/${id}/wake`);
-  await waitForStatus(parts.caller, id, ['running', 'ready'], 120_000);
+  await waitForStatus(parts.caller, id, ['running', 'ready']);
   await isCloned(id);
 });

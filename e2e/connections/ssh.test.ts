@@ -8,6 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { PseudoTerminal } from '../../os/test/pseudo-terminal.ts';
 import { freePort } from '../../protocol/test/free-port.ts';
 import {
@@ -86,6 +87,13 @@ for (const [name] of KINDS) {
     );
   });
 }
+
+test('an ssh command has the home folder and PATH of an ssh server; one of the API has /code and sbin', async () => {
+  const command = 'pwd; echo "$PATH"';
+  const { stdout } = await berthSsh(id, 'ed25519', command);
+  assert.equal(stdout, '/home/berth\n/usr/local/bin:/usr/bin:/bin:/usr/games\n');
+  assert.equal(await output(command), `/code\n${SYSTEM_PATH}`);
+});
 
 test('another key, another user and a password are refused, also beside the accepted key', async () => {
   for (const [key, user] of [

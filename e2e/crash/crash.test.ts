@@ -6,12 +6,14 @@ import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
 import { getSandbox } from '../world/client.ts';
-import { attempt, CrashHarness, killIfThere } from './harness.ts';
+import { attempt, CrashHarness } from './harness.ts';
 import { queryDatabase } from '../world/database.ts';
 import { hostVm } from './host-vm.ts';
 import { processesOfVm, vmsWithSlots } from '../world/leftovers.ts';
 import { pointsOf } from '../../os/test/crash-points.ts';
+import { sampleOf } from '../../os/test/long-run.ts';
 import { until } from '../../os/test/until.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 /** lifecycle.test.ts covers sleep, wake and resize, pool.test.ts the pool. */
 const API_POINTS = pointsOf(API_CRASH_POINTS, 'step:', 'provision:', 'destroy:', 'lost:', 'reap:');
@@ -23,21 +25,21 @@ const STRAY_EPOCH = 9;
 let crashes: CrashHarness;
 
 before(async () => {
-  // No pool, so that every create starts its own VM.
-  crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '0', BERTH_POOL_MAX: '0' } });
+  crashes = await CrashHarness.start();
 });
 
 after(async () => {
   await crashes?.end();
 });
 
-for (const point of API_POINTS) {
+// The API's and the host's own crash tests kill at each point.
+for (const point of sampleOf(API_POINTS)) {
   test(`the API is killed at ${point}`, async () => {
     await crashes.crashOf('api', point, storyOf(point));
   });
 }
 
-for (const point of HOST_POINTS) {
+for (const point of sampleOf(HOST_POINTS)) {
   test(`the host daemon is killed at ${point}`, async () => {
     await crashes.crashOf('host', point, storyOf(point));
   });

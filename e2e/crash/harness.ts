@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
-import { hasCode } from '@berth/os/errors.ts';
 import {
   call,
   createSandbox,
@@ -22,7 +21,7 @@ import { leftoversOf, processesOfVm, vmsWithSlots } from '../world/leftovers.ts'
 import { Parts, type PartName, type PartsOptions } from '../world/parts.ts';
 import { until } from '../../os/test/until.ts';
 
-const SETTLE_DEADLINE_MS = 180_000;
+const SETTLE_DEADLINE_MS = 300_000;
 
 /** Content put into a sandbox: a token on its disk, flushed, and the same in its memory. */
 interface Inside {
@@ -245,13 +244,5 @@ export async function attempt<T>(act: () => Promise<T>): Promise<T | Error> {
     return await act();
   } catch (error) {
     return error as Error;
-  }
-}
-
-export function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if (!hasCode(error, 'ESRCH')) throw error;
   }
 }

@@ -7,16 +7,18 @@ import { CRASH_POINTS as API_CRASH_POINTS } from '@berth/api/workers/steps/crash
 import { CRASH_POINTS as HOST_CRASH_POINTS } from '@berth/host/vm/crash-point.ts';
 import { SNAPSHOT_FILES } from '../../host/src/vm/qemu/snapshot/manifest.ts';
 import { act, getSandbox, resizeSandbox, sleepSandbox, waitForStatus, wakeSandbox } from '../world/client.ts';
-import { attempt, CrashHarness, killIfThere } from './harness.ts';
+import { attempt, CrashHarness } from './harness.ts';
 import { queryDatabase } from '../world/database.ts';
 import { processesOfVm } from '../world/leftovers.ts';
+import { pointsOf } from '../../os/test/crash-points.ts';
+import { sampleOf } from '../../os/test/long-run.ts';
 import { until } from '../../os/test/until.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 let crashes: CrashHarness;
 
 before(async () => {
-  // No pool: each restart of the host daemon would end its VMs and start new ones.
-  crashes = await CrashHarness.start({ environment: { BERTH_POOL_MIN: '0', BERTH_POOL_MAX: '0' } });
+  crashes = await CrashHarness.start();
 });
 
 after(async () => {
@@ -52,23 +54,19 @@ const STORIES: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-const storyOf = (point: string): (() => Promise<unknown>) | undefined => STORIES[point.split(':')[0] ?? ''];
+const storyOf = (point: string): Promise<unknown> | undefined => STORIES[point.split(':')[0] ?? '']?.();
 
-for (const point of API_CRASH_POINTS) {
-  const story = storyOf(point);
-  if (story === undefined) continue;
+// The API's and the host's own crash tests kill at each point.
+for (const point of sampleOf(pointsOf(API_CRASH_POINTS, 'sleep:', 'wake:', 'resize:', 'recovered:'))) {
   test(`the API is killed at ${point}`, async () => {
-    await crashes.crashOf('api', point, async () => void (await story()));
+    await crashes.crashOf('api', point, async () => void (await storyOf(point)));
   });
 }
 
-for (const point of HOST_CRASH_POINTS) {
-  const story = storyOf(point);
-  if (story !== undefined) {
-    test(`the host daemon is killed at ${point}`, async () => {
-      await crashes.crashOf('host', point, async () => void (await story()));
-    });
-  }
+for (const point of sampleOf(pointsOf(HOST_CRASH_POINTS, 'sleep:', 'wake:', 'boot:', 'resize:'))) {
+  test(`the host daemon is killed at ${point}`, async () => {
+    await crashes.crashOf('host', point, async () => void (await storyOf(point)));
+  });
 }
 
 const UNDER_WAY: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
@@ -98,7 +96,10 @@ for (const [verb, begin] of Object.entries(UNDER_WAY)) {
     await begun;
     await crashes.recovered();
   });
+}
 
+// The tests of creates kill QEMU when it is awake.
+for (const [verb, begin] of sampleOf(Object.entries(UNDER_WAY), 3)) {
   test(`QEMU is killed during a ${verb}`, async () => {
     const { id } = await crashes.makeInhabited();
     const begun = attempt(() => begin(id));

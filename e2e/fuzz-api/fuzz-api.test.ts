@@ -29,7 +29,7 @@ test('requests made from openapi.json get only documented statuses and schemas a
   assert.deepEqual([report.findings, left], [[], []]);
   assert.ok(report.requests >= 250);
   const { length } = report.neverSucceeded();
-  assert.ok(length < 20, `${length} operations were never answered with a success`);
+  assert.ok(length < operations.length / 2, `${length} operations were never answered with a success`);
 });
 
 const operations = readOperations(committedDocument());

@@ -1,38 +1,30 @@
 // `npm run fuzz:api -- --seed S [--runs N] [--real]`: one run of the fuzzer that knows only
 // openapi.json, against its own service. The last line counts; the exit status is 0 when every
 // response matched the document. `--real` uses real VMs.
-import { parseArgs } from 'node:util';
+import { readOptions } from '../world/options.ts';
 import type { ApiFuzzReport } from './report.ts';
 import { runApiFuzz } from './run.ts';
 import { ApiFuzzWorld } from './world.ts';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    runs: { type: 'string', default: '2000' },
-    clients: { type: 'string', default: '4' },
-    real: { type: 'boolean', default: false },
-  },
+const options = readOptions('berth fuzz-api', {
+  seed: { type: 'string', default: '1' },
+  runs: { type: 'string', default: '2000' },
+  clients: { type: 'string', default: '4' },
+  real: { type: 'boolean', default: false },
 });
-
-const whole = (name: 'runs' | 'clients', max: number): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > max)
-    throw new Error(`--${name}: '${values[name]}' is not a whole number from 1 to ${max}`);
-  return value;
-};
-const runs = whole('runs', 10_000_000);
-const clients = whole('clients', 50);
+const runs = options.whole('runs', 1, 10_000_000);
+const clients = options.whole('clients', 1, 50);
+const { seed, real } = options.values;
 
 const stop = new AbortController();
 process.once('SIGINT', () => stop.abort());
 process.once('SIGTERM', () => stop.abort());
-const world = await ApiFuzzWorld.start(values.real ? 'qemu' : 'fake');
+const world = await ApiFuzzWorld.start(real ? 'qemu' : 'fake');
 let report: ApiFuzzReport;
 let left: string[];
 try {
   report = await runApiFuzz({
-    seed: values.seed,
+    seed,
     runs,
     clients,
     target: world,
@@ -46,5 +38,5 @@ for (const line of report.tally()) console.log(line);
 for (const id of report.neverSucceeded()) console.log(`never with a success: ${id}`);
 for (const { kind, what } of report.findings) console.log(`!! ${kind}: ${what}`);
 for (const what of left) console.log(`!! after the end: ${what}`);
-console.log(report.lastLine(values.seed));
+console.log(report.lastLine(seed));
 process.exitCode = report.clean && left.length === 0 ? 0 : 1;

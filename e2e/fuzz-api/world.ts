@@ -1,38 +1,45 @@
-// Installation for a run, with an access token and an API key, kept at a few sandboxes.
-import { join } from 'node:path';
-import { newToken, tokenSha256 } from '@berth/api/services/access/bearer-token.ts';
-import { openDatabase } from '@berth/api/store/database/database.ts';
-import { newId } from '@berth/api/store/database/ids.ts';
-import { insertSessionToken } from '@berth/api/store/access/session-tokens.ts';
-import { socketDatabaseUrl } from '@berth/machine/roles/database/connection.ts';
+// Installation for a run, with a credential of every kind, kept at a few sandboxes with live agent
+// sessions.
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
-import { awakeSandbox, call, createProject, destroySandbox, listSandboxes } from '../world/client.ts';
+import { MACHINE_SIZES } from '@berth/contract/sandboxes/machine-sizes.ts';
+import type { AgentSession } from '@berth/contract/agents/sessions.ts';
+import { awakeSandbox, call, createProject, destroySandbox, listSandboxes, type Caller } from '../world/client.ts';
+import { agentTokenOf } from '../world/agent-token.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
+import { ownerSession } from '../world/owner-session.ts';
 import { Parts } from '../world/parts.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
-/** Limit on sandboxes that are awake or starting: each has a VM. */
-const MOST = 6;
-const LEAST_AWAKE = 2;
-const SESSION_MINUTES = 24 * 60;
+/** Sandboxes kept between batches, each of the smallest size: so a run reserves a constant disk. */
+const AWAKE = 2;
+const OTHERS = 1;
+const SIZE = 'small';
+
+const isAwake = ({ status }: Sandbox): boolean => status === 'ready' || status === 'running';
+/** False for a sandbox that was resized, or will be. */
+const isSmall = ({ allocated_disk_gb: diskGb, allocated_memory_gb: memoryGb, pendingAllocation }: Sandbox): boolean =>
+  diskGb <= MACHINE_SIZES[SIZE].diskGb && memoryGb <= MACHINE_SIZES[SIZE].memoryGb && pendingAllocation === undefined;
 
 export class ApiFuzzWorld {
   readonly url: string;
   /** By the names of the document's security schemes. */
-  readonly tokens: { session: string; apiKey: string };
+  readonly tokens: { session: string; apiKey: string; agentToken: string };
   readonly #parts: Parts;
+  #tidied = 0;
 
-  private constructor(parts: Parts, session: string) {
+  private constructor(parts: Parts, session: string, agentToken: string) {
     this.#parts = parts;
     this.url = parts.caller.url;
-    this.tokens = { session, apiKey: parts.caller.token };
+    this.tokens = { session, apiKey: parts.caller.token, agentToken };
   }
 
   /** @param driver `fake` has everything but VMs */
   static async start(driver: 'qemu' | 'fake'): Promise<ApiFuzzWorld> {
-    const parts = await Parts.start({ driver });
+    const parts = await Parts.start({ driver, environment: { BERTH_SCRIPTED_AGENT: '1' } });
     try {
       await createProject(parts.caller, { useCase: 'external' });
-      const world = new ApiFuzzWorld(parts, await ownerSession(parts));
+      const session = await ownerSession(parts);
+      const world = new ApiFuzzWorld(parts, session, await agentTokenOf({ ...parts.caller, token: session }));
       await world.tidy();
       return world;
     } catch (error) {
@@ -42,8 +49,11 @@ export class ApiFuzzWorld {
     }
   }
 
-  /** Destroys excess sandboxes, keeps some awake and the key valid. Returns the awake sandboxes. */
-  async tidy(): Promise<{ sandboxes: Sandbox[] }> {
+  /**
+   * Destroys excess sandboxes, keeps some awake and the credentials valid. Returns the awake
+   * sandboxes, and agent sessions in them.
+   */
+  async tidy(): Promise<{ sandboxes: Sandbox[]; sessions: AgentSession[] }> {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
     // A request of the run may have revoked the key.
     const { status } = await call({ ...caller, token: this.tokens.apiKey }, 'GET', '/v1/me');
@@ -51,11 +61,31 @@ export class ApiFuzzWorld {
       const { body } = await call(caller, 'POST', `/v1/orgs/${caller.orgId}/api-keys`, { name: 'another' });
       this.tokens.apiKey = (body as { token: string }).token;
     }
+    if ((await call({ ...caller, token: this.tokens.agentToken }, 'GET', '/v1/agent-sessions')).status === 401)
+      this.tokens.agentToken = await agentTokenOf(caller);
     const sandboxes = await listSandboxes(caller);
-    for (const { id } of sandboxes.slice(MOST)) await destroySandbox(caller, id);
-    const awake = sandboxes.slice(0, MOST).filter(({ status }) => status === 'ready' || status === 'running');
-    while (awake.length < LEAST_AWAKE) awake.push(await awakeSandbox(caller));
-    return { sandboxes: awake };
+    const small = sandboxes.filter(isSmall);
+    const awake = small.filter(isAwake).slice(0, AWAKE);
+    const kept = [...awake, ...small.filter((sandbox) => !isAwake(sandbox)).slice(0, OTHERS)];
+    for (const sandbox of sandboxes) if (!kept.includes(sandbox)) await destroySandbox(caller, sandbox.id);
+
+    while (awake.length < AWAKE) awake.push(await awakeSandbox(caller, { machineSize: SIZE }));
+    const sessions = await Promise.all(awake.map(({ id }) => this.#liveSession(caller, id)));
+    return { sandboxes: awake, sessions: sessions.filter((session) => session !== null) };
+  }
+
+  /** A session of the sandbox; one that is stopped is recovered, a busy one asks or never ends. */
+  async #liveSession(caller: Caller, sandboxId: string): Promise<AgentSession | null> {
+    const listed = await call(caller, 'GET', `/v1/agent-sessions?sandboxId=${sandboxId}&limit=1`);
+    const [known] = (listed.body as { sessions: AgentSession[] }).sessions;
+    const path = known === undefined ? `sandboxes/${sandboxId}/agent-sessions` : `agent-sessions/${known.id}/recover`;
+    const { status, body } = await call(caller, 'POST', `/v1/${path}`);
+    if (status >= 300) return null;
+    const session = body as AgentSession;
+    const text = ['say done', 'ask for it', 'stream 20 5', 'hang'][this.#tidied % 4];
+    this.#tidied += 1;
+    await call(caller, 'POST', `/v1/agent-sessions/${session.id}/messages`, { text });
+    return session;
   }
 
   /** Ends everything. Returns the leftovers. */
@@ -67,36 +97,8 @@ export class ApiFuzzWorld {
       await this.#parts.stop();
     }
     const left = await leftoversOf(this.#parts.dataFolder);
-    for (const pid of await processesOfInstance(this.#parts.dataFolder)) process.kill(pid, 'SIGKILL');
+    for (const pid of await processesOfInstance(this.#parts.dataFolder)) killIfThere(pid);
     await this.#parts.remove();
     return left;
-  }
-}
-
-/** A sign-in of the first owner, as the service makes it. */
-async function ownerSession({ dataFolder }: Parts): Promise<string> {
-  const { db } = openDatabase({
-    url: socketDatabaseUrl(join(dataFolder, 'postgres', 'socket')),
-    maxConnections: 1,
-    statementTimeoutMs: 10_000,
-    onIdleError: () => undefined,
-  });
-  try {
-    const { user_id: userId } = await db
-      .selectFrom('membership')
-      .select('user_id')
-      .where('role', '=', 'owner')
-      .executeTakeFirstOrThrow();
-    const loginId = newId('signIn');
-    const token = newToken('session');
-    const times = { expiresAt: new Date(Date.now() + SESSION_MINUTES * 60_000), updatedAt: new Date() };
-    await db
-      .insertInto('session')
-      .values({ id: loginId, userId, token: newToken('session'), ...times, ipAddress: null, userAgent: null })
-      .execute();
-    await insertSessionToken(db, { loginId, userId, tokenSha256: tokenSha256(token), minutes: SESSION_MINUTES });
-    return token;
-  } finally {
-    await db.destroy();
   }
 }

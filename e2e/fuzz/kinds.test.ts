@@ -34,6 +34,8 @@ const WORLD = {
   awake: ['sbx_a', 'sbx_b'],
   away: ['sbx_c'],
   previews: previewEndpoints(),
+  sessions: ['ags_a', 'ags_b'],
+  tokens: { apiKey: 'a', session: 'b', agentToken: 'c', readOnlyToken: 'd' },
 };
 
 /** Requests of each kind in its first turns, when every response is a success without content. */

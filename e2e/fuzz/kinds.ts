@@ -1,4 +1,6 @@
 // Kinds of requests in a fuzzer run.
+import { agentCredentials } from './agents/credentials.ts';
+import { agentSessions } from './agents/sessions.ts';
 import { fileRequests } from './files/requests.ts';
 import { fileRoundTrips } from './files/round-trips.ts';
 import { guestCommands } from './files/guest-commands.ts';
@@ -14,4 +16,6 @@ export const FUZZ_KINDS: readonly FuzzKind[] = [
   previewRequests,
   previewBytes,
   previewLinks,
+  agentSessions,
+  agentCredentials,
 ];

@@ -3,11 +3,15 @@ import { Random } from '../world/random.ts';
 import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../world/client.ts';
 import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
+import { agentTokenOf } from '../world/agent-token.ts';
+import { ownerSession } from '../world/owner-session.ts';
+import { startSession } from './agents/sessions.ts';
 import { FuzzClient } from './core/client.ts';
 import type { FuzzKind, FuzzWorld, Turn } from './core/kind.ts';
 import { checkReceived, createEndpoints, secretsOf } from './previews/endpoints.ts';
 import { FuzzReport } from './core/report.ts';
 import { PreviewClient } from './previews/client.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 interface FuzzOptions {
   seed: string;
@@ -30,7 +34,7 @@ const UNKNOWN_SANDBOX_ID = `sbx_${'a'.repeat(24)}`;
 export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
   const report = new FuzzReport(options.say);
   report.say('starting an installation of its own');
-  const parts = await Parts.start({ driver: options.driver });
+  const parts = await Parts.start({ driver: options.driver, environment: { BERTH_SCRIPTED_AGENT: '1' } });
   try {
     await sendAll(options, parts, report);
     for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
@@ -38,18 +42,28 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
     await parts.stop();
     for (const what of await leftoversOf(parts.dataFolder)) report.found('wrong', `after the end: ${what}`);
     // A failure of the run itself may leave VMs behind.
-    for (const pid of await processesOfInstance(parts.dataFolder)) process.kill(pid, 'SIGKILL');
+    for (const pid of await processesOfInstance(parts.dataFolder)) killIfThere(pid);
     await parts.remove();
   }
   return report;
 }
 
-async function sendAll(options: FuzzOptions, { caller }: Parts, report: FuzzReport): Promise<void> {
+async function sendAll(options: FuzzOptions, parts: Parts, report: FuzzReport): Promise<void> {
+  const { caller } = parts;
   const made = await Promise.all(Array.from({ length: 4 }, () => awakeSandbox(caller)));
   const [first, second, stopped, deleted] = made.map(({ id }) => id) as [string, string, string, string];
   const previews = await createEndpoints(caller, { awake: first, stopped, deleted }, options.seed);
   await Promise.all([sleepSandbox(caller, stopped), destroySandbox(caller, deleted)]);
-  const world: FuzzWorld = { caller, awake: [first, second], away: [stopped, deleted, UNKNOWN_SANDBOX_ID], previews };
+  const session = await ownerSession(parts);
+  const owner = { ...caller, token: session };
+  const tokens = {
+    ...{ apiKey: caller.token, session },
+    agentToken: await agentTokenOf(owner),
+    readOnlyToken: await agentTokenOf(owner, 'read_only'),
+  };
+  const sessions = await Promise.all([first, first, second, second].map((id) => startSession(caller, id)));
+  const away = [stopped, deleted, UNKNOWN_SANDBOX_ID];
+  const world: FuzzWorld = { caller, awake: [first, second], away, previews, sessions, tokens };
   const fuzzClient = new FuzzClient(caller, report);
   const previewClient = new PreviewClient(
     caller.url,

@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test';
 import { listSandboxes } from '../world/client.ts';
 import { blocksOf, printed, type Block } from './document-blocks.ts';
 import { startInstance, type Instance } from '../world/instance.ts';
+import { signInOwner } from '../world/owner.ts';
 import { until } from '../../os/test/until.ts';
 
 const CHECKOUT = join(import.meta.dirname, '../..');
@@ -25,7 +26,7 @@ let environment: Record<string, string | undefined>;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-guides-'));
   await copyOfCheckout(folder);
-  service = await startInstance('guides');
+  service = await startInstance('guides', { BERTH_SCRIPTED_AGENT: '1' });
   const home = join(folder, 'home');
   await mkdir(home);
   environment = {
@@ -126,10 +127,13 @@ test("the operator's guide runs as one program, prints the page's output and typ
   ];
   await run(process.execPath, ['node_modules/typescript/bin/tsc', ...strict, program]);
 
+  // After the quick start, whose login is that of the current profile.
+  await signInOwner(service, { home: environment['HOME'] ?? '', profile: 'admin' });
   const { token, projectId } = service;
   const output = await run(process.execPath, [program], {
     BERTH_API_KEY: token,
     BERTH_PROJECT_ID: projectId,
+    OPENAI_API_KEY: 'sk-of-the-guide',
     NO_COLOR: '1',
   });
   const said = new Map<number, string>();

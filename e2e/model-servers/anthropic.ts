@@ -1,7 +1,7 @@
 // The Anthropic Messages API as Claude Code uses it.
 import { randomUUID } from 'node:crypto';
 import type { StreamForm } from './reply.ts';
-import { hasScript, type Conversation, type Part, type Plan } from './script.ts';
+import { hasScript, mcpCallOf, type Conversation, type Part, type Plan } from './script.ts';
 
 interface Block {
   type: string;
@@ -47,6 +47,7 @@ function toolBlock(part: Part & { kind: 'tool' }): { name: string; input: Record
     const [path = '', ...words] = part.argument.split(' ');
     return { name: 'Write', input: { file_path: path, content: `${words.join(' ')}\n` } };
   }
+  if (part.tool === 'mcp') return mcpCallOf(part.argument);
   const options = ['Red', 'Blue'].map((label) => ({ label, description: label }));
   const question = { question: part.argument, header: 'Question', options, multiSelect: false };
   return { name: 'AskUserQuestion', input: { questions: [question] } };

@@ -42,6 +42,15 @@ test('a script runs up to its tool call, and continues after the result', async 
   assert.equal(models.calls[0]?.credential, 'Bearer key');
 });
 
+test('a script calls the tool of an MCP server as each agent names it', async () => {
+  const prompt = 'm\n@mcp berth get_sandbox {"sandbox_id":"one two"}';
+  const [call] = (await contentOf(await ask(prompt))) as { name?: string; input?: object }[];
+  assert.deepEqual([call?.name, call?.input], ['mcp__berth__get_sandbox', { sandbox_id: 'one two' }]);
+  const program = 'text(await tools.mcp__berth__get_sandbox({"sandbox_id":"one two"}))';
+  const events = await (await respond(prompt)).text();
+  assert.ok(events.includes(JSON.stringify(program)), events);
+});
+
 test('the history is what the model said before the last prompt', async () => {
   const said = { role: 'assistant', content: [{ type: 'text', text: 'blue' }] };
   const content = await contentOf(await ask('x\n@say blue', [said, { role: 'user', content: 'y\n@history' }]));

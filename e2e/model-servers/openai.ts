@@ -1,7 +1,7 @@
 // The OpenAI Responses API as Codex uses it. Its default model gets one tool, `exec`, which runs
 // JavaScript that calls the other tools.
 import type { StreamEvent, StreamForm } from './reply.ts';
-import { hasScript, type Conversation, type Part } from './script.ts';
+import { hasScript, mcpCallOf, type Conversation, type Part } from './script.ts';
 
 interface Item {
   type: string;
@@ -34,6 +34,10 @@ function programOf({ tool, argument }: Part & { kind: 'tool' }): string {
   if (tool === 'run' || tool === 'start') {
     const command = { cmd: argument, login: false, yield_time_ms: tool === 'run' ? 30_000 : 250 };
     return `text(await tools.exec_command(${JSON.stringify(command)}))`;
+  }
+  if (tool === 'mcp') {
+    const { name, input } = mcpCallOf(argument);
+    return `text(await tools.${name}(${JSON.stringify(input)}))`;
   }
   const [path = '', ...words] = argument.split(' ');
   const patch = ['*** Begin Patch', `*** Add File: ${path}`, `+${words.join(' ')}`, '*** End Patch'].join('\n');

@@ -24,7 +24,7 @@ const WORD_MS = 20;
 export async function stream(response: ServerResponse, plan: Plan, form: StreamForm): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.flushHeaders();
-  if (plan.end === 'hang') return;
+  if (plan.end === 'hang' && plan.parts.length === 0) return;
   const send = (events: readonly StreamEvent[]): void => {
     for (const event of events) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   };
@@ -37,9 +37,10 @@ export async function stream(response: ServerResponse, plan: Plan, form: StreamF
       // The pace of a slow model: a client can interrupt in mid stream.
       if (part.kind === 'text' && part.slow) await delay(WORD_MS);
     }
-    const isBroken = plan.end === 'break' && part.kind === 'text' && index === plan.parts.length - 1;
+    const isBroken = plan.end !== 'complete' && part.kind === 'text' && index === plan.parts.length - 1;
     if (!isBroken) send(form.finish(part, index));
   }
+  if (plan.end === 'hang') return;
   if (plan.end === 'break') {
     breakOff(response);
     return;

@@ -12,19 +12,20 @@ import { randomUUID } from 'node:crypto';
  * | `@start COMMAND` | the same, and goes on while the command runs, where the agent can |
  * | `@edit PATH TEXT` | calls the agent's edit tool to create a file |
  * | `@question TEXT` | calls the agent's question tool |
+ * | `@mcp SERVER TOOL JSON` | calls the tool of an MCP server with the arguments |
  * | `@result` | says the result of the last tool call |
  * | `@history` | says what the model said in earlier turns, joined by `\|` |
  * | `@drop` | breaks the stream once, within a text |
  * | `@cut` | breaks the stream once, after the tool call before it and before the stream's end |
  * | `@status CODE` | fails with the HTTP status once; `@status CODE always` every time |
- * | `@hang` | sends nothing until the client disconnects |
+ * | `@hang` | sends no more until the client disconnects; `@hang once` only the first time |
  */
 interface Step {
   word: string;
   rest: string;
 }
 
-type ToolName = 'run' | 'start' | 'edit' | 'question';
+type ToolName = 'run' | 'start' | 'edit' | 'question' | 'mcp';
 
 export type Part =
   | { kind: 'text'; text: string; slow: boolean }
@@ -48,7 +49,7 @@ export interface Conversation {
 
 export const hasScript = (text: string): boolean => /^@\w/m.test(text);
 
-const TOOLS: ReadonlySet<string> = new Set(['run', 'start', 'edit', 'question']);
+const TOOLS: ReadonlySet<string> = new Set(['run', 'start', 'edit', 'question', 'mcp']);
 
 /** Plans the response to a conversation. `spent` counts the failures that were already served. */
 export function planOf({ prompt, results, earlier }: Conversation, spent: Map<string, number>): Plan {
@@ -74,13 +75,19 @@ export function planOf({ prompt, results, earlier }: Conversation, spent: Map<st
     if (word === 'slow') parts.push({ kind: 'text', text: 'word '.repeat(Number(rest)), slow: true });
     if (word === 'result') parts.push(text(results.at(-1) ?? 'no result'));
     if (word === 'history') parts.push(text(earlier.join('|')));
-    if (word === 'hang') return { parts, end: 'hang' };
+    if (word === 'hang' && (rest !== 'once' || failsNow(index))) return { parts, end: 'hang' };
     if (word === 'drop' && failsNow(index)) return { parts: [...parts, text('lost')], end: 'break' };
     const [status, always] = rest.split(' ');
     if (word === 'status' && failsNow(index, always === 'always'))
       return { parts: [], end: { status: Number(status) } };
   }
   return { parts: parts.length === 0 ? [text('done')] : parts, end: 'complete' };
+}
+
+/** The tool of a step `mcp`, by the name that agents give it, and its arguments. */
+export function mcpCallOf(argument: string): { name: string; input: Record<string, unknown> } {
+  const [, server = '', tool = '', input = '{}'] = /^(\S+) (\S+) ?(.*)$/.exec(argument) ?? [];
+  return { name: `mcp__${server}__${tool}`, input: JSON.parse(input) as Record<string, unknown> };
 }
 
 const text = (text: string): Part => ({ kind: 'text', text, slow: false });

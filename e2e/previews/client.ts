@@ -84,15 +84,16 @@ export class PreviewClient {
     return await requestWebSocket(`ws://${host}:${port}${path}`, { host: this.host, cookie: this.cookie });
   }
 
-  /** Response to raw request lines, sent over a new connection. */
-  async raw(lines: readonly string[]): Promise<{ status: number; body: string }> {
+  /** Response to raw request lines, sent over a new connection; `location` of a redirect. */
+  async raw(lines: readonly string[]): Promise<{ status: number; location: string | null; body: string }> {
     const socket = connect(this.#service);
     await once(socket, 'connect');
     socket.write(`${[...lines, 'connection: close'].join('\r\n')}\r\n\r\n`, 'utf8');
     const answer = Buffer.concat((await socket.toArray()) as Buffer[]).toString('utf8');
-    const [, status, body] = /^HTTP\/1\.1 (\d{3}) .*?\r\n\r\n(.*)$/s.exec(answer) ?? [];
+    const [, status, head, body] = /^HTTP\/1\.1 (\d{3}) (.*?)\r\n\r\n(.*)$/s.exec(answer) ?? [];
     assert.ok(status !== undefined && body !== undefined, `${lines.join(' | ')}: ${answer}`);
-    return { status: Number(status), body };
+    const location = /^location: (.*)$/im.exec(head ?? '')?.[1]?.trim() ?? null;
+    return { status: Number(status), location, body };
   }
 
   leave(): void {

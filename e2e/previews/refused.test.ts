@@ -21,6 +21,8 @@ const REFUSALS: ReadonlySet<string> = new Set([
   '404 preview_not_found',
   // The host name ends early, as at a comma: it is the service's host then, which lacks the path.
   '404 route_not_found',
+  // Likewise: the root of the service.
+  '303 /console',
 ]);
 
 let berth: Instance;
@@ -126,13 +128,13 @@ test('the guest daemon runs, and no spelling of its port reaches it', async () =
     ]) {
       const [line = '', ...rest] = way;
       for (const target of [line, line.replace(/ HTTP/, `?token=${previewClient.token} HTTP`)]) {
-        const { status, body } = await previewClient.raw([
+        const { status, location, body } = await previewClient.raw([
           target,
           `host: ${host}`,
           `cookie: ${previewClient.cookie}`,
           ...rest,
         ]);
-        const refusal = `${status} ${errorEnvelope.parse(JSON.parse(body)).error.code}`;
+        const refusal = `${status} ${location ?? errorEnvelope.parse(JSON.parse(body)).error.code}`;
         if (!REFUSALS.has(refusal)) others.push(`${target} with host ${host}: ${refusal}`);
       }
     }

@@ -86,7 +86,7 @@ export async function waitForStatus(
   caller: Caller,
   sandboxId: string,
   statuses: readonly string[],
-  timeoutMs = 60_000,
+  timeoutMs = 240_000,
 ): Promise<Sandbox> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { socketDatabaseUrl } from '@berth/machine/roles/database/connection.ts';
 import { Client, type QueryResultRow } from 'pg';
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 
 /** Rows of one query on the database of a data folder. */
 export async function queryDatabase<Row extends QueryResultRow>(

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { freePort } from '../../protocol/test/free-port.ts';
 import { destroySandbox, listSandboxes, type Caller } from './client.ts';
 import { leftoversOf, processesOfVm } from './leftovers.ts';
-import { MANY_REQUESTS } from './parts.ts';
+import { TEST_ENVIRONMENT } from './parts.ts';
 
 const CHECKOUT = join(import.meta.dirname, '../..');
-const START_DEADLINE_MS = 180_000;
+const START_DEADLINE_MS = 300_000;
 
 export interface Instance extends Caller {
   dataFolder: string;
@@ -27,7 +27,7 @@ export async function startInstance(name: string, environment: Record<string, st
   const port = await freePort();
   const flags = ['--data-dir', dataFolder, '--port', String(port)];
   const supervisor = spawn(join(CHECKOUT, 'berth'), ['up', ...flags], {
-    env: { ...process.env, ...MANY_REQUESTS, ...environment },
+    env: { ...process.env, ...TEST_ENVIRONMENT, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const greeting = await greetingOf(supervisor);

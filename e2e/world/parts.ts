@@ -14,6 +14,7 @@ import { hostService } from '@berth/machine/roles/host/service.ts';
 import type { RunningService, Service } from '@berth/machine/supervisor/service.ts';
 import { freePort } from '../../protocol/test/free-port.ts';
 import type { Caller } from './client.ts';
+import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 export const PARTS = ['database', 'host', 'api'] as const;
 export type PartName = (typeof PARTS)[number];
@@ -26,6 +27,8 @@ export interface PartsOptions {
   dataFolder?: string;
   /** Absent: the environment's driver. */
   driver?: 'qemu' | 'fake';
+  /** Folder of the sources; default: this checkout. */
+  checkout?: string;
   /** BERTH_* variables of host daemon and API. */
   environment?: Readonly<Record<string, string>>;
   /** Called with each piece of a part's log. */
@@ -33,12 +36,15 @@ export interface PartsOptions {
 }
 const LOG_KEPT_CHARACTERS = 200_000;
 /**
- * A single key makes all calls of a test, and a single address all visits; the request limits are
- * tested elsewhere.
+ * Environment of a test's installation. A single key makes all calls, and a single address all
+ * visits; the request limits are tested elsewhere. Tests of warm pools ask for one: an emulated CPU
+ * spends seconds on each VM.
  */
-export const MANY_REQUESTS = {
+export const TEST_ENVIRONMENT = {
   BERTH_REQUESTS_PER_MINUTE: '1000000',
   BERTH_VISITOR_REQUESTS_PER_MINUTE: '1000000',
+  BERTH_POOL_MIN: '0',
+  BERTH_POOL_MAX: '0',
 } as const;
 
 export class Parts {
@@ -79,8 +85,8 @@ export class Parts {
     await prepareInstance(paths, user);
     const service = (name: PartName): Service => {
       const armed = { BERTH_CRASH_AT: `@${crashFile(paths, name)}` };
-      const environment = { ...MANY_REQUESTS, ...imageEnvironment(), ...options.environment, ...armed };
-      const shared = { checkout: CHECKOUT, config, paths, user, environment };
+      const environment = { ...TEST_ENVIRONMENT, ...imageEnvironment(), ...options.environment, ...armed };
+      const shared = { checkout: options.checkout ?? CHECKOUT, config, paths, user, environment };
       if (name === 'database')
         return databaseService({ folder: paths.postgres, user, cacheFolder: config.cacheFolder });
       return name === 'host' ? hostService(shared) : apiService(shared);
@@ -139,7 +145,7 @@ export class Parts {
   async kill(name: PartName): Promise<void> {
     const running = this.#running.get(name);
     if (running === undefined) return;
-    process.kill(running.process.pid, 'SIGKILL');
+    killIfThere(running.process.pid);
     await running.exited;
     await running.stop();
   }

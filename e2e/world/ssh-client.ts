@@ -11,7 +11,7 @@ import type { Caller } from './client.ts';
 const run = promisify(execFile);
 export const BERTH = join(import.meta.dirname, '../..', 'berth');
 /** Timeout of one program. */
-const DEADLINE_MS = 180_000;
+const DEADLINE_MS = 300_000;
 
 export interface Ended {
   code: number | null;

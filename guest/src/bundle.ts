@@ -6,8 +6,7 @@ import { BRIDGE_VERSION } from '@berth/protocol/agent-errors.ts';
 import * as wire from '@berth/protocol/calls/wire.ts';
 import { build, stop, type Plugin } from 'esbuild';
 
-/** Node flags for the bundle; the image's service file explains them. */
-export const GUEST_NODE_FLAGS = ['--jitless', '--single-threaded', '--no-flush-bytecode'] as const;
+export { GUEST_NODE_FLAGS } from './machine/node-flags.ts';
 
 interface GuestDaemonBundle {
   /** An ECMAScript module that needs only Node 24. */

@@ -11,6 +11,7 @@ import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
+import fileChanges from './files/changes.pl';
 import fileProgram from './files/program.pl';
 import { Files } from './files/files.ts';
 import { IdentityMarker } from './identity/marker.ts';
@@ -54,7 +55,7 @@ if (config.appliesIdentity) {
 const sessions = new PosixSessions();
 const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
 const terminals = new Terminals(config, sessions, terminalHelper, protection);
-const fileAgent = new FileAgent(config, fileProgram, protection);
+const fileAgent = new FileAgent(config, fileChanges + fileProgram, protection);
 const files = new Files(fileAgent);
 await Promise.all([pipes.full(), inputs.full(), fileAgent.start()]);
 

@@ -55,7 +55,8 @@ function checkBody<T>(name: string, body: T): T {
 async function rehearseFiles(path: string, files: Files, signal: AbortSignal): Promise<void> {
   const content = Buffer.from('rehearsed');
   try {
-    await files.write(path, content.length, Readable.from([content], { objectMode: false }), signal);
+    const upload = { bytes: content.length, content: Readable.from([content], { objectMode: false }) };
+    await files.write(path, upload, signal);
     const { stream } = await files.read(path, signal);
     const read = Buffer.concat((await stream.toArray()) as Buffer[]);
     if (!read.equals(content)) throw new Error(`a file of ${content.length} bytes came back with ${read.length}`);

@@ -32,13 +32,15 @@ export class TestDaemon {
   readonly folder: string;
   readonly codeFolder: string;
   readonly #env: Record<string, string>;
+  readonly #nodeFlags: readonly string[];
   #child: ChildProcess | undefined;
   #port = 0;
 
-  constructor(folder: string, env: Record<string, string>) {
+  constructor(folder: string, env: Record<string, string>, nodeFlags: readonly string[]) {
     this.folder = folder;
     this.codeFolder = join(folder, 'code');
     this.#env = env;
+    this.#nodeFlags = nodeFlags;
   }
 
   get port(): number {
@@ -49,12 +51,16 @@ export class TestDaemon {
     return this.#child?.pid ?? 0;
   }
 
+  get isRunning(): boolean {
+    return this.#child?.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Starts the process and waits until it listens. Rejects when it exits first. */
   async start(): Promise<void> {
     const portFile = join(this.folder, 'port');
     await rm(portFile, { force: true });
     const log: Buffer[] = [];
-    const child = spawn(process.execPath, [...GUEST_NODE_FLAGS, bundlePath], {
+    const child = spawn(process.execPath, [...GUEST_NODE_FLAGS, ...this.#nodeFlags, bundlePath], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
@@ -89,7 +95,7 @@ export class TestDaemon {
   /** Sends the signal and waits for the exit. */
   async stop(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
-    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+    if (child !== undefined && this.isRunning) {
       const ended = once(child, 'exit');
       child.kill(signal);
       await ended;
@@ -152,11 +158,18 @@ export class TestDaemon {
   }
 }
 
-/** A daemon for this test; the end of the test stops it and everything it started. */
-export async function startDaemon(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
+/**
+ * A daemon for this test; the end of the test stops it and everything it started. `nodeFlags` are
+ * those of its bridges too.
+ */
+export async function startDaemon(
+  t: TestContext,
+  env: Record<string, string> = {},
+  nodeFlags: readonly string[] = [],
+): Promise<TestDaemon> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-guest-test-'));
   await chmod(folder, 0o755);
-  const daemon = new TestDaemon(folder, env);
+  const daemon = new TestDaemon(folder, env, nodeFlags);
   await mkdir(daemon.codeFolder);
   await chown(daemon.codeFolder, testUid, testUid);
   t.after(async () => {

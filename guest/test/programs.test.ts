@@ -10,10 +10,11 @@ import { bundleGuestDaemon } from '../src/bundle.ts';
 const SOURCES = join(import.meta.dirname, '../src');
 const programs = globSync('**/*.pl', { cwd: SOURCES }).toSorted();
 
-test('there are five Perl programs', () => {
+test('there are six Perl programs', () => {
   assert.deepEqual(programs, [
     'clones/git-credential.pl',
     'commands/make-pipes.pl',
+    'files/changes.pl',
     'files/program.pl',
     'machine/kernel-calls.pl',
     'terminals/helper.pl',

@@ -8,6 +8,9 @@ import { createVm } from '@berth/protocol/calls/vms.ts';
 import { isLoopback } from '@berth/os/loopback.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import type { AgentSettings } from './guest/agent-bridge.ts';
+import type { FakeAgents } from './vm/fake/jail.ts';
+import { DEFAULT_RATE_MBIT } from './network/slots/slot-programs.ts';
+import type { DiskRates } from './vm/qemu/process/disk-rates.ts';
 import type { AdmissionPolicy } from './vm/admission.ts';
 import type { ListenOn } from './server/server.ts';
 import type { StreamLimits } from './guest/guest-streams.ts';
@@ -21,6 +24,12 @@ export interface HostConfig {
   listenOn: ListenOn;
   tokenFile: string;
   policy: AdmissionPolicy;
+  /** Parent of the control groups of VMs; null: the host has no cgroup v2. */
+  vmCgroup: string | null;
+  /** Bounds of each VM. */
+  diskRates: DiskRates;
+  /** Bound of each VM and direction. */
+  networkMbit: number;
   guestCidr: string;
   /** Encrypts disk and snapshots of each VM created from now on. */
   encryptDisks: boolean;
@@ -36,6 +45,8 @@ export interface HostConfig {
   logLevel: string;
   /** Tests only: the scripted agent, or an earlier bridge. */
   agents: AgentSettings;
+  /** Tests only: agents of the guests of the fake driver. */
+  fakeAgents: FakeAgents | null;
   /** Tests only; see vm/crash-point.ts. */
   crashAt: string | null;
 }
@@ -63,6 +74,14 @@ const OPTIONS = {
   vmOverheadMib: { flag: 'vm-overhead-mib', variable: 'BERTH_VM_OVERHEAD_MIB', fallback: '128' },
   diskOvercommit: { flag: 'disk-overcommit', variable: 'BERTH_DISK_OVERCOMMIT', fallback: '4' },
   diskReserveGib: { flag: 'disk-reserve-gib', variable: 'BERTH_DISK_RESERVE_GIB', fallback: '5' },
+  vmCgroup: { flag: 'vm-cgroup', variable: 'BERTH_VM_CGROUP' },
+  vmDiskRequests: { flag: 'vm-disk-requests', variable: 'BERTH_VM_DISK_REQUESTS', fallback: '20000' },
+  vmDiskMib: { flag: 'vm-disk-mib', variable: 'BERTH_VM_DISK_MIB', fallback: '500' },
+  vmNetworkMbit: {
+    flag: 'vm-network-mbit',
+    variable: 'BERTH_VM_NETWORK_MBIT',
+    fallback: String(DEFAULT_RATE_MBIT),
+  },
   encryptDisks: { flag: 'encrypt-disks', variable: 'BERTH_ENCRYPT_DISKS', fallback: '0' },
   gateway: { flag: 'gateway', variable: 'BERTH_GATEWAY', fallback: '1' },
   modelCaFile: { flag: 'model-ca-file', variable: 'BERTH_MODEL_CA_FILE' },
@@ -135,6 +154,12 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
       diskOvercommit: number('diskOvercommit', 0.1, 1_000),
       diskReserveGib: number('diskReserveGib', 0, 1_048_576),
     },
+    vmCgroup: resolvedOrNull(text('vmCgroup')),
+    diskRates: {
+      requestsPerSecond: number('vmDiskRequests', 0, 10_000_000),
+      mibPerSecond: number('vmDiskMib', 0, 1_000_000),
+    },
+    networkMbit: number('vmNetworkMbit', 1, 1_000_000),
     encryptDisks: flag('encryptDisks'),
     gateway: flag('gateway'),
     modelCaFile: resolvedOrNull(text('modelCaFile')),
@@ -152,6 +177,7 @@ export function readConfig(argv: readonly string[], environment: NodeJS.ProcessE
       scripted: environment['BERTH_SCRIPTED_AGENT'] === '1',
       bridgeVersion: Number(environment['BERTH_BRIDGE_VERSION'] ?? BRIDGE_VERSION),
     },
+    fakeAgents: JSON.parse(environment['BERTH_FAKE_AGENTS'] ?? 'null') as FakeAgents | null,
     crashAt: environment['BERTH_CRASH_AT'] ?? null,
   };
 }

@@ -1,6 +1,7 @@
 // The host daemon: wires its parts, recovers the state of an earlier daemon, serves, and leaves its
-// VMs running on SIGTERM or SIGINT. Start one for development (the fake driver runs the guest
-// daemon as a local process and isolates nothing):
+// VMs running on SIGTERM or SIGINT. SIGUSR2 puts them to sleep, before this computer stops. Start
+// one for development (the fake driver runs the guest daemon as a local process and isolates
+// nothing):
 //   mkdir -p /tmp/berth/secrets
 //   (umask 077; head -c 32 /dev/urandom | base64 -w0 | tr -d '+/=' > /tmp/berth/secrets/host-token)
 //   node_modules/.bin/node host/src/main.ts --driver fake --data-dir /tmp/berth --listen 127.0.0.1:4801
@@ -33,6 +34,7 @@ import { ModelGateway } from './model-gateway/client.ts';
 import { FAKE_GATEWAY_UID, FAKE_MODEL_GATEWAY_UID, GATEWAY_UID, MODEL_GATEWAY_UID } from './network/slots/slot.ts';
 import { newQuestions } from './network/dns/questions.ts';
 import { VmLifecycle } from './vm/lifecycle/lifecycle.ts';
+import { sleepAll } from './vm/lifecycle/sleep-all.ts';
 import { makeDriver } from './make-driver.ts';
 
 /** Grace period of in-flight calls at shutdown. */
@@ -52,21 +54,31 @@ async function run(config: HostConfig, log: Logger): Promise<void> {
   await data.unlock();
 }
 
-async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFolder, log: Logger): Promise<void> {
+async function serveUntil(
+  stop: Promise<NodeJS.Signals>,
+  config: HostConfig,
+  data: DataFolder,
+  log: Logger,
+): Promise<void> {
   const startedMs = performance.now();
   const readAll = (): Promise<readonly string[]> => readTokens(config.tokenFile);
   const tokens = new HostTokens(await readAll());
   const gateway = config.gateway
-    ? new GatewayProcess(
-        join(config.dataFolder, 'run', 'gateway'),
-        config.driver === 'qemu' ? GATEWAY_UID : FAKE_GATEWAY_UID,
+    ? new GatewayProcess({
+        folder: join(config.dataFolder, 'run', 'gateway'),
+        uid: config.driver === 'qemu' ? GATEWAY_UID : FAKE_GATEWAY_UID,
         log,
-      )
+      })
     : null;
   await gateway?.start();
   const guests = gateway === null ? DIRECT_GUESTS : guestsBehind(gateway);
   const answer = gateway === null ? newQuestions() : answerBehind(gateway);
-  const { driver, qemuVersion, templateId, largest } = await makeDriver(config, data, { guests, answer }, log);
+  const { driver, qemuVersion, templateId, cpuModels, largest } = await makeDriver(
+    config,
+    data,
+    { guests, answer },
+    log,
+  );
   const models = new ModelGateway({
     folder: join(config.dataFolder, 'run', 'model-gateway'),
     uid: config.driver === 'qemu' ? MODEL_GATEWAY_UID : FAKE_MODEL_GATEWAY_UID,
@@ -116,6 +128,7 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
     accelerator: driver.accelerator,
     qemuVersion,
     templateId,
+    cpuModels: [...cpuModels],
     createDeadlineMs: config.createDeadlineMs,
   };
   const server = new HostServer({
@@ -134,28 +147,30 @@ async function serveUntil(stop: Promise<void>, config: HostConfig, data: DataFol
   pool.start();
 
   const stopping = new AbortController();
-  const following = tokens.follow(readAll, stopping.signal, log);
-  await stop;
+  const loops = [tokens.follow(readAll, stopping.signal, log), lifecycle.sampler.run(stopping.signal)];
+  const sleeps = (await stop) === 'SIGUSR2';
   stopping.abort();
-  await following;
+  await Promise.all(loops);
   const patience = AbortSignal.timeout(STOP_TIMEOUT_MS);
-  await Promise.all([server.close(patience), lifecycle.close(patience), pool.close()]);
+  const closing = [server.close(patience), pool.close()];
+  if (sleeps) await sleepAll(lifecycle, log);
+  await Promise.all([...closing, lifecycle.close(patience)]);
   await models.close();
   await driver.close();
   await gateway?.close();
-  log.info('the host daemon is stopping; its VMs keep running');
+  log.info(`the host daemon is stopping; its VMs ${sleeps ? 'sleep' : 'keep running'}`);
 }
 
 /**
- * Resolves at the first SIGTERM or SIGINT. Listens from the start: a stop during recovery must not
- * leave a half-adopted VM.
+ * Resolves at the first SIGTERM, SIGINT or SIGUSR2. Listens from the start: a stop during recovery
+ * must not leave a half-adopted VM.
  */
-function stopSignal(log: Logger): Promise<void> {
-  const stop = Promise.withResolvers<void>();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+function stopSignal(log: Logger): Promise<NodeJS.Signals> {
+  const stop = Promise.withResolvers<NodeJS.Signals>();
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGUSR2'] as const) {
     process.on(name, () => {
       log.info({ signal: name }, 'stop requested');
-      stop.resolve();
+      stop.resolve(name);
     });
   }
   return stop.promise;

@@ -22,6 +22,8 @@ interface MadeDriver {
   /** Null for a driver without QEMU. */
   qemuVersion: string | null;
   templateId: string | null;
+  /** Processor models that VMs can have under KVM. */
+  cpuModels: readonly string[];
   /** The driver's largest VM. */
   largest: VmSize;
 }
@@ -36,25 +38,28 @@ export async function makeDriver(
   if (config.driver === 'fake') {
     // Loaded on demand: the fake needs the guest's bundler, which only a development checkout has.
     const { FakeDriver } = await import('./vm/fake/driver.ts');
-    const driver = new FakeDriver(data.instanceId);
+    const driver = new FakeDriver(data.instanceId, config.fakeAgents);
     await driver.prepare();
-    return { driver, qemuVersion: null, templateId: null, largest: LARGEST };
+    return { driver, qemuVersion: null, templateId: null, cpuModels: [], largest: LARGEST };
   }
   const driver = createQemuDriver({
     cacheFolder: config.cacheFolder,
     imageFolder: config.imageFolder ?? (await newestImageFolder(config.cacheFolder)),
     guests,
+    cgroup: config.vmCgroup,
+    rates: config.diskRates,
     network: {
       instanceId: data.instanceId,
       dataFolder: config.dataFolder,
       cidr: config.guestCidr,
+      rateMbit: config.networkMbit,
       answer,
       log: ({ level, message, error }) => log[level]({ err: error }, message),
     },
     log: (level, message, fields) => log[level](fields, message),
   });
   await driver.prepare();
-  return { driver, qemuVersion: driver.qemuVersion, templateId: driver.templateId, largest: LARGEST };
+  return { driver, ...driver.facts(), largest: LARGEST };
 }
 
 /** The image built last, used if none is configured. Throws if there is none. */

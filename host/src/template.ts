@@ -5,7 +5,7 @@ import { readHostPlatform } from './vm/qemu/machine/host-platform.ts';
 import { readQemuVersion } from './vm/qemu/machine/qemu-version.ts';
 import { readProbe, type Probe } from './vm/qemu/template/accelerator.ts';
 import { ensureTemplate as ensure, type BuildOrder } from './vm/qemu/template/build/build.ts';
-import { openTemplate, templateFacts, templateIdOf } from './vm/qemu/template/template.ts';
+import { findTemplate, templateFacts } from './vm/qemu/template/template.ts';
 
 export { DriverError } from './vm/driver.ts';
 export { readProbe, type Probe };
@@ -17,15 +17,15 @@ export async function ensureTemplate(order: Omit<BuildOrder, 'version' | 'host'>
 }
 
 /**
- * Verifies the image's template. `verified` is false if it is not built yet; rejects with {@link
- * DriverError} if it is damaged.
+ * Verifies the image's template and returns its id, null if it is not built yet. Rejects with
+ * {@link DriverError} if it is damaged.
  */
 export async function verifyTemplate(
   cacheFolder: string,
   image: Pick<Image, 'imageId'>,
-  { accelerator }: Pick<Probe, 'accelerator'>,
-): Promise<{ templateId: string; verified: boolean }> {
+  probe: Pick<Probe, 'accelerator' | 'cpuModel'>,
+): Promise<string | null> {
   const [version, host] = await Promise.all([readQemuVersion(), readHostPlatform()]);
-  const templateId = templateIdOf(templateFacts(image.imageId, version, accelerator, host));
-  return { templateId, verified: (await openTemplate(cacheFolder, templateId)) !== null };
+  const found = await findTemplate(cacheFolder, templateFacts(image.imageId, version, probe, host));
+  return found?.templateId ?? null;
 }

@@ -1,7 +1,26 @@
 import assert from 'node:assert/strict';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { readConfig } from '../src/config.ts';
+
+const BOUNDED = [
+  ...['BERTH_CPU_OVERCOMMIT', 'BERTH_MEMORY_OVERCOMMIT', 'BERTH_MEMORY_RESERVE_MIB', 'BERTH_VM_OVERHEAD_MIB'],
+  ...['BERTH_DISK_OVERCOMMIT', 'BERTH_DISK_RESERVE_GIB', 'BERTH_POOL_MIN', 'BERTH_POOL_MAX'],
+  ...['BERTH_CREATE_DEADLINE_SECONDS', 'BERTH_STREAMS_PER_VM', 'BERTH_STREAMS'],
+  ...['BERTH_STREAM_IDLE_SECONDS', 'BERTH_STREAM_LONGEST_SECONDS'],
+  ...['BERTH_VM_DISK_MIB', 'BERTH_VM_DISK_REQUESTS', 'BERTH_VM_NETWORK_MBIT'],
+];
+
+/** The bounds in the refusal of a word; undefined for a variable that is no number of the host. */
+function boundsOf(variable: string): string | undefined {
+  try {
+    readConfig([], { [variable]: 'many' });
+    return undefined;
+  } catch (error) {
+    return /'many' is not a number from (.*)$/.exec((error as Error).message)?.[1];
+  }
+}
 
 describe('the configuration of the host daemon', () => {
   it('has defaults for everything under the data folder', () => {
@@ -52,6 +71,23 @@ describe('the configuration of the host daemon', () => {
       );
       assert.ok('address' in readConfig(['--listen', listen], { BERTH_HOST_PLAINTEXT: '1' }).listenOn);
     }
+  });
+
+  it('has bounds for each number, which docs/operations.md names', () => {
+    const operations = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+    const bounded: string[] = [];
+    for (const row of operations.split('\n').filter((line) => line.startsWith('|'))) {
+      for (const [, variable = ''] of (/^\|(?: `--[a-z-]+` \|)?[^|]*/.exec(row)?.[0] ?? '').matchAll(
+        /`(BERTH_\w+)`/g,
+      )) {
+        const bounds = boundsOf(variable);
+        // The ids of the socket's owner are those of the system.
+        if (bounds === undefined || /_[UG]ID$/.test(variable)) continue;
+        bounded.push(variable);
+        assert.match(row.replaceAll(/(\d),(?=\d{3})/g, '$1'), new RegExp(`(?<![\\d.])${bounds}\\b`));
+      }
+    }
+    assert.deepEqual(bounded.toSorted(), BOUNDED.toSorted());
   });
 
   for (const [argv, message] of [

@@ -3,11 +3,14 @@
 import { copyFile, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nullIf } from '@berth/os/errors.ts';
+import { PROTOCOL_VERSION } from '@berth/protocol/guest-limits.ts';
+import type { AgentId } from './build/agent-selection.ts';
+import { ensureAgents } from './build/agents.ts';
 import type { ArchiveSource, PrivateApt } from './build/apt.ts';
 import { machineArchive, preparePrivateApt } from './build/apt.ts';
 import { ensureDebs, VanishedPackagesError } from './build/debs.ts';
-import { sha256Of } from './build/digest.ts';
 import { makeExt4 } from './build/ext4.ts';
+import { readGivenManifest } from './given-manifest.ts';
 import { makeInitramfs } from './build/initramfs.ts';
 import type { Manifest } from './build/manifest.ts';
 import { formatManifest, manifestDigest, packagesFor, parseManifest } from './build/manifest.ts';
@@ -21,7 +24,8 @@ import { scanTar } from '@berth/os/tar.ts';
 import { makeToolsStage, openTools } from './build/tools-stage.ts';
 import { newestPackageSeconds } from './build/unpack.ts';
 import type { Image } from './image-folder.ts';
-import { describeImageFiles, IMAGE_FILES, ImageError, openImage } from './image-folder.ts';
+import { describeImageFiles, IMAGE_FILES, ImageError, imageIdOf, openImage } from './image-folder.ts';
+import { imageFolder, imageOfSource, noteImageOfSource, sourceKeyOf } from './image-sources.ts';
 import { waitForLock } from '@berth/os/file-lock.ts';
 import type { OnProgress } from './build/progress.ts';
 
@@ -32,6 +36,10 @@ interface EnsureImageOptions {
   cacheFolder: string;
   /** Builds from exactly these versions instead of the archive's newest. */
   manifestFile?: string;
+  /** Coding agents of the image; default: all. */
+  agents?: readonly AgentId[];
+  /** npm's user configuration, if it is not that of this process' user. */
+  npmConfigFile?: string;
   onProgress?: OnProgress;
   signal: AbortSignal;
   /** Overrides this checkout's recipe, for tests. */
@@ -40,24 +48,17 @@ interface EnsureImageOptions {
   archive?: ArchiveSource;
 }
 
-/** Ids are the first 96 bits of a SHA-256, in hex. */
-function imageIdOf(recipe: Recipe, given: Manifest | null): string {
-  // The id covers a given manifest, but not versions resolved from the archive.
-  return sha256Of(JSON.stringify(given ? [recipe.hash, manifestDigest(given)] : [recipe.hash])).slice(0, 24);
-}
-
 /**
  * The verified image of this checkout's recipe, built if the cache folder lacks it. Needs root.
  * Safe to call from several processes at once: one builds, the others wait and use the result.
  */
 export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   const { cacheFolder, signal, onProgress = () => undefined } = options;
-  const recipe = await loadRecipe(options.recipe);
+  const recipe = await loadRecipe({ ...(options.agents && { agents: options.agents }), ...options.recipe });
   const given = options.manifestFile === undefined ? null : await readGivenManifest(options.manifestFile, recipe);
-  const imageId = imageIdOf(recipe, given);
-  const folder = join(cacheFolder, 'image', imageId);
-  const existing = await openExisting(folder, signal);
-  if (existing !== null && !(existing instanceof ImageError)) return existing;
+  const source = { cacheFolder, key: sourceKeyOf(recipe, given) };
+  const existing = await imageOfSource(source, signal);
+  if (existing?.image !== undefined) return existing.image;
 
   if (process.getuid?.() !== 0) {
     throw new ImageError(
@@ -71,40 +72,17 @@ export async function ensureImage(options: EnsureImageOptions): Promise<Image> {
   const waiting = (): void => onProgress({ step: 'lock', message: 'Wait for another build of the image' });
   const lock = await waitForLock(join(cacheFolder, 'image.lock'), waiting, signal);
   try {
-    const meanwhile = await openExisting(folder, signal);
-    if (meanwhile instanceof ImageError) return await repairImage(folder, meanwhile, recipe, options);
-    if (meanwhile !== null) return meanwhile;
-    return await buildImage(folder, imageId, recipe, given, options);
+    const meanwhile = await imageOfSource(source, signal);
+    if (meanwhile?.image !== undefined) return meanwhile.image;
+    if (meanwhile !== null) return await repairImage(meanwhile.folder, meanwhile.fault, recipe, options);
+    const built = await buildImage(recipe, given, options);
+    const image = await publish(built.folder, imageFolder(cacheFolder, built.imageId), signal);
+    await noteImageOfSource(source, image.imageId);
+    return image;
   } finally {
     await rm(join(cacheFolder, 'work'), { recursive: true, force: true, maxRetries: 5 });
     await lock.release();
   }
-}
-
-/** The image if present and intact, the fault if present but damaged, else null. */
-async function openExisting(folder: string, signal: AbortSignal): Promise<Image | ImageError | null> {
-  try {
-    return await openImage(folder, { verify: 'remembered', signal });
-  } catch (error) {
-    if (!(error instanceof ImageError)) throw error;
-    const there = await readFile(join(folder, 'image.json')).catch(() => null);
-    return there === null ? null : error;
-  }
-}
-
-async function readGivenManifest(path: string, recipe: Recipe): Promise<Manifest> {
-  const manifest = parseManifest(await readFile(path, 'utf8'), path);
-  if (manifest.recipeHash !== recipe.hash) {
-    const programs = (['node', 'npm'] as const).filter((name) => manifest[name].version !== recipe[name].version);
-    const differ = programs.map((name) => `${name} ${manifest[name].version}, here ${recipe[name].version}`).join('; ');
-    throw new ImageError(
-      `${path} belongs to another recipe (${manifest.recipeHash.slice(0, 12)}, ` +
-        `this checkout has ${recipe.hash.slice(0, 12)}${differ === '' ? '' : `: ${differ}`}); ` +
-        'the same packages would yield a different image. ' +
-        'Use the checkout that created it, or build without a manifest.',
-    );
-  }
-  return manifest;
 }
 
 interface BuildFolders {
@@ -120,14 +98,9 @@ async function freshWorkFolder(cacheFolder: string): Promise<BuildFolders> {
   return { workFolder, stagesFolder: join(cacheFolder, 'stages') };
 }
 
-async function buildImage(
-  folder: string,
-  imageId: string,
-  recipe: Recipe,
-  given: Manifest | null,
-  options: EnsureImageOptions,
-): Promise<Image> {
-  const { cacheFolder, signal, onProgress = () => undefined } = options;
+/** Builds an image in the work folder. */
+async function buildImage(recipe: Recipe, given: Manifest | null, options: EnsureImageOptions): Promise<Image> {
+  const { cacheFolder, signal, onProgress = () => undefined, npmConfigFile } = options;
   const folders = await freshWorkFolder(cacheFolder);
   let apt: PrivateApt | null = null;
   const openApt = async (): Promise<PrivateApt> => {
@@ -144,26 +117,34 @@ async function buildImage(
     onProgress,
     signal,
   });
-  const unfinished = join(folders.workFolder, 'image');
+  const { workFolder } = folders;
+  const agentFolders = await ensureAgents(recipe.agents, {
+    cacheFolder,
+    workFolder,
+    onProgress,
+    signal,
+    npmConfigFile,
+  });
+  const unfinished = join(workFolder, 'image');
   await makeImage(unfinished, {
-    imageId,
     recipe,
     manifest,
     debPath,
     debsFolder: join(cacheFolder, 'debs'),
+    agentFolders,
     folders,
     onProgress,
     signal,
   });
-  return publish(unfinished, folder, signal);
+  return openImage(unfinished, { verify: 'remembered', signal });
 }
 
 interface ImageInputs {
-  imageId: string;
   recipe: Recipe;
   manifest: Manifest;
   debPath: (each: Manifest['packages'][number]) => string;
   debsFolder: string;
+  agentFolders: ReadonlyMap<string, string>;
   folders: BuildFolders;
   onProgress: OnProgress;
   signal: AbortSignal;
@@ -210,7 +191,7 @@ async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
   await writeFile(join(folder, 'initramfs'), await makeInitramfs(tools, recipe, timeSeconds, signal));
   const rootTar = join(rootFolder, 'root.tar');
   const { contentBytes, folders: existing } = await scanTar(rootTar);
-  const overlay = await overlayEntries(recipe, tools, existing);
+  const overlay = await overlayEntries(recipe, tools, inputs.agentFolders, existing);
   await makeExt4(
     join(folder, 'root.ext4'),
     { rootTar, rootTarBytes: contentBytes, overlay, diskGib: recipe.diskGib, timeSeconds },
@@ -220,9 +201,9 @@ async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
   await writeFile(join(folder, 'manifest.json'), formatManifest(manifest));
 
   onProgress({ step: 'digest', message: 'Take the checksums' });
-  const record = {
-    format: 1,
-    imageId: inputs.imageId,
+  const content = {
+    format: 2 as const,
+    guestProtocol: PROTOCOL_VERSION,
     recipeHash: recipe.hash,
     manifestDigest: manifestDigest(manifest),
     kernelVersion: tools.kernelVersion,
@@ -231,6 +212,7 @@ async function makeImage(folder: string, inputs: ImageInputs): Promise<void> {
     builtAt: new Date().toISOString(),
     files: await describeImageFiles(folder, signal),
   };
+  const record = { imageId: imageIdOf(content), ...content };
   await writeFile(join(folder, 'image.json'), `${JSON.stringify(record, null, 2)}\n`);
 }
 
@@ -271,7 +253,7 @@ async function repairImage(
       { cause },
     );
   const old = await readFile(join(folder, 'image.json'), 'utf8').then(
-    (text) => JSON.parse(text) as { imageId: string; manifestDigest: string; files: Image['record']['files'] },
+    (text) => JSON.parse(text) as { manifestDigest: string; files: Image['record']['files'] },
     (error: unknown) => Promise.reject(unusable('its image.json cannot be read', error)),
   );
   const manifest = await readFile(join(folder, 'manifest.json'), 'utf8').then(
@@ -279,8 +261,7 @@ async function repairImage(
     (error: unknown) => Promise.reject(unusable('its manifest cannot be read', error)),
   );
   if (manifestDigest(manifest) !== old.manifestDigest) throw unusable('its manifest was changed', fault);
-  const aside = join(options.cacheFolder, 'work', 'repaired');
-  const repaired = await buildImage(aside, old.imageId, recipe, manifest, options).catch((error: unknown) => {
+  const repaired = await buildImage(recipe, manifest, options).catch((error: unknown) => {
     throw error instanceof VanishedPackagesError ? unusable(error.message, error) : error;
   });
   for (const name of IMAGE_FILES) {
@@ -288,5 +269,5 @@ async function repairImage(
       throw unusable(`rebuilding it yields a different ${name}`, fault);
   }
 
-  return publish(aside, folder, options.signal);
+  return publish(repaired.folder, folder, options.signal);
 }

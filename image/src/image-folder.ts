@@ -15,8 +15,11 @@ export const IMAGE_FILES = ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'
 type ImageFile = (typeof IMAGE_FILES)[number];
 
 const imageRecord = z.strictObject({
-  format: z.literal(1),
+  /** 1: of earlier releases, whose id is a digest of the recipe. */
+  format: z.union([z.literal(1), z.literal(2)]),
   imageId: z.string().regex(/^[0-9a-f]{24}$/),
+  /** Version of the guest protocol that its guest daemon speaks; absent in format 1. */
+  guestProtocol: z.int().min(1).optional(),
   recipeHash: sha256,
   manifestDigest: sha256,
   kernelVersion: z.string().min(1),
@@ -33,10 +36,23 @@ const imageRecord = z.strictObject({
     }),
   ),
 });
-type ImageRecord = z.infer<typeof imageRecord>;
+export type ImageRecord = z.infer<typeof imageRecord>;
+
+/**
+ * Id of an image: the first 96 bits, in hex, of the SHA-256 of all that a VM gets from it. Images
+ * of one id are equal to the byte, wherever they were built.
+ */
+export function imageIdOf({ guestProtocol, kernelArguments, files }: Omit<ImageRecord, 'imageId'>): string {
+  const content = IMAGE_FILES.map((name) => [name, files[name].sizeBytes, files[name].sha256]);
+  return createHash('sha256')
+    .update(JSON.stringify([guestProtocol ?? null, kernelArguments, content]))
+    .digest('hex')
+    .slice(0, 24);
+}
 
 /** A verified image. Paths are absolute. */
 export interface Image {
+  /** Digest of its content. Of an image of format 1: digest of its recipe. */
   imageId: string;
   folder: string;
   kernelPath: string;
@@ -95,6 +111,8 @@ export async function openImage(
     throw error;
   });
   const record = parseRecord(text, folder);
+  if (record.format === 2 && record.imageId !== imageIdOf(record))
+    throw new ImageError(`${join(folder, 'image.json')} was changed: its id ${record.imageId} is of other content`);
   for (const name of IMAGE_FILES) {
     const found = await stat(join(folder, name)).catch((error: unknown) => {
       if (hasCode(error, 'ENOENT')) throw new ImageError(`The image in ${folder} lacks ${name}`, { cause: error });
@@ -132,6 +150,15 @@ export async function openImage(
     diskBytes: record.files['root.ext4'].sizeBytes,
     record,
   };
+}
+
+const agentsInManifest = z.object({
+  agents: z.array(z.object({ id: z.string(), package: z.string() })).default([]),
+});
+
+/** Coding agents in the image, with their npm packages. */
+export async function agentsOf(image: Image): Promise<z.infer<typeof agentsInManifest>['agents']> {
+  return agentsInManifest.parse(JSON.parse(await readFile(image.manifestPath, 'utf8'))).agents;
 }
 
 function parseRecord(text: string, folder: string): ImageRecord {

@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { nullIf } from '@berth/os/errors.ts';
-import { defaultCacheFolder } from './config.ts';
+import { defaultCacheFolder, selectedAgents } from './config.ts';
 import { ensureImage } from './ensure-image.ts';
 import type { Image } from './image-folder.ts';
 import { openImage } from './image-folder.ts';
@@ -37,10 +37,12 @@ async function main(): Promise<void> {
   if (command === 'build' && positionals.length === 1) {
     const progress = renderProgress(process.stderr);
     const startedMs = performance.now();
+    const agents = selectedAgents(process.env);
     const image = await ensureImage({
       cacheFolder,
       onProgress: progress.report,
       signal: stop.signal,
+      ...(agents === undefined ? {} : { agents }),
       ...(values.manifest === undefined ? {} : { manifestFile: resolve(values.manifest) }),
     }).finally(progress.end);
     const megabytes = await allocatedMegabytes(image, stop.signal);

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { agentListFile } from '../src/build/agents.ts';
+import { readAgents } from '../src/build/recipe.ts';
 import { defaultCacheFolder } from '../src/config.ts';
 import { ensureImage } from '../src/ensure-image.ts';
 import type { BootedVm } from './booted-vm.ts';
@@ -60,6 +62,18 @@ describe('a VM booted from the image', { concurrency: false, timeout: 600_000 },
     assert.match(versions.stdout, /^v24\.\d+\.\d+\n\d+\.\d+\.\d+\nsandboxed\n$/, versions.stderr);
     const compiled = await machine.run(`cd /tmp && echo 'int main(){return 7;}' > a.c && gcc a.c && ./a.out; echo $?`);
     assert.equal(compiled.stdout, '7\n', compiled.stderr);
+  });
+
+  it('has the coding agents of the recipe, and has run nothing of them', async () => {
+    const agents = await readAgents();
+    const { stdout } = await machine.run('cat /opt/berth/agents/agents.json; pgrep -fc ^/opt/berth/agents');
+    assert.equal(stdout, `${agentListFile(agents)}0\n`);
+    // Its binary is self-contained and of moderate size; the emulated CPU runs it in seconds.
+    const version = await machine.run('/opt/berth/agents/codex/bin/codex --version');
+    assert.equal(version.stdout, `codex-cli ${agents[0]?.version}\n`, version.stderr);
+    const files = agents.flatMap(({ name, files: list }) => list.map((file) => `/opt/berth/agents/${name}/${file}`));
+    const owners = await machine.run(`stat -c '%U %a %s' ${files.join(' ')}`);
+    assert.match(owners.stdout, /^(root 755 \d{8,}\n|root 644 \d+\n)+$/, owners.stderr);
   });
 
   it('has fully configured packages and trusted certificates', async () => {

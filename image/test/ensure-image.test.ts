@@ -35,10 +35,10 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
   before(async () => {
     const cacheFolder = defaultCacheFolder(process.env);
     published = await ensureImage({ cacheFolder, signal });
-    // Beside the real cache: it needs two gigabytes, which /tmp may lack. The packages are shared
-    // and only read.
+    // Beside the real cache: it needs four gigabytes, which /tmp may lack. Packages and agents are
+    // shared and only read.
     folder = await mkdtemp(join(cacheFolder, 'test-'));
-    await symlink(join(cacheFolder, 'debs'), join(folder, 'debs'));
+    for (const name of ['debs', 'agents']) await symlink(join(cacheFolder, name), join(folder, name));
     manifestFile = published.manifestPath;
   });
   after(() => rm(folder, { recursive: true, force: true }));
@@ -96,9 +96,10 @@ describe('building the image from a manifest', { concurrency: false, timeout: 90
     const built = await ensureImage({ cacheFolder: folder, manifestFile, signal });
     assert.deepEqual(built.record.files, published.record.files);
     assert.equal(built.record.manifestDigest, published.record.manifestDigest);
-    // An image for given versions differs from the image of the newest.
-    assert.notEqual(built.imageId, published.imageId);
-    assert.deepEqual((await readdir(folder)).sort(), ['debs', 'image', 'image.lock', 'stages']);
+    assert.equal(built.imageId, published.imageId, 'equal content has an equal id');
+    assert.deepEqual((await readdir(folder)).sort(), [
+      ...['agents', 'debs', 'image', 'image-sources', 'image.lock', 'stages'],
+    ]);
   });
 
   it('again after a changed disk byte repairs it from its own manifest, to the same bytes', async () => {

@@ -3,7 +3,15 @@ import { mkdtemp, open, readFile, rm, truncate, unlink, utimes, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { describeImageFiles, IMAGE_FILES, ImageError, openImage } from '../src/image-folder.ts';
+import {
+  agentsOf,
+  describeImageFiles,
+  IMAGE_FILES,
+  ImageError,
+  imageIdOf,
+  openImage,
+  type ImageRecord,
+} from '../src/image-folder.ts';
 
 const ID = '0123456789abcdef01234567';
 const HASH = 'ab'.repeat(32);
@@ -43,6 +51,28 @@ describe('an image folder', () => {
     assert.equal(image.rootPath, join(folder, 'root.ext4'));
     assert.equal(image.diskBytes, 2 ** 30);
     assert.deepEqual(image.kernelArguments, ['quiet']);
+  });
+
+  it('is refused when its record names other content than its id', async () => {
+    const path = join(folder, 'image.json');
+    const old = JSON.parse(await readFile(path, 'utf8')) as ImageRecord;
+    const record = { ...old, format: 2 as const, guestProtocol: 6 };
+    const imageId = imageIdOf(record);
+    await writeFile(path, JSON.stringify({ ...record, imageId }));
+    assert.equal((await openImage(folder, { verify: 'full' })).imageId, imageId);
+    for (const other of [{ kernelArguments: [] }, { guestProtocol: 7 }, { imageId: ID }]) {
+      await writeFile(path, JSON.stringify({ ...record, imageId, ...other }));
+      await assert.rejects(openImage(folder, { verify: 'remembered' }), /was changed: its id .* is of other content/);
+    }
+  });
+
+  it('names the coding agents of its manifest, none for an image of an older checkout', async () => {
+    const image = await openImage(folder, { verify: 'full' });
+    const agents = [{ id: 'agent_one', package: '@a/b@1' }];
+    await writeFile(image.manifestPath, JSON.stringify({ format: 1, agents, packages: [] }));
+    assert.deepEqual(await agentsOf(image), agents);
+    await writeFile(image.manifestPath, JSON.stringify({ format: 1, packages: [] }));
+    assert.deepEqual(await agentsOf(image), []);
   });
 
   for (const name of ['vmlinuz', 'initramfs', 'root.ext4', 'manifest.json'] as const) {

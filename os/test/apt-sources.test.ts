@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from '../src/apt-sources.ts';
+import { deriveBackports, hasSuite, parseDeb822Sources, parseOneLineSources } from '../src/apt/apt-sources.ts';
 
 const CLOUD_IMAGE = `# See the sources.list(5) manual page.
 Types: deb deb-src

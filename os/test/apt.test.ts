@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
-import { AptError, describeStatus, ensureBackports, readAptSources } from '../src/apt.ts';
+import { AptError, describeStatus, ensureBackports, readAptSources } from '../src/apt/apt.ts';
 
 let root: string;
 let apt: string;

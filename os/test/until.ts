@@ -7,7 +7,7 @@ const POLL_MS = 50;
 export async function until<T>(
   what: string | (() => string),
   look: () => Promise<T | null>,
-  deadlineMs = 120_000,
+  deadlineMs = 240_000,
 ): Promise<T> {
   const deadline = Date.now() + deadlineMs;
   for (;;) {

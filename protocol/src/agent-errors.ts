@@ -18,6 +18,7 @@
  *   otherwise.
  * - `agent_not_ready`: the agent was not ready in time, or exited before.
  * - `agent_unsupported`: this agent or surface does not support the operation.
+ * - `agent_models_unavailable`: the host's model gateway does not respond.
  */
 export const AGENT_ERRORS = {
   agent_session_missing: 404,
@@ -36,6 +37,7 @@ export const AGENT_ERRORS = {
   agent_prompt_not_pending: 409,
   agent_unsupported: 409,
   agent_not_ready: 503,
+  agent_models_unavailable: 503,
 } as const;
 export type AgentErrorCode = keyof typeof AGENT_ERRORS;
 

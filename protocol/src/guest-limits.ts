@@ -3,6 +3,13 @@
 // first command by milliseconds.
 import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/contract/route/limits.ts';
 
+/**
+ * Version of the internal protocols; a call names the version that introduced it. A host speaks to
+ * guests of this version and of all before it, because sandboxes sleep for years, but to none after
+ * it.
+ */
+export const PROTOCOL_VERSION = 6;
+
 /** TCP port of the guest daemon. Below 1024, so unprivileged tenant processes cannot bind it. */
 export const GUEST_PORT = 987;
 
@@ -50,6 +57,12 @@ export const FILE_LIST = {
 export const FILE_CALL_SECONDS = 30;
 /** Concurrent and queued file calls of a guest; further calls are refused. */
 export const FILE_CALLS = { atOnce: 8, waiting: 64 } as const;
+/** The same for transfers of any length, which do not take the places of other calls. */
+export const FILE_TRANSFERS = { atOnce: 4, waiting: 16 } as const;
+/** Limit of a transfer: the largest integer of the wire. The disk is the real limit. */
+export const FILE_TRANSFER_BYTES = Number.MAX_SAFE_INTEGER;
+/** Condition of a write: the path does not exist, or has content of this SHA-256. */
+export const FILE_CONDITION = /^(?:absent|[0-9a-f]{64})$/;
 
 /**
  * Refusals of file calls, with their HTTP status on the internal wires. `file_system_error`: any
@@ -62,6 +75,9 @@ export const FILE_ERRORS = {
   not_a_directory: 400,
   file_access_denied: 403,
   file_not_found: 404,
+  file_changed: 409,
+  file_exists: 409,
+  folder_not_empty: 409,
   file_too_large: 413,
   guest_busy: 429,
   file_system_error: 500,

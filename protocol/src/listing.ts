@@ -4,19 +4,29 @@
 import { FILE_LIST, FILE_PATH_BYTES } from './guest-limits.ts';
 
 const FOLDER = 0x44; // D
-const ENTRY_FOLDER = 0x64; // d
-const ENTRY_OTHER = 0x66; // f
+const FACTS = 0x6d; // m
+const FACTS_FORM = /^(\d{1,20}) (-?\d{1,20})$/;
+const KINDS: Readonly<Record<number, EntryKind>> = { 0x64: 'directory', 0x66: 'file', 0x6c: 'link', 0x6f: 'other' };
 const END = 0x45; // E
 const WHOLE = 0x43; // C
 const CUT = 0x54; // T
 /** Includes the entry at which the guest stops: a path and twice a name. */
 const MOST_TEXT_BYTES = FILE_LIST.textBytes + 3 * FILE_PATH_BYTES;
 
+type EntryKind = 'directory' | 'file' | 'link' | 'other';
+
+/** `facts`: absent from guest daemons before version 5, whose `file` is anything but a folder. */
+interface ListedEntry {
+  name: string;
+  kind: EntryKind;
+  facts?: { size: number; mtimeSeconds: number };
+}
+
 /** Names are raw bytes, a character each (latin1). */
 interface ListedFolder {
   /** Below the requested folder, each name after a slash; empty for that folder itself. */
   path: string;
-  entries: { name: string; isFolder: boolean }[];
+  entries: ListedEntry[];
 }
 
 export interface Listing {
@@ -62,13 +72,19 @@ export function parseListing(bytes: Buffer, { root, depth }: ListingAsked): List
       known.delete(text);
       open = { folder: { path: text, entries: [] }, level };
       folders.push(open.folder);
+    } else if (kind === FACTS) {
+      const entry = open?.folder.entries.at(-1);
+      const [, size, mtime] = FACTS_FORM.exec(text) ?? [];
+      if (entry === undefined || entry.facts !== undefined || size === undefined) return null;
+      entry.facts = { size: Math.min(Number(size), Number.MAX_SAFE_INTEGER), mtimeSeconds: Number(mtime) };
     } else {
-      if ((kind !== ENTRY_FOLDER && kind !== ENTRY_OTHER) || open === undefined || !isName(text)) return null;
+      const entryKind = KINDS[kind ?? 0];
+      if (entryKind === undefined || open === undefined || !isName(text)) return null;
       entries += 1;
       textBytes += rootBytes + open.folder.path.length + 2 * text.length;
       if (entries > FILE_LIST.entries || textBytes > MOST_TEXT_BYTES) return null;
-      open.folder.entries.push({ name: text, isFolder: kind === ENTRY_FOLDER });
-      if (kind === ENTRY_FOLDER) known.set(`${open.folder.path}/${text}`, open.level + 1);
+      open.folder.entries.push({ name: text, kind: entryKind });
+      if (entryKind === 'directory') known.set(`${open.folder.path}/${text}`, open.level + 1);
     }
   }
 }

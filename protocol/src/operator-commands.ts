@@ -30,7 +30,7 @@ export const mintedKey = z.object({
 export type MintedKey = z.infer<typeof mintedKey>;
 
 /**
- * Sign-in link for the owner of the first org: a welcome for an account without a password,
+ * Sign-in link for the owner of the operator's org: a welcome for an account without a password,
  * otherwise a password reset. `path` has the token in its query.
  */
 export const ownerLink = z.object({

@@ -41,6 +41,17 @@ for (const ends of ['caller', 'app'] as const) {
   });
 }
 
+test('the time of silence after a direction ended is 30 s unless it is set', async () => {
+  const [[caller, one], [, other]] = await Promise.all([pair(), pair()]);
+  const end = splice(one, other);
+  assert.equal(one.timeout, undefined);
+  caller.end();
+  await once(one, 'end');
+  assert.deepEqual([one.timeout, other.timeout], [30_000, 30_000]);
+  one.destroy();
+  await end;
+});
+
 test('the open direction of a half-closed stream lasts while bytes move, and both ends close it', async () => {
   const { caller, app, end } = await joined({ halfOpenMs: 300 });
   caller.end();

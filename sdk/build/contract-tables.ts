@@ -8,7 +8,7 @@ import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contra
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
-import { permission } from '@berth/contract/route/permissions.ts';
+import { ADMINISTRATION, permission, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { fullDocument } from '@berth/contract/document/openapi.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
@@ -35,7 +35,14 @@ export async function contractModules(): Promise<Record<string, string>> {
     ...Object.fromEntries(await Promise.all(copies)),
     'contract-tables.ts': moduleOf({
       SANDBOX_STATES,
+      SANDBOX_ACTION_RULES,
+      MACHINE_SIZES,
+      AGENT_LABELS,
       PERMISSIONS: permission.options,
+      ADMINISTRATION,
+      ROLE_PERMISSIONS: Object.fromEntries(
+        Object.entries(ROLE_PERMISSIONS).map(([name, permissions]) => [name, [...permissions]]),
+      ),
       WEBSOCKET_PATHS: { terminal: terminalInSandbox.path, tunnel: tunnelToSandbox.path },
       WEBSOCKET_SUBPROTOCOL,
       BEARER_SUBPROTOCOL,
@@ -70,12 +77,13 @@ function serviceTables(): string {
         activity,
         status: response.status,
         idempotent: route.idempotent === true,
+        upload: route.upload === true,
       },
       query: (operation.parameters ?? [])
         .filter((one) => one.in === 'query')
         .map(({ name, required, schema }) => ({ name, required, schema })),
       body:
-        operation.requestBody === undefined
+        operation.requestBody === undefined || route.upload === true
           ? null
           : {
               required: operation.requestBody.required,
@@ -87,12 +95,9 @@ function serviceTables(): string {
   const schemas = Object.fromEntries(Object.entries(components.schemas).filter(([name]) => used.has(name)));
   return moduleOf({
     ERRORS,
-    MACHINE_SIZES,
     PROFILE_SIZES,
     SIZE_PROFILES,
-    SANDBOX_ACTION_RULES,
     REFUSAL_CODES,
-    AGENT_LABELS,
     AGENT_OPERATIONS,
     TURN_STATES,
     ROUTES: routes,

@@ -1,4 +1,5 @@
-// OpenAPI document of the raw client: every route except WebSockets, simplified for the generator.
+// OpenAPI document of the raw client: every route except WebSockets and raw bytes, which the
+// generated client would keep in memory; simplified for the generator.
 import { fullDocument } from '@berth/contract/document/openapi.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
@@ -17,7 +18,10 @@ export function rawDocument(): Json {
     paths: Record<string, Record<string, Json>>;
     components: { schemas: Record<string, Json> };
   };
-  for (const { websocket, path } of ROUTES) if (websocket === true) delete document.paths[path.replace(/^\/v1/, '')];
+  for (const { websocket, upload, response, path } of ROUTES) {
+    if (websocket === true || upload === true || response.bytes === true)
+      delete document.paths[path.replace(/^\/v1/, '')];
+  }
   for (const [path, item] of Object.entries(document.paths)) {
     // The base URL of the client ends before `/v1`.
     delete item['servers'];

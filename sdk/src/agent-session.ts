@@ -12,6 +12,7 @@ import type {
   ListAgentTurnsResult as AgentTurnsPage,
 } from './generated/raw/index.ts';
 import { BerthError, errorWith } from './transport/errors.ts';
+import { held, whileHeld } from './transport/held.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 export type { AgentAnswer, AgentOutputPage, AgentSessionData, AgentTurnsPage };
@@ -35,7 +36,6 @@ export interface MessageOptions extends CallOptions {
 const RECOVER_TIMEOUT_MS = 90_000;
 /** Includes the time of a wake. */
 const SEND_TIMEOUT_MS = AGENT_WAKE_WAIT_MS + 40_000;
-const HOLD_MARGIN_MS = 15_000;
 const KEY_BYTES = 16;
 
 export class AgentSession {
@@ -102,9 +102,12 @@ export class AgentSession {
     }
   }
 
-  /** A turn by id, such as `turnId` of an error, without a request. */
-  turn(turnId: string): AgentTurn {
-    return new AgentTurn(this.#calls, { sessionId: this.id, turnId, after: undefined });
+  /**
+   * A turn by id, such as `turnId` of an error, without a request. `after`: a cursor; its replies
+   * before that are not read.
+   */
+  turn(turnId: string, { after }: { after?: string | undefined } = {}): AgentTurn {
+    return new AgentTurn(this.#calls, { sessionId: this.id, turnId, after });
   }
 
   /** One page of the turns with their messages, oldest first. The sandbox must be awake. */
@@ -155,15 +158,6 @@ export class AgentSession {
     this.#data = await raw.recoverAgentSession({ path: { sessionId: this.id }, ...set(notes) });
     return this;
   }
-}
-
-/** Header of a request whose response is held. */
-function held(seconds: number | undefined): { headers?: { Prefer: string } } {
-  return seconds === undefined ? {} : { headers: { Prefer: `wait=${seconds}` } };
-}
-
-function whileHeld(seconds: number | undefined, options: CallOptions): CallOptions {
-  return seconds === undefined ? options : { timeoutMs: seconds * 1_000 + HOLD_MARGIN_MS, ...options };
 }
 
 /** Not `crypto.randomUUID`, which browsers lack on plain HTTP. */

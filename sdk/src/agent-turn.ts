@@ -1,6 +1,6 @@
 // A turn of an agent session: its replies and its end.
 import type { Calls } from './calls.ts';
-import { AGENT_WAIT_SECONDS } from './generated/limits.ts';
+import { HOLD_SECONDS } from './generated/limits.ts';
 import type {
   AgentDecision,
   AgentOutputMessage as AgentReply,
@@ -22,6 +22,10 @@ export interface FollowOptions extends CallOptions {
    * leaves the answer to others.
    */
   onApproval?: (approval: AgentPendingInput) => AgentDecision | undefined | Promise<AgentDecision | undefined>;
+  /** Called with each record of the session that was read, before its approval is handled. */
+  onSession?: (session: AgentSession) => void;
+  /** Called before each repetition of a failed read, as during an outage of the service. */
+  onRetry?: (error: BerthError) => void;
 }
 
 interface TurnOptions {
@@ -42,7 +46,7 @@ const SLOWER_BY = 1.5;
 const HELD_MS = 1_000;
 /** Outage of the service that a follower survives. */
 const OUTAGE_MS = 120_000;
-const POLL_TIMEOUT_MS = AGENT_WAIT_SECONDS.max * 1_000 + 15_000;
+const POLL_TIMEOUT_MS = HOLD_SECONDS.max * 1_000 + 15_000;
 
 export class AgentTurn {
   readonly id: string;
@@ -68,6 +72,11 @@ export class AgentTurn {
     this.#onRead = onRead;
   }
 
+  /** Cursor behind the replies that were read; undefined before the first read. */
+  get cursor(): string | undefined {
+    return this.#after;
+  }
+
   /**
    * Completed replies until the turn ends: `for await (const { text } of turn.replies())`. Another
    * call continues behind the last reply. While the sandbox sleeps, waits for its wake.
@@ -85,7 +94,7 @@ export class AgentTurn {
   }
 
   async *#follow(
-    { signal, timeoutMs, onApproval }: FollowOptions,
+    { signal, timeoutMs, onApproval, onSession, onRetry }: FollowOptions,
     reads: boolean,
   ): AsyncGenerator<AgentReply, AgentTurnData, undefined> {
     const what = `turn ${this.id}`;
@@ -106,9 +115,10 @@ export class AgentTurn {
           // All replies of a turn precede its end.
           if (reads && (turn.endedAt !== null || canRead(session))) yield* this.#read(ends);
         } catch (error) {
-          await pauses.afterFailure(error, turn?.endedAt === null);
+          await pauses.afterFailure(error, { isActive: turn?.endedAt === null, onRetry });
           continue;
         }
+        onSession?.(session);
         if (turn.endedAt !== null) return turn;
         const { pendingInput: approval } = session;
         if (onApproval !== undefined && approval?.turnId === this.id && approval.requestId !== asked) {
@@ -128,8 +138,7 @@ export class AgentTurn {
   /** The session; held until it differs from a known revision. */
   async #poll(revision: string | undefined, signal: AbortSignal): Promise<AgentSession> {
     const { raw, with: set } = this.#calls;
-    const held =
-      revision === undefined ? {} : { query: { revision }, headers: { Prefer: `wait=${AGENT_WAIT_SECONDS.max}` } };
+    const held = revision === undefined ? {} : { query: { revision }, headers: { Prefer: `wait=${HOLD_SECONDS.max}` } };
     const path = { sessionId: this.sessionId };
     return await raw.getAgentSession({ path, ...held, ...set({ signal, timeoutMs: POLL_TIMEOUT_MS }) });
   }
@@ -193,14 +202,18 @@ class Pauses {
 
   /**
    * Throws failures that do not pass, and passing ones after {@link OUTAGE_MS}.
-   * @param isActive the turn is: its sandbox may have gone to sleep
+   * `isActive`: the turn is: its sandbox may have gone to sleep.
    */
-  async afterFailure(error: unknown, isActive: boolean): Promise<void> {
+  async afterFailure(
+    error: unknown,
+    { isActive, onRetry }: { isActive: boolean; onRetry: FollowOptions['onRetry'] | undefined },
+  ): Promise<void> {
     const passes =
       error instanceof BerthError &&
       (error.retryable || error.code === 'timeout' || (isActive && error.code === 'sandbox_state_conflict'));
     this.#failingSinceMs ??= Date.now();
     if (!passes || this.#signal.aborted || Date.now() - this.#failingSinceMs > OUTAGE_MS) throw error;
+    onRetry?.(error);
     await this.#pause(Math.max(this.#pauseMs, (error.retryAfter ?? 0) * 1_000));
   }
 

@@ -3,6 +3,7 @@ import { Activity } from './activity.ts';
 import { Agents } from './agents.ts';
 import { ApiKeys } from './api-keys.ts';
 import { Calls } from './calls.ts';
+import { Hosts } from './hosts.ts';
 import { readVariable } from './transport/environment.ts';
 import { BerthError } from './transport/errors.ts';
 import { RawClient, type Identity, type Org } from './generated/raw/index.ts';
@@ -54,6 +55,8 @@ export class Berth {
   readonly keys: ApiKeys;
   readonly activity: Activity;
   readonly usage: Usage;
+  /** Hosts of the installation, for its operator. */
+  readonly hosts: Hosts;
   /** Every route of the API as a typed function. Throws {@link BerthError}. */
   readonly raw: RawClient;
   /** URL of the service. */
@@ -89,6 +92,7 @@ export class Berth {
     this.keys = new ApiKeys(this.#calls);
     this.activity = new Activity(this.#calls);
     this.usage = new Usage(this.#calls);
+    this.hosts = new Hosts(this.#calls);
   }
 
   /** Returns the caller; for an API key, its creator. */

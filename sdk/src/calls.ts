@@ -32,6 +32,16 @@ export class Calls {
     fetch: this.#transport.fetchFor(notes),
   });
 
+  /** Transfers the raw content of a file of a sandbox; see {@link Transport.transfer}. */
+  async transfer(
+    sandboxId: string,
+    query: Record<string, string>,
+    init: Parameters<Transport['transfer']>[1],
+  ): Promise<Response> {
+    const path = `v1/sandboxes/${encodeURIComponent(sandboxId)}/file/content?${new URLSearchParams(query).toString()}`;
+    return await this.#transport.transfer(new URL(path, `${this.endpoint.url}/`), init);
+  }
+
   /** Resolves with the given org, or the only one of the caller, which is cached. */
   async orgId(given?: string): Promise<string> {
     if (given !== undefined) return given;

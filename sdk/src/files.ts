@@ -1,11 +1,29 @@
 // Files of a sandbox.
 import type { Calls } from './calls.ts';
-import type { FileContent, FileEntry, FilesSnapshot, FolderListing, WrittenFile } from './generated/raw/index.ts';
+import type {
+  ChangedPath,
+  FileContent,
+  FileEntry,
+  FilesSnapshot,
+  FolderListing,
+  MovedFile,
+  WrittenFile,
+} from './generated/raw/index.ts';
+import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 export type FileData = string | Uint8Array | ArrayBuffer;
 
+/** `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file. */
+export type WriteOptions = CallOptions & { ifUnchanged?: string };
+
 const BASE64_PIECE = 0x8000;
+
+/** The content of a file, to be read or cancelled. */
+export interface FileDownload {
+  size: number;
+  stream: ReadableStream<Uint8Array>;
+}
 
 /** Files of an awake sandbox. Relative paths start at /code. */
 export class SandboxFiles {
@@ -16,6 +34,11 @@ export class SandboxFiles {
   constructor(calls: Calls, sandboxId: string) {
     this.#calls = calls;
     this.#sandboxId = sandboxId;
+  }
+
+  /** Reads a file with its encoding and hash. At most 8 MiB. */
+  async get(path: string, options: CallOptions = {}): Promise<FileContent> {
+    return await this.#read(path, options);
   }
 
   /** Reads a file as UTF-8; replaces invalid bytes. At most 8 MiB. */
@@ -30,14 +53,80 @@ export class SandboxFiles {
     return file.encoding === 'utf8' ? new TextEncoder().encode(file.content) : fromBase64(file.content);
   }
 
-  /** Writes a file atomically, and creates missing folders. At most 2 MiB. */
-  async write(path: string, data: FileData, options: CallOptions = {}): Promise<WrittenFile> {
+  /**
+   * Writes a file atomically, and creates missing folders. At most 2 MiB; see {@link upload}. Fails
+   * with `file_changed` or `file_exists` if the file is not as `ifUnchanged` says.
+   */
+  async write(path: string, data: FileData, { ifUnchanged, ...options }: WriteOptions = {}): Promise<WrittenFile> {
     const { raw, with: set } = this.#calls;
     const content =
       typeof data === 'string'
         ? { content: data }
         : { content: toBase64(new Uint8Array(data)), encoding: 'base64' as const };
-    return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body: { path, ...content }, ...set(options) });
+    const body = { path, ...content, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) };
+    return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body, ...set(options) });
+  }
+
+  /**
+   * Writes a file of any size atomically; otherwise as {@link write}. Node opens a local file as a
+   * Blob with `fs.openAsBlob`. Without a timeout.
+   */
+  async upload(
+    path: string,
+    data: Blob | FileData,
+    options: Omit<WriteOptions, 'timeoutMs'> = {},
+  ): Promise<WrittenFile> {
+    const { ifUnchanged, signal } = options;
+    const query = { path, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) };
+    const body = data instanceof Blob ? data : new Blob([typeof data === 'string' ? data : new Uint8Array(data)]);
+    const response = await this.#calls.transfer(this.#sandboxId, query, { method: 'PUT', body, signal });
+    return (await response.json()) as WrittenFile;
+  }
+
+  /**
+   * Reads a file of any size as a stream, which fails if the content breaks off. Without a timeout.
+   */
+  async download(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<FileDownload> {
+    const response = await this.#calls.transfer(this.#sandboxId, { path }, { method: 'GET', signal });
+    const size = Number(response.headers.get('content-length'));
+    let left = size;
+    const counted = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        left -= chunk.length;
+        controller.enqueue(chunk);
+      },
+      flush: () => {
+        if (left !== 0)
+          throw new BerthError(`${path}: the content broke off`, { code: 'connection_failed', retryable: true });
+      },
+    });
+    return { size, stream: (response.body ?? new Blob([]).stream()).pipeThrough(counted) };
+  }
+
+  /** Deletes a file, a link itself or an empty folder; `recursive`: a folder and its content. */
+  async delete(
+    path: string,
+    { recursive = false, ...options }: CallOptions & { recursive?: boolean } = {},
+  ): Promise<ChangedPath> {
+    const { raw, with: set } = this.#calls;
+    const query = { path, ...(recursive ? ({ recursive: 'true' } as const) : {}) };
+    return await raw.deleteFile({ path: { sandboxId: this.#sandboxId }, query, ...set(options) });
+  }
+
+  /** Moves or renames a file or folder. Fails with `file_exists` unless `replace`. */
+  async move(
+    from: string,
+    to: string,
+    { replace = false, ...options }: CallOptions & { replace?: boolean } = {},
+  ): Promise<MovedFile> {
+    const { raw, with: set } = this.#calls;
+    return await raw.moveFile({ path: { sandboxId: this.#sandboxId }, body: { from, to, replace }, ...set(options) });
+  }
+
+  /** Creates a folder and its missing parents. Fails with `file_exists` if the path exists. */
+  async createFolder(path: string, options: CallOptions = {}): Promise<ChangedPath> {
+    const { raw, with: set } = this.#calls;
+    return await raw.createFolder({ path: { sandboxId: this.#sandboxId }, body: { path }, ...set(options) });
   }
 
   /** Lists a folder, by default /code. Check `truncated`. */
@@ -76,4 +165,4 @@ function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
-export type { FileEntry, FilesSnapshot, FolderListing, WrittenFile };
+export type { ChangedPath, FileContent, FileEntry, FilesSnapshot, FolderListing, MovedFile, WrittenFile };

@@ -5,6 +5,8 @@ export {
   type ActivityPage,
   type ActivityQuery,
   type ExportedActivityEntry,
+  type FollowQuery,
+  type NewActivity,
 } from './activity.ts';
 export {
   AgentSession,
@@ -30,13 +32,28 @@ export { CommandFailed, CommandResult, type RunningCommand } from './command.ts'
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,
+  type ChangedPath,
+  type FileContent,
   type FileData,
+  type FileDownload,
   type FileEntry,
   type FilesSnapshot,
   type FolderListing,
+  type MovedFile,
+  type WriteOptions,
   type WrittenFile,
 } from './files.ts';
-export { PERMISSIONS, SANDBOX_STATES } from './generated/contract-tables.ts';
+export { Hosts, type Host, type HostDetail, type HostSandbox, type HostsPage, type HostsQuery } from './hosts.ts';
+export {
+  ADMINISTRATION,
+  AGENT_LABELS,
+  MACHINE_SIZES,
+  PERMISSIONS,
+  ROLE_PERMISSIONS,
+  SANDBOX_ACTION_RULES,
+  SANDBOX_STATES,
+} from './generated/contract-tables.ts';
+export { IDLE_MINUTES } from './generated/limits.ts';
 export { PRIVATE_KEY, sshPublicKeyFault } from './generated/ssh-key-line.ts';
 export type {
   ErrorCode,
@@ -56,6 +73,7 @@ export {
   type Awaited,
   type ExecOptions,
   type LiveMetrics,
+  type MetricsHistory,
   type MetricsSample,
   type SandboxData,
   type SandboxEgress,
@@ -63,10 +81,18 @@ export {
   type Size,
   type TransitionOptions,
 } from './sandbox.ts';
-export { Sandboxes, type CreateOptions, type ListOptions, type SandboxSpec } from './sandboxes.ts';
+export {
+  Sandboxes,
+  type CreateOptions,
+  type ListOptions,
+  type SandboxCounts,
+  type SandboxFilter,
+  type SandboxSpec,
+} from './sandboxes.ts';
 export {
   Usage,
   type EndUserUsage,
+  type DayUsage,
   type EndUsersUsage,
   type OrgUsage,
   type Subscription,

@@ -14,6 +14,8 @@ export type StreamOptions = CallOptions;
 export interface TerminalOptions extends StreamOptions, Partial<TerminalSize> {
   /** Runs with /bin/sh in /code instead of the login shell. */
   command?: string;
+  /** False refuses a sandbox that is not awake, also with `wakeOnUse`. Default: true. */
+  mayWake?: boolean;
 }
 
 /** Includes the time of a wake. */
@@ -34,9 +36,10 @@ export class SandboxStreams {
   }
 
   /** Opens a terminal with the login shell or a command. */
-  async terminal({ command, cols, rows, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
+  async terminal({ command, cols, rows, mayWake = true, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
     const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
-    const query = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
+    const sized = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
+    const query = { ...sized, ...(mayWake ? {} : { mayWake: 'false' }) };
     const { SandboxTerminal } = await import('./streams/program.ts');
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }

@@ -5,15 +5,20 @@ import { SandboxAgents } from './agents.ts';
 import { BerthError, errorWith } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
-import { SANDBOX_STATES } from './generated/contract-tables.ts';
 import { EXEC_LIMITS } from './generated/limits.ts';
-import type { EgressRequest as SandboxEgress, LiveMetrics, MetricsSample } from './generated/raw/index.ts';
+import type {
+  EgressRequest as SandboxEgress,
+  LiveMetrics,
+  MetricsHistory,
+  MetricsSample,
+} from './generated/raw/index.ts';
 import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
+import { isOver, isSettled, matcherOf, shown, type Awaited } from './wanted-status.ts';
 
-export type { LiveMetrics, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
+export type { Awaited, LiveMetrics, MetricsHistory, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
 
 /** Options of {@link Sandbox.exec}. */
 export interface ExecOptions extends CallOptions {
@@ -34,13 +39,6 @@ export interface Size {
   /** A disk can only grow. */
   diskGb?: number;
 }
-
-/** A status, several, or a predicate. */
-export type Awaited =
-  | SandboxStatus
-  | (string & {})
-  | readonly (SandboxStatus | (string & {}))[]
-  | ((sandbox: SandboxData) => boolean);
 
 const FIRST_POLL_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
@@ -115,6 +113,16 @@ export class Sandbox extends SandboxStreams {
   async metrics(options: CallOptions = {}): Promise<LiveMetrics> {
     const { raw, with: set } = this.#calls;
     return (await raw.getLiveMetrics({ path: { sandboxId: this.id }, ...set(options) })).metrics;
+  }
+
+  /**
+   * Returns the usage in the last `windowSeconds`, by default an hour, at most a day. Also of a
+   * sandbox that sleeps; wakes nothing.
+   */
+  async metricsHistory(options: CallOptions & { windowSeconds?: number } = {}): Promise<MetricsHistory> {
+    const { raw, with: set } = this.#calls;
+    const query = { windowSeconds: options.windowSeconds ?? 3_600 };
+    return (await raw.getMetricsHistory({ path: { sandboxId: this.id }, query, ...set(options) })).history;
   }
 
   /** Stores a usage sample and returns the recommended size. */
@@ -273,27 +281,4 @@ export class Sandbox extends SandboxStreams {
     this.#data = data;
     return this;
   }
-}
-
-function matcherOf(wanted: Awaited): (sandbox: SandboxData) => boolean {
-  if (typeof wanted === 'function') return wanted;
-  const statuses = new Set<string>(typeof wanted === 'string' ? [wanted] : wanted);
-  // `ready` implies `running`.
-  if (statuses.has('running')) statuses.add('ready');
-  return ({ status }) => statuses.has(status);
-}
-
-function shown(wanted: Awaited): string {
-  if (typeof wanted === 'function') return 'in the requested state';
-  return typeof wanted === 'string' ? wanted : wanted.join(' or ');
-}
-
-/** Reports whether no transition is in progress. Unknown statuses do not count as settled. */
-function isSettled(status: string): boolean {
-  return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled === true;
-}
-
-/** Reports whether the status is final. */
-function isOver(status: string): boolean {
-  return status === 'failed' || status === 'deleted';
 }

@@ -1,6 +1,12 @@
 // Sandboxes of an org.
 import type { Calls } from './calls.ts';
-import type { CreateSandboxData } from './generated/raw/index.ts';
+import type {
+  CountSandboxesData,
+  CountSandboxesResult,
+  CreateSandboxData,
+  ListSandboxesData,
+} from './generated/raw/index.ts';
+import type { OrgCallOptions } from './projects.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { BerthError } from './transport/errors.ts';
@@ -18,11 +24,14 @@ export interface CreateOptions extends TransitionOptions {
   idempotencyKey?: string;
 }
 
-export interface ListOptions extends CallOptions {
-  orgId?: string;
-  /** Only sandboxes of this end user. */
-  endUserId?: string;
-}
+/** Filters of a list or a count; a sandbox must match all. */
+export type SandboxFilter = NonNullable<CountSandboxesData['query']>;
+
+/** Filters and order of a list. Default: all, newest first. */
+export type ListOptions = CallOptions &
+  Omit<NonNullable<ListSandboxesData['query']>, 'limit' | 'after'> & { orgId?: string };
+
+export type SandboxCounts = CountSandboxesResult;
 
 /** Timeout of the delete of a sandbox that failed in its create. */
 const DELETE_TIMEOUT_MS = 30_000;
@@ -94,16 +103,22 @@ export class Sandboxes {
     }
   }
 
-  /** Lists sandboxes, newest first, without deleted ones. */
-  async list({ orgId, endUserId, ...options }: ListOptions = {}): Promise<Sandbox[]> {
+  /** Lists sandboxes without deleted ones. */
+  async list({ orgId, signal, timeoutMs, ...query }: ListOptions = {}): Promise<Sandbox[]> {
     const { raw, with: set } = this.#calls;
-    const query = endUserId === undefined ? {} : { endUserId };
     const { sandboxes } = await raw.listSandboxes({
       path: { orgId: await this.#calls.orgId(orgId) },
       query,
-      ...set(options),
+      ...set({ signal, timeoutMs }),
     });
     return sandboxes.map((data) => new Sandbox(this.#calls, data));
+  }
+
+  /** Counts sandboxes by status, without deleted ones. */
+  async counts(filter: SandboxFilter = {}, { orgId, ...options }: OrgCallOptions = {}): Promise<SandboxCounts> {
+    const { raw, with: set } = this.#calls;
+    const path = { orgId: await this.#calls.orgId(orgId) };
+    return await raw.countSandboxes({ path, query: filter, ...set(options) });
   }
 
   /** Streams of a sandbox by id, without requesting its record. */

@@ -2,6 +2,8 @@
 import type { Calls } from './calls.ts';
 import type {
   EndUserUsage,
+  GetDailyUsageData,
+  GetDailyUsageResult,
   OrgUsage,
   Subscription,
   UpdateUsageGuardrailsData,
@@ -13,6 +15,8 @@ export type { EndUserUsage, OrgUsage, Subscription, UsageGuardrails };
 
 /** Changes of the caps; omitted fields stay. */
 export type UsageGuardrailsChanges = UpdateUsageGuardrailsData['body'];
+
+export type DayUsage = GetDailyUsageResult['days'][number];
 
 export interface EndUsersUsage {
   periodStartsAt: string;
@@ -48,6 +52,21 @@ export class Usage {
   async endUsers({ orgId, ...options }: OrgCallOptions = {}): Promise<EndUsersUsage> {
     const { raw, with: set } = this.#calls;
     return await raw.getEndUserUsage({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) });
+  }
+
+  /** Usage by day in UTC, oldest first, up to today; `days`: 1 to 92, by default 31. */
+  async daily(
+    query: NonNullable<GetDailyUsageData['query']> = {},
+    { orgId, ...options }: OrgCallOptions = {},
+  ): Promise<DayUsage[]> {
+    const { raw, with: set } = this.#calls;
+    return (await raw.getDailyUsage({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) })).days;
+  }
+
+  /** Plans that can be bought; none where no payments are collected. */
+  async plans({ orgId, ...options }: OrgCallOptions = {}): Promise<Subscription['plan'][]> {
+    const { raw, with: set } = this.#calls;
+    return (await raw.listPlans({ path: { orgId: await this.#calls.orgId(orgId) }, ...set(options) })).plans;
   }
 
   /** Plan and billing period of the org. */

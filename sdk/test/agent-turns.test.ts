@@ -1,7 +1,7 @@
 // Requests of agent sessions: deadlines, losses, pauses, and values of later versions.
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import type { AgentSessionData } from '../src/index.ts';
+import type { AgentSessionData, BerthError } from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';
 import { notePauses } from './clock.ts';
 import { against, broken, failureOf, json, refusal, type Answer } from './scripted-server.ts';
@@ -116,8 +116,15 @@ test('a follower survives a restart of the service, also in mid page', async (t)
     json(200, page),
   ]);
   const texts: string[] = [];
-  for await (const { text } of turn.replies()) texts.push(text);
+  const notes: unknown[] = [];
+  const options = {
+    onSession: ({ revision }: { revision: string }) => void notes.push(revision),
+    onRetry: ({ code }: BerthError) => void notes.push(code),
+  };
+  for await (const { text } of turn.replies(options)) texts.push(text);
   assert.deepEqual(texts, ['one']);
+  assert.equal(turn.cursor, 'c1');
+  assert.deepEqual(notes, ['connection_failed', 'sandbox_unreachable', 'sandbox_state_conflict', 'end']);
 });
 
 test('a follower ends with a failure that does not pass, and with an outage of two minutes', async (t) => {

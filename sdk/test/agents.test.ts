@@ -84,6 +84,9 @@ for (const start of [realWorld, worldInMemory]) {
       );
       const page = await session.output({ limit: 2 });
       assert.deepEqual([page.messages.map(({ text }) => text), page.hasMore], [['one', 'two'], true]);
+      const { nextCursor: after } = page;
+      assert.deepEqual(await textsOf(session.turn(first.id, { after }).replies()), []);
+      assert.deepEqual(await textsOf(session.turn(second.id, { after }).replies()), ['three']);
       const rest = await session.output({ after: page.nextCursor }, { waitSeconds: 25 });
       assert.deepEqual(
         rest.messages.map(({ text }) => text),

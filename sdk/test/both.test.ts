@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
-import { BerthError, CommandFailed, type Berth } from '../src/index.ts';
+import { BerthError, CommandFailed, type Berth, type ListOptions } from '../src/index.ts';
 import { realWorld, worldInMemory, type World } from './worlds.ts';
 
 const failing = (code: string, status?: number) => (error: unknown) => {
@@ -54,6 +54,30 @@ for (const start of [realWorld, worldInMemory]) {
         (await berth.sandboxes.list({ endUserId: 'user-1' })).map(({ id }) => id),
         [sandbox.id],
       );
+      for (const [filter, expected] of [
+        [{ status: ['ready'], q: 'ONE', metadata: { seats: 3 } }, [sandbox.id]],
+        [{ metadata: { plan: 'trial', seats: 4 } }, []],
+        [{ status: ['stopped', 'failed'] }, []],
+        [{ q: other.id.slice(0, 20) }, [other.id]],
+        [{ projectId: world.projectId, sort: 'createdAt' }, [sandbox.id, other.id]],
+      ] satisfies [ListOptions, string[]][]) {
+        const found = await berth.sandboxes.list(filter);
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          expected,
+          JSON.stringify(filter),
+        );
+      }
+      assert.deepEqual(await berth.sandboxes.counts(), { total: 2, byStatus: { ready: 2 } });
+      assert.deepEqual(await berth.sandboxes.counts({ q: 'one', metadata: { plan: 'none' } }), {
+        total: 0,
+        byStatus: {},
+      });
+      await assert.rejects(
+        // @ts-expect-error a status that the service does not have
+        berth.sandboxes.list({ status: ['sleepy'] }),
+        failing('invalid_request', 400),
+      );
       await sandbox.destroy();
       assert.equal(sandbox.status, 'deleted');
       assert.notEqual(sandbox.data.deletedAt, null);
@@ -89,22 +113,28 @@ for (const start of [realWorld, worldInMemory]) {
     test('files are written, read as text and bytes, and listed', async () => {
       await using sandbox = await make();
       const { files } = sandbox;
-      assert.deepEqual(await files.write('src/a.txt', 'grüße\n'), { path: '/code/src/a.txt', size: 8 });
+      const { sha256, ...written } = await files.write('src/a.txt', 'grüße\n');
+      assert.deepEqual(written, { path: '/code/src/a.txt', size: 8 });
+      assert.equal((await files.get('src/a.txt')).sha256, sha256);
+      await assert.rejects(files.write('src/a.txt', 'x', { ifUnchanged: 'absent' }), failing('file_exists', 409));
+      const other = '0'.repeat(64);
+      await assert.rejects(files.write('src/a.txt', 'x', { ifUnchanged: other }), failing('file_changed', 409));
       assert.equal(await files.read('src/a.txt'), 'grüße\n');
       const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256);
       assert.equal((await files.write('/code/b.bin', bytes)).size, 70_000);
       assert.deepEqual(await files.readBytes('b.bin'), bytes);
       assert.deepEqual(await files.readBytes('src/../src/a.txt'), new TextEncoder().encode('grüße\n'));
       assert.equal((await files.write('c', bytes.buffer.slice(0, 3))).size, 3);
-      assert.deepEqual(await files.list(), {
-        path: '/code',
-        truncated: false,
-        entries: [
-          { label: 'b.bin', path: '/code/b.bin', type: 'file' },
-          { label: 'c', path: '/code/c', type: 'file' },
-          { label: 'src', path: '/code/src', type: 'directory' },
+      const { entries, ...listing } = await files.list();
+      assert.deepEqual(listing, { path: '/code', truncated: false });
+      assert.deepEqual(
+        entries.map(({ label, path, type, kind, size }) => [label, path, type, kind, kind === 'file' ? size : 0]),
+        [
+          ['b.bin', '/code/b.bin', 'file', 'file', 70_000],
+          ['c', '/code/c', 'file', 'file', 3],
+          ['src', '/code/src', 'directory', 'directory', 0],
         ],
-      });
+      );
       assert.deepEqual(Object.keys((await files.tree('.', { depth: 2 })).directories), ['/code', '/code/src']);
       assert.deepEqual(Object.keys((await files.tree('', { depth: 1 })).directories), ['/code']);
       await assert.rejects(files.read('nothing'), failing('file_not_found', 404));
@@ -176,6 +206,9 @@ for (const start of [realWorld, worldInMemory]) {
       const { guest, host } = await sandbox.metrics();
       assert.equal(guest.cpu.vcpu, 1);
       assert.equal(typeof host.cpuSeconds, 'number');
+      const hour = await sandbox.metricsHistory();
+      assert.deepEqual([hour.stepSeconds, Array.isArray(hour.points)], [10, true]);
+      await assert.rejects(sandbox.metricsHistory({ windowSeconds: 86_401 }), failing('invalid_request', 400));
       const { currentAllocation, storedAsPending } = await sandbox.sampleMetrics();
       assert.deepEqual([currentAllocation, storedAsPending], [{ vcpu: 1, memoryGb: 1, diskGb: 10 }, false]);
     });
@@ -266,9 +299,25 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual([page.activity.map(({ kind }) => kind), page.hasMore], [all.slice(0, 1), true]);
     });
 
+    test('entries are followed from a moment on, each once and oldest first', async () => {
+      const sandbox = await make();
+      const { cursor } = await berth.activity.since(undefined);
+      await sandbox.destroy();
+      const found: string[] = [];
+      for await (const { id, kind } of berth.activity.follow({ cursor, sandboxId: sandbox.id })) {
+        found.push(id);
+        if (kind === 'sandbox_deleted') break;
+      }
+      assert.equal(new Set(found).size, found.length);
+      const later = await berth.activity.since(cursor, { sandboxId: sandbox.id, kind: ['sandbox_destroy_requested'] });
+      assert.deepEqual([later.activity.map(({ id }) => id), later.hasMore], [found.slice(0, 1), false]);
+    });
+
     test('usage of org, project and end users is returned, with caps set by a session token', async () => {
       const sandbox = await berth.sandboxes.create({ agent: 'agent_one', endUserId: 'metered' });
       const usage = await berth.usage.get();
+      const mayBeNull: null extends typeof usage.includedMachineHours ? true : never = true;
+      assert.ok(mayBeNull);
       assert.deepEqual(
         [usage.includedMachineHours, usage.sandboxMachineHourLimit, usage.usageAlert.status],
         [null, null, 'normal'],

@@ -21,6 +21,8 @@ export class StreamGuest {
   readonly orders: unknown[] = [];
   readonly streams = new Set<Duplex>();
   readonly running = new Set<ChildProcess>();
+  /** Input of all programs. */
+  typed = '';
   /** Bytes sent to the client. */
   sentBytes = 0;
   /** Whether back-pressure of the client was seen. */
@@ -61,6 +63,7 @@ export class StreamGuest {
     }
     const reader = new FrameReader((kind, content) => {
       if (kind === TERMINAL_FRAME.bytes) {
+        this.typed += content.toString('latin1');
         if (content.length === 0 || stdin.write(content) || stdin.destroyed) return;
         stream.pause();
         stdin.once('drain', () => stream.resume());
@@ -90,11 +93,11 @@ export class StreamGuest {
       if (kind === TERMINAL_FRAME.control) {
         const { signal } = this.#order(content);
         if (signal !== undefined) stream.end(controlFrame({ exit: 128 + constants.signals[signal], signal }));
-      } else if (content.includes(4)) {
-        stream.end(controlFrame({ exit: 0 }));
-      } else if (content.length > 0) {
-        stream.write(bytesFrames(content));
+        return;
       }
+      this.typed += content.toString('latin1');
+      if (content.includes(4)) stream.end(controlFrame({ exit: 0 }));
+      else if (content.length > 0) stream.write(bytesFrames(content));
     });
     stream.on('data', (chunk: Buffer) => reader.push(chunk));
   }

@@ -6,10 +6,16 @@ import { buffer, text } from 'node:stream/consumers';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket as NodeWebSocket } from 'ws';
-import { startApi, type TestApi } from '../../api/test/world/api.ts';
+import { signInAs, startApi, type TestApi } from '../../api/test/world/api.ts';
 import { ExecRefusal } from '../../api/test/world/exec-front.ts';
 import { untilTrue } from '../../api/test/world/until-true.ts';
-import { Berth, BerthError, type SandboxStreams, type WebSocketConstructor } from '../src/index.ts';
+import {
+  Berth,
+  BerthError,
+  type SandboxStreams,
+  type SandboxTerminal,
+  type WebSocketConstructor,
+} from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';
 import { against, type Answer } from './scripted-server.ts';
 import { StreamGuest } from './stream-guest.ts';
@@ -128,6 +134,61 @@ for (const [name, WebSocket] of [
       assert.equal(await text(other.readable), '');
     });
 
+    test('a paused terminal sends no output until it resumes, and still takes keys', async () => {
+      const sandbox = await ready();
+      const [terminal, other] = await Promise.all([sandbox.terminal(), sandbox.terminal()]);
+      const echo = async ({ readable, writable }: SandboxTerminal, keys: string): Promise<string> => {
+        const [output, input] = [readable.getReader(), writable.getWriter()];
+        await input.write(keys);
+        const { value } = await output.read();
+        output.releaseLock();
+        input.releaseLock();
+        return Buffer.from(value ?? []).toString();
+      };
+      terminal.pause();
+      terminal.pause();
+      const held = echo(terminal, 'while paused');
+      await untilTrue('the keys arrive', () => guest.typed.includes('while paused'));
+      assert.equal(await Promise.race([held, echo(other, 'meanwhile')]), 'meanwhile');
+      terminal.resume();
+      assert.equal(await held, 'while paused');
+    });
+
+    test('a renewed token replaces the first one; one of nobody ends the terminal', async () => {
+      const { id } = await ready();
+      const { token, userId } = await api.makeSession({ role: 'member' });
+      const person = new Berth({ url: api.url, apiKey: token, WebSocket, maxRetries: 0 });
+      const terminal = await person.sandboxes.streams(id).terminal();
+      terminal.renew((await signInAs(api.db, userId)).token);
+      await terminal.writable.getWriter().write('still here');
+      const { value } = await terminal.readable.getReader().read();
+      assert.equal(Buffer.from(value ?? []).toString(), 'still here');
+      terminal.close();
+      const other = await person.sandboxes.streams(id).terminal();
+      other.renew('bst_nonsense_of_a_token');
+      await assert.rejects(other.exited, failing('unauthenticated'));
+    });
+
+    test('a paused terminal notices that its sandbox is gone', async () => {
+      const sandbox = await ready();
+      const terminal = await sandbox.terminal();
+      terminal.pause();
+      await berth.raw.destroySandbox({ path: { sandboxId: sandbox.id } });
+      await assert.rejects(terminal.exited, failing('sandbox_state_conflict', /no longer awake/));
+    });
+
+    test('a paused command takes a limited part of its input, and all of it later', async () => {
+      const command = await (await ready()).command('cat');
+      command.pause();
+      const sent = randomBytes(8 * MIB);
+      const writing = new Blob([sent]).stream().pipeTo(command.stdin);
+      const taken = await settled(() => guest.typed.length);
+      assert.ok(taken > 0 && taken <= 2 * MIB, `${taken} bytes`);
+      command.resume();
+      const [received] = await Promise.all([buffer(command.stdout), writing, command.stderr.cancel()]);
+      assert.equal(sha256(received), sha256(sent));
+    });
+
     test('a tunnel carries bytes both ways and ends when both sides have ended', async () => {
       const sandbox = await ready();
       const tunnel = await sandbox.tunnel(8080);
@@ -195,6 +256,40 @@ for (const [name, WebSocket] of [
       await assert.rejects(sandbox.tunnel(1, { signal: controller.signal }), reason);
     });
 
+    test('unread output blocks the command and arrives completely later', async () => {
+      const bytes = 128 * MIB;
+      const command = await (await ready()).command(`head -c ${bytes} /dev/zero`);
+      await untilTrue('the sandbox is held back', () => guest.heldBack);
+      let [read, most] = [0, 0];
+      for await (const chunk of command.stdout) {
+        read += chunk.byteLength;
+        most = Math.max(most, guest.sentBytes - read);
+        // Read slower than the sender writes.
+        if (most < 8 * MIB && read < 16 * MIB) await delay(1);
+      }
+      assert.equal(read, bytes);
+      assert.ok(most < 48 * MIB, `${most} bytes were under way`);
+    });
+
+    test('a command with unread output accepts no more input', async () => {
+      const command = await (await ready()).command('cat');
+      const input = command.stdin.getWriter();
+      const piece = new Uint8Array(MIB);
+      let taken = 0;
+      const writing = (async () => {
+        for (; taken < 128; taken += 1) {
+          await input.ready;
+          await input.write(piece);
+        }
+        await input.close();
+      })();
+      await untilTrue('the sandbox is held back', () => guest.heldBack);
+      const sentBytes = await settled(() => guest.sentBytes);
+      assert.ok(sentBytes < 48 * MIB && taken < 64, `${sentBytes} bytes out, ${taken} MiB in`);
+      const [received] = await Promise.all([lengthOf(command.stdout), writing]);
+      assert.deepEqual([received, await command.exited], [128 * MIB, { exitCode: 0 }]);
+    });
+
     if (isNode) {
       test('a refusal whose body never ends is limited by timeout and signal', { timeout: 30_000 }, async (t) => {
         const stalled: Answer = (_, response) =>
@@ -209,45 +304,13 @@ for (const [name, WebSocket] of [
         controller.abort(reason);
         await assert.rejects(opening, reason);
       });
-
-      test('unread output blocks the command and arrives completely later', async () => {
-        const bytes = 128 * MIB;
-        const command = await (await ready()).command(`head -c ${bytes} /dev/zero`);
-        await untilTrue('the sandbox is held back', () => guest.heldBack);
-        let [read, most] = [0, 0];
-        for await (const chunk of command.stdout) {
-          read += chunk.byteLength;
-          most = Math.max(most, guest.sentBytes - read);
-          // Read slower than the sender writes.
-          if (most < 8 * MIB && read < 16 * MIB) await delay(1);
-        }
-        assert.equal(read, bytes);
-        assert.ok(most < 48 * MIB, `${most} bytes were under way`);
-      });
-
-      test('a command with unread output accepts no more input', async () => {
-        const command = await (await ready()).command('cat');
-        const input = command.stdin.getWriter();
-        const piece = new Uint8Array(MIB);
-        let taken = 0;
-        const writing = (async () => {
-          for (; taken < 128; taken += 1) {
-            await input.ready;
-            await input.write(piece);
-          }
-          await input.close();
-        })();
-        await untilTrue('the sandbox is held back', () => guest.heldBack);
-        const sentBytes = await settled(() => guest.sentBytes);
-        assert.ok(sentBytes < 48 * MIB && taken < 64, `${sentBytes} bytes out, ${taken} MiB in`);
-        const [received] = await Promise.all([lengthOf(command.stdout), writing]);
-        assert.deepEqual([received, await command.exited], [128 * MIB, { exitCode: 0 }]);
-      });
     } else {
-      test('too much unread output ends the command with a remedy', async () => {
-        const command = await (await ready()).command('cat /dev/zero');
-        await assert.rejects(command.exited, failing('reader_too_slow', /16777216 unread bytes .* package ws/));
-        await untilTrue('nothing runs', () => guest.running.size === 0);
+      test('too much unread data ends a tunnel with a remedy', async () => {
+        const tunnel = await (await ready()).tunnel(8080);
+        const echoed = new Blob([new Uint8Array(64 * MIB)]).stream().pipeTo(tunnel.writable);
+        echoed.catch(() => undefined);
+        await assert.rejects(tunnel.closed, failing('reader_too_slow', /16777216 unread bytes .* package ws/));
+        await untilTrue('the sandbox hears of it', () => guest.streams.size === 0);
       });
 
       test('output read promptly is unlimited', async () => {

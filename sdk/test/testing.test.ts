@@ -212,6 +212,17 @@ test('every error has a code and status of the contract, and every response fits
   assert.ok(new Set(answered).size >= 28, `only ${[...new Set(answered)].join(', ')}`);
 });
 
+test('a useCase that is external in another spelling is refused at create and update', async () => {
+  const berth = new TestServer().client();
+  const project = await berth.projects.create({ name: 'one', useCase: 'external' });
+  const refused = { code: 'invalid_request', message: /useCase must be spelled "external"/ };
+  for (const useCase of ['External', 'EXTERNAL', ' external', 'external\t']) {
+    await assert.rejects(berth.projects.create({ name: 'two', useCase }), refused);
+    await assert.rejects(berth.projects.update(project.id, { useCase }), refused);
+  }
+  assert.equal((await berth.projects.get(project.id)).useCase, 'external');
+});
+
 test('an unknown path, method or route is refused', async () => {
   const server = new TestServer();
   const ask = async (method: string, path: string): Promise<unknown> => {

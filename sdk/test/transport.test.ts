@@ -8,7 +8,9 @@ import { notePauses } from './clock.ts';
 import { against, broken, failureOf, json, refusal, type Answer } from './scripted-server.ts';
 
 const ME = { id: 'usr_1', email: null, displayName: null };
-const ORGS = { orgs: [{ id: 'org_1', name: 'One', role: 'owner', createdAt: '2026-11-21T09:30:00.000Z' }] };
+const ORGS = {
+  orgs: [{ id: 'org_1', name: 'One', role: 'owner', permissions: [], createdAt: '2026-11-21T09:30:00.000Z' }],
+};
 
 const fieldsOf = ({ code, status, requestId, retryAfter, retryable }: BerthError): BerthErrorFields => ({
   code,

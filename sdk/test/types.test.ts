@@ -64,7 +64,8 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
 test('SDK types match the contract and accept later values', () => {
   holds<Same<SandboxStatus, ContractStatus>>();
   // SDK types accept all responses of the contract.
-  holds<Takes<Omit<SandboxData, 'pendingAllocation'>, Omit<ContractSandbox, 'pendingAllocation'>>>();
+  type Optional = 'pendingAllocation' | 'startDelays';
+  holds<Takes<Omit<SandboxData, Optional>, Omit<ContractSandbox, Optional>>>();
   holds<Same<keyof SandboxData, keyof ContractSandbox>>();
   holds<Takes<Parameters<Berth['sandboxes']['create']>[0]['agent'], Agent>>();
   assert.equal(typeof use, 'function');

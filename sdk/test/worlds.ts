@@ -66,9 +66,15 @@ async function setExternal({ db, projectId }: TestApi): Promise<void> {
 }
 
 /** Responds like a host. */
-function answerFileCall(files: TestFiles, { verb, path, depth, body }: FileCall): Buffer | object {
+function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: FileCall): Buffer | object {
   try {
-    if (verb === 'write') return { size: files.write(path, body.toString('base64'), 'base64').size };
+    if (verb === 'write') return { size: files.write(path, body, query['ifUnchanged']).size };
+    if (verb === 'remove' || verb === 'move' || verb === 'folder') {
+      if (verb === 'remove') files.delete(path, 'recursive' in query);
+      else if (verb === 'move') files.move(path, query['to'] ?? '', 'replace' in query);
+      else files.createFolder(path);
+      return {};
+    }
     if (verb === 'read') {
       const { content, encoding } = files.read(path);
       return Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8');
@@ -76,7 +82,10 @@ function answerFileCall(files: TestFiles, { verb, path, depth, body }: FileCall)
     const { directories } = files.tree(path, depth);
     const folders = Object.entries(directories).map(([folder, entries]) => {
       const below = folder === path ? '' : folder.slice(path === '/' ? 0 : path.length);
-      return `D${below}\0${entries.map(({ label, type }) => `${type === 'directory' ? 'd' : 'f'}${label}\0`).join('')}`;
+      const records = entries.map(
+        ({ label, type, size }) => `${type === 'directory' ? 'd' : 'f'}${label}\0m${size} 1\0`,
+      );
+      return `D${below}\0${records.join('')}`;
     });
     return Buffer.from(`${folders.join('')}EC`);
   } catch (error) {

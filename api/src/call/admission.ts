@@ -52,6 +52,13 @@ export async function admit(
   return await control.admissions.run(holder, () => decide(control, route, call, bearer, headers));
 }
 
+/** Decides about an admitted call once more, without counting it. Throws the refusal. */
+export async function readmit(control: CallControl, route: Route, call: AdmissibleCall): Promise<void> {
+  const { params } = call.input;
+  const { actor, named } = await identify(control, call, readBearer(control, call), namedId(params));
+  await authorize(control.context, actor, route, params, named);
+}
+
 async function decide(
   control: CallControl,
   route: Route,

@@ -1,9 +1,10 @@
 // Binds a route of the contract to its handler, with the types that the route implies.
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route/route.ts';
-import type { Actor } from '../services/access/authentication.ts';
+import type { Actor, BearerToken } from '../services/access/authentication.ts';
 import type { AgentSessionRow } from '../services/agents/sessions.ts';
 import type { Connecting, SandboxConnection } from '../services/connections/connections.ts';
 import type { ServiceContext } from '../services/context/context.ts';
+import type { Upload } from '../services/files/transfers.ts';
 import type { LocatedSandboxRow } from '../services/sandboxes/sandboxes.ts';
 
 /** A request, authenticated, authorized and parsed. */
@@ -12,11 +13,15 @@ export interface Call<R extends Route> {
   query: RouteQuery<R>;
   body: RouteBody<R>;
   actor: R['auth'] extends readonly [] ? undefined : Extract<Actor, { kind: R['auth'][number] }>;
+  /** The credential, for rechecks. */
+  bearer: R['auth'] extends readonly [] ? undefined : BearerToken;
+  /** The raw body of a route that uploads. */
+  upload: R extends { upload: true } ? Upload : undefined;
   /** The sandbox of the path, or of its session, as of the access decision. */
   sandbox: R['path'] extends `${string}{${'sandboxId' | 'sessionId'}}${string}` ? LocatedSandboxRow : undefined;
   /** The agent session of the path. */
   session: R['path'] extends `${string}{sessionId}${string}` ? AgentSessionRow : undefined;
-  /** `Prefer: wait=N` of a route that `holds`, in milliseconds; otherwise 0. */
+  /** `Prefer: wait=N` of a route that `holds`, in milliseconds; 0 without it or a free place. */
   holdMs: number;
   /** `Prefer: respond-async` was sent and the route honours it. */
   respondAsync: boolean;
@@ -36,6 +41,8 @@ export interface AnyCall {
   query: unknown;
   body: unknown;
   actor: Actor | undefined;
+  bearer: BearerToken | undefined;
+  upload: Upload | undefined;
   sandbox: LocatedSandboxRow | undefined;
   session: AgentSessionRow | undefined;
   holdMs: number;

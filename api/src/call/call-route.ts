@@ -1,10 +1,11 @@
 // Runs a call of a contract route, over any transport. Knows no HTTP server: an adapter passes the
 // caller's input and sends the response.
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
-import { AGENT_WAIT_SECONDS } from '@berth/contract/route/limits.ts';
+import { HOLD_SECONDS } from '@berth/contract/route/limits.ts';
 import { NDJSON } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
-import { admit, type Admissible, type Admission } from './admission.ts';
+import type { Download, Upload } from '../services/files/transfers.ts';
+import { admit, readmit, type Admissible, type Admission } from './admission.ts';
 import type { AnyCall, BoundAnswer, BoundWebSocket, DialectName } from './bind.ts';
 import type { HeldBytes } from './bytes-in-flight.ts';
 import type { CallControl } from './control.ts';
@@ -20,7 +21,10 @@ interface CallInput {
   query: unknown;
   /** Values of a header, by its name in lower case. */
   header(name: string): readonly string[];
-  /** Reads the body; called once the caller is admitted. Counts its bytes as held. */
+  /**
+   * Reads the body; called once the caller is admitted. Counts its bytes as held. The `Upload` of a
+   * route that uploads, unread.
+   */
   body(held: HeldBytes): unknown;
   /** Names a field in messages, such as `body.port`; by default with its place. */
   nameOf?: NameField;
@@ -42,7 +46,7 @@ export interface RouteResponse {
   headers: Readonly<Record<string, string>>;
   /**
    * JSON: the route's response schema, or the error envelope. Text: the lines of a response with
-   * `ndjson`.
+   * `ndjson`. A stream: of a response with `bytes`.
    */
   body: unknown;
   /** Released by the adapter once the response is sent. */
@@ -61,22 +65,48 @@ export async function callRoute(control: CallControl, bound: BoundAnswer, call: 
   return await respond(bound, call, async (headers) => {
     const admission = route.auth.length === 0 ? undefined : await admit(control, route, call, headers);
     const held = control.inFlight.open({ orgId: admission?.orgId, address: call.address });
+    const hold = holdOf(control, bound, call, admission);
     try {
       const parsed = await readCall(bound, call, admission, held, headers);
+      if (hold !== null) {
+        headers['preference-applied'] = `wait=${hold.seconds}`;
+        parsed.holdMs = hold.seconds * 1_000;
+      }
       call.onStart?.(headers);
       const body = await bound.answer(control.context, parsed);
-      control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
-      const { status, ndjson } = route.response;
+      // The caller may have lost its access meanwhile.
+      if (hold !== null) await readmit(control, route, call);
+      const { status, ndjson, bytes } = route.response;
+      if (bytes !== true) control.onAnswer?.(route, JSON.parse(JSON.stringify(body)));
       const answer =
-        ndjson === true
-          ? { headers: { ...headers, 'content-type': NDJSON }, body: linesOf(body as unknown[]) }
-          : { headers, body };
+        bytes === true
+          ? answerOf(body as Download, headers)
+          : ndjson === true
+            ? { headers: { ...headers, 'content-type': NDJSON }, body: linesOf(body as unknown[]) }
+            : { headers, body };
       return { status, ...answer, ...(held.bytes === 0 ? {} : { held }) };
     } catch (error) {
       held.release();
       throw error;
+    } finally {
+      hold?.release();
     }
   });
+}
+
+/** The hold that the caller prefers, if the route holds and a place is free. */
+function holdOf(
+  { context }: CallControl,
+  { route }: BoundAnswer,
+  { input }: RouteCall,
+  admission: Admission | undefined,
+): { seconds: number; release: () => void } | null {
+  if (route.holds !== true || admission?.orgId === undefined) return null;
+  const seconds = preferredWaitSeconds(input.header('prefer'), HOLD_SECONDS);
+  if (seconds === undefined) return null;
+  const { orgId, session, actor } = admission;
+  const release = context.holds.take({ orgId, sandboxId: session?.sandbox_id, callerId: actor.id });
+  return release && { seconds, release };
 }
 
 /** The same for a route that opens a connection into a sandbox; the adapter closes it. */
@@ -114,6 +144,20 @@ async function respond<T>(
   }
 }
 
+/** A browser never shows the bytes as a page of this origin. */
+function answerOf({ bytes, stream }: Download, headers: Readonly<Record<string, string>>) {
+  return {
+    headers: {
+      ...headers,
+      'content-type': 'application/octet-stream',
+      'content-length': String(bytes),
+      'content-disposition': 'attachment',
+      'x-content-type-options': 'nosniff',
+    },
+    body: stream,
+  };
+}
+
 function linesOf(entries: readonly unknown[]): string {
   return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
@@ -130,17 +174,16 @@ async function readCall(
   const given = await input.body(held);
   const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
   if (respondAsync) headers['preference-applied'] = 'respond-async';
-  const holdSeconds =
-    route.holds === true ? (preferredWaitSeconds(input.header('prefer'), AGENT_WAIT_SECONDS) ?? 0) : 0;
-  if (holdSeconds > 0) headers['preference-applied'] = `wait=${holdSeconds}`;
   return {
     params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path', input.nameOf),
     query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query', input.nameOf),
     body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body', input.nameOf),
     actor: admission?.actor,
+    bearer: admission?.bearer,
+    upload: route.upload === true ? (given as Upload) : undefined,
     sandbox: admission?.sandbox,
     session: admission?.session,
-    holdMs: holdSeconds * 1_000,
+    holdMs: 0,
     respondAsync,
     idempotencyKey: route.idempotent === true ? readIdempotencyKey(input.header('idempotency-key')) : undefined,
     markReplayed: () => void (headers['idempotent-replayed'] = 'true'),

@@ -15,8 +15,13 @@ interface FailureResponse {
   body: ErrorEnvelope;
 }
 
-export function envelope(code: ErrorCode, message: string, turnId?: string): ErrorEnvelope {
-  return { error: { message, code, ...(turnId === undefined ? {} : { turnId }) } };
+export function envelope(
+  code: ErrorCode,
+  message: string,
+  { field, turnId }: { field?: string | undefined; turnId?: string | undefined } = {},
+): ErrorEnvelope {
+  const about = { ...(field === undefined ? {} : { field }), ...(turnId === undefined ? {} : { turnId }) };
+  return { error: { message, code, ...about } };
 }
 
 /**
@@ -43,13 +48,13 @@ export function logFailure(error: CodedError, log: Logger): void {
   log.setBindings({ code: error.code });
 }
 
-export function failureResponse({ code, message, retryAfterSeconds, turnId }: CodedError): FailureResponse {
+export function failureResponse({ code, message, retryAfterSeconds, field, turnId }: CodedError): FailureResponse {
   return {
     status: ERRORS[code].status,
     headers: {
       ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
       ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
     },
-    body: envelope(code, message, turnId),
+    body: envelope(code, message, { field, turnId }),
   };
 }

@@ -6,16 +6,14 @@ export function prefersAsync(given: readonly string[]): boolean {
   return preferencesOf(given).includes('respond-async');
 }
 
-/** Seconds that the caller waits for a status, from `wait=N`; at most the maximum. */
+/** Seconds that the caller waits, from the first `wait=N`; at most the maximum. */
 export function preferredWaitSeconds(
   given: readonly string[],
   { min, max }: { min: number; max: number } = PREFERRED_WAIT_SECONDS,
 ): number | undefined {
-  for (const preference of preferencesOf(given)) {
-    const seconds = Number(/^wait\s*=\s*(\d{1,6})$/.exec(preference)?.[1]);
-    if (seconds >= min) return Math.min(seconds, max);
-  }
-  return undefined;
+  const waits = preferencesOf(given).flatMap((preference) => /^wait\s*=\s*(\d{1,6})$/.exec(preference)?.[1] ?? []);
+  const seconds = Number(waits[0] ?? 0);
+  return seconds < min ? undefined : Math.min(seconds, max);
 }
 
 function preferencesOf(given: readonly string[]): string[] {

@@ -31,7 +31,17 @@ export function parseWith<S extends z.ZodType>(
     .slice(0, MAX_ISSUES_TOLD)
     .map((issue) => sentence(issue, schema, (steps) => nameOf(place, steps)));
   const more = result.error.issues.length - told.length;
-  throw new CodedError('invalid_request', told.join('; ') + (more > 0 ? `; and ${more} more` : ''));
+  const [first] = result.error.issues;
+  const field = first && nameOf(place, stepsOf(first));
+  throw new CodedError('invalid_request', told.join('; ') + (more > 0 ? `; and ${more} more` : ''), {
+    ...(field === undefined ? {} : { field }),
+  });
+}
+
+/** Steps to the field at fault, which may be an unknown one. */
+function stepsOf(issue: Issue): string[] {
+  const steps = issue.code === 'unrecognized_keys' ? [...issue.path, issue.keys[0] ?? ''] : issue.path;
+  return steps.map((step) => shorten(String(step)));
 }
 
 function sentence(issue: Issue, schema: z.ZodType, nameOf: (steps: readonly string[]) => string): string {

@@ -125,6 +125,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
     settings: {
       publicUrl,
       ...readPreviews(values, publicUrl),
+      consoleFolder: values.BERTH_CONSOLE_FOLDER ?? null,
       requestsPerMinute: values.BERTH_REQUESTS_PER_MINUTE,
       orgRequestsPerMinute:
         values.BERTH_ORG_REQUESTS_PER_MINUTE ?? ORG_REQUESTS_FACTOR * values.BERTH_REQUESTS_PER_MINUTE,

@@ -34,6 +34,12 @@ const originText = (error: string) =>
       'must have no path, query or user name',
     );
 
+/** Schema of a whole number. Its error names the bounds. */
+const whole = (min: number, max: number) => {
+  const error = `must be a whole number from ${min.toLocaleString('en-US')} to ${max.toLocaleString('en-US')}`;
+  return z.coerce.number({ error }).int({ error, abort: true }).min(min, { error }).max(max, { error });
+};
+
 /** Variables of every command. */
 export const databaseEnvironment = z.object({
   BERTH_DATABASE_URL: z.string().startsWith('postgres', 'must be a URL postgres://...'),
@@ -49,8 +55,8 @@ export const secretsEnvironment = databaseEnvironment.extend({
 /** Additional variables of `serve`. */
 export const serveEnvironment = secretsEnvironment.extend({
   BERTH_LISTEN: z.string().min(1).default('127.0.0.1'),
-  BERTH_PORT: z.coerce.number().int().min(0).max(65_535).default(4_800),
-  BERTH_DATABASE_CONNECTIONS: z.coerce.number().int().min(2).max(1_000).default(20),
+  BERTH_PORT: whole(0, 65_535).default(4_800),
+  BERTH_DATABASE_CONNECTIONS: whole(2, 1_000).default(20),
   BERTH_HOST_URL: z
     .string()
     .regex(/^(unix:\/.+|http:\/\/.+)$/, 'must be unix:/path or http://address:port')
@@ -60,27 +66,23 @@ export const serveEnvironment = secretsEnvironment.extend({
   BERTH_PUBLIC_URL: originText('must be the public http or https URL of the service').optional(),
   BERTH_PREVIEW_URL: originText('must be the http or https URL whose subdomains serve previews').optional(),
   BERTH_PREVIEW_COOKIES: z.enum(['proven', 'all']).optional(),
-  BERTH_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(1_000_000).default(REQUESTS_PER_MINUTE),
-  BERTH_ORG_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).max(MOST_ORG_REQUESTS).optional(),
-  BERTH_BODIES_IN_FLIGHT_MIB: z.coerce.number().int().min(32).max(65_536).default(BODIES_IN_FLIGHT_MIB),
-  BERTH_API_STREAMS: z.coerce.number().int().min(1).max(1_000_000).default(API_STREAMS),
-  BERTH_VISITOR_REQUESTS_PER_MINUTE: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(PREVIEW_VISITORS.requestsPerMinute),
-  BERTH_VISITOR_CONNECTIONS: z.coerce.number().int().min(1).max(1_000_000).default(PREVIEW_VISITORS.connections),
-  BERTH_ORGS_PER_USER: z.coerce.number().int().min(0).max(MOST_FAIR_SHARE).default(FAIR_SHARES.orgsPerUser),
-  BERTH_PROJECTS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.projectsPerOrg),
-  BERTH_API_KEYS_PER_ORG: z.coerce.number().int().min(1).max(MOST_FAIR_SHARE).default(FAIR_SHARES.apiKeysPerOrg),
-  BERTH_AGENT_TOKENS_PER_USER: z.coerce.number().int().min(1).max(1_000_000).default(FAIR_SHARES.agentTokensPerUser),
-  BERTH_SESSION_TOKEN_MINUTES: z.coerce.number().int().min(1).max(1_440).default(ACCESS_TOKEN_MINUTES),
-  BERTH_REAUTHENTICATE_MINUTES: z.coerce.number().int().min(0).max(43_200).default(REAUTHENTICATION_MINUTES),
+  BERTH_CONSOLE_FOLDER: z.string().optional(),
+  BERTH_REQUESTS_PER_MINUTE: whole(1, 1_000_000).default(REQUESTS_PER_MINUTE),
+  BERTH_ORG_REQUESTS_PER_MINUTE: whole(1, MOST_ORG_REQUESTS).optional(),
+  BERTH_BODIES_IN_FLIGHT_MIB: whole(32, 65_536).default(BODIES_IN_FLIGHT_MIB),
+  BERTH_API_STREAMS: whole(1, 1_000_000).default(API_STREAMS),
+  BERTH_VISITOR_REQUESTS_PER_MINUTE: whole(1, 10_000_000).default(PREVIEW_VISITORS.requestsPerMinute),
+  BERTH_VISITOR_CONNECTIONS: whole(1, 1_000_000).default(PREVIEW_VISITORS.connections),
+  BERTH_ORGS_PER_USER: whole(0, MOST_FAIR_SHARE).default(FAIR_SHARES.orgsPerUser),
+  BERTH_PROJECTS_PER_ORG: whole(1, MOST_FAIR_SHARE).default(FAIR_SHARES.projectsPerOrg),
+  BERTH_API_KEYS_PER_ORG: whole(1, MOST_FAIR_SHARE).default(FAIR_SHARES.apiKeysPerOrg),
+  BERTH_AGENT_TOKENS_PER_USER: whole(1, 1_000_000).default(FAIR_SHARES.agentTokensPerUser),
+  BERTH_SESSION_TOKEN_MINUTES: whole(1, 1_440).default(ACCESS_TOKEN_MINUTES),
+  BERTH_REAUTHENTICATE_MINUTES: whole(0, 43_200).default(REAUTHENTICATION_MINUTES),
   BERTH_SIGN_UP: z.enum(['invited', 'open']).default('invited'),
-  BERTH_SIGN_UPS_PER_ADDRESS: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.address),
-  BERTH_SIGN_UPS_PER_DOMAIN: z.coerce.number().int().min(1).max(100_000).default(SIGN_UPS_PER_HOUR.domain),
-  BERTH_CAP_GRACE_SECONDS: z.coerce.number().int().min(0).max(86_400).default(300),
+  BERTH_SIGN_UPS_PER_ADDRESS: whole(1, 100_000).default(SIGN_UPS_PER_HOUR.address),
+  BERTH_SIGN_UPS_PER_DOMAIN: whole(1, 100_000).default(SIGN_UPS_PER_HOUR.domain),
+  BERTH_CAP_GRACE_SECONDS: whole(0, 86_400).default(300),
   BERTH_TRUSTED_PROXIES: z.string().default('').transform(addressList),
   BERTH_SMTP_URL: z
     .string()
@@ -108,13 +110,8 @@ export const serveEnvironment = secretsEnvironment.extend({
       'must be comma-separated hosts such as git.example.com, git.example.com:8443 or http://git.example.com',
     )
     .optional(),
-  BERTH_CLONE_TIMEOUT_SECONDS: z.coerce
-    .number()
-    .int()
-    .min(CLONE_TIMEOUT_SECONDS.min)
-    .max(CLONE_TIMEOUT_SECONDS.max)
-    .default(1_800),
-  BERTH_CLONE_MAX_MIB: z.coerce.number().int().min(CLONE_MAX_MIB.min).max(CLONE_MAX_MIB.max).default(10_240),
+  BERTH_CLONE_TIMEOUT_SECONDS: whole(CLONE_TIMEOUT_SECONDS.min, CLONE_TIMEOUT_SECONDS.max).default(1_800),
+  BERTH_CLONE_MAX_MIB: whole(CLONE_MAX_MIB.min, CLONE_MAX_MIB.max).default(10_240),
   BERTH_STRIPE_SECRET_KEY_FILE: z.string().optional(),
   BERTH_STRIPE_WEBHOOK_SECRET_FILE: z.string().optional(),
   BERTH_STRIPE_API_URL: z

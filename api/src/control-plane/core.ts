@@ -6,7 +6,7 @@ import type { ServeConfig } from '../config/config.ts';
 import { readSecretFiles } from '../config/secret-files.ts';
 import { HostClients } from '../hosts/clients.ts';
 import { openMailer } from '../mail/mailer.ts';
-import { openAgentHolds } from '../services/context/agent-holds.ts';
+import { Holds } from '../services/context/holds.ts';
 import type { ServiceContext } from '../services/context/context.ts';
 import type { FindTxtRecords } from '../services/context/dns-port.ts';
 import type { LifecycleQueue } from '../services/context/lifecycle-port.ts';
@@ -15,7 +15,7 @@ import type { PaymentProvider } from '../services/context/payment-port.ts';
 import { findTxtRecords } from '../services/orgs/txt-records.ts';
 import { Callers } from '../store/access/callers.ts';
 import { openDatabase } from '../store/database/database.ts';
-import { SandboxChanges } from '../store/sandboxes/changes.ts';
+import { Changes } from '../store/database/changes.ts';
 import { startDurable, type DurableOptions, type DurableWork } from '../workers/durable.ts';
 
 export const STATEMENT_TIMEOUT_MS = 30_000;
@@ -66,9 +66,7 @@ export async function openCore(
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     onIdleError: (error) => log.warn({ err: error }, 'Postgres connection lost'),
   });
-  const changes = new SandboxChanges(databaseUrl, (error) =>
-    log.warn({ err: error }, 'Postgres LISTEN connection lost'),
-  );
+  const changes = new Changes(databaseUrl, (error) => log.warn({ err: error }, 'Postgres LISTEN connection lost'));
   await changes.start();
   const hosts = new HostClients(config.hostToken, config.settings.streams);
   const { secretFiles } = config;
@@ -88,7 +86,7 @@ export async function openCore(
       changes,
       lifecycle,
       hosts,
-      agentHolds: openAgentHolds(),
+      holds: new Holds(),
       plans,
       settings,
       secretKey,

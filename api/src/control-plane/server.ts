@@ -1,5 +1,6 @@
 // The HTTP server of a control plane: all its entry points.
 import type { FastifyInstance } from 'fastify';
+import { webConsole } from '../console/console.ts';
 import type { KeepAliveTimes } from '../http/answers/keep-alive.ts';
 import { buildApp } from '../http/app.ts';
 import { authEndpoints } from '../http/auth-endpoints.ts';
@@ -44,6 +45,7 @@ export async function openServer(
       mcp(calls, keepAlive),
       authEndpoints({ context, signIn, parseForms }),
       reference(settings.publicUrl),
+      webConsole(settings),
       paymentEvents(context, inFlight),
       pages({ context, signIn, parseForms }),
       sandboxConnections(calls, { pingEveryMs }),

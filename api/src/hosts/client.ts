@@ -11,10 +11,17 @@ import {
   terminalQueryOf,
   type TerminalAsked,
 } from '@berth/protocol/calls/connections.ts';
-import type { CallSpec, HostRequestOf, ResponseOf } from '@berth/protocol/calls/define.ts';
+import type { CallSpec, HostRequestOf, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import { exec, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
-import { listFiles, readFile, writeFile, type FileWritten } from '@berth/protocol/calls/files.ts';
-import { vmMetricsCall, type VmMetrics } from '@berth/protocol/calls/metrics.ts';
+import {
+  listFiles,
+  openFile,
+  readFile,
+  writeFile,
+  type FileOpened,
+  type FileWritten,
+} from '@berth/protocol/calls/files.ts';
+import { vmHistoryCall, vmMetricsCall, type VmHistory, type VmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { setModelAccess, type ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import {
   createVm,
@@ -166,6 +173,11 @@ export class HostClient {
     return this.call(vmMetricsCall, { vmId }, options);
   }
 
+  /** The host's figures of a VM in the past. `route_not_found` from an older host. */
+  metricsHistory(vmId: string, windowSeconds: number, options?: CallOptions): Promise<VmHistory> {
+    return this.call(vmHistoryCall, { vmId, query: { windowSeconds } }, options);
+  }
+
   /** The host key given to the VM at its creation; also for a sleeping VM. */
   sshHostKey(vmId: string, options?: CallOptions): Promise<VmSshHostKey> {
     return this.call(sshHostKey, { vmId }, options);
@@ -205,6 +217,11 @@ export class HostClient {
     );
   }
 
+  /** The content of a file of any length, in or out; otherwise as {@link openPort}. */
+  openFile(vm: OwnedVm, query: FileOpened, options?: CallOptions): Promise<Duplex> {
+    return this.#openStream(vm, (request) => this.#calls.open(openFile, { ...request, query }, options));
+  }
+
   /** Bytes of a regular file of at most 8 MiB. Rejects with one of `FILE_ERRORS`. */
   readFile(vmId: string, path: string, options?: ReadOptions): Promise<Buffer> {
     return this.#read(readFile, { vmId, query: { path } }, options);
@@ -219,9 +236,9 @@ export class HostClient {
   }
 
   /** Writes a file atomically. Rejects as {@link readFile}. */
-  writeFile(vmId: string, path: string, bytes: Buffer, options?: CallOptions): Promise<FileWritten> {
+  writeFile(vmId: string, query: PartsOf<typeof writeFile>['query'], bytes: Buffer): Promise<FileWritten> {
     const upload = { bytes: bytes.length, content: Readable.from([bytes], { objectMode: false }) };
-    return this.#calls.call(writeFile, { vmId, query: { path }, upload }, options);
+    return this.#calls.call(writeFile, { vmId, query, upload });
   }
 
   async #read<C extends CallSpec>(

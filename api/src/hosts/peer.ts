@@ -6,14 +6,29 @@ import type { FailureKind, Peer, Target } from '@berth/protocol/http/peer.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { HostError } from './error.ts';
 
+/** A host keeps idle connections for much longer, so it closes none of these under a call. */
+const BRIEF_IDLE_MS = 1_000;
+
+/**
+ * A connection for each call, closed by the caller: keeps uploads and retries off pooled
+ * connections that the host may be closing. With `Connection: close` the host could close while the
+ * caller ends its request, which then fails although it was answered.
+ */
+class FreshAgent extends http.Agent {
+  override keepSocketAlive(): boolean {
+    return false;
+  }
+}
+
 export class HostPeer implements Peer {
   readonly side = 'host';
   readonly target: Target;
   readonly #url: string;
   readonly #token: () => string;
   readonly #pooled = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: 0 });
-  /** Keeps calls that are not repeatable off pooled connections that the host may be closing. */
-  readonly freshAgent = new http.Agent({ keepAlive: false });
+  /** For calls that are not repeatable: a broken connection fails them. */
+  readonly #brief = new http.Agent({ keepAlive: true, maxFreeSockets: 16, timeout: BRIEF_IDLE_MS });
+  readonly freshAgent = new FreshAgent({ keepAlive: true });
 
   constructor(url: string, token: () => string) {
     this.target = targetOf(url);
@@ -25,8 +40,9 @@ export class HostPeer implements Peer {
     return `Bearer ${this.#token()}`;
   }
 
-  agentOf({ repeatable }: CallSpec): http.Agent {
-    return repeatable === true ? this.#pooled : this.freshAgent;
+  agentOf({ repeatable, upload }: CallSpec): http.Agent {
+    if (repeatable === true) return this.#pooled;
+    return upload === true ? this.freshAgent : this.#brief;
   }
 
   refusal(_call: CallSpec, _what: string, _status: number, text: string): HostError | undefined {
@@ -51,6 +67,7 @@ export class HostPeer implements Peer {
 
   close(): void {
     this.#pooled.destroy();
+    this.#brief.destroy();
     this.freshAgent.destroy();
   }
 }

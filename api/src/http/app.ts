@@ -5,6 +5,7 @@ import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
 import { mcpEndpoint } from '@berth/contract/mcp/endpoint.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { LISTEN_BACKLOG } from '@berth/protocol/http/backlog.ts';
 import { fastify, LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { BytesInFlight } from '../call/bytes-in-flight.ts';
@@ -135,7 +136,7 @@ export async function buildApp(options: AppOptions & { inFlight: BytesInFlight }
 
 /** Starts to listen; resolves with the address. Port 0 selects a free port. */
 export async function listen(app: FastifyInstance, address: string, port: number): Promise<AddressInfo> {
-  await app.listen({ host: address, port });
+  await app.listen({ host: address, port, backlog: LISTEN_BACKLOG });
   return app.server.address() as AddressInfo;
 }
 

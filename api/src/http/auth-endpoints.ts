@@ -95,7 +95,8 @@ export function authEndpoints({ context, signIn, parseForms }: AuthEndpointsOpti
         throw new OAuthError('login_required', 'no user is signed in in this browser', 401);
       }
       void reply.header('set-cookie', loginCookie(publicUrl, refreshed.login));
-      return sessionTokenAnswer(refreshed);
+      // A page that outlives a sign-in learns whose the new one is.
+      return { ...sessionTokenAnswer(refreshed), user_id: refreshed.login.userId };
     });
 
     post('/auth/oidc', async (request, reply) => {

@@ -1,5 +1,6 @@
 // The contract's routes over HTTP: converts requests to calls and responses to replies.
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
@@ -10,8 +11,9 @@ import { abortWhenGone } from './answers/caller-gone.ts';
 import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
 import { logOf } from './answers/request-log.ts';
 import type { EntryPoint } from './entry-point.ts';
-import { hasJsonBody, jsonParser, readBody, type ParseBody } from './requests/body.ts';
+import { hasJsonBody, jsonParser, readBody, uploadOf, type ParseBody } from './requests/body.ts';
 import { readWithLongField } from './requests/long-field.ts';
+import { nestedQuery } from './requests/nested-query.ts';
 import { Turns } from './requests/turns.ts';
 import { toFastifyPath } from './requests/paths.ts';
 
@@ -25,6 +27,10 @@ export function contractRoutes(control: CallControl, { keepAlive }: ContractRout
     register: (app) => {
       const parseJson = jsonParser(app);
       const turns = new Turns();
+      app.addHook('preClose', (done) => {
+        control.context.holds.end();
+        done();
+      });
       for (const bound of control.routes) {
         if ('connect' in bound) continue;
         app.route(
@@ -89,7 +95,10 @@ export function callOf(
     log: logOf(request),
     input: {
       params: request.params as Record<string, string>,
-      query: request.query,
+      // Read after the access check, whose refusals come before those of the query.
+      get query() {
+        return nestedQuery(request.query as Record<string, unknown>);
+      },
       header: (name) => request.raw.headersDistinct[name] ?? [],
       body,
     },
@@ -101,7 +110,13 @@ export function callOf(
 }
 
 export function sendResponse(reply: FastifyReply, { status, headers, body }: RouteResponse): FastifyReply {
-  return reply.code(status).headers(headers).send(body);
+  void reply.code(status).headers(headers);
+  if (body instanceof Readable && reply.request.method === 'HEAD') {
+    // Fastify would read it to its end, and replace the length of an absent body.
+    body.destroy();
+    return reply.send(Readable.from([]));
+  }
+  return reply.send(body);
 }
 
 /** Releases bytes that a response keeps, also if its caller has left already. */
@@ -118,6 +133,7 @@ async function readJson(
   held: HeldBytes,
   turns: Turns,
 ): Promise<unknown> {
+  if (route.upload === true) return uploadOf(request);
   if (route.method === 'GET' || !hasJsonBody(request)) return undefined;
   const limitBytes = route.bodyBytes ?? DEFAULT_BODY_BYTES;
   try {

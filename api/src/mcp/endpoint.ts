@@ -20,6 +20,7 @@ import { callOf, releaseWhenSent } from '../http/contract-routes.ts';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, type ParseBody } from '../http/requests/body.ts';
 import type { OfferedTools } from './protocol.ts';
+import { requireLittleStructure } from './structure.ts';
 import { bindTools, callTool, type BoundTool, type ToolCaller } from './tool-call.ts';
 
 export function mcp(control: CallControl, keepAlive: KeepAliveTimes = EXEC_KEEPALIVE_MS): EntryPoint {
@@ -61,7 +62,11 @@ async function serve(parts: EndpointParts, request: FastifyRequest, reply: Fasti
   const held = control.inFlight.open({ orgId, address: request.ip });
   let body: unknown;
   try {
-    if (hasJsonBody(request)) body = await parseJson(request, await readBody(request.raw, MCP_BODY_BYTES, held));
+    if (hasJsonBody(request)) {
+      const json = await readBody(request.raw, MCP_BODY_BYTES, held);
+      requireLittleStructure(json);
+      body = await parseJson(request, json);
+    }
   } finally {
     releaseWhenSent(reply, held);
   }

@@ -108,7 +108,10 @@ function failed({ error }: Envelope): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: `${error.code}: ${error.message}` }], _meta: { error } };
 }
 
-/** Parameters and queries are text in a URL. */
+/**
+ * Parameters and queries are text in a URL. The access check relies on it for parameters; the
+ * schema of a query refuses what it does not describe.
+ */
 function partsOf(
   given: Readonly<Record<string, unknown>>,
   places: ToolArguments['places'],
@@ -117,10 +120,14 @@ function partsOf(
   for (const [name, value] of Object.entries(given)) {
     const place = places.get(name);
     if (place === undefined) continue;
-    const isText = place.part !== 'body' && (typeof value === 'number' || typeof value === 'boolean');
-    parts[place.part][place.field] = isText ? String(value) : value;
+    parts[place.part][place.field] = place.part === 'body' ? value : textOf(value, place.part);
   }
   return parts;
+}
+
+function textOf(value: unknown, part: 'params' | 'query'): unknown {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return part === 'params' && typeof value !== 'string' ? JSON.stringify(value) : value;
 }
 
 function headerOf(name: string, given: Readonly<Record<string, unknown>>): string[] {

@@ -2,6 +2,7 @@
 // available actions.
 import { EMAIL_CHARACTERS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
+import { CONSOLE_PATH } from '../rules/console-path.ts';
 import { html, type Html } from '../rules/html.ts';
 import { accountKey, addressKey } from '../rules/access/throttle.ts';
 import { sendVerificationTo } from '../services/people/accounts.ts';
@@ -54,7 +55,10 @@ export const signInPage: Page = {
   path: '/sign-in',
   get: async (site, request) => {
     const returnTo = localPath(request.query('return_to'));
-    if (request.visitor !== null) return returnTo === null ? signedIn(request.visitor) : redirect(returnTo);
+    if (request.visitor !== null) {
+      const target = returnTo ?? (site.context.settings.consoleFolder === null ? null : CONSOLE_PATH);
+      return target === null ? signedIn(request.visitor) : redirect(target);
+    }
     const failure = PROVIDER_ERRORS.get(request.query('error'));
     const state = failure === undefined ? EMPTY_FORM : withError({}, null, failure);
     return await signInForm(

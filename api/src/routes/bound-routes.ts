@@ -10,6 +10,7 @@ import { connectionRoutes } from './connections/connections.ts';
 import { execRoutes } from './commands/exec.ts';
 import { fileRoutes } from './files/files.ts';
 import { healthRoutes } from './health.ts';
+import { hostRoutes } from './hosts/hosts.ts';
 import { identityRoutes } from './access/identity.ts';
 import { invitationRoutes } from './orgs/invitations.ts';
 import { metricsRoutes } from './metrics/metrics.ts';
@@ -19,6 +20,7 @@ import { projectRoutes } from './orgs/projects.ts';
 import { renewRoutes } from './sandboxes/renew.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
+import { serviceRoutes } from './service.ts';
 import { signInRoutes } from './access/sign-ins.ts';
 import { ssoRoutes } from './orgs/sso.ts';
 import { usageRoutes } from './usage/usage.ts';
@@ -26,6 +28,8 @@ import { usageGuardrailRoutes } from './usage/guardrails.ts';
 
 export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...healthRoutes,
+  ...serviceRoutes,
+  ...hostRoutes,
   ...identityRoutes,
   ...orgRoutes,
   ...ssoRoutes,

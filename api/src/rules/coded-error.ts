@@ -9,16 +9,24 @@ export class CodedError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** Sent in the envelope. */
   readonly turnId: string | undefined;
+  /** Path of the field at fault, such as `body.name`; sent in the envelope. */
+  readonly field: string | undefined;
 
   /** The message states the fault, its place and the allowed values. */
   constructor(
     code: ErrorCode,
     message: string,
-    options: { retryAfterSeconds?: number; turnId?: string; cause?: unknown } = {},
+    options: { retryAfterSeconds?: number; turnId?: string; field?: string; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.turnId = options.turnId;
+    this.field = options.field;
   }
+}
+
+/** `invalid_request` about a field; the rest of the message follows its path. */
+export function invalidField(field: string, rest: string): CodedError {
+  return new CodedError('invalid_request', `${field} ${rest}`, { field });
 }

@@ -4,19 +4,24 @@
 // and deletes. A cursor grants no access: the access check comes first.
 import { LIST_LIMIT } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
-import { CodedError } from './coded-error.ts';
+import { invalidField } from './coded-error.ts';
 
 const ID = /^[\w-]{1,100}$/;
 /** Within the range of a Postgres bigint. */
 const NUMBER = /^\d{1,18}$/;
+const NUMBERS = /^\d{1,18}-\d{1,18}$/;
 
 /** The paginated lists, with the format of the tie-breaker of each. */
 const TIES = {
+  activeSandboxes: ID,
   activity: NUMBER,
   activityExport: NUMBER,
+  activityFollow: NUMBERS,
   agentSessions: ID,
   agentTokens: ID,
   apiKeys: ID,
+  hosts: ID,
+  hostSandboxes: ID,
   invitations: ID,
   members: ID,
   previews: ID,
@@ -25,7 +30,10 @@ const TIES = {
   signIns: ID,
 } as const;
 const A_PAGE = 'the nextCursor of an earlier page of this list';
-const SOURCES: { readonly [list in PagedList]?: string } = { activityExport: 'the cursor of an exported entry' };
+const SOURCES: { readonly [list in PagedList]?: string } = {
+  activityExport: 'the cursor of an exported entry',
+  activityFollow: 'the cursor of an earlier response',
+};
 export type PagedList = keyof typeof TIES;
 
 /** Position of an entry in its list. */
@@ -62,14 +70,29 @@ export function writeCursor(list: PagedList, place: Place): string {
 }
 
 /** Throws `invalid_request` for text that {@link writeCursor} did not write for this list. */
-export function readCursor(list: PagedList, cursor: string): Place {
+export function readCursor(list: PagedList, cursor: string, field = 'query.after'): Place {
   const parts = /^(\w+)\.(\d{1,16})\.([\w-]+)$/.exec(Buffer.from(cursor, 'base64url').toString());
   const place = { atMicroseconds: Number(parts?.[2]), tie: parts?.[3] ?? '' };
   // Compare the round trip: base64url decoding is lenient, and numbers may have leading zeros.
   const isOwn =
     Number.isSafeInteger(place.atMicroseconds) && TIES[list].test(place.tie) && writeCursor(list, place) === cursor;
-  if (!isOwn) throw new CodedError('invalid_request', `query.after must be ${SOURCES[list] ?? A_PAGE}`);
+  if (!isOwn) throw invalidField(field, `must be ${SOURCES[list] ?? A_PAGE}`);
   return place;
+}
+
+/** A page of a list that always comes in pages. */
+export interface CursorPage<Row> {
+  rows: Row[];
+  nextCursor: string | null;
+}
+
+export async function readOnePage<Row>(
+  list: PagedList,
+  { limit, after }: { limit: number; after?: string | undefined },
+  select: (page: PageRequest) => Promise<Slice<Row>>,
+): Promise<CursorPage<Row>> {
+  const { rows, next } = await select({ limit, after: after === undefined ? null : readCursor(list, after) });
+  return { rows, nextCursor: next && writeCursor(list, next) };
 }
 
 /** The requested page; null: the whole list. `after` without `limit` uses the maximum page size. */

@@ -116,6 +116,8 @@ for (const [title, body, message] of REFUSED) {
     assert.equal(answer.status, 400);
     assert.equal(answer.body.error.code, 'invalid_request');
     assert.match(answer.body.error.message, message);
+    const { field } = answer.body.error;
+    assert.ok(field.startsWith('body.') && answer.body.error.message.startsWith(field), field);
   });
 }
 

@@ -44,6 +44,7 @@ test('missing variables get their defaults', () => {
       publicUrl: 'http://127.0.0.1:4800',
       previewUrl: 'http://localhost:4800',
       previewCookies: 'all',
+      consoleFolder: null,
       requestsPerMinute: 600,
       orgRequestsPerMinute: 6_000,
       bodiesInFlightMib: 128,
@@ -75,14 +76,9 @@ test("an org's default rate is ten times a credential's; its own variable overri
 });
 
 test('DATABASE_URL is the fallback of BERTH_DATABASE_URL; an empty variable counts as unset', () => {
-  assert.equal(
-    readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: '' }).databaseUrl,
-    'postgres://y',
-  );
-  assert.equal(
-    readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: 'postgres://x' }).databaseUrl,
-    'postgres://x',
-  );
+  const read = (own: string): string =>
+    readDatabaseConfig({ DATABASE_URL: 'postgres://y', BERTH_DATABASE_URL: own }).databaseUrl;
+  assert.deepEqual([read(''), read('postgres://x')], ['postgres://y', 'postgres://x']);
 });
 
 for (const [variable, value] of Object.entries({

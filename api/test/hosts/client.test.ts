@@ -12,6 +12,7 @@ import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
+import { untilTrue } from '../world/until-true.ts';
 
 const VM = 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa';
 const SPEC = { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };
@@ -274,9 +275,11 @@ test('calls share a connection; one closed while idle is replaced transparently'
   assert.deepEqual(await client.listVms(), [RUNNING]);
 });
 
-test('an exec uses a fresh connection and is never sent twice', async () => {
-  answer = json(200, { vms: [] });
-  await client.listVms();
+test('execs share a connection, and one whose connection is reset is never sent twice', async () => {
+  answer = json(200, RESULT);
+  await client.exec(VM, EXEC);
+  await client.exec(VM, EXEC);
+  assert.equal(sockets.size, 1);
   let execs = 0;
   answer = (request) => {
     execs += 1;
@@ -284,6 +287,12 @@ test('an exec uses a fresh connection and is never sent twice', async () => {
   };
   await assert.rejects(client.exec(VM, EXEC), failsWith('host_unreachable'));
   assert.equal(execs, 1);
+});
+
+test('an idle connection of an exec is closed before the host closes it', async () => {
+  answer = json(200, RESULT);
+  await client.exec(VM, EXEC);
+  await untilTrue('the connection is closed', () => sockets.size === 0);
 });
 
 test('closing the client aborts calls in flight', async () => {
@@ -320,18 +329,21 @@ test('a file received byte by byte is reassembled', async () => {
   assert.ok((await client.readFile(VM, '/a')).equals(bytes));
 });
 
-test("a write sends the bytes on its own connection and returns the guest's result", async () => {
+// A host that closes after its response could do so while the caller still ends its request: the
+// call would fail although it was carried out.
+test("a write sends the bytes on its own connection, closes it itself and returns the guest's result", async () => {
   const received: Buffer[] = [];
   answer = (request, response) => {
     assert.deepEqual(
       [request.method, request.headers['content-type'], request.headers['connection']],
-      ['PUT', 'application/octet-stream', 'close'],
+      ['PUT', 'application/octet-stream', 'keep-alive'],
     );
     request.on('data', (chunk: Buffer) => received.push(chunk));
     request.once('end', () => response.end('{"size":3}'));
   };
-  assert.deepEqual(await client.writeFile(VM, '/a', Buffer.from([0, 255, 10])), { size: 3 });
+  assert.deepEqual(await client.writeFile(VM, { path: '/a' }, Buffer.from([0, 255, 10])), { size: 3 });
   assert.deepEqual(Buffer.concat(received), Buffer.from([0, 255, 10]));
+  await untilTrue('the connection is closed', () => sockets.size === 0);
 });
 
 test("a refused file call has the guest's error code and name", async () => {
@@ -339,7 +351,7 @@ test("a refused file call has the guest's error code and name", async () => {
   for (const call of [
     client.readFile(VM, '/a'),
     client.listFiles(VM, '/a', 1),
-    client.writeFile(VM, '/a', Buffer.alloc(1)),
+    client.writeFile(VM, { path: '/a' }, Buffer.alloc(1)),
   ])
     await assert.rejects(call, (error: HostError) => error.code === 'file_system_error' && error.errno === 'EIO');
 });

@@ -7,6 +7,7 @@ import { errorEnvelope } from '@berth/contract/route/errors.ts';
 import { DEFAULT_BODY_BYTES } from '@berth/contract/route/limits.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { secondsToProbe } from '../../../protocol/test/keepalive-timer.ts';
+import { backlogOf } from '../../../protocol/test/listen-backlog.ts';
 import { signInAs, startApi, type TestApi } from '../world/api.ts';
 import { makePerson, type Person } from '../world/people-rows.ts';
 import { filledPath, prepareRequest } from '../sweeps/route-requests.ts';
@@ -46,6 +47,11 @@ test('TCP probes an idle caller after 20 s, so that a vanished one is noticed', 
   socket.destroy();
 });
 
+test('callers above the 511 of Node wait to be accepted, and are not reset', async () => {
+  const { actual, expected } = await backlogOf(Number(new URL(api.url).port));
+  assert.equal(actual, expected);
+});
+
 test('HEAD returns the head of GET without a body', async () => {
   assert.equal((await api.call('HEAD', '/v1/me')).status, 200);
   assert.equal((await api.call('HEAD', '/v1/me', { token: null })).status, 401);
@@ -62,7 +68,7 @@ test('invalid HTTP and an oversized head get the error envelope and are closed',
   }
 });
 
-for (const route of ROUTES.filter(({ method }) => method !== 'GET')) {
+for (const route of ROUTES.filter(({ method, upload }) => method !== 'GET' && upload !== true)) {
   const limit = route.bodyBytes ?? DEFAULT_BODY_BYTES;
   test(`${route.name}: a body of ${limit} bytes is read, a byte more is 413 before parsing`, async () => {
     const prepared = await prepareRequest(route, { api, org: api, caller: owner });

@@ -6,11 +6,14 @@ import { Client as ModernClient, StreamableHTTPClientTransport as ModernTranspor
 import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startApi, type TestApi } from '../world/api.ts';
+import { untilTrue } from '../world/until-true.ts';
+
+type Used = any; // oxlint-disable-line typescript/no-explicit-any
 
 interface CallResult {
   isError?: boolean;
   content: { type: string; text: string }[];
-  structuredContent?: any; // oxlint-disable-line typescript/no-explicit-any
+  structuredContent?: Used;
 }
 
 interface AnyClient {
@@ -56,6 +59,13 @@ const REVISIONS: Readonly<Record<string, string>> = {
   'the client of the first generation': '2025-11-25',
 };
 
+/** Calls a tool that must succeed; returns its structured content. */
+async function use(client: AnyClient, name: string, given: Record<string, unknown>): Promise<Used> {
+  const { isError, structuredContent, content } = (await client.callTool({ name, arguments: given })) as CallResult;
+  assert.equal(isError, undefined, content[0]?.text);
+  return structuredContent;
+}
+
 for (const [name, connect] of Object.entries(CLIENTS)) {
   test(`${name} lists and calls tools, and reads coded errors`, async () => {
     const client = await connect();
@@ -79,6 +89,41 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
     const missing = await call('get_sandbox', { sandbox_id: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa' });
     assert.equal(missing.isError, true);
     assert.match(missing.content[0]?.text ?? '', /^sandbox_not_found: there is no sandbox with the id/);
+    await client.close();
+  });
+
+  test(`${name} drives an agent session`, async () => {
+    const client = await connect();
+    const { id: sandbox_id } = await api.makeSandbox('ready');
+    const { id: session_id } = await use(client, 'create_agent_session', { sandbox_id });
+    const guest = api.agents.session(sandbox_id, session_id);
+    const message = { session_id, text: 'Say hello', request_key: 'request.1' };
+    const { turnId } = await use(client, 'send_agent_message', message);
+    assert.deepEqual(await use(client, 'send_agent_message', message), { turnId, state: 'running', replayed: true });
+
+    const held = use(client, 'get_agent_output', { session_id, wait_seconds: 25 });
+    await untilTrue('the read of output is held', () =>
+      api.agents.calls.some(({ sessionId, query }) => sessionId === session_id && query.has('waitMs')),
+    );
+    guest.reply('hello');
+    const { messages, nextCursor } = await held;
+    assert.deepEqual([messages[0].text, messages[0].turnId], ['hello', turnId]);
+
+    const request_id = guest.ask();
+    const { pendingInput } = await use(client, 'get_agent_session', { session_id });
+    assert.equal(pendingInput.requestId, request_id);
+    const answer = { session_id, request_id: pendingInput.requestId, decision: 'accept' };
+    const answered = { requestId: request_id, decision: 'accept', turnId, turnState: 'running', repeated: false };
+    assert.deepEqual(await use(client, 'answer_agent_prompt', answer), answered);
+    assert.deepEqual((await use(client, 'get_agent_output', { session_id, after: nextCursor })).messages, []);
+
+    assert.equal((await use(client, 'interrupt_agent_turn', { session_id })).state, 'interrupting');
+    guest.end('canceled');
+    assert.equal((await use(client, 'get_agent_session', { session_id })).turnState, 'canceled');
+    guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
+    assert.equal((await use(client, 'recover_agent_session', { session_id })).bridgeState, 'ready');
+    const { sessions } = await use(client, 'list_agent_sessions', { sandbox_id });
+    assert.deepEqual([sessions.length, sessions[0].id], [1, session_id]);
     await client.close();
   });
 }

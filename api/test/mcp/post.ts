@@ -11,6 +11,7 @@ export interface PostOptions {
   token?: string | null;
   headers?: Record<string, string>;
   query?: string;
+  signal?: AbortSignal;
 }
 
 export async function postMcp(
@@ -18,7 +19,7 @@ export async function postMcp(
   body: unknown,
   options: PostOptions = {},
 ): Promise<Posted> {
-  const { token = api.token, headers = {}, query = '' } = options;
+  const { token = api.token, headers = {}, query = '', signal = null } = options;
   const response = await fetch(`${api.url}/v1/mcp${query}`, {
     method: 'POST',
     headers: {
@@ -28,6 +29,7 @@ export async function postMcp(
       ...headers,
     },
     body: typeof body === 'string' ? body : JSON.stringify(body),
+    signal,
   });
   const text = await response.text();
   return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };

@@ -120,6 +120,19 @@ test('a counter that does not rise is refused: the passkey was copied', async ()
   }
 });
 
+test('of concurrent uses of a passkey and its copies with one counter, one succeeds', async () => {
+  const { key } = await holder(7);
+  const visitors = Array.from({ length: 8 }, () => site.visitor());
+  const offers = await Promise.all(visitors.map(async (visitor) => ({ visitor, ...(await offerTo(visitor)) })));
+  const answers = await Promise.all(
+    offers.map(({ visitor, sealed, challenge }) =>
+      post(visitor, sealed, key.use({ challenge, origin: publicUrl, rpId, counter: 8 })),
+    ),
+  );
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+  assert.deepEqual(statuses, [303, ...Array.from({ length: 7 }, () => 400)]);
+});
+
 test("another user's passkey does not confirm a sign-in", async () => {
   const mine = await holder();
   const other = await holder();

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PREVIEW_PROXY } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import { boundsOf } from '../../src/preview/bounds.ts';
-import { SANDBOX_CHANGES_CHANNEL } from '../../src/store/sandboxes/changes.ts';
+import { CHANGES_CHANNEL } from '../../src/store/database/changes.ts';
 import { untilTrue } from '../world/until-true.ts';
 import { bareServer, startPreview, readAll, type PreviewWorld } from './world.ts';
 
@@ -175,7 +175,7 @@ test('a request to a waking sandbox waits and gets the app’s response', async 
   const become = (status: 'waking' | 'ready'): Promise<unknown> =>
     api.db.transaction().execute(async (trx) => {
       await trx.updateTable('sandbox').set({ status }).where('id', '=', sandboxId).execute();
-      await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+      await sql`select pg_notify(${CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
     });
   await become('waking');
   // Waits until no earlier decision is cached.

@@ -150,7 +150,8 @@ test('preview hosts serve no path of the service, and its host serves no preview
     `${world.host}.evil.test`,
     'evilpreviews.example.test',
   ]) {
-    const { headers, status } = await world.ask(`/?token=${world.token}`, {
+    // The service's own `/` leads to its pages.
+    const { headers, status } = await world.ask(`/served?token=${world.token}`, {
       host,
       headers: { cookie: await world.cookie() },
     });

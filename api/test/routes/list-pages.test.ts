@@ -10,7 +10,7 @@ import { sql } from 'kysely';
 import { writeCursor, type PagedList } from '../../src/rules/page.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { newId } from '../../src/store/database/ids.ts';
-import { listSandboxes } from '../../src/store/sandboxes/sandboxes.ts';
+import { listSandboxes } from '../../src/store/sandboxes/list.ts';
 import { signInAs, startApi, type Answer, type TestApi, type TestOrg } from '../world/api.ts';
 import { openWatched } from '../world/watched-database.ts';
 
@@ -45,7 +45,14 @@ const BASE = '2026-01-31T08:15:30.25';
 const instant = (microseconds: number) =>
   sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
 
-const LISTS: { readonly [list in Exclude<PagedList, 'activity' | 'activityExport' | 'agentSessions'>]: List } = {
+const LISTS: {
+  readonly [
+    list in Exclude<
+      PagedList,
+      'activeSandboxes' | 'activity' | 'activityExport' | 'activityFollow' | 'agentSessions' | 'hosts' | 'hostSandboxes'
+    >
+  ]: List;
+} = {
   signIns: {
     path: () => '/v1/me/sign-ins',
     key: 'id',
@@ -197,7 +204,9 @@ const keysOf = (name: Name, { body }: Answer): string[] =>
 test('this file covers every paged list of the contract except those that always have pages', () => {
   const paged = ROUTES.filter(
     ({ name, path, request }) =>
-      request.query?.shape['limit'] !== undefined && !name.endsWith('Activity') && !path.includes('/agent-sessions'),
+      request.query?.shape['limit'] !== undefined &&
+      !name.endsWith('Activity') &&
+      !/\/(agent-sessions|service)/.test(path),
   );
   const paths = paged.map(({ path }) => path.replace(/\{\w+\}/, 'org'));
   const known = names.map((name) =>
@@ -305,7 +314,12 @@ test("a page of sandboxes is read from the order's index, however many exist", a
   const { db, queries, explain } = openWatched(api.databaseUrl);
   try {
     const middle = { atMicroseconds: (Date.now() - 10_000_000) * 1_000, tie: 'sbx_a' };
-    const { rows } = await listSandboxes(db, place.orgId, {}, { limit: 100, after: middle });
+    const { rows } = await listSandboxes(
+      db,
+      place.orgId,
+      {},
+      { at: 'created_at', direction: 'desc', page: { limit: 100, after: middle } },
+    );
     assert.equal(rows.length, 100);
     const [query] = queries;
     assert.ok(query);

@@ -78,7 +78,8 @@ test('the console exchanges its cookie for an access token, which prolongs the c
   const { credential, userId } = await signInPerson(api.signIn, await makePerson(api.signIn));
   const { status, headers, body } = await session(`other=1; berth_login=${encodeURIComponent(credential)}`);
   assert.equal(status, 200);
-  assert.deepEqual(Object.keys(body).toSorted(), ['access_token', 'expires_in', 'token_type']);
+  assert.deepEqual(Object.keys(body).toSorted(), ['access_token', 'expires_in', 'token_type', 'user_id']);
+  assert.equal(body.user_id, userId);
   const { body: me } = await api.call('GET', '/v1/me', { token: body.access_token });
   assert.equal(me.id, userId);
   const [cookie = ''] = headers.getSetCookie();

@@ -64,6 +64,23 @@ test('a device code outlives a rotation', async () => {
   await assert.rejects(signIn.redeemDevice({ deviceCode, clientId: 'berth-cli' }, caller), { code: 'invalid_grant' });
 });
 
+test('a refresh token outlives a rotation, and its successor is signed anew', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const secretKey = new SecretKey(old);
+  const signIn = openSignIn({ ...api.context, secretKey, oidc: null });
+  const caller = { address: '192.0.2.78', userAgent: null };
+  const { userId } = await makePerson(signIn);
+  const { deviceCode, userCode } = await signIn.requestDevice('berth-cli', caller);
+  await signIn.decideDevice(userCode, userId, 'approve');
+  const { refreshToken } = await signIn.redeemDevice({ deviceCode, clientId: 'berth-cli' }, caller);
+  secretKey.replaceWith(new SecretKey(fresh, old));
+  const next = await signIn.redeemRefreshToken(refreshToken);
+  assert.ok(next !== null);
+  secretKey.replaceWith(new SecretKey(fresh));
+  assert.equal(await signIn.redeemRefreshToken(refreshToken), null);
+  assert.notEqual(await signIn.redeemRefreshToken(next.refreshToken), null);
+});
+
 test("the library's paths are not served", async () => {
   for (const path of [
     '/auth/sign-in/email',

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
-import type { Route } from '@berth/contract/route/route.ts';
+import { isOfOperator, type Route } from '@berth/contract/route/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../world/api.ts';
 import { idleMetrics } from '../world/host-stand-in.ts';
@@ -42,7 +42,8 @@ function expectedRefusal(route: Route, credential: Credential): ErrorCode | null
   if (route.auth.length === 0) return null;
   if (credential.kind === null) return 'unauthenticated';
   if (!route.auth.includes(credential.kind)) return 'auth_kind_not_allowed';
-  const belongsToOrg = /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
+  // The sweep's org is the operator's.
+  const belongsToOrg = isOfOperator(route) || /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
   if (!belongsToOrg) return expectedWithoutOrg(route, credential);
   if (credential.role === null || credential.boundElsewhere) return 'org_access_denied';
   if (route.permission === null) return null;
@@ -79,7 +80,7 @@ async function faultsOf(route: Route, credential: Credential, answer: Answer): P
   return left === right ? [] : [`the feed has ${left} instead of ${right}`];
 }
 
-/** Feed rows of a success: one, or for a personal token one in each org of its holder. */
+/** Feed rows of a success: one, or for a personal resource one in each org of its holder. */
 async function expectedRows(route: Route, credential: LiveCredential, answer: Answer): Promise<object[]> {
   if (route.activity === null) return [];
   const row = {
@@ -89,7 +90,7 @@ async function expectedRows(route: Route, credential: LiveCredential, answer: An
     actor_user_id: credential.holder.userId,
     request_id: answer.headers.get('x-request-id'),
   };
-  if (!/^\/v1\/me\/(agent-tokens|sign-ins)/.test(route.path)) return [row];
+  if (!/^\/v1\/me($|\/agent-tokens|\/sign-ins)/.test(route.path)) return [row];
   const orgs = await api.db
     .selectFrom('membership')
     .select('org_id')

@@ -105,6 +105,10 @@ const casesOf = (
 
 /** Path parameters with foreign and unused ids, grouped by the required response. */
 function groupsOf(route: Route): Group[] {
+  if (route.path.includes('{hostId}')) {
+    const unknown = unknownIds('sandboxId').map(({ what, id }) => ({ what, id: id.replace('sbx', 'hst') }));
+    return [{ what: 'nothing', inOwnOrg: true, code: 'host_not_found', cases: casesOf('hostId', unknown) }];
+  }
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(
     ([, name]) => name as keyof Tenant['resources'] | 'orgId' | 'token',
   );
@@ -376,6 +380,37 @@ test("filtering usage by another org's project or end user responds as for missi
   assert.ok(!(await look(requester, 'GET', `/v1/orgs/${own.orgId}/usage/end-users`, [])).text.includes(endUserId));
 });
 
+test("discovery by another org's ids responds alike, and by missing ids alike", async () => {
+  const groups = [
+    { name: 'orgId', code: 'org_access_denied', things: foreignOrgs },
+    { name: 'orgId', code: 'org_not_found', things: unknownIds('orgId') },
+    { name: 'projectId', code: 'org_access_denied', things: foreign.resources.projectId },
+    { name: 'projectId', code: 'project_not_found', things: unknownIds('projectId') },
+    { name: 'sandboxId', code: 'org_access_denied', things: foreign.resources.sandboxId },
+    { name: 'sandboxId', code: 'sandbox_not_found', things: unknownIds('sandboxId') },
+  ] as const;
+  const { token } = await signInAs(api.db, foreign.owner.userId);
+  const page = await api.call('GET', `/v1/agent-sessions?limit=1&orgId=${foreign.orgId}`, { token });
+  assert.equal(page.body.hasMore, true, 'the other org has sessions');
+  for (const requester of requesters.filter(({ may }) => may('agent_session.read'))) {
+    for (const { name, code, things } of groups) {
+      let first: Seen | undefined;
+      for (const { what, id } of things) {
+        const seen = await look(requester, 'GET', `/v1/agent-sessions?${name}=${id}`, [id]);
+        assert.deepEqual([seen.status, JSON.parse(seen.text).error.code], [ERRORS[code].status, code], what);
+        first ??= seen;
+        assert.deepEqual(seen, first, `${requester.what}: ${name}: ${what}`);
+      }
+      assert.ok(things.length > 1, `${name}: there is nothing to compare`);
+    }
+    for (const query of ['', `?after=${page.body.nextCursor}`]) {
+      const { status, text } = await look(requester, 'GET', `/v1/agent-sessions${query}`, []);
+      assert.equal(status, 200, text);
+      if (requester.what !== 'a key of an owner of both orgs') assert.ok(!text.includes(foreign.orgId), requester.what);
+    }
+  }
+});
+
 const LISTS = ROUTES.filter(
   ({ method, path, request }) =>
     method === 'GET' && path.startsWith('/v1/orgs/') && 'limit' in (request.query?.shape ?? {}),
@@ -403,9 +438,11 @@ test("no list contains another org's items, even with a cursor from that org", a
     const place = await api.call('GET', `${filledPath(route, { orgId: foreign.orgId })}?limit=1`, {
       token: foreignToken,
     });
-    const cursor = route.response.ndjson === true ? place.body[0]?.cursor : place.body.nextCursor;
+    const cursor =
+      route.response.ndjson === true ? place.body[0]?.cursor : (place.body.nextCursor ?? place.body.cursor);
+    const after = 'since' in (route.request.query?.shape ?? {}) ? 'since' : 'after';
     assert.equal(typeof cursor, 'string', `${route.name} has no second page`);
-    for (const query of ['', '?limit=1000', `?after=${cursor}`, `?limit=1&after=${cursor}`]) {
+    for (const query of ['', '?limit=200', `?${after}=${cursor}`, `?limit=1&${after}=${cursor}`]) {
       const seen = await look(requesters[0] as Requester, 'GET', filledPath(route, { orgId: own.orgId }) + query, []);
       assert.equal(seen.status, 200, seen.text);
       assert.deepEqual(

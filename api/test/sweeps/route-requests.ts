@@ -2,6 +2,7 @@
 // without an entry fails the type check. Sweeps use these requests; expected responses are in the
 // sweeps.
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
 import type { Route } from '@berth/contract/route/route.ts';
 import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
@@ -37,6 +38,8 @@ interface Setting {
 export interface PreparedRequest {
   params: Readonly<Record<string, string>>;
   body?: unknown;
+  /** Content of an upload. */
+  rawBody?: string;
   /** Restores the caller's state after a success. */
   undo?(): Promise<void>;
 }
@@ -46,7 +49,8 @@ type BodyOf<R extends Route> = R['request'] extends { body: infer B extends z.Zo
 type Prepared<R extends Route> = {
   params: { readonly [name in NamesIn<R['path']>]: string };
   undo?(): Promise<void>;
-} & (undefined extends BodyOf<R> ? { body?: BodyOf<R> } : { body: BodyOf<R> });
+} & (R extends { upload: true } ? { rawBody: string } : unknown) &
+  (undefined extends BodyOf<R> ? { body?: BodyOf<R> } : { body: BodyOf<R> });
 type Recipe<R extends Route> = (setting: Setting) => Prepared<R> | Promise<Prepared<R>>;
 type AnyRecipe = (setting: Setting) => PreparedRequest | Promise<PreparedRequest>;
 
@@ -127,7 +131,11 @@ const onAgentSession =
       .selectAll()
       .where('id', '=', sandboxId)
       .executeTakeFirstOrThrow();
-    const { id } = await insertAgentSession(api.db, sandbox, setting.org.userId);
+    const { id } = await insertAgentSession(api.db, sandbox, {
+      kind: 'session',
+      id: 'ses_1',
+      userId: setting.org.userId,
+    });
     const guest = api.agents.add(sandboxId, id);
     change(guest);
     await recordView(api.db, id, { epoch: sandbox.epoch, view: guest.view });
@@ -141,7 +149,11 @@ const withPrompt = (guest: GuestSession): void => {
 
 const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getHealth: nothing,
+  getService: nothing,
+  listHosts: nothing,
+  getHost: ({ api }) => ({ params: { hostId: api.host.hostId } }),
   getMe: nothing,
+  updateMe: () => ({ params: {}, body: { displayName: `Swept ${randomInt(1e9)}` } }),
   listMyOrgs: nothing,
   leaveOrg: async ({ api, org, caller }) => {
     const role = await findRole(api.db, org.orgId, caller.userId);
@@ -163,8 +175,10 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     await signInAs(api.db, caller.userId);
     return { params: {} };
   },
+  updateOrg: (setting) => ({ ...inOrg(setting), body: { name: `swept-${randomInt(1e9)}` } }),
   createOrg: () => ({ params: {}, body: { name: 'swept' } }),
   getSubscription: inOrg,
+  listPlans: inOrg,
   createCheckout: (setting) => ({ ...inOrg(setting), body: { plan: SOLD_PLAN.id } }),
   listMembers: inOrg,
   updateMember: async (setting) => ({ ...(await onMember(setting)), body: { role: 'operator' } }),
@@ -207,8 +221,10 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     return { params: { orgId: org.orgId, keyId: id } };
   },
   listActivity: inOrg,
+  followActivity: inOrg,
   exportActivity: inOrg,
   getOrgUsage: inOrg,
+  getDailyUsage: inOrg,
   getEndUserUsage: inOrg,
   listProjects: inOrg,
   createProject: (setting) => ({ ...inOrg(setting), body: { name: 'swept', useCase: 'external' } }),
@@ -256,6 +272,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
     body: { sandboxMachineHourLimit: 1_000_000 },
   }),
   listSandboxes: inOrg,
+  countSandboxes: inOrg,
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
@@ -269,6 +286,11 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   snapshotFiles: onReady,
   readFile: onReady,
   writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
+  deleteFile: onReady,
+  moveFile: async (setting) => ({ ...(await onReady(setting)), body: { from: 'swept', to: 'moved' } }),
+  createFolder: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept' } }),
+  downloadFile: onReady,
+  uploadFile: async (setting) => ({ ...(await onReady(setting)), rawBody: 'swept' }),
   sleepSandbox: onReady,
   stopSandbox: onReady,
   wakeSandbox: onSandbox('stopped'),
@@ -277,12 +299,18 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   setEgress: async (setting) => ({ ...(await onReady(setting)), body: { mode: 'none' } }),
   renewSandbox: onSandbox('ready', ephemeral),
   getLiveMetrics: onReady,
+  getMetricsHistory: onReady,
   sampleMetrics: onReady,
   destroySandbox: async (setting) => ({ ...(await onReady(setting)), body: {} }),
 };
 
 /** For routes that require a query. */
-const QUERIES: { readonly [name in RouteName]?: string } = { readFile: '?path=swept' };
+const QUERIES: { readonly [name in RouteName]?: string } = {
+  readFile: '?path=swept',
+  deleteFile: '?path=swept',
+  downloadFile: '?path=swept',
+  uploadFile: '?path=swept',
+};
 
 /** Makes the state that a request of the route needs, and the request. */
 export async function prepareRequest(route: Route, setting: Setting): Promise<PreparedRequest> {
@@ -305,6 +333,10 @@ export function filledPath(route: Route, params: Readonly<Record<string, string>
  * Options of `call` for a request. Does not wait for transitions: without durable work they never
  * end.
  */
-export function callOptionsOf({ body }: PreparedRequest): CallOptions {
-  return { ...(body === undefined ? {} : { body }), headers: { prefer: 'respond-async' } };
+export function callOptionsOf({ body, rawBody }: PreparedRequest): CallOptions {
+  return {
+    ...(body === undefined ? {} : { body }),
+    ...(rawBody === undefined ? {} : { rawBody }),
+    headers: { prefer: 'respond-async' },
+  };
 }

@@ -44,6 +44,11 @@ before(async () => {
     reached.push(id);
     return idleMetrics();
   };
+  const { metricsHistory } = api.front;
+  api.front.metricsHistory = (id, target) => {
+    reached.push(id);
+    return metricsHistory(id, target);
+  };
 });
 after(() => api.close());
 
@@ -64,6 +69,7 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   resize: (id) => post(id, 'resize', { memoryGb: 2 }),
   renew: (id) => post(id, 'renew'),
   metrics_live: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/metrics/live`),
+  metrics_history: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/metrics/history`),
   metrics_sample: (id) => post(id, 'metrics/sample'),
   preview_link: (id) => post(id, 'previews', { port: 3_000, audience: 'public' }),
   agent_session: (id) => post(id, 'agent-sessions'),
@@ -94,6 +100,7 @@ const CARRIED_OUT: {
   resize: (from) => (SANDBOX_STATES[from].awake ? { to: from, step: 'resize' } : { to: from }),
   renew: (from) => ({ to: from }),
   metrics_live: (from) => ({ to: from }),
+  metrics_history: (from) => ({ to: from }),
   metrics_sample: (from) => ({ to: from }),
   preview_link: (from) => ({ to: from }),
   agent_session: (from) => ({ to: from }),
@@ -112,6 +119,7 @@ const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([
   'files_read',
   'files_write',
   'metrics_live',
+  'metrics_history',
   'metrics_sample',
   'agent_session',
 ]);

@@ -94,7 +94,9 @@ const SUBJECTS: {
   revokeAgentToken: agentTokenOf,
   endSignIn: (_, { signInId = '' }) => ['sign_in', signInId],
   endOtherSignIns: () => ['user', owner.userId],
+  updateMe: () => ['user', owner.userId],
   createOrg: ({ body }) => ['org', body.org.id],
+  updateOrg: orgOf,
   updateMember: memberOf,
   removeMember: memberOf,
   updateSso: orgOf,
@@ -129,6 +131,10 @@ const SUBJECTS: {
   createPreview: sandboxOf,
   revokePreview: ({ body }) => ['preview_link', body.preview.id],
   writeFile: sandboxOf,
+  deleteFile: sandboxOf,
+  moveFile: sandboxOf,
+  createFolder: sandboxOf,
+  uploadFile: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,
   wakeSandbox: sandboxOf,
@@ -312,7 +318,7 @@ test('a path with an invalid escape is 400 with the envelope', async () => {
 });
 
 test('an unknown path is 404 with the envelope, with or without a token', async () => {
-  for (const path of ['/', '/v1', '/v1/nothing', '/v2/me', '/v1/me/', '/health/x', '/V1/me']) {
+  for (const path of ['/nothing', '/v1', '/v1/nothing', '/v2/me', '/v1/me/', '/health/x', '/V1/me']) {
     for (const token of [api.token, null]) {
       const answer = await api.call('GET', path, { token });
       assert.equal(answer.status, 404, path);

@@ -82,7 +82,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
       ...changes,
     });
     resources.sandboxId.push({ what, id: row.id });
-    const session = await insertAgentSession(db, row, owner.userId);
+    const session = await insertAgentSession(db, row, { kind: 'session', id: 'ses_1', userId: owner.userId });
     resources.sessionId.push({ what: `a session of ${what}`, id: session.id });
   };
   for (const status of sandboxStatus.options) await sandbox(`a sandbox that is ${status}`, status);

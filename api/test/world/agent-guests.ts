@@ -4,7 +4,6 @@ import { randomBytes } from 'node:crypto';
 import type { GuestAgentView, GuestReply, GuestTurn } from '@berth/protocol/agents.ts';
 import type { AgentErrorCode } from '@berth/protocol/agent-errors.ts';
 import { ExecRefusal, type AgentCall } from './exec-front.ts';
-import { untilTrue } from './until-true.ts';
 
 const refusal = (code: AgentErrorCode): ExecRefusal => new ExecRefusal(code, code.replaceAll('_', ' '));
 
@@ -14,6 +13,7 @@ export class GuestSession {
   readonly messages: { turnId: string; text: string; author: string }[] = [];
   readonly replies: GuestReply[] = [];
   readonly answers = new Map<number, string>();
+  #changed = Promise.withResolvers<void>();
 
   constructor(sessionId: string, agent: string, runId: string) {
     this.view = {
@@ -34,6 +34,16 @@ export class GuestSession {
 
   change(changes: Partial<GuestAgentView>): void {
     this.view = { ...this.view, ...changes, revision: this.view.revision + 1 };
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Waits for the condition; gives up at the time, or when the caller is gone. */
+  async held(gone: AbortSignal, waitMs: number, isMet: () => boolean): Promise<void> {
+    const over = Promise.withResolvers<void>();
+    AbortSignal.any([gone, AbortSignal.timeout(waitMs)]).addEventListener('abort', () => over.resolve());
+    for (const end = performance.now() + waitMs; !isMet() && !gone.aborted && performance.now() < end;)
+      await Promise.race([this.#changed.promise, over.promise]);
   }
 
   begin(turnId: string, text: string, author: string): GuestTurn {
@@ -83,6 +93,8 @@ export class AgentGuests {
   readonly #runs = new Map<string, string>();
   /** Calls that arrived. */
   readonly calls: AgentCall[] = [];
+  /** Text of pending approvals. */
+  promptText = { title: 'Run a command', detail: 'true' };
   /** Runs before a call takes effect; a rejection is the response. */
   before: (call: AgentCall) => void | Promise<void> = () => undefined;
   /** Runs after a call took effect. */
@@ -169,9 +181,10 @@ export class AgentGuests {
 
   async #get(session: GuestSession, query: URLSearchParams, gone: AbortSignal): Promise<unknown> {
     const [revision, waitMs] = [query.get('revision'), Number(query.get('waitMs') ?? 0)];
-    if (revision !== null && waitMs > 0) await held(gone, waitMs, () => session.view.revision > Number(revision));
+    if (revision !== null && waitMs > 0)
+      await session.held(gone, waitMs, () => session.view.revision > Number(revision));
     const { prompt } = session.view;
-    const shown = { title: 'Run a command', detail: 'true', truncated: false, workingDirectory: '/code' };
+    const shown = { ...this.promptText, truncated: false, workingDirectory: '/code' };
     return {
       session: session.view,
       recentTurns: [...session.turns.values()].filter(({ state }) => state !== 'void').slice(-10),
@@ -184,7 +197,7 @@ export class AgentGuests {
     const limit = Number(query.get('limit'));
     const waitMs = Number(query.get('waitMs') ?? 0);
     const behind = (): GuestReply[] => session.replies.filter(({ seq }) => seq > after);
-    if (waitMs > 0) await held(gone, waitMs, () => behind().length > 0);
+    if (waitMs > 0) await session.held(gone, waitMs, () => behind().length > 0);
     return { replies: behind().slice(0, limit), hasMore: behind().length > limit };
   }
 
@@ -211,10 +224,4 @@ export class AgentGuests {
     session.change({ turn: running, prompt: null });
     return { repeated: false, session: session.view };
   }
-}
-
-/** Waits for the condition; gives up at the time, or when the caller is gone. */
-async function held(gone: AbortSignal, waitMs: number, isMet: () => boolean): Promise<void> {
-  const end = performance.now() + waitMs;
-  await untilTrue('a held call is over', () => isMet() || gone.aborted || performance.now() > end);
 }

@@ -11,6 +11,7 @@ export interface Answer {
 /** Parses a response body; undefined for an empty one that is JSON. */
 export function parseBody(headers: Headers, text: string): unknown {
   const lines = headers.get('content-type')?.startsWith(NDJSON) === true;
+  if (headers.get('content-type') === 'application/octet-stream') return text;
   if (lines) return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
   return text === '' ? undefined : JSON.parse(text);
 }

@@ -292,7 +292,9 @@ async function call(
     method,
     headers: {
       ...(typeof options.token === 'string' ? { authorization: `Bearer ${options.token}` } : {}),
-      ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(payload === undefined
+        ? {}
+        : { 'content-type': route?.upload === true ? 'application/octet-stream' : 'application/json' }),
       ...options.headers,
     },
     ...(payload === undefined ? {} : { body: payload }),

@@ -1,17 +1,19 @@
 // Calls routes without HTTP, as a different adapter would.
+import { Readable } from 'node:stream';
 import type { Method } from '@berth/contract/route/route.ts';
+import type { Upload } from '@berth/protocol/http/serve.ts';
 import type { BoundRoute } from '../../src/call/bind.ts';
 import { callRoute, connectRoute, type RouteCall, type RouteResponse } from '../../src/call/call-route.ts';
 import type { CallControl } from '../../src/call/control.ts';
 import { newRequestId } from '../../src/http/answers/request-id.ts';
 import { parseBody, type Answer, type CallOptions } from './answer.ts';
 
-/** `path` may have a query, as in a request; `options.rawBody` is not supported without HTTP. */
+/** `path` may have a query, as in a request; `options.rawBody` is for uploads only. */
 export async function callDirectly(
   control: CallControl,
   method: Method,
   path: string,
-  { token, body, headers = {}, signal }: CallOptions,
+  { token, body, rawBody, headers = {}, signal }: CallOptions,
 ): Promise<Answer> {
   const url = new URL(path, 'http://direct.example.test');
   const { bound, params } = routeTo(control, method, url.pathname);
@@ -26,7 +28,7 @@ export async function callDirectly(
       params,
       query: Object.fromEntries(url.searchParams),
       header: (name) => [given.get(name) ?? []].flat(),
-      body: () => body,
+      body: () => (bound.route.upload === true ? uploadOf(rawBody ?? '') : body),
     },
     signal: signal ?? new AbortController().signal,
   };
@@ -34,6 +36,11 @@ export async function callDirectly(
     'connect' in bound ? await connectRoute(control, bound, call) : await callRoute(control, bound, call);
   if ('held' in response) response.held?.release();
   return answerOf(response, requestId);
+}
+
+function uploadOf(content: string | Uint8Array): Upload {
+  const bytes = Buffer.from(content);
+  return { bytes: bytes.length, content: Readable.from([bytes], { objectMode: false }) };
 }
 
 function routeTo(
@@ -55,6 +62,10 @@ function answerOf(response: Awaited<ReturnType<typeof connectRoute>>, requestId:
     return { status: 101, headers, body: undefined };
   }
   const { status, body }: RouteResponse = response;
+  if (body instanceof Readable) {
+    body.destroy();
+    return { status, headers, body: undefined };
+  }
   return { status, headers, body: parseBody(headers, typeof body === 'string' ? body : JSON.stringify(body)) };
 }
 

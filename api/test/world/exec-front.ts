@@ -28,8 +28,9 @@ export class ExecRefusal extends Error {
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
-  verb: 'read' | 'write' | 'list';
+  verb: 'read' | 'write' | 'list' | 'remove' | 'move' | 'folder';
   path: string;
+  query: Readonly<Record<string, string>>;
   depth: number;
   body: Buffer;
 }
@@ -52,6 +53,16 @@ export interface AgentCall {
 /** The signal aborts when the API closes the connection. */
 type AgentScript = (call: AgentCall, gone: AbortSignal) => Promise<unknown>;
 
+/** Figures of a point of the default history. */
+const IDLE = {
+  cpuUsedPercent: 12.5,
+  residentMib: 300,
+  unsharedMib: 60,
+  diskUsedMib: 20,
+  networkInPerSecond: 100,
+  networkOutPerSecond: 50,
+};
+
 export interface ExecFront {
   url: string;
   exec: ExecScript;
@@ -63,11 +74,14 @@ export interface ExecFront {
   agents: AgentScript;
   /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
+  /** History of a VM, or a thrown {@link ExecRefusal}. By default one point. */
+  metricsHistory: (vmId: string, query: URLSearchParams) => unknown;
   /** The host key of a VM, or a thrown {@link ExecRefusal}. */
   sshHostKey: (vmId: string) => unknown;
   /**
    * Script of a stream into a VM. Receives the path after the VM's id; returns the handler of the
-   * caller's end, or throws an {@link ExecRefusal}. The default echoes.
+   * caller's end, or throws an {@link ExecRefusal}. The default echoes, or transfers a file as
+   * {@link files} would.
    */
   stream: (vmId: string, target: string) => StreamScript | Promise<StreamScript>;
   /** Lists VMs instead of the stand-in. */
@@ -82,14 +96,17 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     exec: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
     files: ({ verb, body }) => {
       if (verb === 'write') return { size: body.length };
+      if (verb === 'remove' || verb === 'move' || verb === 'folder') return {};
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
     agents: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
+    metricsHistory: () => ({ stepSeconds: 10, points: [{ atUnixMs: Date.now(), ...IDLE }] }),
     sshHostKey: () => ({ publicKey: `ssh-ed25519 ${'A'.repeat(68)}` }),
-    stream: () => (caller) => void caller.pipe(caller),
+    stream: (_vmId, target) =>
+      target.startsWith('file/stream?') ? transferOf(target) : (caller) => void caller.pipe(caller),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -103,12 +120,17 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       void answer(response, () => front.metrics(measured));
       return;
     }
+    const [, past, query] = /^\/vms\/([^/]+)\/metrics\/history\?(.*)$/.exec(request.url ?? '') ?? [];
+    if (past !== undefined) {
+      void answer(response, () => front.metricsHistory(past, new URLSearchParams(query)));
+      return;
+    }
     const known = request.method === 'GET' ? /^\/vms\/([^/]+)\/ssh-host-key$/.exec(request.url ?? '')?.[1] : undefined;
     if (known !== undefined) {
       void answer(response, () => front.sshHostKey(known));
       return;
     }
-    const fileRoute = /^\/vms\/([^/]+)\/(files?)\?/.exec(request.url ?? '');
+    const fileRoute = /^\/vms\/([^/]+)\/(?:files?|file\/move|folder)\?/.exec(request.url ?? '');
     if (fileRoute !== null) {
       void runFileCall(request, response, front, fileRoute[1] ?? '');
       return;
@@ -156,6 +178,20 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   return front;
 }
 
+function transferOf(target: string): StreamScript {
+  const bytes = new URL(target, 'http://host').searchParams.get('bytes');
+  if (bytes === null) return (caller) => void caller.end('9\na content');
+  return (caller) => {
+    let left = Number(bytes);
+    const take = (chunk: Buffer): void => {
+      left -= chunk.length;
+      if (left === 0) caller.end(`{"size":${bytes}}\n`);
+    };
+    caller.on('data', take);
+    if (left === 0) take(Buffer.alloc(0));
+  };
+}
+
 async function answerStream(request: http.IncomingMessage, caller: Duplex, front: ExecFront): Promise<void> {
   const [, vmId = '', target = ''] = /^\/vms\/([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
   try {
@@ -174,6 +210,15 @@ async function answerStream(request: http.IncomingMessage, caller: Duplex, front
   }
 }
 
+const FILE_VERBS: Readonly<Record<string, FileCall['verb']>> = {
+  'GET /file': 'read',
+  'PUT /file': 'write',
+  'GET /files': 'list',
+  'DELETE /file': 'remove',
+  'POST /file/move': 'move',
+  'POST /folder': 'folder',
+};
+
 async function runFileCall(
   request: http.IncomingMessage,
   response: http.ServerResponse,
@@ -183,11 +228,12 @@ async function runFileCall(
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://host');
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const verb = pathname.endsWith('/files') ? 'list' : request.method === 'PUT' ? 'write' : 'read';
+  const verb = FILE_VERBS[`${request.method} ${pathname.replace(/^\/vms\/[^/]+/, '')}`] ?? 'read';
   const call = {
     vmId,
     verb,
     path: searchParams.get('path') ?? '',
+    query: Object.fromEntries(searchParams),
     depth: Number(searchParams.get('depth')),
     body: Buffer.concat(chunks),
   } as const;

@@ -13,6 +13,7 @@ export const SETTINGS: Settings = {
   publicUrl: 'http://berth.example.test',
   previewUrl: 'http://previews.example.test',
   previewCookies: 'all',
+  consoleFolder: null,
   // Sweeps make many calls with one key.
   requestsPerMinute: 1_000_000,
   orgRequestsPerMinute: 10_000_000,

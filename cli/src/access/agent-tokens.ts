@@ -60,7 +60,7 @@ export async function createToken(
   out.note(
     `the token ${agentToken.id} (${plainText(agentToken.name)}): ${stateOf(agentToken)}, ${accessOf(agentToken)}`,
   );
-  out.note('the token is shown only once; revoke it with berth token revoke');
+  out.hint('the token is shown only once; revoke it with berth token revoke');
 }
 
 export async function revokeToken(

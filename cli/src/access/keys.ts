@@ -57,7 +57,7 @@ export async function createKey(
   out.note(
     `the key ${apiKey.id} (${plainText(apiKey.name)}): ${stateOf(apiKey)}, scopes: ${scopesInWords(apiKey.scopes)}`,
   );
-  out.note('the key is shown only once; revoke it with berth key revoke');
+  out.hint('the key is shown only once; revoke it with berth key revoke');
 }
 
 export async function revokeKey(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {

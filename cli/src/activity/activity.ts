@@ -1,7 +1,6 @@
 // `berth activity`: prints a page of the feed, all pages, new entries as they arrive, or an export.
-import { LIST_LIMIT } from '@berth/sdk/limits';
-import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery } from '@berth/sdk';
-import { ActivityFollower } from './follower.ts';
+import { HOLD_SECONDS, LIST_LIMIT } from '@berth/sdk/limits';
+import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery, type NewActivity } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
@@ -14,7 +13,6 @@ interface ActivityInput {
   limit?: number;
   all?: boolean;
   follow?: boolean;
-  interval?: number;
   export?: boolean;
   after?: string;
   kind?: string;
@@ -25,17 +23,16 @@ interface ActivityInput {
 type Read = (limit: number, after?: string) => Promise<ActivityPage>;
 
 const SHOWN = 20;
-const FOLLOW_PAGE = 100;
-const INTERVAL_SECONDS = 2;
+/** Pause between the requests of --follow, of which each is held until there are entries. */
+const INTERVAL_SECONDS = 1;
 /** Consecutive failed polls before --follow gives up; the service may be restarting. */
 const MAX_FAILED_POLLS = 30;
 
 export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
   const { connect, out, signal, stdout } = context;
-  const { limit, all, follow, interval } = options;
+  const { limit, all, follow } = options;
   if (all === true && limit !== undefined) throw new UsageError('--all cannot be combined with --limit');
   if (all === true && follow === true) throw new UsageError('--follow cannot be combined with --all');
-  if (follow !== true && interval !== undefined) throw new UsageError('--interval requires --follow');
   if (options.export === true) {
     const other = (['limit', 'all', 'follow', 'kind', 'sandbox', 'project'] as const).find((name) => name in options);
     if (other !== undefined) throw new UsageError(`--export cannot be combined with --${other}`);
@@ -45,8 +42,7 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
   const { berth, orgId } = await connect();
   const org = await orgId();
   if (options.export === true) {
-    for await (const entry of berth.activity.export(options.after, { orgId: org, signal }))
-      out.line(JSON.stringify(entry));
+    for await (const entry of berth.activity.export(options.after, { orgId: org, signal })) out.objectLine(entry);
     return;
   }
   const filter = {
@@ -58,8 +54,16 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
     const query = { ...filter, limit: count, ...(after === undefined ? {} : { after }) };
     return await berth.raw.listActivity({ path: { orgId: org }, query, signal });
   };
-  if (follow === true)
-    return await followFeed(context, read, { count: limit ?? SHOWN, intervalSeconds: interval ?? INTERVAL_SECONDS });
+  if (follow === true) {
+    return await followFeed(context, {
+      latest: () => read(limit ?? SHOWN),
+      since: (cursor) => {
+        const { kind, ...named } = filter;
+        const query = { ...named, ...(kind === undefined ? {} : { kind: [kind] }) };
+        return berth.activity.since(cursor, query, { orgId: org, signal, waitSeconds: HOLD_SECONDS.max });
+      },
+    });
+  }
   if (all === true) {
     await showAll(context, read);
     return;
@@ -84,26 +88,37 @@ async function showAll({ out }: CliContext, read: Read): Promise<void> {
   } while (after !== undefined);
 }
 
+/** The latest entries, oldest first, then each new one. Retries while the service restarts. */
 async function followFeed(
   { out, signal }: CliContext,
-  read: Read,
-  { count, intervalSeconds }: { count: number; intervalSeconds: number },
+  { latest, since }: { latest: () => Promise<ActivityPage>; since: (cursor?: string) => Promise<NewActivity> },
 ): Promise<number> {
-  const follower = new ActivityFollower(
-    async (after) => await read(after === undefined ? Math.max(FOLLOW_PAGE, count) : LIST_LIMIT.max, after),
-  );
   let titles = true;
   let failed = 0;
   const show = (entries: readonly ActivityEntry[]): void => {
-    if (out.json) entries.forEach((entry) => out.line(JSON.stringify(entry)));
+    if (out.json) entries.forEach((entry) => out.objectLine(entry));
     else if (entries.length > 0) out.table(COLUMNS, entries, '', { titles });
     titles &&= entries.length === 0;
   };
-  let look = async (): Promise<ActivityEntry[]> => await follower.start(count);
-  return await repeat({ intervalSeconds, signal }, async () => {
+  let cursor: string | undefined;
+  // Entries committed between the first cursor and the page are in both.
+  let shown = new Set<string>();
+  const look = async (): Promise<void> => {
+    if (cursor === undefined) {
+      const place = (await since()).cursor;
+      const { activity } = await latest();
+      show(activity.toReversed());
+      shown = new Set(activity.map(({ id }) => id));
+      cursor = place;
+    } else {
+      const found = await since(cursor);
+      show(found.activity.filter(({ id }) => !shown.has(id)));
+      cursor = found.cursor;
+    }
+  };
+  return await repeat({ intervalSeconds: INTERVAL_SECONDS, signal }, async () => {
     try {
-      show(await look());
-      look = async () => await follower.next();
+      await look();
       if (failed > 0) out.note('berth: the service responds again');
       failed = 0;
     } catch (error) {

@@ -16,11 +16,6 @@ export const activityCommand: CommandSpec = {
     { flags: '--limit <n>', about: 'maximum number of entries (default: 20)', parse: wholeNumber(1, LIST_LIMIT.max) },
     { flags: '--all', about: 'show all entries' },
     { flags: '-f, --follow', about: 'keep printing new entries until Ctrl-C' },
-    {
-      flags: '--interval <seconds>',
-      about: 'polling interval of --follow (default: 2)',
-      parse: wholeNumber(1, 3_600),
-    },
     { flags: '--export', about: 'print all entries as NDJSON, oldest first' },
     { flags: '--after <cursor>', about: 'continue an export behind this cursor' },
     { flags: '--kind <kind>', about: 'only entries of this kind, such as sandbox_created' },

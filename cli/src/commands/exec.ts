@@ -14,6 +14,9 @@ export interface ExecOptions {
   timeoutSeconds?: number;
 }
 
+/** Long options of `berth exec` without a value. */
+const FLAGS = new Set(['--interactive', '--tty', '--json']);
+
 /** Added to the command's timeout, for a wake and the network. */
 const BEYOND_COMMAND_MS = 90_000;
 
@@ -29,7 +32,9 @@ export async function exec(
   if (context.out.json) throw new UsageError('--json cannot be combined with -i or -t');
   if (options.timeoutSeconds !== undefined) {
     throw new UsageError('--timeout-seconds cannot be combined with -i or -t: a streamed command has no timeout', {
-      remedy: `set a timeout in the sandbox: berth exec -i ${id} -- timeout ${options.timeoutSeconds} COMMAND`,
+      remedy:
+        `set a timeout in the sandbox: berth exec -${attachment.interactive ? 'i' : ''}${attachment.tty ? 't' : ''} ` +
+        `${id} -- timeout ${options.timeoutSeconds} COMMAND`,
     });
   }
   checkAttachment(context, attachment);
@@ -53,7 +58,8 @@ function commandWords(words: readonly string[], id: string): readonly string[] {
 function misplacedOptions(words: readonly string[]): readonly string[] {
   const separator = words.indexOf('--');
   if (separator !== -1) return words.slice(0, separator).map((word) => quoted(word));
-  const end = words.findIndex((word, index) => !word.startsWith('-') && words[index - 1] !== '--timeout-seconds');
+  const takesValue = (word = ''): boolean => /^--[^=]+$/.test(word) && !FLAGS.has(word);
+  const end = words.findIndex((word, index) => !word.startsWith('-') && !takesValue(words[index - 1]));
   return words.slice(0, end === -1 ? words.length : end).map((word) => quoted(word));
 }
 
@@ -76,7 +82,7 @@ async function runForResult(
   }
   if (result.truncated) {
     const most = EXEC_LIMITS.outputBytes / 1_024;
-    out.note(
+    out.hint(
       `berth: output truncated to the last ${most} KiB of stdout and of stderr; berth exec -i streams all of it`,
     );
   }

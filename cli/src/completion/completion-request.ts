@@ -8,8 +8,20 @@ export interface Suggestion {
   about: string;
 }
 
-/** Kinds of values outside the command tree. A place is SANDBOX:PATH or a local path. */
-type CompletionSource = 'sandbox' | 'org' | 'project' | 'profile' | 'file' | 'folder' | 'place';
+/**
+ * Kinds of values outside the command tree. A place is SANDBOX:PATH or a local path, a conversation
+ * an agent session or a sandbox.
+ */
+type CompletionSource =
+  | 'sandbox'
+  | 'session'
+  | 'conversation'
+  | 'org'
+  | 'project'
+  | 'profile'
+  | 'file'
+  | 'folder'
+  | 'place';
 
 export interface CompletionRequest {
   /** Typed part of the value. */
@@ -30,6 +42,9 @@ const OF_OPTIONS: Readonly<Record<string, CompletionSource>> = {
 const OF_PLACEHOLDERS: Readonly<Record<string, CompletionSource>> = {
   sandbox: 'sandbox',
   sandboxes: 'sandbox',
+  session: 'session',
+  sessions: 'session',
+  'session-or-sandbox': 'conversation',
   org: 'org',
   project: 'project',
   profile: 'profile',

@@ -8,10 +8,9 @@ const DEADLINE_MS = 3_000;
 /** Ids and profile names; excludes shell syntax. */
 const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-export async function lookUp(
-  what: 'sandbox' | 'org' | 'project' | 'profile',
-  source: ConnectionSource,
-): Promise<Suggestion[]> {
+type Source = 'sandbox' | 'session' | 'conversation' | 'org' | 'project' | 'profile';
+
+export async function lookUp(what: Source, source: ConnectionSource): Promise<Suggestion[]> {
   const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source);
   return found.filter(({ value }) => SAFE_VALUE.test(value));
 }
@@ -25,19 +24,27 @@ async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]
   }));
 }
 
-async function ofAccount(what: 'sandbox' | 'org' | 'project', source: ConnectionSource): Promise<Suggestion[]> {
+async function ofAccount(what: Exclude<Source, 'profile'>, source: ConnectionSource): Promise<Suggestion[]> {
   const { connect } = await import('../service/connection.ts');
   const { berth, orgId } = await connect(source);
   const signal = AbortSignal.timeout(DEADLINE_MS);
   if (what === 'org') return (await berth.orgs({ signal })).map(({ id, name }) => ({ value: id, about: name ?? '' }));
+  const sessions: Suggestion[] = [];
+  if (what === 'session' || what === 'conversation') {
+    const page = await berth.agents.list({}, { signal });
+    for (const { id, data } of page.sessions)
+      sessions.push({ value: id, about: `${data.agentLabel} (${data.communication.status})` });
+    if (what === 'session') return sessions;
+  }
   const path = { orgId: await orgId() };
   if (what === 'project') {
     const { projects } = await berth.raw.listProjects({ path, signal });
     return projects.map(({ id, name }) => ({ value: id, about: name ?? '' }));
   }
   const { sandboxes } = await berth.raw.listSandboxes({ path, signal });
-  return sandboxes.map(({ id, name, status }) => ({
+  const found = sandboxes.map(({ id, name, status }) => ({
     value: id,
     about: name === null ? status : `${name} (${status})`,
   }));
+  return [...sessions, ...found];
 }

@@ -9,7 +9,7 @@ import type { Input } from '../program/command-spec.ts';
 export async function shell({ connect, signal, stdin, stdout }: CliContext, { args: [typed] }: Input): Promise<number> {
   const id = sandboxId(typed);
   if (!stdin.isTTY || !stdout.isTTY) {
-    throw new UsageError('berth shell requires a terminal for stdin and stdout', {
+    throw new UsageError('a shell requires a terminal for stdin and stdout', {
       remedy: `berth exec ${id} -- COMMAND runs a command without a terminal`,
     });
   }

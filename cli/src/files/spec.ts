@@ -1,4 +1,4 @@
-import type { CommandSpec } from '../program/command-spec.ts';
+import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 
 export const copyCommand: CommandSpec = {
   name: 'cp',
@@ -21,4 +21,59 @@ Exit code: 1 if any entry was not copied; each is reported.`,
   ],
   json: false,
   load: async () => (await import('./copy.ts')).copy,
+};
+
+const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
+const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
+
+const ls: CommandSpec = {
+  name: 'ls',
+  summary: 'list a folder, with kind, size and time of the last change',
+  details: 'Exit code: 1 if the listing is incomplete.',
+  arguments: [SANDBOX, { name: '[path]', about: 'folder (default: /code)' }],
+  examples: [`berth files ls ${ID} src`],
+  load: async () => (await import('./folder.ts')).listFolder,
+};
+
+const cat: CommandSpec = {
+  name: 'cat',
+  summary: 'write the content of a file, of any size, to stdout',
+  arguments: [SANDBOX, { name: '<path>', about: 'file' }],
+  examples: [`berth files cat ${ID} build.log`],
+  json: false,
+  load: async () => (await import('./folder.ts')).writeContent,
+};
+
+const rm: CommandSpec = {
+  name: 'rm',
+  summary: 'delete files, links and folders; links are not followed',
+  details: 'Tries every path; the exit code is 1 if any failed.',
+  arguments: [SANDBOX, { name: '<paths...>', about: 'files or folders' }],
+  options: [{ flags: '-r, --recursive', about: 'delete folders with their content' }],
+  examples: [`berth files rm ${ID} old.log`, `berth files rm -r ${ID} node_modules`],
+  load: async () => (await import('./folder.ts')).removePaths,
+};
+
+const mv: CommandSpec = {
+  name: 'mv',
+  summary: 'move or rename a file or folder; the target is its new path',
+  arguments: [SANDBOX, { name: '<source>', about: 'file or folder' }, { name: '<target>', about: 'its new path' }],
+  options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder' }],
+  examples: [`berth files mv ${ID} hello.py src/hello.py`],
+  load: async () => (await import('./folder.ts')).movePath,
+};
+
+const mkdir: CommandSpec = {
+  name: 'mkdir',
+  summary: 'create folders with their missing parents',
+  details: 'Tries every path; the exit code is 1 if any failed.',
+  arguments: [SANDBOX, { name: '<paths...>', about: 'new folders' }],
+  examples: [`berth files mkdir ${ID} src/lib`],
+  load: async () => (await import('./folder.ts')).createFolders,
+};
+
+export const filesGroup: GroupSpec = {
+  name: 'files',
+  summary: 'list, show, move and delete files of a sandbox, and create folders',
+  commands: [ls, cat, rm, mv, mkdir],
 };

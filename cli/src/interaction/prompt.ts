@@ -21,8 +21,9 @@ export async function prompt(
   question: string,
   { hidden = false } = {},
 ): Promise<string> {
-  stderr.write(question);
+  // Before the question: a key typed in between would be echoed.
   if (hidden) stdin.setRawMode(true);
+  stderr.write(question);
   stdin.setEncoding('utf8');
   const answered = Promise.withResolvers<string>();
   let line = '';
@@ -31,13 +32,13 @@ export async function prompt(
       if (ENTER.test(key)) answered.resolve(line);
       else if (key === INTERRUPT)
         answered.reject(new CliFailure('stopped by SIGINT', { exitCode: EXIT_BY_SIGNAL.SIGINT }));
-      else if (key === END) answered.reject(promptAborted());
+      else if (key === END) answered.reject(new NoAnswer());
       else if (ERASE.test(key)) line = line.slice(0, -1);
       else if (line.length < LONGEST) line += key;
       else answered.reject(new UsageError('the answer is too long'));
     }
   };
-  const end = (): void => answered.reject(promptAborted());
+  const end = (): void => answered.reject(new NoAnswer());
   const stop = (): void => answered.reject(signal.reason as Error);
   // An earlier prompt may have paused stdin.
   stdin.on('data', read).once('end', end).resume();
@@ -56,7 +57,7 @@ export async function prompt(
 }
 
 /** Repeats the question until the answer is yes or no; empty means no. */
-async function confirm(streams: PromptStreams, question: string): Promise<boolean> {
+export async function confirm(streams: PromptStreams, question: string): Promise<boolean> {
   for (;;) {
     const answer = (await prompt(streams, `${question} [y/N] `)).toLowerCase();
     if (['y', 'yes'].includes(answer)) return true;
@@ -85,6 +86,9 @@ export async function confirmLoss(
   }
 }
 
-function promptAborted(): CliFailure {
-  return new CliFailure('no answer given');
+/** The input ended instead of an answer, as by Ctrl-D. */
+export class NoAnswer extends CliFailure {
+  constructor() {
+    super('no answer given');
+  }
 }

@@ -10,7 +10,11 @@ export interface MachineFlags extends Flags {
   org?: string;
   plan?: string;
   profile?: boolean;
+  long?: boolean;
   force?: boolean;
+  sleep?: boolean;
+  systemd?: boolean;
+  start?: boolean;
 }
 
 export type Verb = (context: VerbContext, flags: MachineFlags, args: readonly string[]) => Promise<number>;

@@ -41,6 +41,10 @@ const SERVICE: readonly OptionSpec[] = [
     about: 'JSON file with the plans (BERTH_PLANS_FILE; default: one plan without limits)',
   },
   {
+    flags: '--agents <ids>',
+    about: 'coding agents of the image, or none (BERTH_AGENTS; default agent_one,agent_two)',
+  },
+  {
     flags: '--driver <name>',
     about: 'qemu, or fake for tests, without isolation (BERTH_DRIVER; default qemu)',
   },
@@ -60,8 +64,29 @@ const up: MachineCommand = {
 const down: MachineCommand = {
   name: 'down',
   summary: 'stop the service; sandboxes keep running',
-  options: FOLDERS,
+  options: [...FOLDERS, { flags: '--sleep', about: 'put sandboxes to sleep; the next start wakes them' }],
   examples: ['./berth down'],
+  local: true,
+};
+
+const install: MachineCommand = {
+  name: 'install',
+  summary: 'run the service under systemd, now and after each start of this host',
+  details: 'Settings (flags and BERTH_* variables) are kept in /etc/berth/berth.env, also by later installs.',
+  options: [
+    { flags: '--systemd', about: 'the service manager; required' },
+    { flags: '--no-start', about: 'write and enable the unit without starting it' },
+    ...SERVICE,
+  ],
+  examples: ['./berth install --systemd', 'BERTH_PUBLIC_URL=https://berth.example.com ./berth install --systemd'],
+  local: true,
+};
+
+const uninstall: MachineCommand = {
+  name: 'uninstall',
+  summary: 'put sandboxes to sleep and remove the service from systemd; keeps the data',
+  options: [],
+  examples: ['./berth uninstall'],
   local: true,
 };
 
@@ -97,7 +122,7 @@ const keys: MachineGroup = {
 
 const ownerLink: MachineCommand = {
   name: 'owner-link',
-  summary: 'create a sign-in link for the owner of the first org, and print it',
+  summary: "create a sign-in link for the owner of the operator's org, and print it",
   options: [...FOLDERS, DATABASE],
   examples: ['./berth owner-link'],
   local: true,
@@ -112,7 +137,7 @@ const plans: MachineGroup = {
       summary: 'assign a plan to an org',
       options: [
         ...FOLDERS,
-        { flags: '--org <id>', about: 'org id (default: the first org)' },
+        { flags: '--org <id>', about: "org id (default: the operator's org)" },
         { flags: '--plan <id>', about: 'id of the plan in the catalogue' },
         DATABASE,
       ],
@@ -174,6 +199,7 @@ const test: MachineCommand = {
     ...FOLDERS,
     { flags: '--name <pattern>', about: 'run only tests with a matching title' },
     { flags: '--profile', about: 'measure CPU time per file and write docs/measurements/test-suite.md' },
+    { flags: '--long', about: 'run every case of the costly tests, not a sample' },
   ],
   examples: ['./berth test', './berth test api/test/routes e2e/ssh'],
   local: true,
@@ -222,6 +248,8 @@ const fuzzApi: MachineCommand = {
 export const serviceEntries: readonly (MachineCommand | MachineGroup)[] = [
   up,
   down,
+  install,
+  uninstall,
   doctor,
   demo,
   keys,

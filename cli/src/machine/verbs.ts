@@ -6,6 +6,8 @@ import { developmentEntries, loadedEntries, SERVICE_HEADING, serviceEntries } fr
 const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
   up: async () => (await import('@berth/machine/verbs/up.ts')).up,
   down: async () => (await import('@berth/machine/verbs/down.ts')).down,
+  install: async () => (await import('@berth/machine/verbs/install.ts')).install,
+  uninstall: async () => (await import('@berth/machine/verbs/install.ts')).uninstall,
   doctor: async () => (await import('@berth/machine/verbs/doctor.ts')).doctor,
   demo: async () => (await import('@berth/machine/verbs/demo.ts')).demo,
   'keys create': async () => {
@@ -32,7 +34,8 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
   },
   test: async () => {
     const { test } = await import('@berth/machine/verbs/test.ts');
-    return async (context, { name, profile = false }, filters) => await test(context, { filters, name, profile });
+    return async (context, { name, profile = false, long = false }, filters) =>
+      await test(context, { filters, name, profile, long });
   },
   bench: async () => {
     const { bench } = await import('@berth/machine/verbs/bench.ts');

@@ -53,6 +53,13 @@ export const orgGroup: GroupSpec = {
       load: async () => (await import('./orgs.ts')).createOrg,
     },
     {
+      name: 'rename',
+      summary: 'rename the org',
+      arguments: [{ name: '<name>', about: 'new name of the org' }],
+      examples: ['berth org rename "Our platform"'],
+      load: async () => (await import('./orgs.ts')).renameOrg,
+    },
+    {
       name: 'members',
       summary: 'list the members, oldest first',
       examples: ['berth org members', "berth org members --json | jq -r '.members[].email'"],

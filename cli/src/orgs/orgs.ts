@@ -1,4 +1,4 @@
-// `berth org ls`, `use`, `create` and `leave`.
+// `berth org ls`, `use`, `create`, `rename` and `leave`.
 import type { Org } from '@berth/sdk';
 import { readProfile, type Connection } from '../service/connection.ts';
 import { profileIn, type Profile } from '../service/profile-file.ts';
@@ -51,7 +51,14 @@ export async function createOrg({ connect, out, signal }: CliContext, { args: [n
     return;
   }
   out.line(answer.org.id);
-  out.note(`you are the owner; to make it the default: berth org use ${answer.org.id}`);
+  out.hint(`you are the owner; to make it the default: berth org use ${answer.org.id}`);
+}
+
+export async function renameOrg({ connect, out, signal }: CliContext, { args: [name = ''] }: Input): Promise<void> {
+  const { berth, orgId } = await connect();
+  const answer = await berth.raw.updateOrg({ path: { orgId: await orgId() }, body: { name }, signal });
+  if (out.json) out.object(answer);
+  else out.line(`renamed the org ${answer.org.id} to ${plainText(answer.org.name)}`);
 }
 
 export async function leaveOrg(context: CliContext, { args: [typed], options }: Input<{ yes?: true }>): Promise<void> {

@@ -29,6 +29,11 @@ const DEFAULTS: readonly OptionSpec[] = [
   },
   { flags: '--default-egress <policy>', about: `network of new sandboxes: ${EGRESS_ABOUT}`, parse: parseEgress },
   { flags: '--wake-on-use <on|off>', about: 'wake sleeping sandboxes on use', choices: ['on', 'off'] },
+  {
+    flags: '--agent-approvals <ask|never>',
+    about: 'whether agents ask before they act; never: they carry out everything',
+    choices: ['ask', 'never'],
+  },
   { flags: '--metadata <key=value>', about: 'label, repeatable; replaces all existing labels', parse: keyValue },
   {
     flags: '--repo-token-file <file>',
@@ -99,17 +104,20 @@ export const projectGroup: GroupSpec = {
     },
     {
       name: 'agent-credentials',
-      summary: 'store or delete the model key of an agent; it never enters a sandbox',
-      details: 'set reads the key from stdin, or prompts for it.',
+      summary: 'store, delete or list the model keys of agents; a key never enters a sandbox',
+      details:
+        'set reads the key from stdin, or prompts for it. ls shows which keys are stored, not the keys. ' +
+        'Requires berth login: an API key cannot manage model keys.',
       arguments: [
-        { name: '<action>', about: 'set or rm' },
-        { name: '<agent>', about: 'agent_one (Codex) or agent_two (Claude Code)' },
+        { name: '<action>', about: 'what to do', choices: ['set', 'rm', 'ls'] },
+        { name: '[agent]', about: 'agent_one (Codex) or agent_two (Claude Code); required by set and rm' },
         PROJECT,
       ],
       options: [{ flags: '--endpoint <url>', about: "base URL from the operator's list (default: its first)" }],
       examples: [
         'berth project agent-credentials set agent_two < key.txt',
         'berth project agent-credentials rm agent_two',
+        'berth project agent-credentials ls',
       ],
       load: async () => (await import('./agent-credentials.ts')).agentCredentials,
     },

@@ -19,6 +19,7 @@ interface ProjectOptions {
   defaultIdleMinutes?: number | 'none';
   defaultEgress?: SandboxEgress;
   wakeOnUse?: 'on' | 'off';
+  agentApprovals?: 'ask' | 'never';
   metadata?: Record<string, string>;
   repoTokenFile?: string;
   repoUsername?: string;
@@ -39,7 +40,7 @@ export async function createProject(
     return;
   }
   out.line(answer.project.id);
-  out.note(`to make it the default: berth project use ${answer.project.id}`);
+  out.hint(`to make it the default: berth project use ${answer.project.id}`);
 }
 
 export async function updateProject(
@@ -82,6 +83,7 @@ async function bodyOf(context: CliContext, options: ProjectOptions): Promise<Bod
     useCase,
     ...defaults,
     wakeOnUse: wakeOnUse === undefined ? undefined : wakeOnUse === 'on',
+    agentApprovals: options.agentApprovals,
     metadata,
   };
   const body = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Body;

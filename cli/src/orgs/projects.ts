@@ -86,6 +86,7 @@ export function showProject({ out }: Pick<CliContext, 'out'>, project: Project):
     ['default idle minutes', project.defaultIdleMinutes],
     ['default egress', project.defaultEgress && egressText(project.defaultEgress)],
     ['wake on use', project.wakeOnUse ? 'yes' : 'no'],
+    ['agent approvals', project.agentApprovals],
     ['machine hour limit', project.sandboxMachineHourLimit],
     ['repo credentials', project.hasRepoCredentials ? 'stored' : 'none'],
     ...Object.entries(project.metadata).map(([key, value]) => [`metadata ${plainText(key)}`, String(value)] as const),

@@ -36,7 +36,7 @@ export async function claimDomain({ connect, out, signal }: CliContext, { args: 
   const { record, expiresAt, domain: name } = answer.domain;
   out.line(`${record.name} TXT "${record.value}"`);
   const end = expiresAt === null ? '' : ` (the claim expires ${until(expiresAt)})`;
-  out.note(`publish this record, then run: berth org verify-domain ${plainText(name)}${end}`);
+  out.hint(`publish this record, then run: berth org verify-domain ${plainText(name)}${end}`);
 }
 
 export async function verifyDomain({ connect, out, signal }: CliContext, { args: [typed = ''] }: Input): Promise<void> {

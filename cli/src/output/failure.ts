@@ -11,8 +11,16 @@ export const EXIT = {
   failed: 1,
   /** Invalid words, options or values. */
   usage: 2,
+  /** `agent send --wait`, `agent log --follow`: the agent waits for an answer. */
+  needsYou: 3,
   /** Missing or rejected credential. */
   signIn: 4,
+  /** The turn of an agent failed. */
+  turnFailed: 5,
+  /** The turn of an agent was interrupted or canceled. */
+  turnCanceled: 6,
+  /** A message to an agent may have been delivered. */
+  uncertain: 7,
   /** A command in a sandbox timed out, as in timeout(1). */
   timedOut: 124,
   /** A command in a sandbox could not run, or its exit code is unknown. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { Progress, type Report } from '@berth/machine/output/progress.ts';
 import { fieldLines, type Field } from './fields.ts';
+import { plainJson } from './plain-text.ts';
 import type { Style } from './style.ts';
 import { tableLines, type Column } from './table.ts';
 
@@ -11,18 +12,26 @@ export interface OutputStreams {
   stderr: NodeJS.WriteStream;
 }
 
+interface OutputOptions {
+  json?: boolean;
+  /** Adds the options of the call to the commands of a hint. */
+  completeHints?: (text: string) => string;
+}
+
 export class Output {
   /** Whether to print the API's response as JSON. */
   readonly json: boolean;
   readonly #streams: OutputStreams;
   readonly #colour: { stdout: boolean; stderr: boolean };
   readonly #progress: Progress;
+  readonly #completeHints: (text: string) => string;
 
   constructor(
     streams: OutputStreams,
     environment: Readonly<NodeJS.ProcessEnv>,
-    { json = false }: { json?: boolean } = {},
+    { json = false, completeHints = (text) => text }: OutputOptions = {},
   ) {
+    this.#completeHints = completeHints;
     this.json = json;
     this.#streams = streams;
     const wanted = (environment['NO_COLOR'] ?? '') === '' && environment['TERM'] !== 'dumb';
@@ -32,7 +41,12 @@ export class Output {
 
   /** Prints the response for `--json`. */
   object(answer: unknown): void {
-    this.line(JSON.stringify(answer, null, 2));
+    this.line(plainJson(answer, 2));
+  }
+
+  /** Prints a value as a line of JSON. */
+  objectLine(answer: unknown): void {
+    this.line(plainJson(answer));
   }
 
   line(text = ''): void {
@@ -62,7 +76,7 @@ export class Output {
     { titles = true }: { titles?: boolean } = {},
   ): void {
     if (rows.length === 0) {
-      this.note(empty);
+      this.hint(empty);
       return;
     }
     const [first = '', ...lines] = tableLines(columns, rows, {
@@ -80,6 +94,11 @@ export class Output {
   /** Prints to stderr. Escape foreign text with plainText first. */
   note(text: string): void {
     this.#streams.stderr.write(`${text}\n`);
+  }
+
+  /** Prints to stderr, with the options of the call in the commands that the text suggests. */
+  hint(text: string): void {
+    this.note(this.#completeHints(text));
   }
 
   /** Applies the style if the stream is a terminal with colours. */

@@ -13,3 +13,16 @@ export function plainText(text: string): string {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 }
+
+/** The lines of a text, each with its control characters replaced. Tabs stay. */
+export function plainLines(text: string): string[] {
+  return text.split(/\r?\n/).map((line) => line.split('\t').map(plainText).join('\t'));
+}
+
+/** JSON with the same value, without characters that act on a terminal. */
+export function plainJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent)
+    .split('\n')
+    .map((line) => plainText(line))
+    .join('\n');
+}

@@ -31,5 +31,5 @@ export async function listPreviews({ connect, out, signal }: CliContext, { args:
   );
   // The table may have dropped or cut the URLs.
   if (out.columns !== undefined && answer.previews.length > 0)
-    out.note('open one with berth preview open SANDBOX ID; --json prints the URLs');
+    out.hint('open one with berth preview open SANDBOX ID; --json prints the URLs');
 }

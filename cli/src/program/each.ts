@@ -53,7 +53,7 @@ export async function runEach<Result>(
     if (signal.aborted && result.failed === signal.reason) continue;
     const { exitCode, lines } = reportOf(result.failed, { about: id });
     codes.add(exitCode);
-    lines.forEach((line) => out.note(line));
+    lines.forEach((line) => out.hint(line));
   }
   signal.throwIfAborted();
   const [code = EXIT.ok] = codes;

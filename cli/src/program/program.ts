@@ -1,5 +1,6 @@
 // Builds the commander program from specs and runs a command: context, failures, exit code.
 import { Command, CommanderError, Option } from 'commander';
+import type { Output } from '../output/output.ts';
 import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from '../service/connection.ts';
 import type { Action, Chapter, CommandSpec, GroupSpec, Input, OptionSpec } from './command-spec.ts';
@@ -28,7 +29,8 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-    return await failed(error, options);
+    const { Output } = await import('../output/output.ts');
+    return await failed(error, new Output(options.streams, options.environment));
   }
 }
 
@@ -112,6 +114,10 @@ export function sharedOptions({ json }: { json: boolean }): OptionSpec[] {
   ];
 }
 
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent);
+}
+
 function helpHint(command: Command): string {
   const words = [command.name()];
   for (let { parent } = command; parent !== null; { parent } = parent) words.unshift(parent.name());
@@ -138,9 +144,10 @@ async function runAction(
   options: ProgramOptions,
 ): Promise<number> {
   const { environment, streams } = options;
-  const [{ Output }, { EXIT_BY_SIGNAL, CliFailure }, load] = await Promise.all([
+  const [{ Output }, { EXIT_BY_SIGNAL, CliFailure }, { hintCompleter }, load] = await Promise.all([
     import('../output/output.ts'),
     import('../output/failure.ts'),
+    import('./hints.ts'),
     spec.load(),
   ]);
   const typed = command.opts<Record<string, unknown> & ConnectionFlags & { json?: boolean }>();
@@ -158,6 +165,11 @@ async function runAction(
       aborting.abort(new CliFailure(`stopped by ${signal}`, { exitCode: EXIT_BY_SIGNAL[signal] }));
     });
   }
+  const flags = spec.local === true ? {} : typed;
+  const out = new Output(streams, environment, {
+    json: typed.json === true,
+    completeHints: hintCompleter(rootOf(command), flags),
+  });
   const context: CliContext = {
     environment,
     signal: aborting.signal,
@@ -169,9 +181,9 @@ async function runAction(
         if (takers.length === 0) FURTHER.forEach((name) => process.off(name, giveTaker));
       };
     },
-    out: new Output(streams, environment, { json: typed.json === true }),
+    out,
     ...streams,
-    flags: spec.local === true ? {} : typed,
+    flags,
     connect: once(async () => {
       const { connect } = await import('../service/connection.ts');
       return await connect({ environment, flags: typed, signal: aborting.signal });
@@ -183,13 +195,13 @@ async function runAction(
     // ssh hangs up its ProxyCommand on exit: print nothing.
     if (ended === 'SIGHUP') return EXIT_BY_SIGNAL.SIGHUP;
     // Report the signal instead of the error it caused.
-    return await failed(ended === null ? error : aborting.signal.reason, options, spec.failureExit);
+    return await failed(ended === null ? error : aborting.signal.reason, out, spec.failureExit);
   }
 }
 
-async function failed(error: unknown, { streams }: ProgramOptions, failureExit?: number): Promise<number> {
+async function failed(error: unknown, out: Output, failureExit?: number): Promise<number> {
   const { reportOf } = await import('../output/report.ts');
   const { exitCode, lines } = reportOf(error, { failureExit });
-  if (lines.length > 0) streams.stderr.write(`${lines.join('\n')}\n`);
+  lines.forEach((line) => out.hint(line));
   return exitCode;
 }

@@ -11,6 +11,7 @@ import {
   type SandboxSpec,
 } from '@berth/sdk';
 import { SSH_PUBLIC_KEY } from '@berth/sdk/limits';
+import { quoted } from '../commands/command-text.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 
@@ -77,7 +78,7 @@ async function publicKeyIn(path: string): Promise<string> {
   const text = await textOf(path, shown);
   if (PRIVATE_KEY.test(text)) {
     throw new UsageError(`${shown} is a private key; it was not sent`, {
-      remedy: `use the public key: --ssh-key ${shown}.pub`,
+      remedy: `use the public key: --ssh-key ${quoted(`${shown}.pub`)}`,
     });
   }
   if (text.length > SSH_PUBLIC_KEY.characters)

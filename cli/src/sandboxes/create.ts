@@ -67,14 +67,14 @@ export async function makeSandbox(
   try {
     sandbox = await berth.sandboxes.create({ ...spec, ...where }, call);
   } catch (error) {
-    if (signal.aborted) out.note('berth: the sandbox may still be created; check with berth sandbox ls');
+    if (signal.aborted) out.hint('berth: the sandbox may still be created; check with berth sandbox ls');
     throw lost(error, signal);
   }
   const { id } = sandbox;
   if (!wait) return sandbox.data;
   return await untilThere(sandbox, signal, report, () => {
     // The service continues the create.
-    out.note(`berth: ${id} may still be created; delete it with berth sandbox rm ${id}`);
+    out.hint(`berth: ${id} may still be created; delete it with berth sandbox rm ${id}`);
   });
 }
 

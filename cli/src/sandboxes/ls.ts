@@ -1,3 +1,4 @@
+import type { api } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { since } from '../output/time.ts';
 import { sizeOf, sizeText, statusStyle } from './view.ts';
@@ -6,34 +7,35 @@ import type { Input } from '../program/command-spec.ts';
 interface ListInput {
   endUser?: string;
   project?: string;
-  status?: string;
+  status?: ListedStatus[];
+  search?: string;
+  metadata?: Record<string, string>;
+  sort?: Sort;
   limit?: number;
   quiet?: boolean;
 }
 
-/** Filters by project and status locally, as the API cannot: reads the whole list for them. */
+type Query = NonNullable<api.ListSandboxesData['query']>;
+type ListedStatus = NonNullable<Query['status']>[number];
+type Sort = NonNullable<Query['sort']>;
+
 export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<void> {
   const { connect, out, signal, stdout } = context;
-  const { endUser, project, status, limit, quiet } = options;
+  const { endUser, project, search, quiet, sort, limit, ...others } = options;
   const { berth, orgId } = await connect();
-  const picked = project !== undefined || status !== undefined;
-  const answer = await berth.raw.listSandboxes({
-    path: { orgId: await orgId() },
-    query: {
-      ...(endUser === undefined ? {} : { endUserId: endUser }),
-      ...(picked || limit === undefined ? {} : { limit }),
-    },
-    signal,
-  });
-  const found = answer.sandboxes.filter(
-    (sandbox) =>
-      (project === undefined || sandbox.projectId === project) && (status === undefined || sandbox.status === status),
-  );
-  const shown = picked ? found.slice(0, limit) : found;
+  const filter = {
+    ...others,
+    ...(endUser === undefined ? {} : { endUserId: endUser }),
+    ...(project === undefined ? {} : { projectId: project }),
+    ...(search === undefined ? {} : { q: search }),
+  };
+  const query = { ...filter, ...(sort === undefined ? {} : { sort }), ...(limit === undefined ? {} : { limit }) };
+  const answer = await berth.raw.listSandboxes({ path: { orgId: await orgId() }, query, signal });
   if (out.json) {
-    out.object(picked ? { sandboxes: shown } : answer);
+    out.object(answer);
     return;
   }
+  const shown = answer.sandboxes;
   if (quiet === true) {
     shown.forEach(({ id }) => out.line(id));
     return;
@@ -53,8 +55,7 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
       { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
     ],
     shown,
-    picked || endUser !== undefined ? 'no matching sandboxes' : 'no sandboxes; create one with berth sandbox create',
+    Object.keys(filter).length > 0 ? 'no matching sandboxes' : 'no sandboxes; create one with berth sandbox create',
   );
-  const isCut = picked ? shown.length < found.length : answer.hasMore === true;
-  if (isCut && stdout.isTTY) out.note('more sandboxes exist: use --limit N');
+  if (answer.hasMore === true && stdout.isTTY) out.note('more sandboxes exist: use --limit N');
 }

@@ -1,6 +1,6 @@
-// `berth sandbox metrics`: prints live metrics, once or continuously, or a sample with a
-// recommended size.
-import type { LiveMetrics, MetricsSample } from '@berth/sdk';
+// `berth sandbox metrics`: prints live metrics, once or continuously, their history, or a sample
+// with a recommended size.
+import type { LiveMetrics, MetricsHistory, MetricsSample } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { bar, bytes, mebibytes, percent } from '../output/amount.ts';
@@ -16,6 +16,7 @@ interface MetricsInput {
   watch?: boolean;
   interval?: number;
   count?: number;
+  history?: number;
   sample?: boolean;
 }
 
@@ -28,13 +29,21 @@ export async function sandboxMetrics(
 ): Promise<number | void> {
   const { connect, out, signal } = context;
   const id = sandboxId(typed);
-  if (options.sample === true && options.watch === true)
-    throw new UsageError('--sample cannot be combined with --watch');
+  const modes = [options.watch && '--watch', options.history && '--history', options.sample && '--sample'];
+  const [mode, other] = modes.filter((name) => typeof name === 'string');
+  if (other !== undefined) throw new UsageError(`${mode} cannot be combined with ${other}`);
   if (options.watch !== true && (options.interval !== undefined || options.count !== undefined))
     throw new UsageError('--interval and --count require --watch');
 
   if (options.watch === true) return await watch(context, id, options);
   const { berth } = await connect();
+  if (options.history !== undefined) {
+    const query = { windowSeconds: options.history };
+    const answer = await berth.raw.getMetricsHistory({ path: { sandboxId: id }, query, signal });
+    if (out.json) out.object(answer);
+    else printHistory(out, answer.history);
+    return;
+  }
   if (options.sample === true) {
     const answer = await berth.raw.sampleMetrics({ path: { sandboxId: id }, signal });
     if (out.json) out.object(answer);
@@ -70,6 +79,23 @@ async function watch(
     // Leaves the last values on the normal screen.
     if (last !== undefined) out.fields(metricsFields(last, true));
   }
+}
+
+function printHistory(out: CliContext['out'], { points }: MetricsHistory): void {
+  const known = (amount: number | null, format: (amount: number) => string): string =>
+    amount === null ? '-' : format(amount);
+  out.table(
+    [
+      { title: 'at', value: ({ at }) => instant(at), whole: true },
+      { title: 'cpu', value: ({ cpuUsedPercent }) => known(cpuUsedPercent, percent), least: 7 },
+      { title: 'memory', value: ({ residentMemoryMib }) => known(residentMemoryMib, mebibytes), least: 8 },
+      { title: 'disk', value: ({ diskUsedMib }) => known(diskUsedMib, mebibytes), least: 8 },
+      { title: 'in/s', value: ({ receivedBytesPerSecond }) => known(receivedBytesPerSecond, bytes), least: 8 },
+      { title: 'out/s', value: ({ sentBytesPerSecond }) => known(sentBytesPerSecond, bytes), least: 8 },
+    ],
+    points,
+    'no figures in this period; a host begins a history when a sandbox runs, and anew when it restarts',
+  );
 }
 
 function metricsFields({ sampledAt, guest, host }: LiveMetrics, bars: boolean): Field[] {

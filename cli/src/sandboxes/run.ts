@@ -38,7 +38,7 @@ export async function run(context: CliContext, { args: words, options }: Input<R
         attachment,
       );
     } finally {
-      if (keep === true) context.out.note(`berth: kept ${sandbox.id}; delete it with berth sandbox rm ${sandbox.id}`);
+      if (keep === true) context.out.hint(`berth: kept ${sandbox.id}; delete it with berth sandbox rm ${sandbox.id}`);
       else await destroy(context, sandbox, signals);
     }
   } finally {
@@ -101,7 +101,7 @@ async function make(
   try {
     return await repeated(create, (error) => error.retryable, leave);
   } catch (error) {
-    if (unknown) out.note('berth: a sandbox may have been created; check with berth sandbox ls');
+    if (unknown) out.hint('berth: a sandbox may have been created; check with berth sandbox ls');
     throw error;
   }
 }
@@ -132,7 +132,7 @@ async function destroy({ connect, out }: CliContext, { id }: Sandbox, signals: R
   } catch (error) {
     if (error instanceof BerthError && error.code === 'sandbox_not_found') return;
     const why = error instanceof BerthError ? `${plainText(error.message)} (${error.code})` : 'interrupted';
-    out.note(`berth: the sandbox ${id} may still exist: ${why}\n  delete it with berth sandbox rm ${id}`);
+    out.hint(`berth: the sandbox ${id} may still exist: ${why}\n  delete it with berth sandbox rm ${id}`);
   }
 }
 

@@ -1,5 +1,11 @@
-import { END_USER_ID_CHARACTERS, IDEMPOTENCY_KEY, LIST_LIMIT } from '@berth/sdk/limits';
-import { textOf, wholeNumber } from '../program/option-values.ts';
+import {
+  END_USER_ID_CHARACTERS,
+  IDEMPOTENCY_KEY,
+  LIST_LIMIT,
+  METRICS_WINDOW_SECONDS,
+  NAME_CHARACTERS,
+} from '@berth/sdk/limits';
+import { durationSeconds, each, keyValue, textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 import { EGRESS_ABOUT } from './egress.ts';
 import { execCommand } from './exec-spec.ts';
@@ -38,7 +44,7 @@ const create: CommandSpec = {
 
 const ls: CommandSpec = {
   name: 'ls',
-  summary: 'list the sandboxes of the org, newest first',
+  summary: 'list the sandboxes of the org',
   options: [
     { flags: '--project <id>', about: 'only sandboxes of this project' },
     {
@@ -46,7 +52,22 @@ const ls: CommandSpec = {
       about: 'only sandboxes of this end user',
       parse: textOf(1, END_USER_ID_CHARACTERS),
     },
-    { flags: '--status <status>', about: 'only sandboxes with this status, such as ready, stopped or failed' },
+    {
+      flags: '--status <status>',
+      about: 'only sandboxes with this status, such as ready, stopped or failed; several: `a,b` or repeated',
+      parse: each,
+    },
+    {
+      flags: '--search <text>',
+      about: 'only sandboxes whose name contains this, or whose id begins with it',
+      parse: textOf(1, NAME_CHARACTERS),
+    },
+    { flags: '--metadata <key=value>', about: 'only sandboxes with this label, repeatable', parse: keyValue },
+    {
+      flags: '--sort <order>',
+      about: 'order; - is descending (default: -createdAt)',
+      choices: ['createdAt', '-createdAt', 'lastActiveAt', '-lastActiveAt'],
+    },
     {
       flags: '--limit <n>',
       about: 'maximum number of sandboxes (default: all)',
@@ -57,6 +78,7 @@ const ls: CommandSpec = {
   examples: [
     'berth sandbox ls',
     "berth sandbox ls --end-user customer-7 --json | jq -r '.sandboxes[].id'",
+    'berth sandbox ls --status running --status ready --sort -lastActiveAt',
     'berth sandbox rm $(berth sandbox ls --status failed --quiet)',
   ],
   load: async () => (await import('./ls.ts')).listSandboxes,
@@ -140,17 +162,24 @@ const metrics: CommandSpec = {
   summary: 'show the current resource usage of a sandbox',
   details:
     'With --watch, a terminal is updated in place; otherwise each update is a line, or a JSON object with --json. ' +
-    'Stops on Ctrl-C, or when the sandbox is no longer awake.',
+    'Stops on Ctrl-C, or when the sandbox is no longer awake. --history also works while the sandbox sleeps, and ' +
+    'wakes nothing; a gap is a line of dashes.',
   arguments: [SANDBOX],
   options: [
     { flags: '-w, --watch', about: 'update continuously' },
     { flags: '--interval <seconds>', about: 'interval of --watch (default: 2)', parse: wholeNumber(1, 3_600) },
     { flags: '--count <n>', about: 'stop --watch after this many updates', parse: wholeNumber(1, 1_000_000) },
+    {
+      flags: '--history <period>',
+      about: 'show the usage in the last period, such as 10m or 24h, at most a day',
+      parse: durationSeconds(METRICS_WINDOW_SECONDS.min, METRICS_WINDOW_SECONDS.max),
+    },
     { flags: '--sample', about: 'store a sample, and show the recommended size' },
   ],
   examples: [
     `berth sandbox metrics ${ID}`,
     `berth sandbox metrics ${ID} --watch`,
+    `berth sandbox metrics ${ID} --history 1h`,
     `berth sandbox metrics ${ID} --sample`,
   ],
   load: async () => (await import('./metrics.ts')).sandboxMetrics,

@@ -1,5 +1,5 @@
-import { END_USER_ID_CHARACTERS } from '@berth/sdk/limits';
-import { textOf } from '../program/option-values.ts';
+import { END_USER_ID_CHARACTERS, USAGE_DAYS } from '@berth/sdk/limits';
+import { textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 
 const show: CommandSpec = {
@@ -15,6 +15,22 @@ const show: CommandSpec = {
   load: async () => (await import('./show.ts')).showUsage,
 };
 
+const daily: CommandSpec = {
+  name: 'daily',
+  summary: 'show the machine hours of each day in UTC, oldest first',
+  options: [
+    {
+      flags: '--days <n>',
+      about: `number of days up to today (default: ${USAGE_DAYS.default})`,
+      parse: wholeNumber(USAGE_DAYS.min, USAGE_DAYS.max),
+    },
+    { flags: '--project <id>', about: 'only usage of this project' },
+    { flags: '--end-user <id>', about: 'only usage of this end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
+  ],
+  examples: ['berth usage daily', 'berth usage daily --days 7 --end-user customer-7'],
+  load: async () => (await import('./daily.ts')).showDailyUsage,
+};
+
 const endUsers: CommandSpec = {
   name: 'end-users',
   summary: 'show the machine hours of each end user in this billing period, highest first',
@@ -25,5 +41,5 @@ const endUsers: CommandSpec = {
 export const usageGroup: GroupSpec = {
   name: 'usage',
   summary: 'show machine hours of the org and its end users',
-  commands: [show, endUsers],
+  commands: [show, daily, endUsers],
 };

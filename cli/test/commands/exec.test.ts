@@ -1,7 +1,7 @@
 // `berth exec` in pipes, against a fake API that runs commands locally. With a real VM:
 // e2e/commands/cli-streams.test.ts.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,6 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { sharedOptions } from '../../src/program/program.ts';
+import { execCommand } from '../../src/sandboxes/exec-spec.ts';
 import { ApiServer, refusal } from '../world/api-server.ts';
 import { berth, cleanEnvironment, MAIN, startBerth, type Ended } from '../world/berth.ts';
 import { LocalGuest } from '../world/local-guest.ts';
@@ -115,7 +117,11 @@ test('a usage error is reported with exit code 2', async () => {
     [['sbx_abc', '-t', '$(x)', '--', 'y'], /\n {2}berth exec -t '\$\(x\)' sbx_abc -- COMMAND\n/],
     [['sbx;abc', 'true'], /invalid sandbox id 'sbx;abc'/],
     [['--timeout-seconds', '0', 'sbx_abc', 'true'], /must be a whole number from 1 to 600/],
-    [['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'], /--timeout-seconds cannot be combined with -i or -t/],
+    [
+      ['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'],
+      /--timeout-seconds cannot be combined with -i or -t.*\n.*: berth exec -i sbx_abc -- timeout 9 COMMAND\n/,
+    ],
+    [['-it', '--timeout-seconds', '9', 'sbx_abc', 'true'], /: berth exec -it sbx_abc -- timeout 9 COMMAND\n/],
     [['-i', '--json', 'sbx_abc', 'true'], /--json cannot be combined with -i or -t/],
     [['-it', 'sbx_abc', 'bash'], /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/],
     [['-i', 'sbx_abc', 'x'.repeat(15_000)], /command too long: 15008 bytes/],
@@ -126,6 +132,25 @@ test('a usage error is reported with exit code 2', async () => {
     assert.match(stderr, expected);
   }
   assert.deepEqual(guest.asked, []);
+});
+
+test('a suggestion keeps every option typed after the sandbox id, with its value, for a shell', async () => {
+  const options = [...(execCommand.options ?? []), ...sharedOptions({ json: true })].flatMap(({ flags }) => {
+    const [, name = '', value] = /(--[a-z-]+)( <.*)?$/.exec(flags) ?? [];
+    return value === undefined ? [name] : [name, name === '--timeout-seconds' ? '60' : "it's $HOME"];
+  });
+  assert.ok(options.includes("it's $HOME"));
+  for (const command of [
+    ['ls', '-l'],
+    ['--', 'ls', '-l'],
+  ]) {
+    const { stderr } = await exec(['sbx_abc', ...options, ...command]);
+    const [, hint = ''] = /\n {2}(berth .*)\n/.exec(stderr) ?? [];
+    const words = execFileSync('sh', ['-c', `printf '%s\\n' ${hint}`], { encoding: 'utf8' })
+      .trimEnd()
+      .split('\n');
+    assert.deepEqual(words, ['berth', 'exec', ...options, 'sbx_abc', '--', 'COMMAND']);
+  }
 });
 
 test('a failure of Berth is exit code 125, with and without streams', async () => {

@@ -85,6 +85,16 @@ test('completion leaves files and folders to the shell', async () => {
   assert.deepEqual(await offered('bash', ['up', '--data-dir', '=', 'p']), { values: [], rest: ':folder' });
 });
 
+test('completion gets ids of agent sessions, and of sandboxes where both fit', async () => {
+  const { id } = await world.client().agents.start(sandbox.id);
+  const { stdout } = await berth(['__complete', 'zsh', 'agent', 'log', 'ags'], { env: environment });
+  assert.equal(stdout, `${id}\tCodex (available)\n:\n`);
+  assert.deepEqual((await offered('zsh', ['agent', 'recover', id, ''])).values, [id]);
+  assert.deepEqual((await offered('zsh', ['agent', 'chat', ''])).values, [id, sandbox.id]);
+  assert.deepEqual((await offered('zsh', ['agent', 'ls', '--sandbox', ''])).values, [sandbox.id]);
+  assert.deepEqual((await offered('zsh', ['agent', 'answer', id, '1', '--decision', 'd'])).values, ['decline']);
+});
+
 test('completion gets ids of sandboxes, orgs and projects from the service, with escaped names', async () => {
   const { stdout } = await berth(['__complete', 'zsh', 'shell', 'sbx_'], { env: environment });
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\n:\n`);

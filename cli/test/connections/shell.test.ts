@@ -155,7 +155,7 @@ test('without a terminal shell names the command to use instead', () => {
   assert.equal(status, 2);
   assert.equal(
     stderr,
-    'berth: berth shell requires a terminal for stdin and stdout\n' +
+    'berth: a shell requires a terminal for stdin and stdout\n' +
       '  berth exec sbx_abc -- COMMAND runs a command without a terminal\n',
   );
 });

@@ -109,6 +109,7 @@ test('a project is created, shown, changed, used and deleted', async () => {
       'default profile       build-heavy',
       'default idle minutes  60',
       'wake on use           yes',
+      'agent approvals       ask',
       'repo credentials      none',
       'metadata team         web',
       'metadata tier         1=2',
@@ -248,6 +249,8 @@ test('a personal agent token is created, listed and revoked', async () => {
 
 test('orgs are listed, created and used; an invisible org cannot be used', async () => {
   const id = (await ok('org', 'create', 'Second org')).trim();
+  assert.equal(await ok('org', 'rename', 'Other org', '--org', id), `renamed the org ${id} to Other org\n`);
+  assert.equal(await ok('org', 'rename', 'Second org', '--org', id), `renamed the org ${id} to Second org\n`);
   assert.match(id, /^org_[a-z2-7]{24}$/);
   assert.deepEqual(JSON.parse(await ok('org', 'ls', '--json')), await asApi('/v1/me/orgs'));
   assert.match(await ok('org', 'ls'), new RegExp(`^${api.orgId}  First org   yes     owner      \\S`, 'm'));
@@ -348,4 +351,11 @@ test('a domain is claimed, proven and removed by name, and single sign-on requir
   assert.equal(await ok('org', 'require-sso', 'off'), 'single sign-on is not required\n');
   assert.equal(await ok('org', 'remove-domain', 'CLI.example.test'), 'removed cli.example.test\n');
   assert.match((await run(['org', 'remove-domain', 'x.test'])).stderr, /the org has no domain 'x\.test'/);
+});
+
+test('a person changes its own name', async () => {
+  assert.match(await ok('whoami', '--rename', 'Ada King'), /^name +Ada King$/m);
+  assert.match(await ok('whoami'), /^name +Ada King$/m);
+  const { code, stderr } = await run(['whoami', '--rename', '']);
+  assert.deepEqual([code, /body\.displayName must be at least 1 character long/.test(stderr)], [1, true], stderr);
 });

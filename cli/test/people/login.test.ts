@@ -105,7 +105,7 @@ test('an approved login signs in; logout ends it at the service and locally', as
   assert.deepEqual([me.code, me.stderr], [0, '']);
   assert.equal(
     me.stdout,
-    `user        ${ada.email}\ncredential  profile default\n` +
+    `user        ${ada.email}\nname        Ada Test\ncredential  profile default\n` +
       `service     ${site.url}\norg         ${orgId} (First org)\n`,
   );
 
@@ -135,7 +135,10 @@ test('a denied or expired login has exit code 4 and stores nothing', async () =>
           update "deviceCode" set "expiresAt" = now() - interval '1 second'
           where "userCode" = ${stored}`.execute(site.api.db);
       },
-      /^berth: the sign-in was not approved before its code expired\n {2}run berth login again$/m,
+      new RegExp(
+        `^berth: the sign-in was not approved before its code expired\\n {2}run berth login --url ${site.url} again$`,
+        'm',
+      ),
     ],
   ] as const) {
     const home = newHome();
@@ -173,7 +176,7 @@ test('without a terminal, login with several orgs asks for --org, which accepts 
   const refused = await berth(['login', '--url', site.url, '--with-key', '--org', second], options);
   assert.deepEqual(
     [refused.code, refused.stderr],
-    [1, `berth: this account has no org ${second} at ${site.url}\n  berth org ls lists your orgs\n`],
+    [1, `berth: this account has no org ${second} at ${site.url}\n  berth org ls --url ${site.url} lists your orgs\n`],
   );
 });
 

@@ -1,7 +1,7 @@
 // `berth sandbox create` against a real service: effects, output, and checks before any request.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -236,6 +236,9 @@ test('a private key is refused before the request, and its text is never shown',
     stderr,
     `berth: ${folder}/id is a private key; it was not sent\n  use the public key: --ssh-key ${folder}/id.pub\n`,
   );
+  copyFileSync(join(folder, 'id'), join(folder, "it's"));
+  const quoted = await berth(['sandbox', 'create', '--ssh-key', join(folder, "it's")], { env: api.environment });
+  assert.ok(quoted.stderr.endsWith(`use the public key: --ssh-key '${folder}/it'\\''s.pub'\n`), quoted.stderr);
   const [, secret = ''] = readFileSync(join(folder, 'id'), 'utf8').split('\n');
   assert.ok(!stderr.includes(secret));
 });

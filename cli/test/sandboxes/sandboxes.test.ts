@@ -104,6 +104,28 @@ test('a list is filtered by project and status, cut by --limit, and says when it
   await service.run(['sandbox', 'rm', id]);
 });
 
+test('a list takes several statuses, a search, labels and an order; wrong values name the allowed ones', async () => {
+  const first = await make({ name: 'Crew one', metadata: { crew: 'red', size: 2 } });
+  const second = await make({ name: 'crew two', metadata: { crew: 'red' } });
+  const ls = (...options: string[]) => service.run(['sandbox', 'ls', '-q', ...options]);
+  const [found, labelled, other, oldest, unknown, order] = await Promise.all([
+    ls('--search', 'CREW', '--status', 'ready,running', '--status', 'stopped'),
+    ls('--metadata', 'crew=red', '--metadata', 'size=2'),
+    ls('--search', 'crew', '--status', 'failed'),
+    ls('--search', 'crew', '--sort', 'createdAt'),
+    ls('--status', 'sleepy'),
+    ls('--sort', 'name'),
+  ]);
+  assert.equal(found.stdout, `${second}\n${first}\n`);
+  assert.equal(labelled.stdout, `${first}\n`);
+  assert.equal(other.stdout, '');
+  assert.equal(oldest.stdout, `${first}\n${second}\n`);
+  assert.match(unknown.stderr, /query\.status\.0 must be one of "provisioning", .*, not "sleepy"/);
+  assert.match(order.stderr, /Allowed choices are createdAt, -createdAt, lastActiveAt, -lastActiveAt/);
+  assert.deepEqual([unknown.code, order.code], [1, 2]);
+  await service.run(['sandbox', 'rm', first, second]);
+});
+
 test('a closed output pipe is no failure', async () => {
   const command = `'${process.execPath}' '${MAIN}' sandbox ls --json | head -1; echo "\${PIPESTATUS[0]}" >&2`;
   const { stdout, stderr } = await run('bash', ['-c', command], { env: cleanEnvironment(service.environment()) });
@@ -200,6 +222,37 @@ test('metrics have bars in a terminal, none in a pipe, and --json is the API res
   assert.match(shown.stdout, /^recommended +\d+ vCPU, \d+ GB, \d+ GB disk$/m);
 });
 
+test('--history prints a line per point with dashes for gaps, and --json is the API response', async () => {
+  const id = await make();
+  const args = ['sandbox', 'metrics', id, '--history', '10m'];
+  service.api.front.metricsHistory = () => ({ stepSeconds: 10, points: [] });
+  const empty = await service.run(args);
+  assert.deepEqual([empty.code, empty.stdout], [0, '']);
+  const figures = {
+    residentMib: 300,
+    unsharedMib: 1,
+    diskUsedMib: 20,
+    networkInPerSecond: 2_048,
+    networkOutPerSecond: 0,
+  };
+  const none = { residentMib: null, unsharedMib: null, diskUsedMib: null, networkInPerSecond: null };
+  const atUnixMs = Date.UTC(2026, 0, 1);
+  service.api.front.metricsHistory = (_id, query) => {
+    assert.equal(query.get('windowSeconds'), '600');
+    const points = [
+      { atUnixMs, cpuUsedPercent: 12.5, ...figures },
+      { atUnixMs: atUnixMs + 10_000, cpuUsedPercent: null, networkOutPerSecond: null, ...none },
+    ];
+    return { stepSeconds: 10, points };
+  };
+  const { stdout } = await service.run(args);
+  assert.match(stdout, /^2026-01-01T00:00:00Z +12 % +300 MiB +20 MiB +2\.0 KiB +0 B$/m);
+  assert.match(stdout, /^2026-01-01T00:00:10Z(?: +-){5}$/m);
+  assert.deepEqual(Object.keys(JSON.parse((await service.run([...args, '--json'])).stdout) as object), ['history']);
+  const both = await service.run([...args, '--sample']);
+  assert.deepEqual([both.code, both.stderr.includes('--history cannot be combined with --sample')], [2, true]);
+});
+
 test('--watch owns the terminal until Ctrl-C, then leaves the last figures and reports no failure', async () => {
   const id = await make();
   const screen = service.terminal(['sandbox', 'metrics', id, '--watch', '--interval', '1'], { columns: 60 });
@@ -238,7 +291,7 @@ test('invalid arguments are refused with exit code 2 and the allowed values', as
     [['resize', 'sbx_a'], /no size given: use --vcpu, --memory-gb or --disk-gb/],
     [['resize', 'sbx_a', '--vcpu', '0'], /It must be a whole number from 1 to 1024/],
     [['resize', 'sbx_a', '--memory', '4'], /unknown option '--memory'[^]*--memory-gb/],
-    [['metrics', 'sbx_a', '--sample', '--watch'], /--sample cannot be combined with --watch/],
+    [['metrics', 'sbx_a', '--sample', '--watch'], /--watch cannot be combined with --sample/],
     [['metrics', 'sbx_a', '--count', '2'], /--interval and --count require --watch/],
     [['ls', '--limit', '0'], /It must be a whole number from 1 to 1000/],
   ];

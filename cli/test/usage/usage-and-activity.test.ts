@@ -114,6 +114,24 @@ test('end users are listed in a table, highest first, with their share', async (
   assert.deepEqual(JSON.parse(json.stdout), await service.body(`${org()}/usage/end-users`));
 });
 
+test('usage by day is listed in a table with bars, and the response with --json', async () => {
+  await used(1, 'daily');
+  const [terminal, json] = await Promise.all([
+    service.show(['usage', 'daily', '--days', '3'], { columns: 60, env: { NO_COLOR: '1' } }),
+    service.run(['usage', 'daily', '--days', '3', '--end-user', 'daily', '--json']),
+  ]);
+  const [title, ...days] = terminal.text.trimEnd().split('\n');
+  assert.match(title ?? '', /^DAY \(UTC\) +USED/);
+  assert.equal(days.length, 3);
+  for (const day of days) assert.match(day, /^\d{4}-\d\d-\d\d +[\d.]+ h {2}[█░]{24}$/);
+  const answer = (await service.body(`${org()}/usage/daily?days=3&endUserId=daily`)) as {
+    days: { machineHours: number }[];
+  };
+  assert.deepEqual(JSON.parse(json.stdout), answer);
+  const sum = answer.days.reduce((total, { machineHours }) => total + machineHours, 0);
+  assert.ok(Math.abs(sum - 1) < 0.001, String(sum));
+});
+
 test('activity is shown newest first, up to the requested count', async () => {
   await note(30, NOTED);
   const [table, narrow, json, filtered, all] = await Promise.all([
@@ -152,7 +170,7 @@ test('--all reads every page, in constant columns', async () => {
 
 test('--follow starts with the latest entries, shows each new one and exits cleanly at Ctrl-C', async () => {
   await note(4, FOLLOWED);
-  const words = ['activity', '--follow', '--limit', '2', '--interval', '1', '--sandbox', FOLLOWED, '--json'];
+  const words = ['activity', '--follow', '--limit', '2', '--sandbox', FOLLOWED, '--json'];
   const { child, seen, ended } = startBerth(words, { env: service.environment() });
   const shown = (): string[] => [...seen.stdout.matchAll(/"reason":"[^"]*no (\d+)"/g)].map(([, number = '']) => number);
   await until('it began', () => Promise.resolve(shown().length >= 2 ? true : null));
@@ -188,10 +206,8 @@ test('invalid arguments are refused with exit code 2 and the allowed values', as
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['activity', '--all', '--limit', '3'], /--all cannot be combined with --limit/],
     [['activity', '--all', '--follow'], /--follow cannot be combined with --all/],
-    [['activity', '--interval', '3'], /--interval requires --follow/],
     [['activity', '--after', 'x'], /--after requires --export/],
     [['activity', '--export', '--kind', 'sandbox_ready'], /--export cannot be combined with --kind/],
-    [['activity', '--export', '--interval', '3'], /--interval requires --follow/],
     [['activity', '--limit', '1001'], /It must be a whole number from 1 to 1000/],
     [['usage', '--end-user', ''], /1 to 512 characters/],
     [['usage', '--capp'], /unknown option '--capp'/],

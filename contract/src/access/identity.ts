@@ -1,9 +1,10 @@
 // The caller and its orgs.
 import { z } from 'zod';
 import { exampleIdentity, exampleOrg } from '../route/examples.ts';
-import { role } from '../route/permissions.ts';
+import { NAME_CHARACTERS } from '../route/limits.ts';
+import { permission, role } from '../route/permissions.ts';
 import { defineRoute } from '../route/route.ts';
-import { idText, timestamp } from '../route/text.ts';
+import { idText, text, timestamp } from '../route/text.ts';
 
 /** spec: Identity. With an API key: its creator. */
 const identity = z
@@ -16,6 +17,12 @@ export const org = z
     id: idText,
     name: z.string(),
     role: role.describe("The caller's role in the org."),
+    permissions: z
+      .array(permission)
+      .describe(
+        "The caller's permissions in the org, sorted: those of the role; with an API key or a personal agent " +
+          'token, only those that it grants.',
+      ),
     createdAt: timestamp,
   })
   .meta({ id: 'Org', description: 'An organization with members and projects.' });
@@ -34,6 +41,20 @@ export const getMe = defineRoute({
   activity: null,
   published: true,
   example: { answer: exampleIdentity },
+});
+
+export const updateMe = defineRoute({
+  name: 'updateMe',
+  summary: "Changes the caller's name, which all members of its orgs see",
+  method: 'PATCH',
+  path: '/v1/me',
+  auth: ['session'],
+  permission: null,
+  request: { body: z.strictObject({ displayName: text(1, NAME_CHARACTERS) }) },
+  response: { status: 200, body: identity },
+  errors: [],
+  activity: 'member_renamed',
+  published: false,
 });
 
 export const listMyOrgs = defineRoute({

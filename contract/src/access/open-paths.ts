@@ -5,6 +5,7 @@ import type { Method } from '../route/route.ts';
 
 interface OpenPath {
   method: Exclude<Method, 'PUT' | 'PATCH' | 'DELETE'>;
+  /** `{name}` stands for one segment, a final `*` for any rest. */
   path: string;
   why: string;
 }
@@ -60,6 +61,10 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'POST', path: '/billing/stripe', why: 'webhook of the payment provider; events are signed' },
   { method: 'GET', path: '/billing/return', why: 'page opened on return from the payment provider' },
   { method: 'GET', path: '/pages.css', why: 'style sheet of the pages' },
+  { method: 'GET', path: '/', why: 'redirects to the web console, or to sign-in where none is served' },
+  { method: 'GET', path: '/console', why: 'web console: its page, which holds no data' },
+  { method: 'GET', path: '/console/*', why: 'web console: the same page' },
+  { method: 'GET', path: '/console/assets/{file}', why: 'web console: scripts, styles and pictures' },
   { method: 'GET', path: '/v1/openapi.json', why: 'the published OpenAPI document' },
   { method: 'GET', path: '/docs', why: 'API reference: renders the document' },
   { method: 'GET', path: '/docs/redoc.js', why: 'API reference: renderer' },

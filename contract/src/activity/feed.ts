@@ -20,13 +20,15 @@ export const activitySubjectKind = z.enum([
   'invitation',
   'api_key',
   'agent_token',
+  'sign_in',
   'project',
   'sandbox',
   'preview_link',
   'agent_session',
 ]);
+export type ActivitySubjectKind = z.infer<typeof activitySubjectKind>;
 
-const activityEntry = z
+export const activityEntry = z
   .strictObject({
     id: idText,
     at: timestamp,

@@ -1,5 +1,6 @@
 // Messages, replies, approvals and interrupts of an agent session (spec: Agent sessions).
 import { z } from 'zod';
+import { HELD } from '../route/held.ts';
 import { AGENT_OUTPUT_PAGE, AGENT_TEXT_CHARACTERS, REQUEST_KEY_CHARACTERS } from '../route/limits.ts';
 import { numberInQuery } from '../route/number-in-query.ts';
 import { pageQuery } from '../route/page.ts';
@@ -11,7 +12,6 @@ import {
   agentRequestId,
   agentSessionParams,
   agentTurn,
-  HOLDS,
   SEND_ERRORS,
 } from './sessions.ts';
 import { turnState } from './state.ts';
@@ -75,7 +75,7 @@ const outputMessage = z
 
 export const getAgentOutput = defineRoute({
   name: 'getAgentOutput',
-  summary: `Returns completed replies after the caller's cursor, oldest first. Held ${HOLDS} until there is one`,
+  summary: `Returns completed replies after the caller's cursor, oldest first. Held ${HELD} until there is one`,
   method: 'GET',
   path: '/v1/agent-sessions/{sessionId}/output',
   auth: ['session', 'api_key', 'agent_token'],

@@ -1,6 +1,7 @@
 // Agent sessions: managed conversations with the coding agent of a sandbox (spec: Agent sessions).
 import { z } from 'zod';
-import { AGENT_PROMPT_CHARACTERS, AGENT_SESSIONS_PAGE, AGENT_WAIT_SECONDS } from '../route/limits.ts';
+import { HELD } from '../route/held.ts';
+import { AGENT_PROMPT_CHARACTERS, AGENT_SESSIONS_PAGE } from '../route/limits.ts';
 import { numberInQuery } from '../route/number-in-query.ts';
 import { pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
@@ -21,9 +22,6 @@ import {
 
 /** Names of the agents for people. */
 export const AGENT_LABELS = { agent_one: 'Codex', agent_two: 'Claude Code' } as const;
-
-/** Longest hold of a response with `Prefer: wait=N`. */
-export const HOLDS = `at most ${AGENT_WAIT_SECONDS.max} s with \`Prefer: wait=N\``;
 
 export const agentDecision = z.enum(['accept', 'decline', 'cancel']).meta({
   id: 'AgentDecision',
@@ -191,7 +189,7 @@ export const listAgentSessions = defineRoute({
 
 export const getAgentSession = defineRoute({
   name: 'getAgentSession',
-  summary: `Returns an agent session; refreshes its state if its sandbox is awake. Held ${HOLDS} until it changes`,
+  summary: `Returns an agent session; refreshes its state if its sandbox is awake. Held ${HELD} until it changes`,
   method: 'GET',
   path: '/v1/agent-sessions/{sessionId}',
   auth: ['session', 'api_key', 'agent_token'],

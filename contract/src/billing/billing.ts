@@ -15,9 +15,14 @@ export type SubscriptionStatus = z.infer<typeof subscriptionStatus>;
 /** The payment provider. */
 const paymentProvider = z.enum(['stripe']);
 
+const shownPlan = plan.omit({ priceId: true }).meta({
+  id: 'SubscriptionPlan',
+  description: 'Limits and prices of an org. null means no limit, unless a field says otherwise.',
+});
+
 const subscription = z
   .strictObject({
-    plan: plan.omit({ priceId: true }),
+    plan: shownPlan,
     status: subscriptionStatus,
     startedAt: timestamp,
     periodStartsAt: timestamp
@@ -56,6 +61,20 @@ export const getSubscription = defineRoute({
   request: { params: orgParams },
   response: { status: 200, body: z.strictObject({ subscription }) },
   errors: ['no_active_plan'],
+  activity: null,
+  published: false,
+});
+
+export const listPlans = defineRoute({
+  name: 'listPlans',
+  summary: 'Lists the plans that can be bought; none where no payments are collected',
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/plans',
+  auth: ['session', 'api_key'],
+  permission: 'org.read',
+  request: { params: orgParams },
+  response: { status: 200, body: z.strictObject({ plans: z.array(shownPlan) }) },
+  errors: [],
   activity: null,
   published: false,
 });

@@ -31,8 +31,13 @@ export const plan = z.strictObject({
   largestSize: machineSize.nullable(),
   /** Maximum lifetime of an ephemeral sandbox in seconds, including renewals. */
   ephemeralSessionSeconds: z.int().positive().nullable(),
-  /** Machine hours included per billing period: the default cap of the org. */
-  includedMachineHours: z.number().nonnegative().max(MOST_MACHINE_HOURS).nullable().default(null),
+  includedMachineHours: z
+    .number()
+    .nonnegative()
+    .max(MOST_MACHINE_HOURS)
+    .nullable()
+    .default(null)
+    .describe('Machine hours included per billing period: the default cap of the org; null: unlimited.'),
   /** Price of a machine hour of overage in US dollars, for estimates. null: free. */
   overageUsdPerMachineHour: z.number().nonnegative().max(10_000).nullable().default(null),
   /** Days for which entries of the activity feed are kept. */

@@ -20,6 +20,11 @@
 //   signal  {"signal":"SIGTERM"}, a text frame: signals the foreground process group of the
 //           terminal, or the process group of the command. A signal waits behind bytes that the
 //           command has not read; closing the WebSocket does not.
+//   pause   {"pause":true}, a text frame: the server stops reading from the sandbox, and the program
+//           blocks once the buffers on the way are full. Bytes already sent still arrive.
+//           {"pause":false} resumes. For browsers, whose WebSocket cannot be held back. The exit
+//           waits behind unread output; sleep, revocation and a lost sandbox still close. While paused, at
+//           most 2 MiB of input may wait for the program: more closes with 1003.
 //   renew   {"bearer":"<token>"}, a text frame: replaces an access token before it expires, with
 //           another token of the same user; at most every 10 s (websocket.ts).
 //   exit    {"exit":0}, a text frame: the last frame of the server, after all output; then it
@@ -60,6 +65,10 @@ const terminalQuery = z
       .enum(['true', 'false'])
       .default('true')
       .describe('Whether to allocate a terminal. `false` requires `command`; `cols` and `rows` are then ignored.'),
+    mayWake: z
+      .enum(['true', 'false'])
+      .default('true')
+      .describe('`false` refuses a sandbox that is not awake with 409, also if its project has `wakeOnUse`.'),
     cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols).meta(shown('Columns.', TERMINAL_DEFAULT_SIZE.cols)),
     rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows).meta(shown('Rows.', TERMINAL_DEFAULT_SIZE.rows)),
   })
@@ -73,15 +82,18 @@ export type TerminalQuery = z.output<typeof terminalQuery>;
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
 export const terminalSignal = z.enum(TERMINAL_SIGNALS);
 const signalOrder = z.strictObject({ signal: terminalSignal });
+/** Pauses or resumes the output. Repeating an order changes nothing. */
+const pauseOrder = z.strictObject({ pause: z.boolean() });
 
 /** Text frames of the client. A signal goes to the foreground process group. */
 export const terminalOrder = z.union([
   z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
   signalOrder,
+  pauseOrder,
 ]);
 
 /** Text frames of the client with tty=false. A signal goes to the command's process group. */
-export const commandOrder = z.union([z.strictObject({ end: z.literal(true) }), signalOrder]);
+export const commandOrder = z.union([z.strictObject({ end: z.literal(true) }), signalOrder, pauseOrder]);
 export type CommandOrder = z.infer<typeof commandOrder>;
 
 /** First byte of each binary frame of the server with tty=false. */

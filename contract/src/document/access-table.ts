@@ -1,8 +1,8 @@
 // Generates the text of docs/access.md: permissions of each role and token, and the accepted tokens
 // of each route. contract/test/document/print-access-table.ts prints it.
 import { agentTokenAccess, agentTokenPermissions } from '../access/agent-tokens.ts';
-import { ADMINISTRATION, permission, role, ROLE_PERMISSIONS } from '../route/permissions.ts';
-import { AUTH_KINDS, type AuthKind, type Route } from '../route/route.ts';
+import { ADMINISTRATION, INSTALLATION, permission, role, ROLE_PERMISSIONS } from '../route/permissions.ts';
+import { AUTH_KINDS, isOfOperator, type AuthKind, type Route } from '../route/route.ts';
 import { ROUTES } from '../routes.ts';
 
 const KIND_HEADINGS: { readonly [kind in AuthKind]: string } = {
@@ -50,6 +50,9 @@ ${table(
 Adding, changing, removing and inviting owners also requires \`org.owners.manage\`. Creating a public
 preview link, and reading its URL, also requires \`sandbox.preview.share\`.
 
+${INSTALLATION.map(code).join(', ')} grants something in the
+[operator's org](decisions/operator-org.md) only, the org that the first start created.
+
 ## Personal agent tokens
 
 ${table(
@@ -93,9 +96,11 @@ function routeRow(route: Route): string[] {
   ];
 }
 
-function rolesOf({ permission: needed, path }: Route): string {
+function rolesOf(route: Route): string {
+  const { permission: needed, path } = route;
   if (needed === null) return path.includes('{orgId}') ? 'any member' : 'any caller';
-  return role.options.filter((who) => ROLE_PERMISSIONS[who].has(needed)).join(', ');
+  const roles = role.options.filter((who) => ROLE_PERMISSIONS[who].has(needed)).join(', ');
+  return isOfOperator(route) ? `${roles} of the operator's org` : roles;
 }
 
 function code(text: string): string {

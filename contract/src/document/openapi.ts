@@ -93,6 +93,10 @@ const ERROR_ENVELOPE: JsonSchema = {
           type: 'string',
           description: 'Machine-readable. Each operation lists its codes by status.',
         },
+        field: {
+          type: 'string',
+          description: 'Path of the first field at fault, such as `body.name`, if the error is about one.',
+        },
         turnId: {
           type: 'string',
           description: 'Turn of an agent session, with `message_delivery_uncertain`.',

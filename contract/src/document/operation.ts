@@ -60,6 +60,8 @@ export function operationOf(route: Route, parts: DocumentParts): JsonSchema {
   };
 }
 
+const RAW_BYTES: JsonSchema = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
+
 function firstClause(text: string): string {
   return text.split(/; |\. |: /, 1)[0] ?? text;
 }
@@ -119,13 +121,16 @@ function parametersIn(
     in: place,
     required: place === 'path' || required.includes(name),
     ...(description === undefined ? {} : { description }),
+    // `name[KEY]=VALUE`; other parameters have the default style.
+    ...(rest['type'] === 'object' ? { style: 'deepObject', explode: true } : {}),
     schema: rest,
     ...(example?.[name] === undefined ? {} : { example: example[name] }),
   }));
 }
 
 /** Undefined if the route takes no body, or only accepts an empty object in its place. */
-function requestBodyOf({ name, request, example }: Route, schemas: DocumentSchemas): JsonSchema | undefined {
+function requestBodyOf({ name, request, example, upload }: Route, schemas: DocumentSchemas): JsonSchema | undefined {
+  if (upload === true) return { required: true, content: RAW_BYTES };
   if (request.body === undefined) return undefined;
   const required = !request.body.safeParse(undefined).success;
   const found = schemas.of(request.body, 'input');
@@ -171,13 +176,14 @@ function prefers({ waits, keepsAlive, holds }: Route): boolean {
 }
 
 function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
-  const { status, body, ndjson } = route.response;
+  const { status, body, ndjson, bytes } = route.response;
   const headers = {
     ...headersOfAll(route),
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
     ...(prefers(route) ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'Switching to a WebSocket.', headers };
+  if (bytes === true) return { description: 'The content.', headers, content: RAW_BYTES };
   // Not "Response": generators use that suffix for their wrapper of all responses.
   const schema = schemas.named(`${capitalized(route.name)}Result`, schemas.of(body, 'output'));
   const media = { schema, ...(route.example === undefined ? {} : { example: route.example.answer }) };

@@ -1,5 +1,5 @@
 // Headers and parameters that several operations of the document refer to.
-import { AGENT_WAIT_SECONDS, IDEMPOTENCY_KEY, PREFERRED_WAIT_SECONDS } from '../route/limits.ts';
+import { HOLD_SECONDS, IDEMPOTENCY_KEY, PREFERRED_WAIT_SECONDS } from '../route/limits.ts';
 import type { JsonSchema } from './schemas.ts';
 
 export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
@@ -60,7 +60,7 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     name: 'Prefer',
     in: 'header',
     required: false,
-    description: `\`wait=N\`: held up to N seconds, at most ${AGENT_WAIT_SECONDS.max}, until there is news.`,
+    description: `\`wait=N\`: held up to N seconds, at most ${HOLD_SECONDS.max}, until there is news.`,
     schema: { type: 'string', examples: ['wait=25'] },
   },
 };

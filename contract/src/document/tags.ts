@@ -12,10 +12,15 @@ interface KnownTag extends Tag {
 
 const KNOWN: readonly KnownTag[] = [
   { name: 'Health', description: 'Health check of the service.', paths: /^\/health$/ },
+  { name: 'Service', description: 'Description of the service, and its hosts.', paths: /^\/service(\/|$)/ },
   { name: 'Identity', description: 'The caller and its orgs.', paths: /^\/me(\/orgs.*)?$/ },
   { name: 'Agent tokens', description: 'Personal tokens that control agent sessions.', paths: /^\/me\/agent-tokens/ },
   { name: 'Sign-ins', description: 'Browsers and devices in which the caller is signed in.', paths: /^\/me\/sign-ins/ },
-  { name: 'Orgs', description: 'Organizations and their members.', paths: /^\/(orgs|members(\/.*)?)$/ },
+  {
+    name: 'Orgs',
+    description: 'Organizations and their members.',
+    paths: /^\/(orgs(\/\{\w+\})?|members(\/.*)?)$/,
+  },
   { name: 'Single sign-on', description: 'Mail domains of an org, and the requirement.', paths: /^\/(sso|domains)/ },
   { name: 'Invitations', description: 'Invitations to an org.', paths: /^\/invitations/ },
   {
@@ -63,6 +68,7 @@ export function tagOf(path: string): Tag {
 /** Tags that come first in a document. */
 const ORDER = [
   'Health',
+  'Service',
   'Identity',
   'Sandboxes',
   'Files',

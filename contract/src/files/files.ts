@@ -7,11 +7,11 @@ import { shownAsInteger } from '../route/number-in-query.ts';
 import { defineRoute } from '../route/route.ts';
 import { USE_ERRORS } from '../sandboxes/use.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
-import { text } from '../route/text.ts';
+import { text, timestamp } from '../route/text.ts';
 
 const { depth: DEPTH } = FILE_LIMITS;
 
-const filePath = text(1, FILE_LIMITS.pathCharacters).describe(
+export const filePath = text(1, FILE_LIMITS.pathCharacters).describe(
   'Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are ' +
     `followed. At most ${FILE_LIMITS.pathBytes} bytes in total.`,
 );
@@ -34,6 +34,15 @@ const depth = z
 
 const encoding = z.enum(['utf8', 'base64']);
 const size = z.int().nonnegative().describe('Size of the file in bytes.');
+const sha256 = z.string().describe('SHA-256 of the content in hex, for `ifUnchanged`.');
+export const ifUnchanged = z
+  .string()
+  .regex(/^(?:absent|[0-9a-f]{64})$/, 'must be a SHA-256 in hex, or `absent`')
+  .optional()
+  .describe(
+    '`sha256` of the content that the write replaces: other content is 409 `file_changed`. `absent`: an existing ' +
+      'file is 409 `file_exists`.',
+  );
 
 /** spec: File entries. */
 const fileEntry = z
@@ -41,6 +50,15 @@ const fileEntry = z
     label: z.string().describe('Last segment of the path.'),
     path: z.string(),
     type: z.enum(['directory', 'file']).describe('Symbolic links, sockets, devices and FIFOs are reported as `file`.'),
+    kind: z
+      .enum(['directory', 'file', 'link', 'other'])
+      .optional()
+      .describe('`other`: a socket, device or FIFO. Absent, as are size and time, from a VM of an earlier version.'),
+    size: z.int().nonnegative().optional().describe('Bytes of the file; of a link itself, not of its target.'),
+    modifiedAt: timestamp
+      .nullable()
+      .optional()
+      .describe('Time of the last change, as the sandbox reports it; null outside the years 0 to 9999.'),
   })
   .meta({ id: 'FileEntry', description: 'An entry of a folder.' });
 export type FileEntry = z.infer<typeof fileEntry>;
@@ -69,11 +87,12 @@ export const fileContent = z
     content: z.string(),
     encoding: encoding.describe('`utf8` if the bytes are valid UTF-8 without NUL, otherwise `base64`.'),
     size,
+    sha256,
   })
   .meta({ id: 'FileContent', description: 'A file and its content.' });
 export type FileContent = z.infer<typeof fileContent>;
 
-/** The spec's table is complete: unknown fields are rejected. */
+/** The spec's table, and `ifUnchanged`: unknown fields are rejected. */
 const writeFileBody = z.strictObject({
   path: filePath,
   content: z
@@ -84,15 +103,16 @@ const writeFileBody = z.strictObject({
         'padding, no line breaks. Must not contain lone surrogates.',
     ),
   encoding: encoding.default('utf8').describe('Encoding of `content`.'),
+  ifUnchanged,
 });
 
 export const writtenFile = z
-  .strictObject({ path: z.string(), size })
-  .meta({ id: 'WrittenFile', description: 'Path and size of a written file.' });
+  .strictObject({ path: z.string(), size, sha256 })
+  .meta({ id: 'WrittenFile', description: 'Path, size and hash of a written file.' });
 export type WrittenFile = z.infer<typeof writtenFile>;
 
 /** Errors of every file call. */
-const ERRORS_OF_ALL = [
+export const FILE_CALL_ERRORS = [
   ...USE_ERRORS,
   'file_path_invalid',
   'file_not_found',
@@ -112,7 +132,7 @@ export const listFiles = defineRoute({
   permission: 'sandbox.files.read',
   request: { params: sandboxParams, query: z.object({ path: folderPath }) },
   response: { status: 200, body: folderListing },
-  errors: ERRORS_OF_ALL,
+  errors: FILE_CALL_ERRORS,
   activity: null,
   published: true,
   example: { query: { path: '/code' }, answer: exampleFolder },
@@ -127,7 +147,7 @@ export const snapshotFiles = defineRoute({
   permission: 'sandbox.files.read',
   request: { params: sandboxParams, query: z.object({ path: folderPath, depth }) },
   response: { status: 200, body: filesSnapshot },
-  errors: ERRORS_OF_ALL,
+  errors: FILE_CALL_ERRORS,
   activity: null,
   published: true,
   example: {
@@ -145,7 +165,7 @@ export const readFile = defineRoute({
   permission: 'sandbox.files.read',
   request: { params: sandboxParams, query: z.object({ path: filePath }) },
   response: { status: 200, body: fileContent },
-  errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large'],
+  errors: [...FILE_CALL_ERRORS, 'not_a_file', 'file_too_large'],
   activity: null,
   published: true,
   example: { query: { path: 'hello.py' }, answer: exampleFile },
@@ -162,11 +182,11 @@ export const writeFile = defineRoute({
   bodyBytes: FILE_LIMITS.bodyBytes,
   longField: { name: 'content', maxBytes: FILE_LIMITS.contentCharacters, tooLong: 'file_too_large' },
   response: { status: 200, body: writtenFile },
-  errors: [...ERRORS_OF_ALL, 'not_a_file', 'file_too_large', 'guest_disk_full'],
+  errors: [...FILE_CALL_ERRORS, 'not_a_file', 'file_too_large', 'guest_disk_full', 'file_changed', 'file_exists'],
   activity: 'sandbox_file_written',
   published: true,
   example: {
     body: { path: 'hello.py', content: exampleFile.content },
-    answer: { path: exampleFile.path, size: exampleFile.size },
+    answer: { path: exampleFile.path, size: exampleFile.size, sha256: exampleFile.sha256 },
   },
 });

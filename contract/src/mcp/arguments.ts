@@ -1,7 +1,7 @@
 // Arguments of a tool: the parameters, query and body of its route in one object, with names in
 // snake case. Names inside nested objects are the route's.
 import { z } from 'zod';
-import { AGENT_WAIT_SECONDS } from '../route/limits.ts';
+import { HOLD_SECONDS } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
 
 type JsonSchema = Record<string, unknown>;
@@ -15,8 +15,8 @@ export const WAIT_ARGUMENT = 'wait_seconds';
 
 export const waitSeconds = z
   .int()
-  .min(AGENT_WAIT_SECONDS.min)
-  .max(AGENT_WAIT_SECONDS.max)
+  .min(HOLD_SECONDS.min)
+  .max(HOLD_SECONDS.max)
   .describe('Waits this long for something new; without it, the response comes at once.');
 
 /** Where an argument goes in a request of the route. */
@@ -91,8 +91,10 @@ export function outputOf({ response }: Route): JsonSchema {
   });
   // MCP requires `type: object` at the root.
   const { $ref, $defs = {}, ...root } = schema as JsonSchema & { $ref?: string; $defs?: Record<string, JsonSchema> };
-  const named = $ref === undefined ? root : $defs[$ref.slice('#/$defs/'.length)];
-  return { ...named, ...(Object.keys($defs).length === 0 ? {} : { $defs }) };
+  if ($ref === undefined) return Object.keys($defs).length === 0 ? root : { ...root, $defs };
+
+  const { [$ref.slice('#/$defs/'.length)]: named, ...others } = $defs;
+  return { ...named, ...(Object.keys(others).length === 0 ? {} : { $defs: others }) };
 }
 
 /** `sandboxId` becomes `sandbox_id`. */

@@ -12,6 +12,9 @@ export const DEFAULT_TOOLSETS: readonly McpToolset[] = ['agent_sessions'];
 /** Maximum body of a request: the longest message of an agent session, each character escaped. */
 export const MCP_BODY_BYTES = 1_048_576;
 
+/** Maximum of a body outside of its strings: room for some thousand values, ten times the most. */
+export const MCP_STRUCTURE_BYTES = 8_192;
+
 /**
  * Admission of a request to the endpoint: any kind of token. The route of a tool decides about its
  * permission. Not one of the contract's routes: its bodies are JSON-RPC.

@@ -4,11 +4,13 @@
 import { answerAgentPrompt, getAgentOutput, interruptAgentTurn, sendAgentMessage } from '../agents/conversation.ts';
 import { createAgentSession, getAgentSession, listAgentSessions, recoverAgentSession } from '../agents/sessions.ts';
 import { execInSandbox } from '../commands/exec.ts';
+import { createFolder, deleteFile, moveFile } from '../files/changes.ts';
 import { listFiles, readFile, writeFile } from '../files/files.ts';
 import { createPreview } from '../previews/previews.ts';
 import type { Route } from '../route/route.ts';
 import { sleepSandbox, wakeSandbox } from '../sandboxes/lifecycle.ts';
-import { createSandbox, destroySandbox, getSandbox, listSandboxes } from '../sandboxes/sandboxes.ts';
+import { listSandboxes } from '../sandboxes/list.ts';
+import { createSandbox, destroySandbox, getSandbox } from '../sandboxes/sandboxes.ts';
 import type { McpToolset } from './endpoint.ts';
 
 export interface McpTool {
@@ -141,7 +143,7 @@ const SANDBOX_TOOLS: readonly McpTool[] = [
   {
     name: 'list_sandboxes',
     title: 'List sandboxes',
-    description: 'Lists the sandboxes of an org, newest first.',
+    description: 'Lists the sandboxes of an org, by default newest first.',
     toolset: 'sandboxes',
     route: listSandboxes,
     hints: { readOnly: true, idempotent: true },
@@ -187,6 +189,30 @@ const SANDBOX_TOOLS: readonly McpTool[] = [
     toolset: 'sandboxes',
     route: writeFile,
     hints: { destructive: true, idempotent: true },
+  },
+  {
+    name: 'delete_file',
+    title: 'Delete file',
+    description: 'Deletes a file, a link or a folder of a sandbox.',
+    toolset: 'sandboxes',
+    route: deleteFile,
+    hints: { destructive: true, idempotent: true },
+  },
+  {
+    name: 'move_file',
+    title: 'Move file',
+    description: 'Moves or renames a file or folder of a sandbox.',
+    toolset: 'sandboxes',
+    route: moveFile,
+    hints: { destructive: true },
+  },
+  {
+    name: 'create_folder',
+    title: 'Create folder',
+    description: 'Creates a folder of a sandbox, with its missing parents.',
+    toolset: 'sandboxes',
+    route: createFolder,
+    hints: {},
   },
   {
     name: 'sleep_sandbox',

@@ -1,7 +1,9 @@
 // Resource use of a sandbox: live metrics of guest and host, and the samples from which a size is
 // recommended.
 import { z } from 'zod';
-import { exampleMetrics, exampleMetricsSample } from '../route/examples.ts';
+import { exampleMetrics, exampleMetricsHistory, exampleMetricsSample } from '../route/examples.ts';
+import { METRICS_WINDOW_SECONDS } from '../route/limits.ts';
+import { numberInQuery } from '../route/number-in-query.ts';
 import { defineRoute } from '../route/route.ts';
 import { allocation } from '../sandboxes/fields.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
@@ -67,6 +69,41 @@ const metricsSample = z
   .meta({ id: 'MetricsSample', description: 'A sample of resource use, and the recommended size.' });
 export type MetricsSample = z.infer<typeof metricsSample>;
 
+const known = amount.nullable();
+
+const metricsHistory = z
+  .strictObject({
+    stepSeconds: z.int().positive().describe('Time between two points outside gaps.'),
+    points: z
+      .array(
+        z.strictObject({
+          at: timestamp,
+          cpuUsedPercent: z
+            .number()
+            .min(0)
+            .max(100)
+            .nullable()
+            .describe('Use of all vCPUs since the previous point, with the emulation of their devices.'),
+          residentMemoryMib: known,
+          unsharedMemoryMib: known,
+          diskUsedMib: known,
+          receivedBytesPerSecond: known.describe('Mean since the previous point.'),
+          sentBytesPerSecond: known.describe('Mean since the previous point.'),
+        }),
+      )
+      .describe(
+        'Oldest first. A gap, as of a sleep, begins with a point of nulls and lasts until the next point. Rates are ' +
+          'also null in the first point after a gap. The first point is the oldest that the host has kept.',
+      ),
+  })
+  .meta({
+    id: 'MetricsHistory',
+    description:
+      'Resource use of a sandbox in the past, measured on the host as `host` of its live metrics. The host keeps it ' +
+      'in memory: a restart of the host daemon, or a host with very many sandboxes, begins a new one.',
+  });
+export type MetricsHistory = z.infer<typeof metricsHistory>;
+
 export const getLiveMetrics = defineRoute({
   name: 'getLiveMetrics',
   summary: 'Returns the current resource use of a sandbox',
@@ -80,6 +117,31 @@ export const getLiveMetrics = defineRoute({
   activity: null,
   published: true,
   example: { answer: { metrics: exampleMetrics } },
+});
+
+export const getMetricsHistory = defineRoute({
+  name: 'getMetricsHistory',
+  summary: 'Returns the resource use of a sandbox in the last day, also while it sleeps; wakes nothing',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/metrics/history',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.read',
+  request: {
+    params: sandboxParams,
+    query: z.object({
+      windowSeconds: numberInQuery({
+        ...METRICS_WINDOW_SECONDS,
+        description:
+          `Length of the period that ends now; default ${METRICS_WINDOW_SECONDS.default}. Up to an hour in steps of ` +
+          '10 s, longer in steps of 60 s.',
+      }).optional(),
+    }),
+  },
+  response: { status: 200, body: z.strictObject({ history: metricsHistory }) },
+  errors: ['sandbox_state_conflict', 'metrics_history_unsupported', 'sandbox_unreachable', 'host_unavailable'],
+  activity: null,
+  published: true,
+  example: { query: { windowSeconds: 600 }, answer: { history: exampleMetricsHistory } },
 });
 
 export const sampleMetrics = defineRoute({

@@ -1,5 +1,6 @@
 // Orgs and their members.
 import { z } from 'zod';
+import { exampleOrg } from '../route/examples.ts';
 import { NAME_CHARACTERS } from '../route/limits.ts';
 import { org } from '../access/identity.ts';
 import { pageFields, pageQuery } from '../route/page.ts';
@@ -33,6 +34,21 @@ export const createOrg = defineRoute({
   errors: ['org_limit'],
   activity: 'org_created',
   published: false,
+});
+
+export const updateOrg = defineRoute({
+  name: 'updateOrg',
+  summary: 'Renames the org',
+  method: 'PATCH',
+  path: '/v1/orgs/{orgId}',
+  auth: ['session'],
+  permission: 'org.update',
+  request: { params: orgParams, body: z.strictObject({ name: text(1, NAME_CHARACTERS) }) },
+  response: { status: 200, body: z.strictObject({ org }) },
+  errors: [],
+  activity: 'org_updated',
+  published: true,
+  example: { body: { name: 'Example' }, answer: { org: exampleOrg } },
 });
 
 export const listMembers = defineRoute({

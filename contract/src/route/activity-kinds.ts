@@ -5,11 +5,13 @@ import { z } from 'zod';
 /**
  * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
  * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
- * `sandbox_exec` the timeout; `sandbox_file_written` path and size; `sandbox_egress_denied` a count
- * and the last destinations. Kinds of agents hold states, never text.
+ * `sandbox_exec` the timeout; `sandbox_file_written` path and size, other changes of files the
+ * paths; `sandbox_egress_denied` a count and the last destinations. Kinds of agents hold states,
+ * never text.
  */
 export const activityKind = z.enum([
   'org_created',
+  'org_updated',
   'owner_link_created',
   'plan_changed',
   'checkout_started',
@@ -18,6 +20,7 @@ export const activityKind = z.enum([
   'usage_cap_warning',
   'member_role_changed',
   'member_removed',
+  'member_renamed',
   'invitation_created',
   'invitation_sent',
   'invitation_revoked',
@@ -54,6 +57,9 @@ export const activityKind = z.enum([
   'sandbox_exec',
   'sandbox_connected',
   'sandbox_file_written',
+  'sandbox_file_deleted',
+  'sandbox_file_moved',
+  'sandbox_folder_created',
   'preview_link_created',
   'preview_link_revoked',
   'sandbox_sleep_requested',

@@ -64,6 +64,7 @@ export const ERRORS = {
   },
   port_forbidden: { status: 403, meaning: "The port is reserved for Berth's guest daemon." },
   route_not_found: { status: 404, meaning: 'The path does not exist.' },
+  host_not_found: { status: 404, meaning: 'The installation has no such host.' },
   org_not_found: { status: 404, meaning: 'The org does not exist.' },
   sandbox_not_found: { status: 404, meaning: 'The sandbox does not exist.' },
   project_not_found: { status: 404, meaning: 'The project does not exist, or was deleted.' },
@@ -160,6 +161,10 @@ export const ERRORS = {
     status: 409,
     meaning: 'The session does not support the operation now; the message names it. See `communication.capabilities`.',
   },
+  metrics_history_unsupported: {
+    status: 409,
+    meaning: "The sandbox's host runs an earlier release, which keeps no history of metrics.",
+  },
   request_key_conflict: { status: 409, meaning: 'The `requestKey` was used with a different text.' },
   session_retry_upgrade_required: {
     status: 409,
@@ -170,6 +175,10 @@ export const ERRORS = {
     meaning: "The sandbox's disk is full; the previous content of the file is unchanged.",
   },
   file_system_error: { status: 409, meaning: "The sandbox's file system returned an error; the message names it." },
+  file_changed: { status: 409, meaning: 'The file differs from the content that the write names in `ifUnchanged`.' },
+  file_exists: { status: 409, meaning: 'A file or folder has this path already.' },
+  folder_not_empty: { status: 409, meaning: 'The folder is not empty; it is deleted with `recursive=true`.' },
+  upload_stalled: { status: 408, meaning: 'The request body stalled for too long; nothing was written.' },
   session_cap_exhausted: {
     status: 410,
     meaning: "The renewal would exceed the plan's maximum lifetime of an ephemeral sandbox.",
@@ -179,7 +188,10 @@ export const ERRORS = {
     status: 413,
     meaning: 'The file exceeds the maximum size of one read or write; the message names the limit.',
   },
-  unsupported_media_type: { status: 415, meaning: 'The body must be application/json.' },
+  unsupported_media_type: {
+    status: 415,
+    meaning: 'The body must be application/json, or the type that the route names.',
+  },
   upgrade_required: { status: 426, meaning: 'The path is a WebSocket; send an upgrade request, version 13.' },
   too_many_connections: {
     status: 429,
@@ -266,6 +278,10 @@ export const errorEnvelope = z.strictObject({
   error: z.strictObject({
     message: z.string().min(1),
     code: errorCode,
+    field: z
+      .string()
+      .optional()
+      .describe('Path of the first field at fault, such as `body.name`, if the error is about one.'),
     turnId: z.string().optional().describe('Turn of an agent session, with `message_delivery_uncertain`.'),
   }),
 });

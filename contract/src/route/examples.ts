@@ -1,5 +1,6 @@
 // Ids, times and resources shared by the examples of routes. A test validates them against their
 // schemas.
+import { ROLE_PERMISSIONS } from './permissions.ts';
 
 /** Ids in examples. The test that sends the examples substitutes real ids. */
 export const EXAMPLE_IDS = {
@@ -15,7 +16,13 @@ const { orgId, projectId, sandboxId, userId, keyId } = EXAMPLE_IDS;
 
 export const exampleIdentity = { id: userId, email: 'olive@example.com', displayName: 'Olive Ogden' };
 
-export const exampleOrg = { id: orgId, name: 'Example', role: 'owner', createdAt: AT };
+export const exampleOrg = {
+  id: orgId,
+  name: 'Example',
+  role: 'owner',
+  permissions: [...ROLE_PERMISSIONS.owner].sort(),
+  createdAt: AT,
+};
 
 export const exampleProject = {
   id: projectId,
@@ -59,6 +66,7 @@ export const exampleSandbox = {
   wakesFrom: null,
   lastWake: null,
   lastActiveAt: AT,
+  lastActiveBy: null,
   repository: null,
   branch: null,
   clone: null,
@@ -103,6 +111,21 @@ export const exampleMetrics = {
   },
 };
 
+export const exampleMetricsHistory = {
+  stepSeconds: 10,
+  points: [
+    {
+      at: AT,
+      cpuUsedPercent: 12.5,
+      residentMemoryMib: 300,
+      unsharedMemoryMib: 60,
+      diskUsedMib: 20,
+      receivedBytesPerSecond: 100,
+      sentBytesPerSecond: 50,
+    },
+  ],
+};
+
 export const exampleMetricsSample = {
   sampledAt: AT,
   currentAllocation: { vcpu: 1, memoryGb: 1, diskGb: 10 },
@@ -116,14 +139,20 @@ export const exampleMetricsSample = {
   diskUsedPercent: 5,
 };
 
-export const exampleFile = { path: '/code/hello.py', content: "print('hello')\n", encoding: 'utf8', size: 15 };
+export const exampleFile = {
+  path: '/code/hello.py',
+  content: "print('hello')\n",
+  encoding: 'utf8',
+  size: 15,
+  sha256: '03e693d9f2f687e0f40e36a8df7fcb4d1c22974012b7c2a55c000eb30f305824',
+};
 
 export const exampleFolder = {
   path: '/code',
   truncated: false,
   entries: [
-    { label: 'hello.py', path: '/code/hello.py', type: 'file' },
-    { label: 'src', path: '/code/src', type: 'directory' },
+    { label: 'hello.py', path: '/code/hello.py', type: 'file', kind: 'file', size: 15, modifiedAt: AT },
+    { label: 'src', path: '/code/src', type: 'directory', kind: 'directory', size: 4_096, modifiedAt: AT },
   ],
 };
 

@@ -26,6 +26,8 @@ export const FILE_LIMITS = {
   listTextBytes: 2 * MIB,
   /** Body of a write: the longest content in base64, each character escaped to six bytes. */
   bodyBytes: 6 * 4 * Math.ceil((2 * MIB) / 3) + 65_536,
+  /** Limit of the silence of an upload. */
+  stalledSeconds: 20,
 } as const;
 
 export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;
@@ -68,6 +70,9 @@ export const EXEC_KEEPALIVE_MS = { headersAfter: 5_000, spaceEvery: 10_000 } as 
 
 /** `Prefer: wait=N` of a long exec, in seconds: at most its timeout and the wait for a wake. */
 export const PREFERRED_WAIT_SECONDS = { min: 1, max: 660 } as const;
+
+/** Period of a history of metrics: at most what a host keeps. */
+export const METRICS_WINDOW_SECONDS = { min: 10, max: 86_400, default: 3_600 } as const;
 
 /**
  * Default rate limit: requests per minute, per credential and API replica. A token bucket, refilled
@@ -139,8 +144,17 @@ export const ONE_TIME_LINK_MINUTES = { welcome: 7 * 24 * 60, reset_password: 30,
 /** Maximum `limit` of a list. */
 export const LIST_LIMIT = { max: 1_000 } as const;
 
+/** Page of the hosts, and of the sandboxes of a host, which are never returned whole. */
+export const HOSTS_PAGE = { default: 50, max: LIST_LIMIT.max } as const;
+
 /** Page size of the activity feed, which is never returned whole. */
 export const ACTIVITY_PAGE = { default: 50 } as const;
+
+/** Days of a response about daily usage. */
+export const USAGE_DAYS = { default: 31, min: 1, max: 92 } as const;
+
+/** Entries of a response that follows the feed. */
+export const ACTIVITY_FOLLOW = { default: 100, max: 200 } as const;
 
 /**
  * Export of the activity feed: entries per response, and the age at which an entry is exported.
@@ -177,11 +191,14 @@ export const REQUEST_KEY_CHARACTERS = { min: 8, max: 128 } as const;
 export const AGENT_SESSIONS_PAGE = { default: 50, max: 100 } as const;
 export const AGENT_OUTPUT_PAGE = { default: 50, max: 100 } as const;
 
-/** Hold of agent responses with `Prefer: wait=N`. */
-export const AGENT_WAIT_SECONDS = { min: 1, max: 25 } as const;
+/** Hold of responses with `Prefer: wait=N`. */
+export const HOLD_SECONDS = { min: 1, max: 25 } as const;
 
-/** Held responses of an API replica; an org takes at most half of what others leave. */
-export const AGENT_HOLDS = 1_024;
+/**
+ * Held responses of an API replica, of which an org takes at most half of what others leave. Those
+ * about no sandbox count for their credential.
+ */
+export const HOLDS = { perReplica: 4_096, perSandbox: 256, perCredential: 8 } as const;
 
 /** Details of an approval, in UTF-16 code units. */
 export const AGENT_PROMPT_CHARACTERS = { short: 4_096, full: 131_072 } as const;
@@ -259,12 +276,14 @@ export const TERMINAL_SIGNALS = [
  * WebSockets: maximum frame size, interval of access checks on an open connection, and interval of
  * pings. A client that has not answered a ping by the next one is disconnected. `halfOpenMs`: limit
  * of silence after one direction ended; shorter than the host's, which could not name the reason.
+ * `pausedInputBytes`: limit of unread input while the client takes no output.
  */
 export const WEBSOCKET = {
   frameBytes: 1_048_576,
   recheckMs: 2_000,
   pingEveryMs: 20_000,
   halfOpenMs: 25_000,
+  pausedInputBytes: 2_097_152,
 } as const;
 
 /** Limits of an OpenSSH public key line. */

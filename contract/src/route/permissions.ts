@@ -6,6 +6,7 @@ import { z } from 'zod';
 export const permission = z
   .enum([
     'org.read',
+    'org.update',
     'org.members.manage',
     'org.owners.manage',
     'api_keys.manage',
@@ -34,6 +35,7 @@ export const permission = z
     'agent_session.send',
     'agent_session.approve',
     'agent_credentials.manage',
+    'hosts.read',
   ])
   .meta({ id: 'Permission', description: 'A permission. More may be added; clients must accept unknown values.' });
 export type Permission = z.infer<typeof permission>;
@@ -52,6 +54,7 @@ const EVERYTHING: readonly Permission[] = permission.options;
  * route says so by its `auth`, and a test checks all of them.
  */
 export const ADMINISTRATION: readonly Permission[] = [
+  'org.update',
   'org.members.manage',
   'org.owners.manage',
   'api_keys.manage',
@@ -60,6 +63,12 @@ export const ADMINISTRATION: readonly Permission[] = [
   'project.delete',
   'agent_credentials.manage',
 ];
+
+/**
+ * Permissions about the installation. They grant something in the operator's org alone: the org
+ * that the first start created.
+ */
+export const INSTALLATION: readonly Permission[] = ['hosts.read'];
 
 const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
   new Set(EVERYTHING.filter((name) => !lacking.includes(name)));
@@ -72,8 +81,8 @@ const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),
   admin: without('org.owners.manage'),
-  member: without(...ADMINISTRATION),
-  operator: without(...ADMINISTRATION, 'billing.read', 'project.update', 'sandbox.preview.share'),
+  member: without(...ADMINISTRATION, ...INSTALLATION),
+  operator: without(...ADMINISTRATION, ...INSTALLATION, 'billing.read', 'project.update', 'sandbox.preview.share'),
   viewer: new Set<Permission>([
     'org.read',
     'activity.read',

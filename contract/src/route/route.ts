@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import type { ActivityKind } from './activity-kinds.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
-import type { Permission } from './permissions.ts';
+import { INSTALLATION, type Permission } from './permissions.ts';
 
 /**
  * Kinds of bearer tokens (spec: Authentication). `session` is the access token of a sign-in
@@ -17,7 +17,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 interface RouteRequest {
   /**
    * The `{names}` of the path. `orgId` and those of {@link NAMED_IN_PATHS} identify the org whose
-   * membership and role decide access.
+   * membership and role decide access. Routes of {@link isOfOperator} name none.
    */
   params?: z.ZodObject;
   query?: z.ZodObject;
@@ -49,6 +49,8 @@ export interface Route {
   bodyBytes?: number;
   /** The text field that may be most of the body. */
   longField?: LongField;
+  /** The body is raw bytes of any length, as `application/octet-stream` with a Content-Length. */
+  upload?: true;
   /** Access tokens need a recent sign-in (`BERTH_REAUTHENTICATE_MINUTES`). */
   freshSignIn?: true;
   /** Accepts `Idempotency-Key`: a repeat with the same key and body returns the first resource. */
@@ -60,7 +62,7 @@ export interface Route {
    * with `Prefer: wait=N`.
    */
   keepsAlive?: true;
-  /** Held with `Prefer: wait=N`, at most `AGENT_WAIT_SECONDS`, until there is something new. */
+  /** Held with `Prefer: wait=N`, at most `HOLD_SECONDS`, until there is something new. */
   holds?: true;
   /** An alias for old callers. Responses carry `Deprecation` and a `Link` to the successor. */
   deprecated?: { since: string; successor: string };
@@ -71,9 +73,9 @@ export interface Route {
   websocket?: true;
   /**
    * The success response; 101 for a WebSocket. `ndjson`: the body is an array, sent with one
-   * element per line.
+   * element per line. `bytes`: raw bytes; the schema is not used.
    */
-  response: { status: 101 | 200 | 201 | 202; body: z.ZodType; ndjson?: true };
+  response: { status: 101 | 200 | 201 | 202; body: z.ZodType; ndjson?: true; bytes?: true };
   /** Errors in addition to those that {@link errorsOf} derives. */
   errors: readonly ErrorCode[];
   /** Activity entry written on success; null for reads. */
@@ -119,6 +121,11 @@ export const NAMED_IN_PATHS = {
 } as const satisfies Record<string, ErrorCode>;
 export type NamedInPath = keyof typeof NAMED_IN_PATHS;
 
+/** True if access to the route is decided in the operator's org. */
+export function isOfOperator({ permission }: Pick<Route, 'permission'>): boolean {
+  return permission !== null && INSTALLATION.includes(permission);
+}
+
 /** Every error code that the route may return. */
 export function errorsOf(route: Route): Set<ErrorCode> {
   const codes = new Set<ErrorCode>([
@@ -134,12 +141,14 @@ export function errorsOf(route: Route): Set<ErrorCode> {
   if (route.websocket === true) codes.add('upgrade_required');
   if (route.idempotent === true) codes.add('idempotency_key_conflict');
   if (route.path.includes('{orgId}')) codes.add('org_not_found').add('org_access_denied');
-  const isInOrg = /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
+  const isInOrg = isOfOperator(route) || /\{(orgId|sandboxId|sessionId)\}/.test(route.path);
+  if (isOfOperator(route)) codes.add('org_access_denied');
   if (isInOrg && route.auth.includes('session')) codes.add('sso_required');
   for (const [name, code] of Object.entries(NAMED_IN_PATHS))
     if (route.path.includes(`{${name}}`)) codes.add(code).add('org_access_denied');
 
-  if (route.method !== 'GET')
+  if (route.upload === true) codes.add('unsupported_media_type').add('too_much_in_flight');
+  else if (route.method !== 'GET')
     codes.add('invalid_json').add('payload_too_large').add('unsupported_media_type').add('too_much_in_flight');
 
   return codes;

@@ -1,10 +1,9 @@
-// The sandbox resource, and the routes that create, list, fetch and destroy sandboxes. Commands are
+// The sandbox resource, and the routes that create, fetch and destroy sandboxes. Commands are
 // in commands/exec.ts, statuses in state.ts.
 import { z } from 'zod';
 import { EXAMPLE_IDS, exampleSandbox } from '../route/examples.ts';
 import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from '../route/limits.ts';
 import { machineSize, profile } from './machine-sizes.ts';
-import { pageFields, pageQuery } from '../route/page.ts';
 import { defineRoute } from '../route/route.ts';
 import {
   agent,
@@ -21,7 +20,7 @@ import { sandboxStatus } from './state.ts';
 import { sshPublicKey } from './ssh-public-key.ts';
 import { idText, text, timestamp } from '../route/text.ts';
 
-const endUserId = text(1, END_USER_ID_CHARACTERS).describe(
+export const endUserId = text(1, END_USER_ID_CHARACTERS).describe(
   "Identifies the operator's end user. Opaque: never parsed, not assumed unique; usage is grouped by it.",
 );
 
@@ -76,6 +75,26 @@ export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
 const count = z.int().positive();
 
+/**
+ * Registry of uses. The service records each as `lastActiveAt` and `lastActiveBy`, repeatedly for
+ * its duration.
+ */
+const useSignal = z.enum(['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'cpu']).meta({
+  id: 'UseSignal',
+  description:
+    'Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `cpu`: more ' +
+    'than 10 % of one host CPU. More may be added; clients must accept unknown values.',
+});
+export type UseSignal = z.infer<typeof useSignal>;
+
+const startDelay = z.enum(['emulation', 'no_warm_vm']).meta({
+  id: 'StartDelay',
+  description:
+    '`emulation`: the host has no hardware virtualization. `no_warm_vm`: the warm pool of the host is empty. ' +
+    'More may be added; clients must accept unknown values.',
+});
+export type StartDelay = z.infer<typeof startDelay>;
+
 /** A sandbox. The snake-case names are the spec's. */
 export const sandbox = z
   .strictObject({
@@ -128,6 +147,11 @@ export const sandbox = z
     lastActiveAt: timestamp.describe(
       'Time of the last command, file call or other use. The idle timeout counts from it.',
     ),
+    lastActiveBy: useSignal.nullable().describe('Kind of that use; null: the last start, or unknown.'),
+    startDelays: z
+      .array(startDelay)
+      .optional()
+      .describe('Known causes of a slow start. Only when one sandbox is read while `provisioning` or `waking`.'),
     repository: z.string().nullable(),
     branch: z.string().nullable(),
     clone: z
@@ -159,26 +183,8 @@ export type Sandbox = z.infer<typeof sandbox>;
 
 /** Response body of every route that returns one sandbox. */
 export const sandboxAnswer = z.strictObject({ sandbox });
-const orgParams = z.object({ orgId: idText.describe('Id of an org that the caller belongs to.') });
+export const orgParams = z.object({ orgId: idText.describe('Id of an org that the caller belongs to.') });
 export const sandboxParams = z.object({ sandboxId: idText.describe('Id of a sandbox.') });
-
-export const listSandboxes = defineRoute({
-  name: 'listSandboxes',
-  summary: "Lists the org's sandboxes, newest first, without deleted ones",
-  method: 'GET',
-  path: '/v1/orgs/{orgId}/sandboxes',
-  auth: ['session', 'api_key'],
-  permission: 'sandbox.read',
-  request: {
-    params: orgParams,
-    query: pageQuery.extend({ endUserId: endUserId.optional().describe('Returns only sandboxes of this end user.') }),
-  },
-  response: { status: 200, body: z.strictObject({ sandboxes: z.array(sandbox), ...pageFields }) },
-  errors: [],
-  activity: null,
-  published: true,
-  example: { query: { limit: 20 }, answer: { sandboxes: [exampleSandbox], nextCursor: null, hasMore: false } },
-});
 
 export const createSandbox = defineRoute({
   name: 'createSandbox',

@@ -2,7 +2,8 @@
 // any size.
 import { z } from 'zod';
 import { exampleUsage } from '../route/examples.ts';
-import { END_USER_ID_CHARACTERS } from '../route/limits.ts';
+import { END_USER_ID_CHARACTERS, USAGE_DAYS } from '../route/limits.ts';
+import { numberInQuery } from '../route/number-in-query.ts';
 import { defineRoute } from '../route/route.ts';
 import { idText, text, timestamp } from '../route/text.ts';
 
@@ -70,6 +71,11 @@ export type EndUserUsage = z.infer<typeof endUserUsage>;
 
 const orgParams = z.object({ orgId: idText });
 
+const usageFilter = {
+  projectId: idText.optional().describe('Returns usage and cap of this project only.'),
+  endUserId: text(1, END_USER_ID_CHARACTERS).optional().describe('Returns usage of this end user only.'),
+};
+
 export const getOrgUsage = defineRoute({
   name: 'getOrgUsage',
   summary: 'Returns machine hours in the current billing period and the cap, for the org, a project or an end user',
@@ -79,16 +85,48 @@ export const getOrgUsage = defineRoute({
   permission: 'billing.read',
   request: {
     params: orgParams,
-    query: z.object({
-      projectId: idText.optional().describe('Returns usage and cap of this project only.'),
-      endUserId: text(1, END_USER_ID_CHARACTERS).optional().describe('Returns usage of this end user only.'),
-    }),
+    query: z.object(usageFilter),
   },
   response: { status: 200, body: orgUsage },
   errors: ['no_active_plan', 'unknown_project'],
   activity: null,
   published: true,
   example: { answer: exampleUsage },
+});
+
+export const getDailyUsage = defineRoute({
+  name: 'getDailyUsage',
+  summary: 'Lists machine hours by day in UTC, oldest first, up to today, for the org, a project or an end user',
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/usage/daily',
+  auth: ['session', 'api_key'],
+  permission: 'billing.read',
+  request: {
+    params: orgParams,
+    query: z.object({
+      days: numberInQuery({ ...USAGE_DAYS, description: 'Number of days, today included.' }).default(
+        USAGE_DAYS.default,
+      ),
+      ...usageFilter,
+    }),
+  },
+  response: {
+    status: 200,
+    body: z.strictObject({
+      days: z.array(
+        z.strictObject({
+          date: z
+            .string()
+            .regex(/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/)
+            .describe('Day in UTC, as `2026-01-31`.'),
+          machineHours: amount.describe('Machine hours on the day; running sandboxes count up to now.'),
+        }),
+      ),
+    }),
+  },
+  errors: ['unknown_project'],
+  activity: null,
+  published: true,
 });
 
 export const getEndUserUsage = defineRoute({

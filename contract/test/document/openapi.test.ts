@@ -91,6 +91,21 @@ test('a held route documents Prefer: wait and the header of its response', () =>
   }
 });
 
+test('includedMachineHours may be null in every schema, and its description says when', () => {
+  const described: string[] = [];
+  for (const [name, schema] of Object.entries(fullDocument().components.schemas)) {
+    const { includedMachineHours: hours } = (schema as { properties?: Record<string, JsonSchema> }).properties ?? {};
+    if (hours === undefined) continue;
+    described.push(name);
+    assert.ok(
+      (hours['anyOf'] as JsonSchema[] | undefined)?.some(({ type }) => type === 'null'),
+      name,
+    );
+    assert.match(String(hours['description']), /null: unlimited/, name);
+  }
+  assert.deepEqual(described.toSorted(), ['OrgUsage', 'SubscriptionPlan', 'UsageGuardrails']);
+});
+
 test('the documented error envelope has the fields of the real one', () => {
   const { ErrorEnvelope: envelope } = fullDocument().components.schemas;
   const { error } = (envelope as { properties: Record<string, { properties: object }> }).properties;

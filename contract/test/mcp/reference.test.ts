@@ -49,3 +49,11 @@ test('output schemas are objects, and open', () => {
     assert.ok(!JSON.stringify(schema).includes('"additionalProperties":false'), route.name);
   }
 });
+
+test('output schemas define what they refer to, and nothing else', () => {
+  for (const { route } of MCP_TOOLS) {
+    const schema = outputOf(route);
+    const referred = [...JSON.stringify(schema).matchAll(/"#\/\$defs\/(\w+)"/g)].map(([, name]) => name);
+    assert.deepEqual(new Set(referred), new Set(Object.keys(schema['$defs'] ?? {})), route.name);
+  }
+});

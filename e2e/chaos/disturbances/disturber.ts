@@ -1,19 +1,21 @@
 // Injects the faults of the plan and records each in the log (judging/faults.ts). Repairs
 // everything it breaks.
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasCode } from '@berth/os/errors.ts';
 import { processesOfInstance, processesOfVm } from '../../world/leftovers.ts';
 import type { PartName } from '../../world/parts.ts';
 import { until } from '../../../os/test/until.ts';
 import type { ChaosClient } from '../judging/client.ts';
-import { hangDaemon } from '../model/guest-work.ts';
+import { hangDaemon, killOwner, KILL_DAEMON } from '../model/guest-work.ts';
 import type { PartSupervisor } from './part-supervisor.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
+import type { KnownSession } from '../agents/known-session.ts';
+import type { LateMessages } from './late-message.ts';
 import type { LateVerbs } from './late-verb.ts';
 import type { Disturbance, LateVerb } from '../model/plan.ts';
 import type { Report } from '../judging/report.ts';
 import type { SmallDisk } from './small-disk.ts';
 import type { FaultLog } from '../judging/faults.ts';
+import { signalIfThere } from '../../../os/test/signal-if-there.ts';
 
 const KILLED_PARTS: Readonly<Record<'kill-api' | 'kill-host' | 'kill-database' | 'kill-all', readonly PartName[]>> = {
   'kill-api': ['api'],
@@ -32,9 +34,15 @@ interface DisturberParts {
   report: Report;
   client: ChaosClient;
   lateVerbs: LateVerbs;
+  lateMessages: LateMessages;
   /** Sandboxes that may have a VM. */
   targets: () => KnownSandbox[];
+  /** Agent sessions of sandboxes that may have a VM. */
+  sessions: () => KnownSession[];
 }
+
+/** A killed guest daemon runs again by then. */
+const RESTART_MS = 10_000;
 
 export class Disturber {
   readonly #parts: DisturberParts;
@@ -61,6 +69,12 @@ export class Disturber {
         return await this.#cutPower(disturbance.downMs);
       case 'late-verb':
         return this.#sendLate(disturbance.messages);
+      case 'kill-bridge':
+      case 'kill-agent':
+      case 'kill-guest-daemon':
+        return this.#killInGuest(disturbance.kind, disturbance.pick);
+      case 'late-message':
+        return this.#last(this.#parts.lateMessages.send(disturbance));
       default:
         report.note(disturbance.kind);
         return await supervisor.kill(KILLED_PARTS[disturbance.kind], disturbance.downMs);
@@ -145,6 +159,25 @@ export class Disturber {
     this.#last(client.send({ route: 'execInSandbox', sandboxId: sandbox.id, body }).then(() => undefined));
   }
 
+  #killInGuest(kind: 'kill-bridge' | 'kill-agent' | 'kill-guest-daemon', pick: number): void {
+    const { faults, report, client } = this.#parts;
+    const sessions = this.#parts.sessions();
+    const session = sessions[Math.floor(pick * sessions.length)];
+    if (session === undefined) return;
+    const { id, sandboxId } = session;
+    const isDaemon = kind === 'kill-guest-daemon';
+    const fault = faults.begin(isDaemon ? 'guest-killed' : 'agent-killed', sandboxId);
+    report.note(kind);
+    report.counts.kills += 1;
+    const command = isDaemon ? KILL_DAEMON : killOwner(id, kind === 'kill-bridge' ? 'bridge' : 'agent');
+    this.#last(
+      client.send({ route: 'execInSandbox', sandboxId, body: { command, timeoutSeconds: 30 } }).then(async () => {
+        if (isDaemon) await delay(RESTART_MS);
+        faults.end(fault);
+      }),
+    );
+  }
+
   #sendLate(messages: readonly LateVerb[]): void {
     for (const message of messages) this.#last(this.#parts.lateVerbs.send(message));
   }
@@ -177,13 +210,5 @@ export class Disturber {
   #last(active: Promise<void>): void {
     const kept = active.finally(() => this.#lasting.delete(kept));
     this.#lasting.add(kept);
-  }
-}
-
-function signalIfThere(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if (!hasCode(error, 'ESRCH')) throw error;
   }
 }

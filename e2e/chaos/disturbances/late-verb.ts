@@ -1,18 +1,15 @@
 // Sends late messages to the host daemon, as if delayed by the network: verbs of the host protocol
 // with an outdated epoch. A correct host responds `stale_epoch` and does nothing, whatever else is
 // in progress; any other response is reported. No fault excuses a response that reports success.
-import { readFile } from 'node:fs/promises';
-import http from 'node:http';
 import { vmList } from '@berth/protocol/calls/vms.ts';
-import { secretLines } from '@berth/protocol/secret-lines.ts';
 import { hostError, vmView, type VmSpec, type VmView } from '@berth/protocol/host.ts';
 import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import type { KnownSandbox } from '../model/known-sandbox.ts';
 import type { LateVerb } from '../model/plan.ts';
+import { OneDaemon, type HostAnswer } from './one-daemon.ts';
 import type { Report } from '../judging/report.ts';
 import { SHARED_FAULTS, type FaultLog } from '../judging/faults.ts';
 
-const ANSWER_DEADLINE_MS = 60_000;
 const MIB_PER_GIB = 1_024;
 /** Size for a VM whose size the host no longer reports. */
 const SOME_SPEC: VmSpec = { vcpu: 1, memoryMib: MIB_PER_GIB, diskGib: 10, hostname: 'late', sshAuthorizedKeys: [] };
@@ -60,7 +57,7 @@ export function lateRequest(
 }
 
 /** Judges the response to a late message; null: correct. `done`: the host reports success. */
-export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
+export function lateFault({ status, text }: HostAnswer): 'done' | 'other' | null {
   if (status >= 200 && status < 300) return 'done';
   try {
     return hostError.parse(JSON.parse(text)).error.code === 'stale_epoch' ? null : 'other';
@@ -68,11 +65,6 @@ export function lateFault({ status, text }: Answer): 'done' | 'other' | null {
     // Neither JSON nor an error of the protocol: the report quotes the text.
     return 'other';
   }
-}
-
-interface Answer {
-  status: number;
-  text: string;
 }
 
 interface LateVerbParts {
@@ -93,10 +85,9 @@ export class LateVerbs {
   /** Sends one message. Resolves when the response is judged, or when there is none to send. */
   async send(late: LateVerb): Promise<void> {
     const { paths, report, faults } = this.#parts;
-    const token = secretLines(await readFile(paths.hostToken, 'utf8'))[0];
     // A reading holds only for the daemon that returned it: a restarted daemon may have lost the
     // last epoch, if unwritten.
-    const daemon = new OneDaemon(paths.hostSocket, token);
+    const daemon = await OneDaemon.connect(paths);
     const sentMs = Date.now();
     let request: LateRequest | null = null;
     try {
@@ -141,78 +132,5 @@ export class LateVerbs {
     // Absent: the sandbox never had a VM.
     const view = await daemon.read(`/vms/${sandbox.id}`);
     return view === null ? null : vmView.parse(view);
-  }
-}
-
-/** Sends calls over a single connection, one at a time: after it closes, nothing more is sent. */
-class OneDaemon {
-  readonly #agent: http.Agent;
-  readonly #socketPath: string;
-  readonly #token: string;
-
-  constructor(socketPath: string, token: string) {
-    this.#socketPath = socketPath;
-    this.#token = token;
-    this.#agent = new OneConnection();
-  }
-
-  /** JSON of a response; null if there is none. */
-  async read(path: string): Promise<unknown> {
-    const { status, text } = await this.ask('GET', path);
-    if (status === 404) return null;
-    if (status !== 200) throw new Error(`GET ${path} was answered ${status} ${text.slice(0, 300)}`);
-    return JSON.parse(text);
-  }
-
-  async ask(method: string, path: string, body?: unknown): Promise<Answer> {
-    const payload = body === undefined ? undefined : JSON.stringify(body);
-    return await new Promise<Answer>((resolve, reject) => {
-      const outgoing = http.request({
-        socketPath: this.#socketPath,
-        agent: this.#agent,
-        method,
-        path,
-        headers: {
-          authorization: `Bearer ${this.#token}`,
-          ...(payload === undefined
-            ? {}
-            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
-        },
-        signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
-      });
-      outgoing.once('error', reject);
-      outgoing.once('response', (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => (text += chunk));
-        response.once('error', reject);
-        response.once('end', () => resolve({ status: response.statusCode ?? 0, text }));
-      });
-      outgoing.end(payload);
-    });
-  }
-
-  leave(): void {
-    this.#agent.destroy();
-  }
-}
-
-class OneConnection extends http.Agent {
-  #made = false;
-
-  constructor() {
-    super({ keepAlive: true, maxSockets: 1 });
-  }
-
-  override createConnection(
-    ...[options, callback]: Parameters<http.Agent['createConnection']>
-  ): ReturnType<http.Agent['createConnection']> {
-    if (this.#made) {
-      const gone = new Error('the daemon that was asked closed the connection');
-      process.nextTick(() => (callback as ((error: Error) => void) | undefined)?.(gone));
-      return undefined;
-    }
-    this.#made = true;
-    return super.createConnection(options, callback);
   }
 }

@@ -7,7 +7,7 @@ import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { call, type Caller } from '../../world/client.ts';
 import type { Report } from './report.ts';
-import { VM_FAULTS, SHARED_FAULTS, type FaultLog } from './faults.ts';
+import { AGENT_FAULTS, SHARED_FAULTS, VM_FAULTS, type FaultLog } from './faults.ts';
 
 const ANSWER_DEADLINE_MS = 90_000;
 
@@ -15,15 +15,21 @@ export type Reply = { sentMs: number; receivedMs: number } & (
   | { kind: 'done'; body: unknown; headers: Headers }
   | { kind: 'refused'; code: ErrorCode; message: string }
   /** No response, or a service fault: the request may have been carried out or not. */
-  | { kind: 'unknown'; code: ErrorCode | null; message: string }
+  | { kind: 'unknown'; code: ErrorCode | null; message: string; turnId?: string | undefined }
 );
 
 interface ChaosRequest {
   /** Name of the route in the contract. */
   route: string;
   sandboxId?: string;
+  /** Other ids of the path. */
+  params?: Readonly<Record<string, string>>;
+  /** With its question mark. */
+  query?: string;
   body?: unknown;
   headers?: Record<string, string>;
+  /** Service fault that an earlier request explains. */
+  explained?: ErrorCode | undefined;
 }
 
 export class ChaosClient {
@@ -39,11 +45,12 @@ export class ChaosClient {
 
   async send(question: ChaosRequest): Promise<Reply> {
     const route = routeNamed(question.route);
-    const path = route.path.replace('{orgId}', this.caller.orgId).replace('{sandboxId}', question.sandboxId ?? '');
+    const ids = { orgId: this.caller.orgId, sandboxId: question.sandboxId ?? '', ...question.params };
+    const path = Object.entries(ids).reduce((left, [name, id]) => left.replace(`{${name}}`, id), route.path);
     const sentMs = Date.now();
     this.#report.counts.operations += 1;
     try {
-      const answer = await call(this.caller, route.method, path, question.body, {
+      const answer = await call(this.caller, route.method, path + (question.query ?? ''), question.body, {
         ...(question.headers === undefined ? {} : { headers: question.headers }),
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       });
@@ -58,11 +65,12 @@ export class ChaosClient {
       }
       // A late error has its code's status in the body only; the command may have run.
       const status = late == null ? answer.status : statusOf(late.error.code);
-      const { code, message } = this.#errorOf(route, status, answer.body);
+      const { code, message, turnId } = this.#errorOf(route, status, answer.body);
       if (status < 500 && late == null) return { ...times, kind: 'refused', code, message };
       if (status < 500) return { ...times, kind: 'unknown', code, message };
-      this.#reportUnlessExcused(`${route.name} answered ${status} ${code}: ${message}`, times, question);
-      return { ...times, kind: 'unknown', code, message };
+      if (code === question.explained) this.#report.note(`${route.name} answered ${status} ${code}, as explained`);
+      else this.#reportUnlessExcused(`${route.name} answered ${status} ${code}: ${message}`, times, question);
+      return { ...times, kind: 'unknown', code, message, turnId };
     } catch (error) {
       const times = { sentMs, receivedMs: Date.now() };
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : '';
@@ -72,8 +80,12 @@ export class ChaosClient {
     }
   }
 
-  #errorOf(route: Route, status: number, body: unknown): { code: ErrorCode; message: string } {
-    const { code, message } = errorEnvelope.parse(body).error;
+  #errorOf(
+    route: Route,
+    status: number,
+    body: unknown,
+  ): { code: ErrorCode; message: string; turnId?: string | undefined } {
+    const { code, message, turnId } = errorEnvelope.parse(body).error;
     if (!errorsOf(route).has(code)) {
       this.#report.found(
         'contradiction',
@@ -82,7 +94,7 @@ export class ChaosClient {
     }
     if (statusOf(code) !== status)
       this.#report.found('contradiction', `${route.name} answered ${code} with status ${status}`);
-    return { code, message };
+    return { code, message, turnId };
   }
 
   #reportUnlessExcused(
@@ -90,10 +102,12 @@ export class ChaosClient {
     { sentMs, receivedMs }: { sentMs: number; receivedMs: number },
     { sandboxId }: ChaosRequest,
   ): void {
-    if (this.#faults.excuses([...SHARED_FAULTS, ...VM_FAULTS], sentMs, receivedMs, sandboxId ?? null)) {
+    if (
+      this.#faults.excuses([...SHARED_FAULTS, ...VM_FAULTS, ...AGENT_FAULTS], sentMs, receivedMs, sandboxId ?? null)
+    ) {
       this.#report.note(
         what
-          .replaceAll(/(sbx|prj|org)_[a-z2-7]+/g, '$1')
+          .replaceAll(/(sbx|prj|org|ags|trn)_[a-z2-7]+/g, '$1')
           .replaceAll(/req\S*/g, '')
           .slice(0, 140),
       );

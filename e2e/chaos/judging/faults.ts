@@ -1,9 +1,19 @@
 // Fault log: the record of injected faults and their times, which are the only excuses for a
 // response, a status or a loss. Judges nothing itself. `api`, `host`, `database`: the part was
-// down. `disk`: full. `qemu`: killed, or paused. `guest`: its daemon was paused.
+// down. `disk`: full. `qemu`: killed, or paused. `guest`: its daemon was paused or killed.
+// `agent`: a bridge or agent was killed.
 import { setTimeout as delay } from 'node:timers/promises';
 
-export type FaultKind = 'api' | 'host' | 'database' | 'disk' | 'qemu-killed' | 'qemu-hangs' | 'guest-hangs';
+export type FaultKind =
+  | 'api'
+  | 'host'
+  | 'database'
+  | 'disk'
+  | 'qemu-killed'
+  | 'qemu-hangs'
+  | 'guest-hangs'
+  | 'guest-killed'
+  | 'agent-killed';
 
 export interface Fault {
   readonly kind: FaultKind;
@@ -18,6 +28,8 @@ export interface Fault {
 const AFTERMATH_MS = 15_000;
 
 export const SHARED_FAULTS = ['api', 'host', 'database', 'disk'] as const satisfies readonly FaultKind[];
+/** Faults that end calls to a guest and its agents, and harm nothing else of the VM. */
+export const AGENT_FAULTS = ['guest-killed', 'agent-killed'] as const satisfies readonly FaultKind[];
 export const VM_FAULTS = ['qemu-killed', 'qemu-hangs', 'guest-hangs'] as const satisfies readonly FaultKind[];
 
 export class FaultLog {

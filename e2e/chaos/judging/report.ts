@@ -7,6 +7,10 @@ export type Finding =
   | 'interval-overlapping'
   | 'interval-unclosed'
   | 'interval-wrong'
+  | 'turn-replayed'
+  | 'reply-lost'
+  | 'cursor-invalid'
+  | 'session-stuck'
   | 'contradiction';
 
 interface Counts {
@@ -16,10 +20,23 @@ interface Counts {
   others: number;
   sandboxes: number;
   files: number;
+  sessions: number;
+  turns: number;
+  /** Replies that a client has read. */
+  replies: number;
 }
 
 export class Report {
-  readonly counts: Counts = { operations: 0, kills: 0, others: 0, sandboxes: 0, files: 0 };
+  readonly counts: Counts = {
+    operations: 0,
+    kills: 0,
+    others: 0,
+    sandboxes: 0,
+    files: 0,
+    sessions: 0,
+    turns: 0,
+    replies: 0,
+  };
   readonly findings: { finding: Finding; what: string }[] = [];
   readonly slowOnes: string[] = [];
   readonly #tally = new Map<string, number>();
@@ -70,7 +87,7 @@ export class Report {
   }
 
   lastLine(seed: string, minutes: number): string {
-    const { operations, kills, others, sandboxes, files } = this.counts;
+    const { operations, kills, others, sandboxes, files, sessions, turns, replies } = this.counts;
     return [
       `chaos: seed ${seed}, ${minutes} min: ${operations} operations, ${kills} kills, ${others} other disturbances`,
       `acknowledged sandboxes lost: ${this.count('sandbox-lost')} of ${sandboxes}`,
@@ -78,6 +95,9 @@ export class Report {
       `leaked VMs, namespaces and files: ${this.count('leaked')}`,
       `usage intervals overlapping: ${this.count('interval-overlapping')}, ` +
         `unclosed: ${this.count('interval-unclosed')}, wrong: ${this.count('interval-wrong')}`,
+      `agent turns replayed: ${this.count('turn-replayed')} of ${turns}, ` +
+        `replies lost: ${this.count('reply-lost')} of ${replies}, invalid cursors: ${this.count('cursor-invalid')}, ` +
+        `stuck sessions: ${this.count('session-stuck')} of ${sessions}`,
       `other contradictions: ${this.count('contradiction')}`,
     ].join('; ');
   }

@@ -99,6 +99,17 @@ export function hangDaemon(forMs: number): string {
   return `daemon=$PPID; sudo -n setsid sh -c "${wake} kill -STOP $daemon"`;
 }
 
+/** Kills the guest daemon, the parent of every command. */
+export const KILL_DAEMON = 'sudo -n kill -9 $PPID';
+
+/** Kills the bridge or the agent of a session, in a VM or on the driver without VMs. */
+export function killOwner(sessionId: string, owner: 'bridge' | 'agent'): string {
+  const file = `agent-sessions/${sessionId}/owner.json`;
+  return String.raw`sudo=$(sudo -n true 2>/dev/null && echo sudo -n)
+pid=$($sudo cat /var/lib/berth/${file} /state/${file} 2>/dev/null | sed -n 's/.*"${owner}":{"pid":\([0-9]*\).*/\1/p')
+[ -n "$pid" ] && $sudo kill -9 $pid`;
+}
+
 /** Path of a written file in the guest, for messages. */
 export function placeOf({ name, where }: Written): string {
   return join(where === 'tmpfs' ? `${MEMORY}/files` : DISK, name);

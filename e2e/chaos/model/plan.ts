@@ -47,6 +47,8 @@ export type Disturbance = { afterMs: number } & (
   | { kind: 'hang-qemu' | 'hang-guest'; pick: number; forMs: number }
   | { kind: 'fill-disk'; forMs: number }
   | { kind: 'late-verb'; messages: LateVerb[] }
+  | { kind: 'kill-bridge' | 'kill-agent' | 'kill-guest-daemon'; pick: number }
+  | { kind: 'late-message'; pick: number; turn: number; ofVoid: boolean }
 );
 export type DisturbanceKind = Disturbance['kind'];
 
@@ -61,7 +63,22 @@ export const DISTURBANCE_KINDS = [
   'hang-guest',
   'fill-disk',
   'late-verb',
+  'kill-bridge',
+  'kill-agent',
+  'kill-guest-daemon',
+  'late-message',
 ] as const satisfies readonly DisturbanceKind[];
+
+/** Faults that the driver without VMs can have: its guest daemon is its VM. */
+export const FAKE_KINDS: readonly DisturbanceKind[] = [
+  'kill-api',
+  'kill-host',
+  'kill-database',
+  'kill-all',
+  'kill-bridge',
+  'kill-agent',
+  'late-message',
+];
 
 const OPERATION_WEIGHTS: Readonly<Record<OperationKind, number>> = {
   create: 14,
@@ -86,6 +103,9 @@ const FREQUENT: readonly DisturbanceKind[] = [
   'kill-database',
   'kill-qemu',
   'late-verb',
+  'kill-bridge',
+  'late-message',
+  'late-message',
 ];
 
 /** Operations of one client. */
@@ -161,7 +181,12 @@ function disturbance(kind: DisturbanceKind, random: Random, meanMs: number): Dis
   const afterMs = random.integer(Math.round(meanMs / 3), Math.round((meanMs * 5) / 3));
   switch (kind) {
     case 'kill-qemu':
+    case 'kill-bridge':
+    case 'kill-agent':
+    case 'kill-guest-daemon':
       return { kind, afterMs, pick: random.next() };
+    case 'late-message':
+      return { kind, afterMs, pick: random.next(), turn: random.next(), ofVoid: random.chance(0.6) };
     case 'hang-qemu':
     case 'hang-guest':
       return { kind, afterMs, pick: random.next(), forMs: random.integer(1_000, 6_000) };

@@ -9,7 +9,7 @@ import type { FuzzRequest } from './kind.ts';
 import { FuzzReport } from './report.ts';
 
 const READ: FuzzRequest = { method: 'GET', target: '/v1/sandboxes/sbx_x/file?path=a' };
-const FILE = { path: '/code/a', content: 'x', encoding: 'utf8', size: 1 };
+const FILE = { path: '/code/a', content: 'x', encoding: 'utf8', size: 1, sha256: 'a'.repeat(64) };
 const error = (code: string): object => ({ error: { code, message: 'no' } });
 
 async function ask(

@@ -26,7 +26,14 @@ export interface FuzzWorld {
   /** Ids that cannot serve requests: an asleep sandbox, a deleted one, an unknown one. */
   away: readonly string[];
   previews: PreviewEndpoints;
+  /** Live agent sessions of awake sandboxes. */
+  sessions: readonly string[];
+  /** Credentials of every kind, by their names. */
+  tokens: Readonly<Record<TokenName, string>>;
 }
+
+export const TOKEN_NAMES = ['apiKey', 'session', 'agentToken', 'readOnlyToken'] as const;
+type TokenName = (typeof TOKEN_NAMES)[number];
 
 /** A turn of one client. All randomness comes from `random`, so that a turn is reproducible. */
 export interface Turn {

@@ -1,6 +1,5 @@
 // An agent session in the guest daemon: its files, and its live bridge if any. Starts, recovers and
 // stops the bridge one at a time, and settles the files after the bridge's death.
-import { join } from 'node:path';
 import { isSame } from '@berth/os/process-identity.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
 import { messageOf } from '@berth/os/errors.ts';
@@ -13,15 +12,11 @@ import type { BridgeOperation, BridgeOperations } from '../bridge/lines.ts';
 import { killIfAlive, killSince, type ProcessScope } from '../bridge/processes.ts';
 import { AgentRefused } from '../bridge/refusal.ts';
 import { SessionFlush } from './flush.ts';
-import { LiveBridge, type BridgeRefusal } from './live-bridge.ts';
+import { LiveBridge, refusalIn, type BridgeRefusal } from './live-bridge.ts';
+import type { SessionPaths } from './paths.ts';
 
-interface SessionPaths {
-  /** Folder of the session's files. */
-  folder: string;
-  socket: string;
-  cgroup: string | null;
-  pingMs: number;
-}
+/** Pause after a failed write. */
+const SETTLE_AGAIN_MS = 1_000;
 
 /** A start of a bridge, as decided by the caller. */
 export interface BridgeStart {
@@ -30,18 +25,6 @@ export interface BridgeStart {
   config: BridgeConfig;
   approvals: 'ask' | 'never';
   runId: string;
-}
-
-/** The refusal on record, of a bridge that exited before its connection was open. */
-function refusalIn(view: GuestAgentView | null): BridgeRefusal {
-  switch (view?.bridgeReason) {
-    case 'not_signed_in':
-      return { code: 'agent_not_signed_in', message: 'the agent is not signed in' };
-    case 'conversation_missing':
-      return { code: 'agent_conversation_missing', message: 'the saved conversation is missing' };
-    default:
-      return { code: 'agent_not_ready', message: 'the agent was not ready in time' };
-  }
 }
 
 export class AgentSession {
@@ -58,6 +41,8 @@ export class AgentSession {
   #change = Promise.withResolvers<void>();
   #starting: Promise<AgentStarted> | null = null;
   #lastUsedMs = performance.now();
+  /** Counts as live, until the start in progress has a bridge or has failed. */
+  holdsRoom = false;
 
   constructor(id: string, paths: SessionPaths, runId: string) {
     this.id = id;
@@ -68,12 +53,14 @@ export class AgentSession {
   }
 
   get isLive(): boolean {
-    return this.#bridge !== null;
+    return this.#bridge !== null || this.holdsRoom;
   }
 
   /** A live bridge that can be stopped without an effect on a turn. */
   get isIdle(): boolean {
-    return this.isLive && this.#view?.bridge === 'ready' && (this.#view.turn === null || isOver(this.#view.turn));
+    return (
+      this.#bridge !== null && this.#view?.bridge === 'ready' && (this.#view.turn === null || isOver(this.#view.turn))
+    );
   }
 
   get lastUsedMs(): number {
@@ -93,7 +80,7 @@ export class AgentSession {
       this.#view = state.view;
       this.#bridge = await LiveBridge.find(this.#paths.socket, this.#events());
     }
-    if (this.#bridge === null) await this.#settle();
+    if (this.#bridge === null) await this.#settleInTime();
   }
 
   /** Joins a start in progress. `prepare` throws {@link AgentRefused}. */
@@ -178,6 +165,8 @@ export class AgentSession {
       } catch (error) {
         if (!(error instanceof AgentRefused)) throw error;
         return { outcome: 'refused', code: error.code, message: error.message, session: this.view() };
+      } finally {
+        this.holdsRoom = false;
       }
     }
     const late = AbortSignal.timeout(AGENT_READY_MS);
@@ -207,6 +196,7 @@ export class AgentSession {
       if (owner != null && (await isSame(owner)))
         throw new AgentRefused('agent_process_alive', `process ${owner.pid} of an earlier bridge is alive`);
     }
+    if (this.reader.state() !== null) await this.#settle();
     const files = new SessionFiles(this.#paths.folder);
     const before = files.state();
     const state: SessionState = {
@@ -238,7 +228,11 @@ export class AgentSession {
     this.#refusal = undefined;
     this.#view = state.view;
     this.#lastUsedMs = performance.now();
-    this.#bridge = await LiveBridge.spawn(program, config, this.#events());
+    try {
+      this.#bridge = await LiveBridge.spawn(program, config, this.#events());
+    } finally {
+      if (this.#bridge === null) await this.#settleInTime();
+    }
   }
 
   #events(): Parameters<typeof LiveBridge.find>[1] {
@@ -250,14 +244,26 @@ export class AgentSession {
         this.#notify();
       },
       ended: () => {
-        void this.#settle()
-          .catch((error: unknown) => console.error(`the files of ${this.id} are not settled: ${messageOf(error)}`))
-          .finally(() => {
-            this.#bridge = null;
-            this.#notify();
-          });
+        void this.#settleInTime().finally(() => {
+          this.#bridge = null;
+          this.#notify();
+        });
       },
     };
+  }
+
+  /** Settles the files; repeats it until they can be written. */
+  async #settleInTime(): Promise<void> {
+    try {
+      await this.#settle();
+    } catch (error) {
+      console.error(`the files of ${this.id} are not settled: ${messageOf(error)}`);
+      const again = async (): Promise<void> => {
+        if (this.#bridge === null) await this.#settleInTime();
+        this.#notify();
+      };
+      setTimeout(() => void this.#queue.run(again), SETTLE_AGAIN_MS).unref();
+    }
   }
 
   /** Kills what the turn of the dead bridge began, then records its failure. */
@@ -289,12 +295,4 @@ export class AgentSession {
     this.#change.resolve();
     this.#change = Promise.withResolvers();
   }
-}
-
-/** Paths of a session's files and socket. */
-export function sessionPaths(
-  folders: { sessions: string; sockets: string },
-  id: string,
-): Omit<SessionPaths, 'cgroup' | 'pingMs'> {
-  return { folder: join(folders.sessions, id), socket: join(folders.sockets, `${id}.sock`) };
 }

@@ -13,7 +13,8 @@ import { isOver, turnOf } from '../bridge/files.ts';
 import { makeCgroup } from '../bridge/processes.ts';
 import { AgentRefused } from '../bridge/refusal.ts';
 import type { GuestConfig } from '../machine/config.ts';
-import { AgentSession, sessionPaths, type BridgeStart } from './agent-session.ts';
+import { AgentSession, type BridgeStart } from './agent-session.ts';
+import { sessionPaths } from './paths.ts';
 import { BridgePrograms, installedAgents } from './programs.ts';
 import { makeRoom } from './room.ts';
 
@@ -67,7 +68,7 @@ export class Agents {
       throw new AgentRefused('agent_session_limit', `a sandbox keeps ${AGENT_SESSIONS.kept} agent sessions`);
 
     const session = known ?? this.#add(id);
-    return { result: session.start(() => this.#prepare(id, body, program)) };
+    return { result: session.start(() => this.#prepare(session, body, program)) };
   }
 
   async get(
@@ -190,13 +191,21 @@ export class Agents {
     for (const session of this.#sessions.values()) session.detach();
   }
 
-  async #prepare(id: string, body: GuestAgentStart, program: string): Promise<BridgeStart> {
+  async #prepare(session: AgentSession, body: GuestAgentStart, program: string): Promise<BridgeStart> {
     const { agentsFile, agentCgroups, agentIdleMs, appliesIdentity, user, codeFolder } = this.#config;
     const agent = installedAgents(agentsFile).find((one) => one.id === body.agent);
     if (agent === undefined && !body.scripted)
       throw new AgentRefused('agent_not_installed', `the agent ${body.agent} is not installed in this sandbox`);
 
-    await makeRoom(() => [...this.#sessions.values()], body.scripted ? 0 : (agent?.needsMib ?? 0));
+    const needsMib = body.scripted ? 0 : (agent?.needsMib ?? 0);
+    await makeRoom(
+      () => [...this.#sessions.values()],
+      needsMib,
+      () => {
+        session.holdsRoom = true;
+      },
+    );
+    const { id } = session;
     const { version, paths } = agent ?? { version: '0', paths: {} };
     return {
       program,
@@ -212,7 +221,7 @@ export class Agents {
         gatewayUrl: body.gatewayUrl,
         user,
         codeFolder,
-        cgroup: makeCgroup(agentCgroups, id),
+        cgroup: makeCgroup(agentCgroups, id, user),
         isProtected: appliesIdentity,
         idleMs: agentIdleMs,
       },

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { environmentOf } from '../commands/environment.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import type { BridgeConfig } from './config.ts';
-import { SESSION_VARIABLE } from './processes.ts';
+import { programGroup, SESSION_VARIABLE } from './processes.ts';
 
 /** As root: joins the cgroup, then drops all privileges. The pid stays the same. */
 const JOIN_AND_DROP =
@@ -17,7 +17,16 @@ export function spawnAgent(
 ): ChildProcess {
   const isRoot = process.getuid?.() === 0;
   const line = isRoot
-    ? ['/bin/sh', '-c', JOIN_AND_DROP, cgroup ?? '', String(user.uid), String(user.gid), program, ...args]
+    ? [
+        '/bin/sh',
+        '-c',
+        JOIN_AND_DROP,
+        cgroup === null ? '' : programGroup(cgroup),
+        String(user.uid),
+        String(user.gid),
+        program,
+        ...args,
+      ]
     : [program, ...args];
   const [file = '', ...rest] = line;
   protection?.remove();

@@ -1,9 +1,10 @@
 // Processes of an agent session: members of its cgroup or, without cgroups, processes whose
 // environment names the session. Finds and kills those that began in a turn.
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nullOn } from '@berth/os/errors.ts';
+import type { GuestUser } from '../machine/config.ts';
 import { killProcess, readStat, type ProcessIdentity } from '@berth/os/process-identity.ts';
 
 /** Environment variable that names the session. */
@@ -18,17 +19,46 @@ export interface ProcessScope {
   cgroup: string | null;
 }
 
-/** Cgroup of a session below `parent`; null if the kernel does not let us have it. */
-export function makeCgroup(parent: string, sessionId: string): string | null {
+/** Files by which the owner of a delegated group divides it (cgroups(7)). */
+const DELEGATED = ['.', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'];
+/** Most groups that a session has in its own, and their depth: each is read at a kill. */
+const INNER_GROUPS = { 'cgroup.max.descendants': 256, 'cgroup.max.depth': 8 } as const;
+/** Group of the agent's program, so that its user can enable controllers in the session's group. */
+const PROGRAM_GROUP = 'program';
+
+/**
+ * Cgroup of a session below `parent`; null if the kernel does not let us have it. Delegated to the
+ * user: an agent can limit what it starts, and leave its session's group in no way.
+ */
+export function makeCgroup(
+  parent: string,
+  sessionId: string,
+  { uid, gid }: Pick<GuestUser, 'uid' | 'gid'>,
+): string | null {
   if (parent === '') return null;
-  const folder = join(parent, sessionId);
+  const session = join(parent, sessionId);
   try {
-    mkdirSync(folder, { recursive: true });
-    readFileSync(join(folder, 'cgroup.procs'));
-    return folder;
+    mkdirSync(parent, { recursive: true });
+    // Absent controllers are no obstacle.
+    for (const controller of ['cpu', 'memory', 'pids']) {
+      nullOn(['ENOENT', 'EINVAL'], () =>
+        writeFileSync(join(parent, 'cgroup.subtree_control'), `+${controller}`, { flag: 'r+' }),
+      );
+    }
+    for (const group of [session, programGroup(session)])
+      for (const file of DELEGATED) chownSync(join(group, file), uid, gid);
+    for (const [file, most] of Object.entries(INNER_GROUPS)) writeFileSync(join(session, file), String(most));
+    return session;
   } catch {
     return null;
   }
+}
+
+/** The group in a session's group in which the agent's program starts; made if it is absent. */
+export function programGroup(session: string): string {
+  const group = join(session, PROGRAM_GROUP);
+  mkdirSync(group, { recursive: true });
+  return group;
 }
 
 /** Ticks since boot, in the unit of the start time of a process. */

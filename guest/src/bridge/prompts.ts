@@ -45,9 +45,14 @@ export class Prompts {
     };
   }
 
-  /** Removes and returns the shown approval, if it has this id. */
-  take(requestId: number | string): Pending | null {
-    return this.#pending[0]?.shown.requestId === requestId ? (this.#pending.shift() ?? null) : null;
+  /** The shown approval, if it has this id. */
+  first(requestId: number | string): Pending | null {
+    const [first] = this.#pending;
+    return first?.shown.requestId === requestId ? first : null;
+  }
+
+  removeFirst(): void {
+    this.#pending.shift();
   }
 
   clear(): void {

@@ -91,8 +91,9 @@ export class Session {
     const active = { turn, ticks, force: undefined };
     this.#active = active;
     this.#change({ turn });
-    this.flush();
+    // Before the flush, which a full disk fails: a recorded turn must come to an end.
     void this.#run(driver, active, text);
+    this.flush();
     return { turn, known: false };
   }
 
@@ -113,13 +114,15 @@ export class Session {
     const earlier = typeof requestId === 'number' ? this.#history.answers.get(requestId) : undefined;
     if (earlier !== undefined && earlier === decision) return { repeated: true };
 
-    const pending = earlier === undefined ? this.#prompts.take(requestId) : null;
+    const pending = earlier === undefined ? this.#prompts.first(requestId) : null;
     if (pending === null) throw new AgentRefused('agent_prompt_not_pending', 'this approval is not pending');
 
+    // A write that fails leaves the approval pending, or answered; never lost.
     this.#record({ requestId: pending.shown.requestId, decision });
+    this.#prompts.removeFirst();
+    pending.answer(decision);
     this.#showPrompts();
     this.flush();
-    pending.answer(decision);
     return { repeated: false };
   }
 
@@ -134,11 +137,11 @@ export class Session {
 
     this.#prompts.clear();
     this.#showTurn({ ...active.turn, state: 'interrupting' }, null);
-    this.flush();
     active.force = setTimeout(() => void this.#force(active), AGENT_INTERRUPT_MS);
     this.#driver
       ?.interrupt()
       .catch((error: unknown) => console.error(`interrupting the agent failed: ${messageOf(error)}`));
+    this.flush();
   }
 
   /** A completed reply of the active turn. */

@@ -1,6 +1,7 @@
-// File calls as the tenant's user: read, write and list through the helper process (agent.ts), so
-// that the daemon never waits for a file system. Owns the concurrency limit, the timeout of a call,
+// File calls as the tenant's user, through the helper process (agent.ts), so that the daemon never
+// waits for a file system. Owns the concurrency limit, the timeout of a call,
 // and the mapping of refusals.
+import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
@@ -10,8 +11,11 @@ import {
   FILE_ERRORS,
   FILE_LIST,
   FILE_READ_BYTES,
+  FILE_TRANSFERS,
+  FILE_WRITE_BYTES,
   type FileErrorCode,
 } from '@berth/protocol/guest-limits.ts';
+import { firstLine } from '@berth/protocol/http/first-line.ts';
 import { CallSlots, LineFull } from './call-slots.ts';
 import type { FileAgent } from './agent.ts';
 
@@ -42,9 +46,27 @@ interface FileContent {
   stream: Readable;
 }
 
+/** Content of a write, `bytes` long, which the writer sends. */
+interface NewContent {
+  bytes: number;
+  content: Readable;
+  /** SHA-256 of the content that the write replaces, or `absent`. */
+  ifUnchanged?: string | undefined;
+}
+
+interface CallOptions {
+  upload?: NewContent;
+  /** Without a limit of time while bytes move. */
+  transfer?: boolean;
+}
+
+/** Values of the helper's CONDITION. */
+const CONDITION = { none: 0, unchanged: 1, absent: 2 } as const;
+
 export class Files {
   readonly #agent: FileAgent;
-  readonly #slots = new CallSlots(FILE_CALLS);
+  readonly #calls = new CallSlots(FILE_CALLS);
+  readonly #transfers = new CallSlots(FILE_TRANSFERS);
 
   constructor(agent: FileAgent) {
     this.#agent = agent;
@@ -66,24 +88,55 @@ export class Files {
     return { bytes: undefined, stream: socket };
   }
 
-  /** Writes the file whole or not at all, after all of `content`, `bytes` long, has arrived. */
-  async write(path: string, bytes: number, content: Readable, gone: AbortSignal): Promise<void> {
-    const { socket } = await this.#call(['write', path, bytes], gone, content);
+  /** As {@link read}, for a file of any length. */
+  async fetch(path: string, gone: AbortSignal): Promise<{ bytes: number; stream: Readable }> {
+    const { said, socket } = await this.#call(['fetch', path, FILE_READ_BYTES], gone, { transfer: true });
+    return { bytes: Number(said), stream: socket };
+  }
+
+  /**
+   * Writes the file whole or not at all, after all of the content has arrived. `transfer`: of any
+   * length; over 2 MiB, the file must be replaceable.
+   */
+  async write(path: string, upload: NewContent, gone: AbortSignal, transfer = false): Promise<void> {
+    const { bytes, ifUnchanged } = upload;
+    const condition =
+      CONDITION[ifUnchanged === undefined ? 'none' : ifUnchanged === 'absent' ? ifUnchanged : 'unchanged'];
+    const fields = ['write', path, bytes, condition, FILE_WRITE_BYTES, transfer ? 1 : 0];
+    await this.#change(fields, gone, { upload, transfer });
+  }
+
+  /** Deletes a file, a link itself or an empty folder; `recursive`: a folder with its content. */
+  async remove(path: string, recursive: boolean, gone: AbortSignal): Promise<void> {
+    await this.#change(['remove', path, recursive ? 1 : 0], gone);
+  }
+
+  async move(path: string, to: string, replace: boolean, gone: AbortSignal): Promise<void> {
+    await this.#change(['move', path, to, replace ? 1 : 0], gone);
+  }
+
+  async makeFolder(path: string, gone: AbortSignal): Promise<void> {
+    await this.#change(['folder', path], gone);
+  }
+
+  async #change(fields: readonly (string | number)[], gone: AbortSignal, options?: CallOptions): Promise<void> {
+    const { socket } = await this.#call(fields, gone, options);
     socket.destroy();
   }
 
   async #call(
     fields: readonly (string | number)[],
     gone: AbortSignal,
-    upload?: Readable,
+    { upload, transfer = false }: CallOptions = {},
   ): Promise<{ said: string; socket: Socket }> {
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(refusal(String(constants.errno.ETIMEDOUT))), FILE_CALL_SECONDS * 1_000);
+    const giveUp = (): void => late.abort(refusal(String(constants.errno.ETIMEDOUT)));
+    const timer = setTimeout(giveUp, FILE_CALL_SECONDS * 1_000);
     const signal = AbortSignal.any([gone, late.signal]);
     let release = (): void => {};
     let socket: Socket;
     try {
-      release = await this.#slots.take(signal);
+      release = await (transfer ? this.#transfers : this.#calls).take(signal);
       socket = await this.#agent.connect();
     } catch (error) {
       clearTimeout(timer);
@@ -92,6 +145,10 @@ export class Files {
         ? new FileRefused('guest_busy', 'too many file calls at once in this machine; try again')
         : error;
     }
+    if (transfer) {
+      clearTimeout(timer);
+      socket.setTimeout(FILE_CALL_SECONDS * 1_000, giveUp);
+    }
     const stop = (): void => void socket.destroy(signal.reason as Error);
     signal.addEventListener('abort', stop, { once: true });
     socket.once('close', () => {
@@ -99,44 +156,46 @@ export class Files {
       signal.removeEventListener('abort', stop);
       release();
     });
-    const line = firstLine(socket);
+    let line = firstLine(socket, FIRST_LINE_BYTES);
     if (signal.aborted) {
       stop();
     } else {
       const header = Buffer.from(fields.join('\0'));
       socket.write(header.length.toString(16).padStart(8, '0'));
       socket.write(header);
-      upload?.pipe(socket);
+      upload?.content.pipe(socket, { end: false });
     }
-    const [verdict, said = ''] = (await line).split(' ');
-    if (verdict === 'ok') return { said, socket };
-
-    socket.destroy();
-    throw refusal(said);
+    for (;;) {
+      const [verdict, said = ''] = (await line).split(' ');
+      if (verdict === 'ok') return { said, socket };
+      if (verdict !== 'check') {
+        socket.destroy();
+        throw refusal(said);
+      }
+      const found = await digestOf(socket, Number(said));
+      line = firstLine(socket, FIRST_LINE_BYTES);
+      socket.write(found === upload?.ifUnchanged ? 'y' : 'n');
+    }
   }
 }
 
-/** Reads up to the first line feed; the rest stays in the socket, which is paused. */
-function firstLine(socket: Socket): Promise<string> {
+/** SHA-256 of the next bytes. The helper sends no more before it is answered. */
+function digestOf(socket: Socket, bytes: number): Promise<string> {
+  const hash = createHash('sha256');
+  let left = bytes;
   return new Promise((resolve, reject) => {
-    let held: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer): void => {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      const end = held.indexOf(10);
-      if (end >= 0) {
-        socket.off('data', onData);
-        socket.pause();
-        if (held.length > end + 1) socket.unshift(held.subarray(end + 1));
-
-        resolve(held.toString('latin1', 0, end));
-      } else if (held.length > FIRST_LINE_BYTES) {
-        socket.destroy(new Error('the helper for file calls said something else than its protocol'));
-      }
+    const settle = (): void => {
+      socket.off('data', onData).pause();
+      resolve(hash.digest('hex'));
     };
-    socket.on('data', onData);
-    // Stays attached: the reader of the rest adds its own error listener.
-    socket.on('error', reject);
+    const onData = (chunk: Buffer): void => {
+      hash.update(chunk);
+      left -= chunk.length;
+      if (left <= 0) settle();
+    };
     socket.once('close', () => reject(new Error('the helper for file calls ended in the middle of a call')));
+    if (left === 0) settle();
+    else socket.on('data', onData).resume();
   });
 }
 
@@ -144,6 +203,9 @@ const CODES: Readonly<Record<string, FileErrorCode>> = {
   directory: 'not_a_file',
   special: 'not_a_file',
   large: 'file_too_large',
+  changed: 'file_changed',
+  EEXIST: 'file_exists',
+  ENOTEMPTY: 'folder_not_empty',
   ENOENT: 'file_not_found',
   ENOTDIR: 'not_a_directory',
   EISDIR: 'not_a_file',

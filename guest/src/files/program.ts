@@ -1,4 +1,4 @@
-// Arguments of the helper process for file calls (program.pl).
+// Arguments of the helper process for file calls (changes.pl and program.pl).
 import { constants } from 'node:fs';
 
 const O_PATH = 0o10000000;
@@ -7,11 +7,19 @@ const O_PATH = 0o10000000;
 const CALL_NUMBERS: Readonly<
   Record<
     string,
-    readonly [fsync: number, fallocate: number, linkat: number, setgroups: number, setresgid: number, setresuid: number]
+    readonly [
+      fsync: number,
+      fallocate: number,
+      linkat: number,
+      renameat2: number,
+      setgroups: number,
+      setresgid: number,
+      setresuid: number,
+    ]
   >
 > = {
-  x64: [74, 285, 265, 116, 119, 117],
-  arm64: [82, 47, 37, 159, 149, 147],
+  x64: [74, 285, 265, 316, 116, 119, 117],
+  arm64: [82, 47, 37, 276, 159, 149, 147],
 };
 
 export interface FileProgramOptions {

@@ -1,5 +1,5 @@
 // Handlers of the guest wire's calls, each bound to the responsible part of the daemon.
-import { FILE_PATH_BYTES } from '@berth/protocol/guest-limits.ts';
+import { FILE_PATH_BYTES, PROTOCOL_VERSION } from '@berth/protocol/guest-limits.ts';
 import type { GuestCall } from '@berth/protocol/calls/all.ts';
 import type { PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import type { Received, Upload } from '@berth/protocol/http/serve.ts';
@@ -14,6 +14,7 @@ import type { Commands } from '../commands/commands.ts';
 import type { PipeStore } from '../commands/pipes.ts';
 import { connectLoopback } from '../connections/loopback.ts';
 import { FileRefused, type Files } from '../files/files.ts';
+import { receiveContent, sendContent } from '../files/transfer.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
 import { readMetrics } from '../machine/metrics.ts';
@@ -84,7 +85,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       if (fault !== undefined) throw new Refused(503, fault);
 
       await pipes.full();
-      return { ok: true, version: VERSION, uptimeSeconds: process.uptime() };
+      return { ok: true, version: VERSION, protocol: PROTOCOL_VERSION, uptimeSeconds: process.uptime() };
     },
     identity: ({ body, receivedMs, signal }) =>
       changeLock.run('an identity', () => identity.apply(body, receivedMs, signal)),
@@ -116,10 +117,28 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     },
     readFile: ({ query, signal }) => files.read(bounded(query.path), signal),
     listFiles: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal),
-    writeFile: async ({ query, upload, signal }) => {
+    writeFile: async ({ query: { path, ifUnchanged }, upload, signal }) => {
       const { bytes, content } = upload as Upload;
-      await files.write(bounded(query.path), bytes, content, signal);
+      await files.write(bounded(path), { bytes, content, ifUnchanged }, signal);
       return { size: bytes };
+    },
+    openFile: async ({ query, signal }) => {
+      const path = bounded(query.path);
+      if ('bytes' in query) return (caller) => receiveContent(files, caller, { ...query, path }, signal);
+      const { bytes, stream } = await files.fetch(path, signal);
+      return (caller) => sendContent(caller, bytes, stream);
+    },
+    deleteFile: async ({ query: { path, recursive }, signal }) => {
+      await files.remove(bounded(path), recursive !== undefined, signal);
+      return {};
+    },
+    moveFile: async ({ query: { path, to, replace }, signal }) => {
+      await files.move(bounded(path), bounded(to), replace !== undefined, signal);
+      return {};
+    },
+    makeFolder: async ({ query: { path }, signal }) => {
+      await files.makeFolder(bounded(path), signal);
+      return {};
     },
     guestStartAgent: async ({ params, body }) => agents.start(params.sessionId, body),
     putBridge: async ({ params, upload }) => {

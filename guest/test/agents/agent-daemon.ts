@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { ResponseOf } from '@berth/protocol/calls/define.ts';
 import type * as calls from '@berth/protocol/calls/agents.ts';
 import type { GuestAgentView, GuestTurn } from '@berth/protocol/agents.ts';
+import { nullIf } from '@berth/os/errors.ts';
 import { killProcess, type ProcessIdentity } from '@berth/os/process-identity.ts';
 import { bundleBridge } from '../../src/bundle.ts';
 import { startDaemon, until, type TestDaemon } from '../daemon.ts';
@@ -15,6 +16,7 @@ const letters = (): string =>
   Array.from(randomBytes(24), (byte) => 'abcdefghijklmnopqrstuvwxyz234567'.charAt(byte & 31)).join('');
 
 export const newTurn = (): string => `trn_${letters()}`;
+export const newSessionId = (): string => `ags_${letters()}`;
 const programs = new Map<number, Awaited<ReturnType<typeof bundleBridge>>>();
 
 /** A refusal of a call. */
@@ -36,11 +38,15 @@ export class AgentDaemon {
     this.daemon = daemon;
   }
 
-  static async start(t: TestContext, env: Record<string, string> = {}): Promise<AgentDaemon> {
+  static async start(
+    t: TestContext,
+    env: Record<string, string> = {},
+    nodeFlags: readonly string[] = [],
+  ): Promise<AgentDaemon> {
     const started: AgentDaemon[] = [];
     // Before the hook that removes the folder, which names the bridges.
     t.after(() => Promise.all(started.map((one) => one.endBridges())));
-    const agents = new AgentDaemon(await startDaemon(t, env));
+    const agents = new AgentDaemon(await startDaemon(t, env, nodeFlags));
     started.push(agents);
     return agents;
   }
@@ -81,24 +87,40 @@ export class AgentDaemon {
   }
 
   async session(options: Partial<Start> = {}): Promise<TestSession> {
-    const session = new TestSession(this, `ags_${letters()}`);
+    const session = new TestSession(this, newSessionId());
     const started = await this.start(session.id, options);
     assert.equal(started.outcome, 'ready', JSON.stringify(started));
     return session;
   }
 
-  /** Ends the bridges that outlive the daemon, and their agents. */
-  async endBridges(): Promise<void> {
-    const folder = join(this.daemon.folder, 'run', 'agents');
-    for (const name of await readdir(folder).catch(() => [])) {
-      if (!name.endsWith('.json')) continue;
-      const bridge = JSON.parse(await readFile(join(folder, name), 'utf8')) as ProcessIdentity;
-      const id = name.replace('.sock.json', '');
-      const { agent } = await new TestSession(this, id).owners();
-      await killProcess(bridge, 'SIGKILL');
-      if (agent !== null) await killProcess(agent, 'SIGKILL');
-    }
+  endBridges(): Promise<void> {
+    return endBridges(this.daemon.folder);
   }
+}
+
+/** Ends the bridges that outlive the daemon of a folder, and their agents. */
+export async function endBridges(daemonFolder: string): Promise<void> {
+  const folder = join(daemonFolder, 'run', 'agents');
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!name.endsWith('.json')) continue;
+    // The daemon removes the record of a bridge that has exited.
+    const record = await readFile(join(folder, name), 'utf8').catch(nullIf('ENOENT'));
+    if (record === null) continue;
+    const bridge = JSON.parse(record) as ProcessIdentity;
+    const { agent } = await ownersIn(join(daemonFolder, 'state', 'agent-sessions', name.replace('.sock.json', '')));
+    await killProcess(bridge, 'SIGKILL');
+    if (agent !== null) await killProcess(agent, 'SIGKILL');
+  }
+}
+
+interface Owners {
+  bridge: ProcessIdentity;
+  agent: ProcessIdentity | null;
+}
+
+async function ownersIn(sessionFolder: string): Promise<Owners> {
+  const text = await readFile(join(sessionFolder, 'owner.json'), 'utf8').catch(() => '');
+  return text === '' ? { bridge: { pid: 0, startTicks: '', bootId: '' }, agent: null } : JSON.parse(text);
 }
 
 interface Start {
@@ -200,9 +222,8 @@ export class TestSession {
     return this.view();
   }
 
-  async owners(): Promise<{ bridge: ProcessIdentity; agent: ProcessIdentity | null }> {
-    const text = await readFile(join(this.folder, 'owner.json'), 'utf8').catch(() => '');
-    return text === '' ? { bridge: { pid: 0, startTicks: '', bootId: '' }, agent: null } : JSON.parse(text);
+  owners(): Promise<Owners> {
+    return ownersIn(this.folder);
   }
 
   async kill(whom: 'bridge' | 'agent'): Promise<void> {

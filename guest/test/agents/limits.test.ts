@@ -104,6 +104,7 @@ test('bridges stop while free memory is short, and the refusal names memory', as
   await makeRoom(
     () => sessions,
     300,
+    () => undefined,
     8,
     () => freeMib,
   );
@@ -112,6 +113,7 @@ test('bridges stop while free memory is short, and the refusal names memory', as
     makeRoom(
       () => sessions,
       900,
+      () => undefined,
       8,
       () => freeMib,
     ),

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { killProcess, readProcess } from '@berth/os/process-identity.ts';
 import { AGENT_SEQ_GAP } from '@berth/protocol/agent-errors.ts';
+import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import { runs, until } from '../daemon.ts';
-import { AgentDaemon, newTurn, type TestSession } from './agent-daemon.ts';
+import { AgentDaemon, newSessionId, newTurn, TestSession } from './agent-daemon.ts';
 
 /** A turn that runs a command, whose pid is returned. */
 async function running(session: TestSession): Promise<{ turnId: string; pid: number }> {
@@ -222,4 +223,26 @@ test('an idle bridge stops by itself and recovers with its conversation', async 
   await session.recover();
   await session.run('history');
   assert.deepEqual(await session.texts(), ['one', '2']);
+});
+
+test('a create and a recover whose callers disconnect complete, and a repeated one finds the bridge', async (t) => {
+  const agents = await AgentDaemon.start(t);
+  const bridge = await agents.put();
+  const session = new TestSession(agents, newSessionId());
+  for (const mode of ['create', 'recover'] as const) {
+    const body = { agent: 'agent_one', mode, approvals: 'ask', gatewayUrl: null, bridge, scripted: true };
+    const { request, answer } = agents.daemon.open('POST', `${session.path}/start`, JSON.stringify(body));
+    const left = assert.rejects(answer);
+    const bridges = async (): Promise<string[]> =>
+      (await agents.call<{ sessions: GuestAgentView[] }>('GET', '/agents')).sessions.map((view) => view.bridge);
+    await until('the start has begun', async () => (await bridges()).some((state) => state !== 'stopped'));
+    request.destroy();
+    await left;
+    await until('the bridge is ready', async () => (await bridges()).join() === 'ready');
+    const owners = await session.owners();
+    assert.equal((await agents.start(session.id, { mode })).outcome, 'ready');
+    assert.deepEqual(await session.owners(), owners);
+    await session.kill('bridge');
+    await session.stopped();
+  }
 });

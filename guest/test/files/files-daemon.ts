@@ -1,7 +1,18 @@
 // File calls to a guest daemon under test, as a host makes them, and their outcomes. For tests.
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { guestError } from '@berth/protocol/guest.ts';
 import { parseListing, type Listing } from '@berth/protocol/listing.ts';
 import type { Answer, TestDaemon } from '../daemon.ts';
+
+const SOURCES = join(import.meta.dirname, '../../src/files');
+
+/** The text of the helper process for file calls, as the daemon starts it. */
+export const FILE_PROGRAM = ['changes.pl', 'program.pl']
+  .map((name) => readFileSync(join(SOURCES, name), 'utf8'))
+  .join('');
 
 /** Outcome of a call: the bytes of the response, or status and code of a refusal. */
 type Outcome = Buffer | `${number} ${string}`;
@@ -29,9 +40,41 @@ export class TestFiles {
     return outcome.toString();
   }
 
-  async write(name: string, content: string | Buffer): Promise<Outcome> {
-    const body = Buffer.from(content);
-    return outcomeOf(await this.#daemon.open('PUT', `/file?path=${encodeURIComponent(this.at(name))}`, body).answer);
+  async write(name: string, content: string | Buffer, ifUnchanged?: string): Promise<Outcome> {
+    const query = new URLSearchParams({ path: this.at(name), ...(ifUnchanged === undefined ? {} : { ifUnchanged }) });
+    return outcomeOf(await this.#daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
+  }
+
+  /** Sends a change that has no body: `{}` or the refusal. */
+  async change(method: 'DELETE' | 'POST', path: string, query: Record<string, string>): Promise<string> {
+    const outcome = outcomeOf(
+      await this.#daemon.open(method, `${path}?${new URLSearchParams(query).toString()}`).answer,
+    );
+    return outcome.toString();
+  }
+
+  /** Opens a transfer; a string is the refusal before it. */
+  open(name: string, query: Record<string, string> = {}): Promise<Duplex | string> {
+    const search = new URLSearchParams({ path: this.at(name), ...query }).toString();
+    const sent = request({
+      host: '127.0.0.1',
+      port: this.#daemon.port,
+      path: `/file/stream?${search}`,
+      headers: { connection: 'Upgrade', upgrade: 'berth-file' },
+    });
+    return new Promise((resolve, reject) => {
+      sent.once('error', reject);
+      sent.once('upgrade', (_response, stream, head) => {
+        if (head.length > 0) stream.unshift(head);
+        resolve(stream);
+      });
+      sent.once('response', (response) => {
+        response.once('data', (text: Buffer) =>
+          resolve(`${response.statusCode} ${guestError.parse(JSON.parse(text.toString())).error.code}`),
+        );
+      });
+      sent.end();
+    });
   }
 
   /** The listing, or the code of a refusal. */
@@ -53,7 +96,7 @@ export class TestFiles {
     return Object.fromEntries(
       listing.folders.map(({ path, entries }) => [
         utf8(path),
-        entries.map((entry) => utf8(entry.name) + (entry.isFolder ? '/' : '')).sort(),
+        entries.map((entry) => utf8(entry.name) + (entry.kind === 'directory' ? '/' : '')).sort(),
       ]),
     );
   }

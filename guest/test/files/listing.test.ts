@@ -95,13 +95,15 @@ test(
     await writeFile(files.at('open/closed/in'), '');
     await chmod(files.at('open/closed'), 0o700);
     const listing = await files.list('.', 5);
-    assert.deepEqual(listing, {
-      folders: [
-        { path: '', entries: [{ name: 'open', isFolder: true }] },
-        { path: '/open', entries: [{ name: 'closed', isFolder: true }] },
+    assert.ok(typeof listing !== 'string');
+    assert.deepEqual(
+      listing.folders.map(({ path, entries }) => [path, entries.map(({ name, kind }) => `${name} ${kind}`)]),
+      [
+        ['', ['open directory']],
+        ['/open', ['closed directory']],
       ],
-      truncated: true,
-    });
+    );
+    assert.equal(listing.truncated, true);
     const shallow = await files.list('.', 2);
     assert.ok(
       typeof shallow !== 'string' && !shallow.truncated,
@@ -141,15 +143,32 @@ test('a listing that does not match its request is rejected', () => {
       {
         path: '',
         entries: [
-          { name: 'a', isFolder: true },
-          { name: 'b', isFolder: false },
+          { name: 'a', kind: 'directory' },
+          { name: 'b', kind: 'file' },
         ],
       },
-      { path: '/a', entries: [{ name: 'c', isFolder: false }] },
+      { path: '/a', entries: [{ name: 'c', kind: 'file' }] },
     ],
     truncated: true,
   });
+  assert.deepEqual(parse('D\0fa\0m3 -7\0lb\0m99999999999999999999 1\0oc\0EC'), {
+    folders: [
+      {
+        path: '',
+        entries: [
+          { name: 'a', kind: 'file', facts: { size: 3, mtimeSeconds: -7 } },
+          { name: 'b', kind: 'link', facts: { size: Number.MAX_SAFE_INTEGER, mtimeSeconds: 1 } },
+          { name: 'c', kind: 'other' },
+        ],
+      },
+    ],
+    truncated: false,
+  });
   for (const [text, depth] of [
+    ['D\0m1 2\0EC'],
+    ['D\0fa\0m1 2\0m1 2\0EC'],
+    ['D\0fa\0m1\0EC'],
+    ['D\0fa\0m-1 2\0EC'],
     [''],
     ['EC'],
     ['D\0'],

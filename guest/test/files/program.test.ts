@@ -10,9 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { parseListing } from '@berth/protocol/listing.ts';
 import { fileProgramArguments } from '../../src/files/program.ts';
 import { startDaemon, testUid } from '../daemon.ts';
-import { TestFiles } from './files-daemon.ts';
-
-const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
+import { FILE_PROGRAM, TestFiles } from './files-daemon.ts';
 
 /** Makes `there` a file and a FIFO in turn, as fast as possible. */
 const SWAP =
@@ -21,7 +19,12 @@ const SWAP =
 /** Starts the helper alone and returns the path of its socket. */
 async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {
   const socket = join(folder, 'files.sock');
-  const args = ['perl', PROGRAM, ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 })];
+  const args = [
+    'perl',
+    '-e',
+    FILE_PROGRAM,
+    ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 }),
+  ];
   const [program = '', ...rest] = [...before, ...args];
   const helper = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => helper.kill('SIGKILL'));

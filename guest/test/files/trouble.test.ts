@@ -11,9 +11,8 @@ import { promisify } from 'node:util';
 import { FILE_CALLS } from '@berth/protocol/guest-limits.ts';
 import { fileProgramArguments } from '../../src/files/program.ts';
 import { runs, startDaemon, testUid, until, type TestDaemon } from '../daemon.ts';
-import { TestFiles } from './files-daemon.ts';
+import { FILE_PROGRAM, TestFiles } from './files-daemon.ts';
 
-const PROGRAM = join(import.meta.dirname, '../../src/files/program.pl');
 const run = promisify(execFile);
 const root = process.getuid?.() === 0;
 
@@ -127,12 +126,16 @@ test('without unnamed files a write uses a temporary file and removes it when it
   t.after(() => rm(folder, { recursive: true }));
   const socket = join(folder, 'socket');
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  const helper = spawn('perl', [PROGRAM, ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 })]);
+  const helper = spawn('perl', [
+    '-e',
+    FILE_PROGRAM,
+    ...fileProgramArguments({ socket, uid, gid, seconds: 30, tmpfile: 0 }),
+  ]);
   t.after(() => helper.stdin.end());
   await once(helper.stdout, 'data');
   const write = async (path: string, content: string): Promise<string> => {
     const call = connect({ path: socket });
-    const header = ['write', path, content.length].join('\0');
+    const header = ['write', path, content.length, 0, 2_097_152, 0].join('\0');
     call.write(`${header.length.toString(16).padStart(8, '0')}${header}${content}`);
     return Buffer.concat(await call.toArray()).toString();
   };

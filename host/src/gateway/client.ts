@@ -1,16 +1,15 @@
 // Clients of guests whose responses the gateway parses. Root reads frames only: bounded, and parsed
 // as JSON by the schema of the call.
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
-import { hasCode } from '@berth/os/errors.ts';
 import { deadlineOf, type CallSpec, type ResponseOf } from '@berth/protocol/calls/define.ts';
 import type { CallOptions } from '@berth/protocol/http/peer.ts';
 import type { Upload } from '@berth/protocol/http/serve.ts';
 import type { GuestClient, GuestRequest, Guests } from '../guest/client.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { boundedMessageOf, HostError } from '../vm/host-error.ts';
-import { FRAME, FrameFault, FrameReader, writeJson, type Frame } from './frames.ts';
+import { GatewayConnections, type Gateway, type GatewayConnection } from './connections.ts';
+import { FRAME, FrameFault, writeJson, type Frame, type FrameReader } from './frames.ts';
 import { errorIn, type GatewayOrder } from './order.ts';
 
 /** Beyond the deadline of the call in the gateway: a gateway that hangs is given up. */
@@ -20,20 +19,14 @@ const SMALL_BYTES = 32_768;
 /** The gateway passes on what it reads from a socket. */
 const CHUNK_BYTES = 1_048_576;
 
-export interface Gateway {
-  /** Path of its socket, once it serves. Rejects when the signal aborts. */
-  ready(signal: AbortSignal): Promise<string>;
-  /** Reports a socket that accepts no connection. */
-  refused(socket: string): void;
-}
-
 /** Guests that are reached through the gateway. */
 export function guestsBehind(gateway: Gateway): Guests {
+  const connections = new GatewayConnections(gateway);
   let made = 0;
   return {
     clientOf: (endpoint, secret) => {
       made += 1;
-      return new GatewayGuestClient(gateway, `${process.pid}-${made}`, endpoint, secret ?? null);
+      return new GatewayGuestClient(connections, `${process.pid}-${made}`, endpoint, secret ?? null);
     },
   };
 }
@@ -43,14 +36,14 @@ type Ordered = { do: 'reach' } | { do: 'call' | 'stream' | 'open'; call: CallSpe
 
 class GatewayGuestClient implements GuestClient {
   readonly endpoint: GuestEndpoint;
-  readonly #gateway: Gateway;
+  readonly #connections: GatewayConnections;
   readonly #name: string;
-  readonly #inFlight = new Set<Socket>();
+  readonly #inFlight = new Set<GatewayConnection>();
   #secret: string | null;
   #closed: HostError | null = null;
 
-  constructor(gateway: Gateway, name: string, endpoint: GuestEndpoint, secret: string | null) {
-    this.#gateway = gateway;
+  constructor(connections: GatewayConnections, name: string, endpoint: GuestEndpoint, secret: string | null) {
+    this.#connections = connections;
     this.#name = name;
     this.endpoint = endpoint;
     this.#secret = secret;
@@ -61,51 +54,51 @@ class GatewayGuestClient implements GuestClient {
   }
 
   async reach(options: { signal: AbortSignal; deadlineMs: number }): Promise<void> {
-    await this.#exchange({ do: 'reach' }, options, async (connection, reader) => {
-      await accepted(reader, SMALL_BYTES);
-      connection.destroy();
+    await this.#exchange({ do: 'reach' }, options, async (connection, settle) => {
+      await accepted(connection.reader, SMALL_BYTES);
+      await this.#finish(connection, settle);
     });
   }
 
   async call<C extends CallSpec>(call: C, request: GuestRequest<C>, options: CallOptions = {}): Promise<ResponseOf<C>> {
-    return await this.#exchange({ do: 'call', call, request }, options, async (connection, reader) => {
-      const { payload } = await accepted(reader, Math.max(SMALL_BYTES, call.responseBytes ?? 0));
-      connection.destroy();
+    return await this.#exchange({ do: 'call', call, request }, options, async (connection, settle) => {
+      const { payload } = await accepted(connection.reader, Math.max(SMALL_BYTES, call.responseBytes ?? 0));
       const parsed = call.response?.safeParse(JSON.parse(payload.toString('utf8')));
       if (parsed?.success !== true) throw new FrameFault('the response does not match its call');
+      await this.#finish(connection, settle);
       return parsed.data as ResponseOf<C>;
     });
   }
 
   async stream<C extends CallSpec>(call: C, request: GuestRequest<C>, options: CallOptions = {}): Promise<Readable> {
-    return await this.#exchange({ do: 'stream', call, request }, options, async (connection, reader, settle) => {
-      await accepted(reader, SMALL_BYTES);
-      return this.#chunksOf(connection, reader, call.responseBytes ?? 0, settle);
+    return await this.#exchange({ do: 'stream', call, request }, options, async (connection, settle) => {
+      await accepted(connection.reader, SMALL_BYTES);
+      return this.#chunksOf(connection, call.responseBytes ?? 0, settle);
     });
   }
 
   async open<C extends CallSpec>(call: C, request: GuestRequest<C>, options: CallOptions = {}): Promise<Duplex> {
-    return await this.#exchange({ do: 'open', call, request }, options, async (connection, reader) => {
-      await accepted(reader, SMALL_BYTES);
-      reader.release();
+    return await this.#exchange({ do: 'open', call, request }, options, async (connection) => {
+      await accepted(connection.reader, SMALL_BYTES);
+      connection.reader.release();
       // The caller's from here on.
       this.#inFlight.delete(connection);
-      return connection;
+      return connection.socket;
     });
   }
 
   close(why: HostError | null = null): void {
     this.#closed ??= why;
-    for (const connection of this.#inFlight) connection.destroy();
+    for (const { socket } of this.#inFlight) socket.destroy();
     void this.#forget();
   }
 
   async #forget(): Promise<void> {
     try {
-      const connection = connect(await this.#gateway.ready(AbortSignal.timeout(GATEWAY_MARGIN_MS)));
-      connection.on('error', () => undefined).resume();
-      this.#order(connection, { do: 'close', guest: this.#name });
-      connection.end();
+      const { socket } = await this.#connections.take(AbortSignal.timeout(GATEWAY_MARGIN_MS));
+      socket.resume();
+      sendOrder(socket, { do: 'close', guest: this.#name });
+      socket.end();
     } catch {
       // A gateway that is not ready has no connection of the guest.
     }
@@ -118,7 +111,7 @@ class GatewayGuestClient implements GuestClient {
   async #exchange<T>(
     order: Ordered,
     options: CallOptions,
-    receive: (connection: Socket, reader: FrameReader, settle: () => void) => Promise<T>,
+    receive: (connection: GatewayConnection, settle: () => void) => Promise<T>,
   ): Promise<T> {
     const { signal } = options;
     signal?.throwIfAborted();
@@ -127,8 +120,8 @@ class GatewayGuestClient implements GuestClient {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(this.#late(deadlineMs)), deadlineMs + GATEWAY_MARGIN_MS);
     const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
-    let connection: Socket | undefined;
-    const onAbort = (): void => void connection?.destroy();
+    let connection: GatewayConnection | undefined;
+    const onAbort = (): void => void connection?.socket.destroy();
     const settle = (): void => {
       clearTimeout(timer);
       either.removeEventListener('abort', onAbort);
@@ -136,60 +129,69 @@ class GatewayGuestClient implements GuestClient {
     either.addEventListener('abort', onAbort, { once: true });
     try {
       connection = await this.#connect(either);
-      this.#send(connection, order, deadlineMs);
-      const result = await receive(connection, new FrameReader(connection), settle);
+      this.#send(connection.socket, order, deadlineMs);
+      const result = await receive(connection, settle);
       if (!(result instanceof Readable) || order.do === 'open') settle();
       return result;
     } catch (error) {
       settle();
-      connection?.destroy();
+      if (connection !== undefined) this.#end(connection);
       throw this.#failure(error, either);
     }
   }
 
-  /** Connects to the gateway; waits for the next one if this one has died. */
-  async #connect(signal: AbortSignal): Promise<Socket> {
-    for (;;) {
-      const path = await this.#gateway.ready(signal);
-      signal.throwIfAborted();
-      const connection = connect({ path, allowHalfOpen: true });
-      this.#inFlight.add(connection);
-      connection.once('close', () => this.#inFlight.delete(connection));
-      try {
-        await once(connection, 'connect');
-        // Readers learn of a failure by its end.
-        connection.on('error', () => undefined);
-        return connection;
-      } catch (error) {
-        if (!hasCode(error, 'ECONNREFUSED', 'ENOENT')) throw error;
-        this.#gateway.refused(path);
-      }
-    }
+  async #connect(signal: AbortSignal): Promise<GatewayConnection> {
+    const connection = await this.#connections.take(signal);
+    this.#inFlight.add(connection);
+    // Closed, or given up, meanwhile.
+    if (this.#closed !== null || signal.aborted) connection.socket.destroy();
+    return connection;
   }
 
-  #send(connection: Socket, order: Ordered, deadlineMs: number): void {
+  /** Keeps the connection if the gateway has carried out the call; closes it if not. */
+  async #finish(connection: GatewayConnection, settle: () => void): Promise<void> {
+    const frame = await connection.reader.frame(0);
+    if (frame?.kind === FRAME.end) this.#keep(connection, settle);
+    else this.#end(connection);
+  }
+
+  /** Settles first: a late abort would close the connection under another call. */
+  #keep(connection: GatewayConnection, settle: () => void): void {
+    settle();
+    this.#inFlight.delete(connection);
+    this.#connections.keep(connection);
+  }
+
+  #end(connection: GatewayConnection): void {
+    this.#inFlight.delete(connection);
+    connection.socket.destroy();
+  }
+
+  #send(socket: Socket, order: Ordered, deadlineMs: number): void {
     const { endpoint } = this;
     const common = { guest: this.#name, endpoint, secret: this.#secret, deadlineMs };
-    if (order.do === 'reach') return this.#order(connection, { do: 'reach', ...common });
+    if (order.do === 'reach') return sendOrder(socket, { do: 'reach', ...common });
     const { upload, ...parts } = order.request as { upload?: Upload } & Record<string, unknown>;
     const uploadBytes = upload?.bytes ?? null;
-    this.#order(connection, { do: order.do, ...common, call: order.call.name, parts, uploadBytes });
+    sendOrder(socket, { do: order.do, ...common, call: order.call.name, parts, uploadBytes });
     // The content belongs to the caller: never destroyed, nor read to its end.
-    upload?.content.pipe(connection, { end: false });
+    upload?.content.pipe(socket, { end: false });
   }
 
-  #order(connection: Socket, order: GatewayOrder): void {
-    writeJson(connection, FRAME.order, order);
-  }
-
-  #chunksOf(connection: Socket, reader: FrameReader, maxBytes: number, settle: () => void): Readable {
+  #chunksOf(connection: GatewayConnection, maxBytes: number, settle: () => void): Readable {
+    const { reader } = connection;
     const failure = (error: unknown): Error => this.#failure(error, null);
+    const end = (): void => {
+      settle();
+      if (this.#inFlight.has(connection)) this.#end(connection);
+    };
+    const keep = (): void => this.#keep(connection, settle);
     async function* chunks(): AsyncGenerator<Buffer> {
       let bytes = 0;
       try {
         for (;;) {
           const frame = await reader.frame(CHUNK_BYTES);
-          if (frame?.kind === FRAME.end) return;
+          if (frame?.kind === FRAME.end) return keep();
           if (frame?.kind === FRAME.failure) throw errorIn(frame.payload);
           if (frame?.kind !== FRAME.chunk) throw new FrameFault('the connection closed in the middle of the response');
           bytes += frame.payload.byteLength;
@@ -199,16 +201,12 @@ class GatewayGuestClient implements GuestClient {
       } catch (error) {
         throw failure(error);
       } finally {
-        settle();
-        connection.destroy();
+        end();
       }
     }
     const stream = Readable.from(chunks(), { objectMode: false });
     // Ends the call while it waits for a chunk, and of a stream that was never read.
-    stream.once('close', () => {
-      settle();
-      connection.destroy();
-    });
+    stream.once('close', end);
     stream.on('error', () => undefined);
     return stream;
   }
@@ -223,6 +221,10 @@ class GatewayGuestClient implements GuestClient {
   #late(deadlineMs: number): HostError {
     return new HostError('guest_unreachable', `no response of the guest gateway within ${deadlineMs / 1_000} s`);
   }
+}
+
+function sendOrder(socket: Socket, order: GatewayOrder): void {
+  writeJson(socket, FRAME.order, order);
 }
 
 /** The result frame. Throws the failure in its place. */

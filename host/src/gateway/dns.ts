@@ -1,8 +1,6 @@
 // Answers messages of guests to their resolver through the gateway. Root reads a bounded frame.
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import type { AnswerMessage } from '../network/dns/questions.ts';
-import type { Gateway } from './client.ts';
+import type { Gateway } from './connections.ts';
 import { FRAME, FrameFault, FrameReader, writeJson } from './frames.ts';
 import { answered, type GatewayOrder } from './order.ts';
 
@@ -11,15 +9,14 @@ const RESPONSE_BYTES = 262_144;
 /** Longer than all queries of name servers for one question. */
 const DEADLINE_MS = 6_000;
 
-export function answerBehind(gateway: Pick<Gateway, 'ready'>): AnswerMessage {
+export function answerBehind(gateway: Gateway): AnswerMessage {
   return async ({ bytes, servers, policy: { mode, names }, ...rest }, signal) => {
     const either = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-    const connection = connect({ path: await gateway.ready(either), allowHalfOpen: true });
+    const connection = await gateway.connect(either);
     const onAbort = (): void => void connection.destroy();
     either.addEventListener('abort', onAbort, { once: true });
     try {
-      await once(connection, 'connect', { signal: either });
-      connection.on('error', () => undefined);
+      either.throwIfAborted();
       const message = bytes.toString('base64');
       const order: GatewayOrder = {
         do: 'answer',

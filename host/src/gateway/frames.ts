@@ -5,7 +5,8 @@ import type { Readable, Writable } from 'node:stream';
 
 /**
  * `order`: the call, as JSON. `result`: the response as JSON, or the acceptance of a stream.
- * `chunk`: bytes of a streamed response; `end`: its end. `failure`: an error, as JSON.
+ * `chunk`: bytes of a streamed response. `end`: the order is carried out, and the connection takes
+ * the next. `failure`: an error, as JSON; the connection ends.
  */
 export const FRAME = { order: 1, result: 2, chunk: 3, end: 4, failure: 5 } as const;
 type FrameKind = (typeof FRAME)[keyof typeof FRAME];

@@ -1,12 +1,17 @@
-// Starts a gateway in its confinement, and starts it again when it exits: the guest gateway, or the
-// model gateway.
+// Starts a gateway in its confinement, starts it again with back-off when it exits, and connects to
+// it: the guest gateway, or the model gateway.
+//
+//   starting --serves--> serving --exits--> pausing --> starting ...        close(): any state --> closed
+//       └── exits ──> pausing
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { serviceFilter } from '@berth/os/confinement/service-filter.ts';
+import { hasCode } from '@berth/os/errors.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import type { Logger } from 'pino';
 
@@ -17,7 +22,10 @@ const HEAP_MIB = 256;
 const DATA_BYTES = 1_024 * 1_048_576;
 /** Ended before the daemons when memory runs out, and after every VM. */
 const OOM_SCORE = '500';
-const RESTART_PAUSE_MS = 100;
+/** Pauses before the starts after an exit: none, then doubling from `first`. */
+const PAUSES_MS = { first: 100, longest: 10_000 } as const;
+/** After this time in service, the next start has no pause. */
+const SETTLED_MS = 30_000;
 const MESSAGES_BYTES = 4_096;
 
 /** A process that parses what guests send. */
@@ -44,17 +52,42 @@ export const MODEL_GATEWAY: GatewayProgram = {
   lowPorts: true,
 };
 
+/** Time as the restarts see it. */
+interface GatewayClock {
+  nowMs(): number;
+  /** Resolves also when the signal aborts. */
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+}
+const CLOCK: GatewayClock = {
+  nowMs: () => performance.now(),
+  pause: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
+};
+
+interface GatewayOptions {
+  /** A private folder of the host daemon, for the socket. */
+  folder: string;
+  uid: number;
+  log: Logger;
+  program?: GatewayProgram;
+  /** Prepares each process before it counts as ready. */
+  serving?: (socket: string) => Promise<void>;
+  clock?: GatewayClock;
+}
+
 interface Started {
   /** Why it exited. */
   exited: Promise<string>;
 }
 
+/** Connects to a gateway. Readers learn of a failure by the connection's end. */
+export async function openGateway(path: string): Promise<Socket> {
+  const connection = connect({ path, allowHalfOpen: true });
+  await once(connection, 'connect');
+  return connection.on('error', () => undefined);
+}
+
 export class GatewayProcess {
-  readonly #folder: string;
-  readonly #uid: number;
-  readonly #log: Logger;
-  readonly #program: GatewayProgram;
-  readonly #serving: (socket: string) => Promise<void>;
+  readonly #options: Required<GatewayOptions>;
   readonly #stopped = new AbortController();
   #ready = Promise.withResolvers<string>();
   /** Socket of the process that serves; null between two processes. */
@@ -63,22 +96,8 @@ export class GatewayProcess {
   #child: ChildProcess | null = null;
   #running: Promise<void> = Promise.resolve();
 
-  /**
-   * `folder`: a private folder of the host daemon, for the socket. `serving` prepares each process
-   * before it counts as ready.
-   */
-  constructor(
-    folder: string,
-    uid: number,
-    log: Logger,
-    program: GatewayProgram = GUEST_GATEWAY,
-    serving: (socket: string) => Promise<void> = () => Promise.resolve(),
-  ) {
-    this.#folder = folder;
-    this.#uid = uid;
-    this.#log = log;
-    this.#program = program;
-    this.#serving = serving;
+  constructor(options: GatewayOptions) {
+    this.#options = { program: GUEST_GATEWAY, serving: () => Promise.resolve(), clock: CLOCK, ...options };
     this.#ready.promise.catch(() => undefined);
   }
 
@@ -89,11 +108,15 @@ export class GatewayProcess {
 
   /** Resolves when the first process serves. Rejects if it cannot start. */
   async start(): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    if (process.getuid?.() === 0) await chown(this.#folder, this.#uid, this.#uid);
+    await this.#makeFolder();
     const first = await this.#run();
-    this.#running = this.#keepRunning(first);
+    this.#running = this.#keepRunning(() => Promise.resolve(first));
+  }
+
+  /** Starts processes until one serves. Rejects if it cannot make the folder of their sockets. */
+  async begin(): Promise<void> {
+    await this.#makeFolder();
+    this.#running = this.#keepRunning(() => this.#run());
   }
 
   /** Called after a refused connection: the process has died, which its exit may show later. */
@@ -118,42 +141,64 @@ export class GatewayProcess {
     }
   }
 
+  /** Connects to the process that serves; waits for the next one if it has died. */
+  async connect(signal: AbortSignal): Promise<Socket> {
+    for (;;) {
+      const path = await this.ready(signal);
+      try {
+        return await openGateway(path);
+      } catch (error) {
+        if (!hasCode(error, 'ECONNREFUSED', 'ENOENT')) throw error;
+        this.refused(path);
+      }
+    }
+  }
+
   /** Ends the process; open streams break. */
   async close(): Promise<void> {
     this.#stopped.abort();
-    this.#child?.kill('SIGKILL');
     await this.#running;
   }
 
-  async #keepRunning(first: Started): Promise<void> {
-    let { exited } = first;
-    for (;;) {
-      const why = await exited;
-      await rm(join(this.#folder, `socket-${this.#starts}`), { force: true });
+  async #makeFolder(): Promise<void> {
+    const { folder, uid } = this.#options;
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (process.getuid?.() === 0) await chown(folder, uid, uid);
+  }
+
+  /** Never rejects. The log has one entry for each start that ended. */
+  async #keepRunning(first: () => Promise<Started>): Promise<void> {
+    const { log, clock, program, folder } = this.#options;
+    const { signal } = this.#stopped;
+    let pauseMs = 0;
+    for (let start = first; ; start = () => this.#run()) {
+      try {
+        const { exited } = await start();
+        const servesSinceMs = clock.nowMs();
+        const why = await exited;
+        if (clock.nowMs() - servesSinceMs >= SETTLED_MS) pauseMs = 0;
+        if (!signal.aborted) log.error({ why, pauseMs }, `the ${program.name} exited; starting it again`);
+      } catch (error) {
+        if (!signal.aborted) log.error({ err: error, pauseMs }, `the ${program.name} did not start`);
+      }
+      await rm(join(folder, `socket-${this.#starts}`), { recursive: true, force: true });
       this.#child = null;
       if (this.#socket !== null) this.refused(this.#socket);
-      if (this.#stopped.signal.aborted) return;
-      this.#log.error({ why }, `the ${this.#program.name} exited; starting it again`);
-      for (;;) {
-        try {
-          ({ exited } = await this.#run());
-          break;
-        } catch (error) {
-          this.#log.error({ err: error }, `the ${this.#program.name} did not start`);
-          await delay(RESTART_PAUSE_MS, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
-          if (this.#stopped.signal.aborted) return;
-        }
-      }
+      await clock.pause(pauseMs, signal);
+      if (signal.aborted) return;
+      pauseMs = Math.min(Math.max(2 * pauseMs, PAUSES_MS.first), PAUSES_MS.longest);
     }
   }
 
   /** Starts a process; resolves once it serves. */
   async #run(): Promise<Started> {
+    const { folder, uid, program, serving } = this.#options;
     this.#starts += 1;
     const name = `socket-${this.#starts}`;
-    const socket = join(this.#folder, name);
-    const [program = '', ...args] = gatewayArgv(this.#program, name, this.#folder, this.#uid, process.getuid?.() === 0);
-    const child = spawn(program, args, {
+    const socket = join(folder, name);
+    const [file = '', ...args] = gatewayArgv(program, name, folder, uid, process.getuid?.() === 0);
+    const child = spawn(file, args, {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { PATH: SYSTEM_PATH },
       cwd: '/',
@@ -165,15 +210,19 @@ export class GatewayProcess {
     const exited = Promise.withResolvers<string>();
     child.once('error', (error) => exited.resolve(error.message));
     child.once('exit', (code, signal) => exited.resolve(`${signal ?? `exit code ${code}`}; ${messages.trim()}`));
+    const kill = (): void => void child.kill('SIGKILL');
+    const { signal } = this.#stopped;
+    signal.addEventListener('abort', kill, { once: true });
+    void exited.promise.then(() => signal.removeEventListener('abort', kill));
+    if (signal.aborted) kill();
     const served = await Promise.race([
       once(child.stdout as NodeJS.ReadableStream, 'data').then(() => true),
       exited.promise.then(() => false),
     ]);
     child.stdout?.resume();
-    if (!served) throw new Error(`the ${this.#program.name}: ${await exited.promise}`);
-    if (this.#stopped.signal.aborted) child.kill('SIGKILL');
-    await this.#serving(socket).catch((error: unknown) => {
-      child.kill('SIGKILL');
+    if (!served) throw new Error(`the ${program.name}: ${await exited.promise}`);
+    await serving(socket).catch((error: unknown) => {
+      kill();
       throw error;
     });
     this.#child = child;

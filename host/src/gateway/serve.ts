@@ -5,30 +5,61 @@ import type { CallSpec } from '@berth/protocol/calls/define.ts';
 import { splice, type ByteStream } from '@berth/protocol/splice.ts';
 import { DirectGuestClient, type GuestRequest } from '../guest/client.ts';
 import { newQuestions } from '../network/dns/questions.ts';
-import { FRAME, FrameReader, writeFrame, writeJson } from './frames.ts';
+import { FRAME, FrameReader, writeFrame, writeJson, type Frame } from './frames.ts';
 import { failureOf, gatewayOrder, GUEST_CALLS, type GatewayOrder } from './order.ts';
 
 const ORDER_BYTES = 16 * 1_048_576;
 /** A day: the streams' limits are the host daemon's. */
 const STREAM_IDLE_MS = 86_400_000;
 
+/** The orders of a connection. */
+class Orders {
+  readonly reader: FrameReader;
+  #next: Promise<Frame | null> | null = null;
+
+  constructor(connection: Duplex) {
+    this.reader = new FrameReader(connection);
+  }
+
+  /** True from `await()` to `next()`. */
+  get awaited(): boolean {
+    return this.#next !== null;
+  }
+
+  /** Reads the next order meanwhile, which also notices the end of the connection. */
+  await(): void {
+    this.#next = this.reader.frame(ORDER_BYTES);
+    this.#next.catch(() => undefined);
+  }
+
+  /** Resolves with null at the end of the connection. */
+  async next(): Promise<GatewayOrder | null> {
+    const frame = await (this.#next ?? this.reader.frame(ORDER_BYTES));
+    this.#next = null;
+    return frame === null ? null : gatewayOrder.parse(JSON.parse(frame.payload.toString('utf8')));
+  }
+}
+
 export class GatewayServer {
   readonly #guests = new Map<string, DirectGuestClient>();
   readonly #questions = newQuestions();
 
-  /** Serves one connection of the host daemon. Never rejects. */
+  /** Carries out the orders of one connection, one after the other. Never rejects. */
   async serve(connection: Duplex): Promise<void> {
     const gone = new AbortController();
     const onGone = (): void => gone.abort(new Error('the host daemon ended the call'));
     connection.on('error', () => undefined);
     // Its end alone does not close a connection that can be half-closed.
     connection.once('end', onGone).once('close', onGone);
-    const reader = new FrameReader(connection);
+    const orders = new Orders(connection);
     try {
-      const frame = await reader.frame(ORDER_BYTES);
-      if (frame === null) return;
-      const order = gatewayOrder.parse(JSON.parse(frame.payload.toString('utf8')));
-      await this.#carryOut(order, connection, reader, gone);
+      for (;;) {
+        const order = await orders.next();
+        if (order === null) return;
+        await this.#carryOut(order, connection, orders, gone);
+        if (!orders.awaited) return;
+        writeFrame(connection, FRAME.end);
+      }
     } catch (error) {
       if (connection.writable) writeJson(connection, FRAME.failure, failureOf(error));
     } finally {
@@ -36,66 +67,51 @@ export class GatewayServer {
     }
   }
 
-  async #carryOut(order: GatewayOrder, connection: Duplex, reader: FrameReader, gone: AbortController): Promise<void> {
-    if (order.do === 'close') {
-      this.#guests.get(order.guest)?.close();
-      this.#guests.delete(order.guest);
-      return;
-    }
-    if (order.do === 'answer') {
-      const { message, ...rest } = order;
-      reader.release();
-      connection.on('readable', () => void connection.read(0)).read(0);
-      const { answer, withheld, ...found } = await this.#questions(
-        { ...rest, bytes: Buffer.from(message, 'base64') },
-        gone.signal,
-      );
-      writeJson(connection, FRAME.result, {
-        ...found,
-        answer: answer?.toString('base64') ?? null,
-        withheld: withheld?.toString('base64') ?? null,
-      });
-      return;
+  async #carryOut(order: GatewayOrder, connection: Duplex, orders: Orders, gone: AbortController): Promise<void> {
+    const result = (value: unknown): void => writeJson(connection, FRAME.result, value);
+    switch (order.do) {
+      case 'close':
+        this.#guests.get(order.guest)?.close();
+        this.#guests.delete(order.guest);
+        return;
+      case 'answer':
+        orders.await();
+        return result(await this.#answer(order, gone.signal));
+      default:
     }
     const guest = this.#guestOf(order);
-    const { deadlineMs } = order;
-    const options = { signal: gone.signal, deadlineMs };
-    const seeEnd = (): void => void connection.read(0);
-    const watch = (): void => {
-      reader.release();
-      connection.on('readable', seeEnd);
-      seeEnd();
-    };
+    const options = { signal: gone.signal, deadlineMs: order.deadlineMs };
     if (order.do === 'reach') {
-      watch();
+      orders.await();
       await guest.reach(options);
-      writeJson(connection, FRAME.result, null);
-      return;
+      return result(null);
     }
     const call = GUEST_CALLS.get(order.call);
     if (call === undefined) throw new Error(`unknown call ${order.call}`);
     const request = { ...order.parts } as GuestRequest<CallSpec>;
+    if (order.do === 'open')
+      return await passThrough(connection, orders.reader, () => guest.open(call, request, options));
     if (order.uploadBytes === null) {
-      watch();
+      orders.await();
     } else {
       const { uploadBytes: bytes } = order;
-      const content = uploadOf(reader, bytes, (fault) => (fault === null ? watch() : gone.abort(fault)));
+      const content = uploadOf(orders.reader, bytes, (fault) => (fault === null ? orders.await() : gone.abort(fault)));
       request.upload = { bytes, content };
     }
-    switch (order.do) {
-      case 'call':
-        return writeJson(connection, FRAME.result, await guest.call(call, request, options));
-      case 'stream':
-        return await passOn(await guest.stream(call, request, options), connection);
-      case 'open': {
-        const stream = await guest.open(call, request, options);
-        connection.off('readable', seeEnd);
-        writeJson(connection, FRAME.result, null);
-        await splice(connection as unknown as ByteStream, stream as unknown as ByteStream, { idleMs: STREAM_IDLE_MS });
-        return;
-      }
-      default:
-    }
+    if (order.do === 'call') return result(await guest.call(call, request, options));
+    await passOn(await guest.stream(call, request, options), connection);
+  }
+
+  async #answer({ message, ...rest }: Extract<GatewayOrder, { do: 'answer' }>, signal: AbortSignal): Promise<object> {
+    const { answer, withheld, ...found } = await this.#questions(
+      { ...rest, bytes: Buffer.from(message, 'base64') },
+      signal,
+    );
+    return {
+      ...found,
+      answer: answer?.toString('base64') ?? null,
+      withheld: withheld?.toString('base64') ?? null,
+    };
   }
 
   #guestOf({ guest: name, endpoint, secret }: Exclude<GatewayOrder, { do: 'close' | 'answer' }>): DirectGuestClient {
@@ -125,6 +141,18 @@ function uploadOf(reader: FrameReader, bytes: number, ended: (fault: Error | nul
   return upload;
 }
 
+/** The connection continues as the raw stream of the guest. */
+async function passThrough(connection: Duplex, reader: FrameReader, open: () => Promise<Duplex>): Promise<void> {
+  reader.release();
+  const seeEnd = (): void => void connection.read(0);
+  connection.on('readable', seeEnd);
+  seeEnd();
+  const stream = await open();
+  connection.off('readable', seeEnd);
+  writeJson(connection, FRAME.result, null);
+  await splice(connection as unknown as ByteStream, stream as unknown as ByteStream, { idleMs: STREAM_IDLE_MS });
+}
+
 async function passOn(from: Readable, connection: Duplex): Promise<void> {
   writeJson(connection, FRAME.result, null);
   for await (const chunk of from as AsyncIterable<Buffer>) {
@@ -134,5 +162,4 @@ async function passOn(from: Readable, connection: Duplex): Promise<void> {
     await drained.promise;
     if (connection.destroyed) return;
   }
-  writeFrame(connection, FRAME.end);
 }

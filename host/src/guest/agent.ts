@@ -4,7 +4,8 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-const CONNECTIONS = 256;
+/** Fewer than the guest accepts, and more than the held calls of three API replicas. */
+const CONNECTIONS = 1_000;
 const IDLE_CONNECTIONS = 8;
 const IDLE_MS = 10 * 60_000;
 

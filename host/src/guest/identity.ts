@@ -27,7 +27,7 @@ const CLOCK_LATE_MS = 200;
 /** Longest compensation of the latency of a request. */
 const CLOCK_AHEAD_MAX_MS = 2_000;
 /** Limit of attempts: a guest on a busy host may stall between setting and reading its clock. */
-const CLOCK_TRIES = 3;
+const CLOCK_TRIES = 5;
 /** Error message of such a guest. */
 const CLOCK_REFUSAL = /the clock is -?\d+ ms off/;
 /** The kernel reserves part of the memory (crash kernel, page tables, firmware). */

@@ -1,12 +1,11 @@
 // The host daemon's side of the model gateway: states which VMs it serves and with which access.
 // After an exit of the gateway, the next one gets all of it again. Parses no HTTP.
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
 import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import type { Logger } from 'pino';
 import { FRAME, FrameFault, FrameReader, writeJson } from '../gateway/frames.ts';
-import { GatewayProcess, MODEL_GATEWAY } from '../gateway/launch.ts';
+import { GatewayProcess, MODEL_GATEWAY, openGateway } from '../gateway/launch.ts';
 import type { GuestEndpoint } from '../vm/driver.ts';
 import { HostError } from '../vm/host-error.ts';
 import type { ModelGate } from '../vm/owned/owned-vm.ts';
@@ -47,7 +46,7 @@ export class ModelGateway implements ModelGate {
     this.#ca = ca;
     this.#log = log;
     const program = { ...MODEL_GATEWAY, lowPorts };
-    this.#process = new GatewayProcess(folder, uid, log, program, (socket) => this.#serving(socket));
+    this.#process = new GatewayProcess({ folder, uid, log, program, serving: (socket) => this.#serving(socket) });
   }
 
   /** Process id on the host; null if none runs. For tests. */
@@ -72,9 +71,7 @@ export class ModelGateway implements ModelGate {
   /** Ends a VM's requests and forgets its access. Never rejects. */
   async forget(vmId: string): Promise<void> {
     if (!this.#wanted.delete(vmId)) return;
-    await this.#state(vmId).catch((error: unknown) =>
-      this.#log.warn({ vmId, err: error }, 'the model gateway may still listen for a VM'),
-    );
+    await this.#state(vmId).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -86,7 +83,7 @@ export class ModelGateway implements ModelGate {
   /** States the newest of a VM, after all earlier orders. */
   async #state(vmId: string): Promise<void> {
     const deadline = AbortSignal.timeout(ORDER_MS);
-    this.#started ??= this.#process.start().catch((error: unknown) => {
+    this.#started ??= this.#process.begin().catch((error: unknown) => {
       this.#started = null;
       throw error;
     });
@@ -94,8 +91,9 @@ export class ModelGateway implements ModelGate {
       await this.#started;
       await this.#orders.run(() => this.#send(vmId, deadline));
     } catch (error) {
+      this.#log.warn({ vmId, err: error }, 'the model gateway does not serve a VM');
       if (error instanceof HostError) throw error;
-      throw new HostError('internal', 'the model gateway does not respond', { cause: error });
+      throw new HostError('agent_models_unavailable', 'the model gateway does not respond', { cause: error });
     }
   }
 
@@ -144,9 +142,7 @@ class Control {
   }
 
   static async open(path: string): Promise<Control> {
-    const connection = connect(path);
-    await once(connection, 'connect');
-    return new Control(connection.on('error', () => undefined));
+    return new Control(await openGateway(path));
   }
 
   /** Rejects with a {@link HostError} if the gateway refuses it; otherwise the gateway is lost. */
@@ -158,7 +154,7 @@ class Control {
       const frame = await this.#reader.frame(RESULT_BYTES);
       if (frame?.kind !== FRAME.result) throw new FrameFault('the model gateway closed the connection');
       const { failure } = orderResult.parse(JSON.parse(frame.payload.toString('utf8')));
-      if (failure !== null) throw new HostError('internal', `the model gateway: ${failure}`);
+      if (failure !== null) throw new HostError('agent_models_unavailable', `the model gateway: ${failure}`);
     } finally {
       signal.removeEventListener('abort', onAbort);
     }

@@ -5,6 +5,7 @@ import { request as httpsRequest, type Agent as HttpsAgent } from 'node:https';
 import type { Agent } from 'node:http';
 import type { ModelProvider } from '@berth/protocol/calls/model-access.ts';
 import type { ModelLimits } from './limits.ts';
+import { Redaction } from './redaction.ts';
 import { Refusal } from './refusal.ts';
 import { requestHeaders, responseHeaders, type ModelRequest } from './routes.ts';
 
@@ -69,15 +70,23 @@ export async function exchange(
     over.resolve();
     upstream.destroy();
   });
+  let interim = 0;
+  upstream.on('information', () => {
+    interim += 1;
+    if (interim > limits.interimResponses)
+      fail(new Refusal('badResponse', 'the model provider sent too many interim responses'));
+  });
   upstream.once('response', (received) => {
     response = received;
     const fault = faultOf(received);
     if (fault !== null) return fail(fault);
     // The rest of a request that the provider does not read is not awaited.
     const connection = incoming.complete ? {} : { connection: 'close' };
-    outgoing.writeHead(received.statusCode as number, { ...responseHeaders(received.headers), ...connection });
+    const redaction = new Redaction(target.key);
+    const headers = responseHeaders(received.headers, (value) => redaction.header(value));
+    outgoing.writeHead(received.statusCode as number, { ...headers, ...connection });
     outgoing.flushHeaders();
-    relay(received, outgoing, limits.responseBytes);
+    relay(received, outgoing, limits.responseBytes, redaction);
   });
   send(incoming, upstream, asked.method === 'POST', limits.requestBytes, fail);
   try {
@@ -95,12 +104,15 @@ export async function exchange(
 const UNREACHABLE = 'the model provider cannot be reached';
 
 /** Reason not to pass a response on: its text could repeat the key, or its redirect lead away. */
-function faultOf({ statusCode: status = 0 }: IncomingMessage): Refusal | null {
+function faultOf({ statusCode: status = 0, headers }: IncomingMessage): Refusal | null {
   if (status === 401 || status === 407)
     return new Refusal('noAccess', "the model provider refused the project's key. Replace it");
   if (status >= 300 && status < 400) return new Refusal('badResponse', 'the model provider redirects the request');
   // Node reads such a status, but throws when it is to write it.
   if (status < 200) return new Refusal('badResponse', 'the model provider sent no valid status');
+  // The key could not be found in it.
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+    return new Refusal('badResponse', 'the model provider encodes a response that must be plain');
   return null;
 }
 
@@ -134,7 +146,7 @@ export function tooLarge(maxBytes: number): Refusal {
  * Copies a response. What one read of the socket brought is written at once: a model sends many
  * small events, and each write costs a system call.
  */
-function relay(from: IncomingMessage, to: ServerResponse, maxBytes: number): void {
+function relay(from: IncomingMessage, to: ServerResponse, maxBytes: number, redaction: Redaction): void {
   let bytes = 0;
   let held: Buffer[] = [];
   const flush = (): void => {
@@ -150,12 +162,14 @@ function relay(from: IncomingMessage, to: ServerResponse, maxBytes: number): voi
       to.destroy();
       return;
     }
-    held.push(chunk);
+    const free = redaction.chunk(chunk);
+    if (free.length === 0) return;
+    held.push(free);
     if (held.length === 1) process.nextTick(flush);
   });
   from.once('end', () => {
     flush();
-    to.end();
+    to.end(redaction.end());
   });
   // Broken off: the guest must not take the part for the whole.
   from.once('close', () => {

@@ -14,6 +14,8 @@ export const MODEL_LIMITS = {
   headBytes: 32_768,
   requestBytes: 32 * 1_048_576,
   responseBytes: 64 * 1_048_576,
+  /** Responses with a status of 1xx before the final one. */
+  interimResponses: 16,
   /** From the arrival of a request's head to the arrival of its body. */
   requestMs: 120_000,
   /** Wait for a key that the host daemon does not know yet. */

@@ -32,8 +32,8 @@ export interface ModelRequest {
 }
 
 export function providerOf(url: string): ModelProvider | null {
-  const name = url.slice(1).split(/[/?]/, 1)[0];
-  return name === 'openai' || name === 'anthropic' ? name : null;
+  const [root, name] = url.split(/[/?]/, 2);
+  return root === '' && (name === 'openai' || name === 'anthropic') ? name : null;
 }
 
 /** Null if the list has no such path; the allowed methods if it has no such method. */
@@ -51,7 +51,7 @@ export function requestOf(provider: ModelProvider, method: string, url: string):
 
 const BODY_HEADERS = ['content-type', 'content-encoding', 'content-length'];
 const REQUEST_HEADERS = [
-  ...['accept', 'accept-encoding', 'user-agent'],
+  ...['accept', 'user-agent'],
   ...['anthropic-version', 'anthropic-beta', 'openai-beta', 'x-app', 'x-client-request-id', 'x-openai-subagent'],
   ...['originator', 'version', 'session_id', 'session-id', 'thread_id', 'thread-id', 'conversation_id'],
 ];
@@ -66,7 +66,7 @@ const RESPONSE_HEADERS = [
 ];
 const RESPONSE_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-', 'x-codex-'];
 
-/** Headers of the forwarded request: those of the list, and the key. */
+/** Headers of the forwarded request: those of the list, and the key. Its response must be plain. */
 export function requestHeaders(
   provider: ModelProvider,
   { method }: ModelRequest,
@@ -75,11 +75,14 @@ export function requestHeaders(
 ): OutgoingHttpHeaders {
   const credential = provider === 'openai' ? { authorization: `Bearer ${key}` } : { 'x-api-key': key };
   const body = method === 'POST' ? listed(from, BODY_HEADERS) : {};
-  return { ...listed(from, REQUEST_HEADERS, REQUEST_PREFIXES), ...body, ...credential };
+  const plain = { 'accept-encoding': 'identity' };
+  return { ...listed(from, REQUEST_HEADERS, REQUEST_PREFIXES), ...plain, ...body, ...credential };
 }
 
-export function responseHeaders(from: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return listed(from, RESPONSE_HEADERS, RESPONSE_PREFIXES);
+/** Headers of the response: those of the list, with redacted values. */
+export function responseHeaders(from: IncomingHttpHeaders, redact: (value: string) => string): OutgoingHttpHeaders {
+  const kept = Object.entries(listed(from, RESPONSE_HEADERS, RESPONSE_PREFIXES));
+  return Object.fromEntries(kept.map(([name, value]) => [name, redact(String(value))]));
 }
 
 function listed(

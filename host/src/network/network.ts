@@ -77,7 +77,7 @@ class SlotPool implements Network {
       instanceId: options.instanceId,
       dataFolder: options.dataFolder,
       cidr: this.#cidr,
-      registryFolder: this.#registryFolder,
+      ...{ registryFolder: this.#registryFolder, rateMbit: options.rateMbit },
       resolver: new Resolver(upstreams, options.answer),
     });
   }

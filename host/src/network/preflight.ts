@@ -21,7 +21,7 @@ export interface NetworkFault {
   remedy: string;
 }
 
-const TOOLS = ['ip', 'nft', 'nsenter', 'unshare', 'flock', 'setpriv'];
+const TOOLS = ['ip', 'tc', 'nft', 'nsenter', 'unshare', 'flock', 'setpriv'];
 
 /**
  * Checks that this process can make slots, by making one with its firewalls in a private namespace.
@@ -63,7 +63,7 @@ export async function checkNetworkRights(cidr: string): Promise<NetworkFault[]> 
   } catch (error) {
     if (!(error instanceof NetworkError)) throw error;
     const remedy =
-      'The kernel needs network namespaces, veth, tun and nftables with NAT, ' +
+      'The kernel needs network namespaces, veth, tun, the queue discipline tbf, and nftables with NAT, ' +
       'connection tracking, fib, limit, reject and connlimit; ' +
       'a container needs CAP_NET_ADMIN and CAP_SYS_ADMIN. Debian’s own kernels have all of it.';
     return [{ message: error.message, remedy }];

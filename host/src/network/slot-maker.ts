@@ -12,6 +12,7 @@ import { runUnderNetworkLock, type Program } from './slots/locked-program.ts';
 import { enterSlot, enteredNumbers, lockFile, removeEntry } from './slots/registry.ts';
 import type { SlotEntry } from './slots/registry.ts';
 import type { Resolver, ServedGuest } from './dns/resolver.ts';
+import { keepFromNetworkd } from './slots/networkd.ts';
 import { makeProgram, removeRootRulesProgram, unmakeProgram } from './slots/slot-programs.ts';
 import { SlotEgress } from './egress/slot-egress.ts';
 import { NetworkError, hostVethName, slotOf } from './slots/slot.ts';
@@ -27,6 +28,7 @@ interface SlotMakerOptions {
   dataFolder: string;
   cidr: GuestCidr;
   registryFolder: string;
+  rateMbit: number | undefined;
   resolver: Resolver;
 }
 
@@ -61,8 +63,9 @@ export class SlotMaker {
    * Enables forwarding and loads the shared rules of the root namespace. Resolves with the changes,
    * like {@link make}.
    */
-  prepareHost(): Promise<string[]> {
-    return this.#runMake([]);
+  async prepareHost(): Promise<string[]> {
+    const told = await keepFromNetworkd();
+    return [...(told === null ? [] : [told]), ...(await this.#runMake([]))];
   }
 
   /**
@@ -173,7 +176,7 @@ export class SlotMaker {
   async #runMake(slots: readonly Slot[]): Promise<string[]> {
     const names = slots.map((slot) => slot.number).join(', ');
     const step = slots.length > 0 ? `Creating network slot ${names}` : "Preparing the host's network";
-    const output = await this.#run(step, makeProgram(slots));
+    const output = await this.#run(step, makeProgram(slots, this.#options.rateMbit));
     if (!output.includes('ip_forward')) return [];
     const line = `${new Date().toISOString()} ${FORWARDING_CHANGE}\n`;
     await writeFile(join(this.#options.registryFolder, CHANGES_FILE), line, { flag: 'a', mode: 0o600 });

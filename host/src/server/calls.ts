@@ -72,6 +72,7 @@ export function hostCalls({
     destroyVm: ({ vmId, epoch }) => lifecycle.destroy(vmId, epoch),
     sshHostKey: ({ vmId }) => lifecycle.sshHostKey(vmId),
     vmMetrics: ({ vmId }, signal) => lifecycle.metrics(vmId, signal),
+    vmHistory: async ({ vmId, query }) => lifecycle.sampler.historyOf(vmId, query.windowSeconds),
     clone: async ({ vmId, epoch, body }, signal) => ({
       stream: await lifecycle.clone(vmId, { ...body, epoch }, signal),
     }),

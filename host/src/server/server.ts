@@ -6,6 +6,7 @@ import { chown, rm } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { KEEPALIVE_SPACE_MS } from '@berth/protocol/calls/define.ts';
 import { STREAM_HEAD_BYTES } from '@berth/protocol/guest.ts';
+import { LISTEN_BACKLOG } from '@berth/protocol/http/backlog.ts';
 import { CallServer, type Part, type Received, type Reply } from '@berth/protocol/http/serve.ts';
 import { splice, type SpliceBounds } from '@berth/protocol/splice.ts';
 import type { Logger } from 'pino';
@@ -85,10 +86,10 @@ export class HostServer {
       await rm(on.socket, { force: true });
       // Set for this call only: no other user can open the socket at any moment.
       const umask = process.umask(0o177);
-      this.#server.listen({ path: on.socket }, listening.resolve);
+      this.#server.listen({ path: on.socket, backlog: LISTEN_BACKLOG }, listening.resolve);
       process.umask(umask);
     } else {
-      this.#server.listen({ host: on.address, port: on.port }, listening.resolve);
+      this.#server.listen({ host: on.address, port: on.port, backlog: LISTEN_BACKLOG }, listening.resolve);
     }
     await listening.promise;
     this.#server.off('error', listening.reject);

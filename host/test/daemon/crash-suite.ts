@@ -35,6 +35,8 @@ interface CrashSubject {
   vmsOnHost(instanceId: string): Promise<string[]>;
   /** True if a wake saves driver state and an asleep VM has no process; false for the fake. */
   snapshots: boolean;
+  /** Points to kill at, of those of a verb. */
+  pointsOf<Point extends string>(points: readonly Point[]): readonly Point[];
   /** Other traces of VMs on the host, one sentence each. Empty without VMs and daemon. */
   leftovers(): Promise<string[]>;
 }
@@ -125,7 +127,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     }
 
     let epoch = 0;
-    for (const point of CREATE_POINTS) {
+    for (const point of subject.pointsOf(CREATE_POINTS)) {
       it(`at ${point} creates the VM once when retried, and leaves nothing after its destroy`, async () => {
         epoch += 2;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -145,7 +147,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of DESTROY_POINTS) {
+    for (const point of subject.pointsOf(DESTROY_POINTS)) {
       it(`at ${point} lets the next daemon or call finish the destroy`, async () => {
         epoch += 2;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -165,7 +167,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf(CRASH_POINTS, 'sleep:')) {
+    for (const point of subject.pointsOf(pointsOf(CRASH_POINTS, 'sleep:'))) {
       it(`at ${point} leaves the VM running or asleep, and the next call puts all of it to sleep`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -193,7 +195,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
     const wakePoints = pointsOf(CRASH_POINTS, 'wake:').filter(
       (point) => subject.snapshots || point !== 'wake:driver-state-saved',
     );
-    for (const point of wakePoints.flatMap(twice)) {
+    for (const point of subject.pointsOf(wakePoints.flatMap(twice))) {
       it(`at ${point} leaves the VM asleep or wakes it, without losing a process`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -224,7 +226,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf(CRASH_POINTS, 'boot:').flatMap(twice)) {
+    for (const point of subject.pointsOf(pointsOf(CRASH_POINTS, 'boot:').flatMap(twice))) {
       it(`at ${point} keeps the disk of a VM with an unusable snapshot, and the next call boots it`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);
@@ -251,7 +253,7 @@ export function crashSuite(title: string, subject: CrashSubject): void {
       });
     }
 
-    for (const point of pointsOf(CRASH_POINTS, 'resize:')) {
+    for (const point of subject.pointsOf(pointsOf(CRASH_POINTS, 'resize:'))) {
       it(`at ${point} leaves the VM running, and the next call gives it the new size`, async () => {
         epoch += 10;
         assert.equal(await daemon.start({ crashAt: point }), true);

@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const START_DEADLINE_MS = 60_000;
+const START_DEADLINE_MS = 240_000;
 /** Longer than any timeout of the daemon, so that the daemon reports the slow part. */
 const CALL_DEADLINE_MS = 300_000;
 
@@ -25,6 +25,8 @@ export class DaemonFixture {
   readonly root: string;
   readonly token: string;
   readonly #flags: readonly string[];
+  /** Variables of the daemons to start. */
+  environment: Readonly<Record<string, string>> = {};
   #daemon: ChildProcess | null = null;
   #ended: Promise<[number | null, NodeJS.Signals | null]> | null = null;
   /** Last lines of the daemons' logs. */
@@ -53,6 +55,7 @@ export class DaemonFixture {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
+        ...this.environment,
         NODE_COMPILE_CACHE: join(this.root, 'compiled'),
         ...(options.crashAt === undefined ? {} : { BERTH_CRASH_AT: options.crashAt }),
       },

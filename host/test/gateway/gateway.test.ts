@@ -3,17 +3,21 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { openTerminal } from '@berth/protocol/calls/connections.ts';
+import { FILTERED } from '../../../os/test/service-filter-probe.ts';
 import { until } from '../../../os/test/until.ts';
-import { exec } from '@berth/protocol/calls/exec.ts';
+import { exec, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import { readFile as readGuestFile } from '@berth/protocol/calls/files.ts';
 import { health } from '@berth/protocol/calls/identity.ts';
+import { pino } from 'pino';
 import { guestsBehind } from '../../src/gateway/client.ts';
 import { FRAME } from '../../src/gateway/frames.ts';
+import { GatewayProcess, MODEL_GATEWAY, openGateway } from '../../src/gateway/launch.ts';
 import type { GuestClient } from '../../src/guest/client.ts';
 import { FAKE_GATEWAY_UID } from '../../src/network/slots/slot.ts';
 import { json, ScriptedGuest } from '../vm/scripted-guest.ts';
@@ -54,6 +58,23 @@ describe('the guest gateway', () => {
     assert.match(limits, /^Max data size +1073741824 +1073741824 /m);
     assert.match(limits, /^Max core file size +0 +0 /m);
     assert.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '500');
+  });
+
+  it('runs under the filter of the services, as the kernel applies it to a program in its place', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'berth-probe-'));
+    const program = { ...MODEL_GATEWAY, main: '/app/host/test/gateway/probe-program.ts' };
+    let outcome = '';
+    const probe = new GatewayProcess({
+      ...{ folder: join(folder, 'gateway'), uid: FAKE_GATEWAY_UID, log: pino({ level: 'silent' }), program },
+      serving: async (socket) => void (outcome = await readFile(`${socket}.outcome`, 'utf8')),
+    });
+    try {
+      await probe.start();
+      assert.deepEqual(outcome.trim().split('\n'), FILTERED);
+    } finally {
+      await probe.close();
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('sees no file of the host daemon and no secret in its environment or arguments', async () => {
@@ -103,6 +124,32 @@ describe('the guest gateway', () => {
     await assert.rejects(stream.toArray(), { code: 'guest_unreachable' });
     guest.handler = (_request, response) => void response.end('whole');
     assert.equal(String(Buffer.concat(await (await client.stream(readGuestFile, FILE)).toArray())), 'whole');
+  });
+
+  it('holds 768 calls of a guest and 2,000 in all, and serves others of the same guests meanwhile', async () => {
+    const others = await Promise.all(Array.from({ length: 9 }, () => ScriptedGuest.start()));
+    const clients = [client, ...others.map(({ endpoint }) => started.guests.clientOf(endpoint, 'the-secret'))];
+    const held: ServerResponse[] = [];
+    for (const one of [guest, ...others]) {
+      one.handler = (request, response) => {
+        if (request.method === 'POST') held.push(response);
+        else json(response, 200, HEALTHY);
+      };
+    }
+    const calls: Promise<GuestExecResult>[] = [];
+    for (const [number, one] of clients.entries()) {
+      for (let made = 0; made < (number === 0 ? 768 : 137); made += 1) calls.push(one.call(exec, TRUE));
+      // The queue of the listener is shorter than all calls.
+      await until('the guests hold all calls', () => Promise.resolve(held.length === calls.length || null));
+    }
+    for (const one of clients) assert.deepEqual(await one.call(health, {}), HEALTHY);
+    const result = { exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false };
+    for (const response of held) json(response, 200, result);
+    assert.ok((await Promise.all(calls)).every(({ exitCode }) => exitCode === 0));
+    for (const [number, one] of others.entries()) {
+      clients[number + 1]?.close();
+      await one.stop();
+    }
   });
 
   it('ends a call at the guest when its caller does', async () => {
@@ -180,7 +227,7 @@ describe('a guest gateway in the hands of a guest', () => {
       await new Promise<void>((resolve) => {
         server.listen(path, resolve);
       });
-      const guests = guestsBehind({ ready: () => Promise.resolve(path), refused: () => undefined });
+      const guests = guestsBehind({ connect: () => openGateway(path) });
       const client = guests.clientOf({ address: '127.0.0.1', port: 1 });
       try {
         await assert.rejects(client.call(health, {}), { code: 'guest_unreachable', message });

@@ -24,7 +24,7 @@ export interface TestGateway extends OpenWay {
 export async function startGateway(): Promise<TestGateway> {
   const root = await mkdtemp(join(tmpdir(), 'berth-gateway-'));
   const folder = join(root, 'gateway');
-  const gateway = new GatewayProcess(folder, FAKE_GATEWAY_UID, pino({ level: 'silent' }));
+  const gateway = new GatewayProcess({ folder, uid: FAKE_GATEWAY_UID, log: pino({ level: 'silent' }) });
   await gateway.start();
   return {
     gateway,

@@ -64,7 +64,9 @@ test('has one privilege, to listen on a low port, and shows the key nowhere', as
     assert.equal(status.get(field), NET_BIND_SERVICE, field);
   assert.equal(status.get('NoNewPrivs'), '1');
   assert.equal(status.get('Seccomp'), '2');
-  assert.match(await readFile(`/proc/${pid}/limits`, 'utf8'), /^Max core file size +0 +0 /m);
+  const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
+  assert.match(limits, /^Max data size +1073741824 +1073741824 /m);
+  assert.match(limits, /^Max core file size +0 +0 /m);
   for (const path of ['/root', '/var', '/run', '/tmp', '/etc/shadow', '/etc/passwd', folder])
     assert.ok(!existsSync(`/proc/${pid}/root${path}`), path);
   for (let one: number | null = models.pid; one !== null; one = one === pid ? null : await childOf(one)) {

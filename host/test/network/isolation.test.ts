@@ -28,7 +28,7 @@ import type { Uplink } from './uplink.ts';
 enterPrivateHost();
 
 const run = promisify(execFile);
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 180_000;
 
 let uplink: Uplink;
 let network: Network;

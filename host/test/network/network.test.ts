@@ -23,7 +23,7 @@ import type { Uplink } from './uplink.ts';
 
 enterPrivateHost();
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 180_000;
 const FIRST = 'first222';
 const SECOND = 'second22';
 

@@ -22,7 +22,7 @@ export interface ProbeResult extends ProbeTarget {
 /** Timeout for targets that drop packets. */
 const CLOSED_MS = 2_000;
 /** Timeout for targets that must respond: longer than any test server takes on a busy host. */
-export const UP_MS = 30_000;
+export const UP_MS = 120_000;
 
 /** Probes each target by HTTP from this process. */
 export function probeHere(targets: readonly ProbeTarget[], timeoutMs = CLOSED_MS): Promise<ProbeResult[]> {

@@ -14,7 +14,7 @@ import { ScriptedDriver, ScriptedHost } from '../vm/scripted-driver.ts';
 
 export const SIZE = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
 /** Long enough for any step of a pool in a test, on a slow disk too. */
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 240_000;
 const POLL_MS = 2;
 
 export class PoolFixture {

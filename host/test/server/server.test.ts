@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { vmMetrics } from '@berth/protocol/calls/metrics.ts';
+import { AGENT_READY_MS } from '@berth/protocol/agent-errors.ts';
+import { guestStartAgent, startAgent } from '@berth/protocol/calls/agents.ts';
+import { deadlineOf } from '@berth/protocol/calls/define.ts';
+import { vmHistory, vmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { hostInfo, vmList, vmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import { hostError, storageGib, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
@@ -103,6 +106,15 @@ describe('the HTTP of a host daemon', () => {
     assert.equal(mode & 0o777, 0o600);
   });
 
+  it('holds 2,000 connections made at once until it accepts them', async () => {
+    const sockets = Array.from({ length: 2_000 }, () => connect(socketPath));
+    try {
+      await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
   it('accepts a new token at once and a removed one no longer, when its file changes', async () => {
     const next = 'n'.repeat(40);
     assert.equal((await call('GET', '/host', undefined, next)).status, 401);
@@ -137,6 +149,7 @@ describe('the HTTP of a host daemon', () => {
       ['POST', `/vms/${A}/wake`],
       ['POST', `/vms/${A}/resize`],
       ['GET', `/vms/${A}/metrics`],
+      ['GET', `/vms/${A}/metrics/history?windowSeconds=60`],
       ['GET', `/vms/${A}/ssh-host-key`],
       ['GET', `/vms/${A}/file?path=/a`],
       ['PUT', `/vms/${A}/file?path=/a`],
@@ -176,9 +189,19 @@ describe('the HTTP of a host daemon', () => {
     assert.deepEqual([resized.status, vmView.parse(resized.body).spec], [200, { ...SMALL, ...size }]);
     const metrics = await call('GET', `/vms/${A}/metrics`);
     assert.deepEqual([metrics.status, vmMetrics.parse(metrics.body).host.cpuMs], [200, 42.5]);
+    await host.lifecycle.sampler.sample();
     const slept = await call('POST', `/vms/${A}/sleep`, { epoch: 3 });
     assert.deepEqual([slept.status, vmView.parse(slept.body).keeps], [200, 'snapshot']);
     assert.equal(codeOf(await call('GET', `/vms/${A}/metrics`)), 'vm_not_running');
+    const history = await call('GET', `/vms/${A}/metrics/history?windowSeconds=60`);
+    assert.deepEqual(
+      vmHistory.parse(history.body).points.map(({ residentMib }) => residentMib),
+      [100],
+    );
+    for (const windowSeconds of ['0', '86401', 'x', '']) {
+      const refused = await call('GET', `/vms/${A}/metrics/history?windowSeconds=${windowSeconds}`);
+      assert.equal(codeOf(refused), 'invalid_request', windowSeconds);
+    }
     const woken = await call('POST', `/vms/${A}/wake`, { epoch: 4, spec: { ...SMALL, ...size } });
     assert.deepEqual([woken.status, vmView.parse(woken.body).woke?.from], [200, 'snapshot']);
     assert.deepEqual(codeOf(await call('POST', `/vms/${A}/sleep`, { epoch: 3 })), 'stale_epoch');
@@ -310,6 +333,32 @@ describe('the HTTP of a host daemon', () => {
       await asked.promise;
       caller.destroy();
       await closed.promise;
+    });
+
+    it('forwards the spaces of a starting agent session at once, so that no idle limit ends the wait', async () => {
+      const started = Promise.withResolvers<ServerResponse>();
+      guest().handler = (_request, response) => {
+        response.writeHead(200).flushHeaders();
+        started.resolve(response);
+      };
+      const start = { epoch: 1, agent: 'agent_one', mode: 'create', approvals: 'ask', gateway: false };
+      const response = await open('POST', `/vms/${A}/agents/ags_${'a'.repeat(24)}/start`, JSON.stringify(start));
+      assert.equal(response.statusCode, 200);
+      const chunks = response[Symbol.asyncIterator]();
+      const inGuest = await started.promise;
+      for (let space = 0; space < 3; space += 1) {
+        inGuest.write(' ');
+        assert.equal(String((await chunks.next()).value), ' ');
+      }
+      const closed = once(inGuest, 'close');
+      response.destroy();
+      await closed;
+      const deadlines = [deadlineOf(guestStartAgent, 'guest', undefined), deadlineOf(startAgent, 'host', undefined)];
+      assert.deepEqual(
+        deadlines.toSorted((a, b) => a - b),
+        deadlines,
+      );
+      assert.ok(Number(deadlines[0]) > AGENT_READY_MS, 'the guest reports that its agent is not ready');
     });
 
     it('disconnects the caller when the guest breaks off, so that no partial response looks complete', async () => {

@@ -35,6 +35,17 @@ const manifest = z.strictObject({
   recipeHash: sha256,
   node: z.strictObject({ version: z.string().min(1), sha256 }),
   npm: z.strictObject({ version: z.string().min(1), sha256 }),
+  /** Coding agents, as npm packages. Absent in manifests of older checkouts. */
+  agents: z
+    .array(
+      z.strictObject({
+        id: z.string().min(1),
+        package: z.string().min(1),
+        version: z.string().min(1),
+        integrity: z.string().min(1),
+      }),
+    )
+    .default([]),
   packages: z.array(manifestPackage).min(1),
 });
 export type Manifest = z.infer<typeof manifest>;

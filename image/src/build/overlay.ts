@@ -1,8 +1,9 @@
-// Berth's overlay of the installed root: services, settings, kernel modules, Node, npm and the
-// guest daemon. Returns tar entries; writes nothing.
+// Berth's overlay of the installed root: services, settings, kernel modules, Node, npm, the guest
+// daemon and the coding agents. Returns tar entries; writes nothing.
 import { GUEST_NETWORK } from '@berth/protocol/guest.ts';
-import { readFile, readlink } from 'node:fs/promises';
+import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { agentListFile, GUEST_AGENTS_FOLDER } from './agents.ts';
 import { listFolder } from './digest.ts';
 import type { Recipe } from './recipe.ts';
 import type { TarEntry } from '@berth/os/tar.ts';
@@ -18,14 +19,24 @@ const BERTH_USER = { uid: 1000, gid: 1000 };
 
 /**
  * All entries of the overlay, folders before their content.
+ * @param agentFolders files of each agent of the recipe, by its id
  * @param existing folders already in the root, which keep their modes
  */
-export async function overlayEntries(recipe: Recipe, tools: Tools, existing: ReadonlySet<string>): Promise<TarEntry[]> {
+export async function overlayEntries(
+  recipe: Recipe,
+  tools: Tools,
+  agentFolders: ReadonlyMap<string, string>,
+  existing: ReadonlySet<string>,
+): Promise<TarEntry[]> {
+  const agents: TarEntry[] = [];
+  for (const { id, name } of recipe.agents)
+    agents.push(...(await treeEntries(agentFolders.get(id) ?? '', `${GUEST_AGENTS_FOLDER}/${name}`)));
   const files = [
     ...(await treeEntries(join(recipe.folder, 'root'), '')),
     ...(await treeEntries(tools.modulesFolder, `usr/lib/modules/${tools.kernelVersion}`)),
     ...(await treeEntries(recipe.npm.path, 'usr/local/lib/node_modules/npm', NPM_LEFT_OUT)),
-    ...writtenFiles(),
+    ...agents,
+    ...writtenFiles({ [`${GUEST_AGENTS_FOLDER}/agents.json`]: agentListFile(recipe.agents) }),
     { path: 'opt/berth/guestd.mjs', type: 'file', mode: 0o644, content: Buffer.from(recipe.guestBundle) },
     { path: 'usr/local/bin/node', type: 'file', mode: 0o755, content: { file: recipe.node.path } },
     { path: 'usr/local/bin/npm', type: 'link', target: '../lib/node_modules/npm/bin/npm-cli.js' },
@@ -42,10 +53,11 @@ export async function overlayEntries(recipe: Recipe, tools: Tools, existing: Rea
   return withFolders(files, existing);
 }
 
-/** Files derived from the network settings shared by host and guest. */
-function writtenFiles(): TarEntry[] {
+/** Files derived from the network settings shared by host and guest, and others. */
+function writtenFiles(others: Readonly<Record<string, string>>): TarEntry[] {
   const { address, prefixLength, gateway } = GUEST_NETWORK;
   const texts: Record<string, string> = {
+    ...others,
     'etc/berth/network': `ADDRESS=${address}/${prefixLength}\nGATEWAY=${gateway}\n`,
     // Listen only on the address that the VM's host can reach.
     'etc/ssh/sshd_config.d/address.conf': `ListenAddress ${address}:22\n`,
@@ -68,7 +80,7 @@ async function treeEntries(folder: string, at: string, leftOut?: RegExp): Promis
       entries.push({ path: inside, type, target: await readlink(join(folder, path)) });
     } else {
       const mode = MODES.get(inside) ?? (executable ? 0o755 : 0o644);
-      entries.push({ path: inside, type, mode, content: await readFile(join(folder, path)) });
+      entries.push({ path: inside, type, mode, content: { file: join(folder, path) } });
     }
   }
   return entries;

@@ -9,6 +9,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { sha256OfFile } from '@berth/os/digest.ts';
+import { AGENT_IDS, type AgentId } from './agent-selection.ts';
+import { agentList, type AgentPackage } from './agents.ts';
 import { sha256OfFolder } from './digest.ts';
 
 const require = createRequire(import.meta.url);
@@ -40,6 +42,8 @@ export interface Recipe extends z.infer<typeof packageList> {
   folder: string;
   node: BundledProgram;
   npm: BundledProgram;
+  /** The selected coding agents. */
+  agents: AgentPackage[];
   /** The guest daemon, one ESM file. */
   guestBundle: Uint8Array;
   hash: string;
@@ -71,11 +75,14 @@ export interface RecipeSources {
   /** Folder with the package list, the scripts and the overlay files. */
   folder?: string;
   guestEntry?: string;
+  /** Coding agents of the image; default: all. */
+  agents?: readonly AgentId[];
 }
 
 export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
-  const { folder = RECIPE_FOLDER, guestEntry } = sources;
+  const { folder = RECIPE_FOLDER, guestEntry, agents: selected = AGENT_IDS } = sources;
   const list = packageList.parse(JSON.parse(await readFile(join(folder, 'packages.json'), 'utf8')));
+  const agents = (await readAgents(folder)).filter(({ id }) => selected.includes(id));
   const { node, npm } = await bundledPrograms();
   const guest = await bundleGuestDaemon(guestEntry);
   const hash = createHash('sha256');
@@ -88,7 +95,13 @@ export async function loadRecipe(sources: RecipeSources = {}): Promise<Recipe> {
     node: [node.version, node.sha256],
     npm: [npm.version, npm.sha256],
     guest: guest.sha256,
+    agents: agents.map(({ id }) => id),
   };
   hash.update(JSON.stringify(inputs));
-  return { ...list, folder, node, npm, guestBundle: guest.code, hash: hash.digest('hex') };
+  return { ...list, folder, node, npm, agents, guestBundle: guest.code, hash: hash.digest('hex') };
+}
+
+/** All agents that the recipe pins. */
+export async function readAgents(folder = RECIPE_FOLDER): Promise<AgentPackage[]> {
+  return agentList.parse(JSON.parse(await readFile(join(folder, 'agents.json'), 'utf8'))).agents;
 }

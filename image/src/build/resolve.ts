@@ -45,6 +45,12 @@ export async function resolveManifest(apt: PrivateApt, recipe: Recipe, signal: A
     recipeHash: recipe.hash,
     node: { version: recipe.node.version, sha256: recipe.node.sha256 },
     npm: { version: recipe.npm.version, sha256: recipe.npm.sha256 },
+    agents: recipe.agents.map(({ id, package: name, version, integrity }) => ({
+      id,
+      package: name,
+      version,
+      integrity,
+    })),
     packages,
   };
   return parseManifest(formatManifest(manifest), 'the resolved manifest');

@@ -34,6 +34,7 @@ describe('the package files of a manifest', () => {
       recipeHash: HASH,
       node: program,
       npm: program,
+      agents: [],
       packages,
     };
     return ensureDebs(manifest, {

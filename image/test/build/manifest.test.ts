@@ -21,7 +21,12 @@ function packageNamed(name: string, changes: Partial<ManifestPackage> = {}): Man
 
 function manifestOf(...packages: ManifestPackage[]): Manifest {
   const program = { version: '1', sha256: HASH };
-  return { format: 1, suite: 'trixie', architecture: 'amd64', recipeHash: HASH, node: program, npm: program, packages };
+  const agents = [{ id: 'agent_one', package: '@a/b@1', version: '1', integrity: 'sha512-x' }];
+  return {
+    ...{ format: 1, suite: 'trixie', architecture: 'amd64', recipeHash: HASH, node: program, npm: program },
+    agents,
+    packages,
+  };
 }
 
 describe('a manifest', () => {

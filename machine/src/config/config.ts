@@ -1,6 +1,7 @@
 // The operator's configuration: flags over BERTH_* variables over defaults. The only reader of the
 // environment in this workspace's verbs.
 import { resolve } from 'node:path';
+import { AGENT_IDS, agentSelection, ALLOWED_SELECTIONS, type AgentId } from '@berth/image/build/agent-selection.ts';
 import { z } from 'zod';
 import { OperatorFailure } from '../output/failure.ts';
 import { defaultCacheFolder, defaultDataFolder } from './folders.ts';
@@ -22,6 +23,8 @@ export interface Config {
   memoryReserveMib: number;
   /** Absolute path of the operator's plan catalogue; null: the self-hosted plan alone. */
   plansFile: string | null;
+  /** Coding agents of the image. */
+  agents: readonly AgentId[];
   /** `fake` runs no VMs: for tests of the verbs themselves. */
   driver: 'qemu' | 'fake';
 }
@@ -37,6 +40,7 @@ export interface Flags {
   cpuOvercommit?: string;
   memoryReserveMib?: string;
   plansFile?: string;
+  agents?: string;
   driver?: string;
 }
 
@@ -99,6 +103,12 @@ const SETTINGS = {
       .transform((path) => resolve(path)),
     allowed: 'the path of a file',
   },
+  agents: {
+    flag: '--agents',
+    variables: ['BERTH_AGENTS'],
+    schema: agentSelection,
+    allowed: ALLOWED_SELECTIONS,
+  },
   driver: { flag: '--driver', variables: ['BERTH_DRIVER'], schema: z.enum(['qemu', 'fake']), allowed: 'qemu or fake' },
 } satisfies Record<string, Setting<unknown>>;
 
@@ -110,6 +120,7 @@ const DEFAULTS = {
   cpuOvercommit: 8,
   memoryReserveMib: 2048,
   plansFile: null,
+  agents: AGENT_IDS,
   driver: 'qemu',
 } as const;
 
@@ -146,7 +157,28 @@ export function readConfig(flags: Flags, environment: Readonly<NodeJS.ProcessEnv
     cpuOvercommit: read('cpuOvercommit'),
     memoryReserveMib: read('memoryReserveMib'),
     plansFile: read('plansFile'),
+    agents: read('agents'),
     driver: read('driver'),
+  };
+}
+
+/** Flags as variables, for a service without flags. Folders, also as defaults, are absolute. */
+export function settingsOf(flags: Flags, config: Config): Record<string, string> {
+  const given = Object.entries(SETTINGS).flatMap(
+    ([
+      name,
+      {
+        variables: [variable],
+      },
+    ]) => {
+      const text = name === 'plansFile' ? config.plansFile : flags[name as keyof typeof SETTINGS];
+      return text === undefined || text === null ? [] : [[variable, text]];
+    },
+  );
+  return {
+    ...(Object.fromEntries(given) as Record<string, string>),
+    BERTH_DATA_DIR: config.dataFolder,
+    BERTH_CACHE_DIR: config.cacheFolder,
   };
 }
 

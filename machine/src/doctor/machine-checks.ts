@@ -4,6 +4,8 @@ import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { QEMU_MIN_VERSION, isTested, readDistribution, readPackages } from '../setup/packages.ts';
+import { cgroupFault } from '../supervisor/cgroups.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { fault, ok, warn } from './check.ts';
 import type { Check, Finding } from './check.ts';
 
@@ -14,7 +16,6 @@ const SANDBOX_MEMORY_MIB = 1_152;
 /** Packages, stages, image and template during an image build. */
 const CACHE_FREE_GIB = 8;
 const DATA_FREE_GIB = 5;
-const INSTALL = './berth demo and ./berth up install it';
 
 export function machineChecks(config: Config): Check[] {
   return [
@@ -23,7 +24,7 @@ export function machineChecks(config: Config): Check[] {
     { subject: 'processor', run: checkProcessor },
     { subject: 'memory', run: () => checkMemory(config.memoryReserveMib) },
     { subject: 'disk', run: () => checkDisk(config) },
-    { subject: 'packages', run: checkPackages },
+    { subject: 'packages', run: () => checkPackages(config) },
     { subject: 'cgroup', run: checkCgroup },
     { subject: 'user namespaces', run: checkUserNamespaces },
   ];
@@ -106,27 +107,29 @@ function nearestExisting(folder: string): string {
   return existsSync(folder) ? folder : nearestExisting(dirname(folder));
 }
 
-async function checkPackages(): Promise<Finding[]> {
+async function checkPackages(config: Config): Promise<Finding[]> {
+  const install = `${commandHint('up', config)} installs it`;
   const packages = await readPackages();
   const lacking = packages.filter((state) => state.version === null || state.tooOld);
   const there = packages.filter((state) => !lacking.includes(state)).map((state) => `${state.name} ${state.version}`);
   const findings = lacking.map((state) =>
     state.version === null
-      ? fault('packages', `${state.name} is missing; it ${state.purpose}`, INSTALL)
-      : fault('packages', `${state.name} ${state.version} is too old: ${QEMU_MIN_VERSION} or newer is needed`, INSTALL),
+      ? fault('packages', `${state.name} is missing; it ${state.purpose}`, install)
+      : fault('packages', `${state.name} ${state.version} is too old: ${QEMU_MIN_VERSION} or newer is needed`, install),
   );
   return there.length === 0 ? findings : [ok('packages', there.join(', ')), ...findings];
 }
 
 async function checkCgroup(): Promise<Finding[]> {
-  if (existsSync('/sys/fs/cgroup/cgroup.controllers')) return [ok('cgroup', 'version 2')];
-
+  const found = cgroupFault();
   return [
-    warn(
-      'cgroup',
-      'version 1, or none',
-      'Berth does not require it yet; Debian uses version 2 unless a kernel parameter selects version 1',
-    ),
+    found === null
+      ? ok('cgroup', 'version 2: the kernel limits CPU, memory and processes of each sandbox')
+      : warn(
+          'cgroup',
+          `${found}: a busy sandbox takes CPU from the others, and a QEMU under attack takes memory of the host`,
+          'boot with systemd.unified_cgroup_hierarchy=1; Debian uses version 2 unless a parameter selects version 1',
+        ),
   ];
 }
 

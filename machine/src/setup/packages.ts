@@ -38,6 +38,7 @@ const TEST_PACKAGES = [
   ['openssh-client', 'creates keys and connections in the tests'],
   ['git', 'serves repositories in the tests'],
   ['chromium', 'opens the pages in the tests'],
+  ['tmux', 'keeps the shells of fake VMs in the tests'],
   ['python3', 'runs a generated client'],
   ['python3-httpx', 'sends the requests of that client'],
   ['mypy', 'checks the types of that client'],

@@ -1,14 +1,16 @@
-// Prepares a computer for its roles: Debian packages, then the image, then the template. Owns the
-// order and what to skip; every part is idempotent.
+// Prepares a computer for its roles: Debian packages, the web console, the image and the template.
+// Owns the order and what to skip; every part is idempotent.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AptError, candidateVersion, ensureBackports, installPackages, updateLists } from '@berth/os/apt.ts';
+import { AptError, candidateVersion, ensureBackports, installPackages, updateLists } from '@berth/os/apt/apt.ts';
 import { waitForLock } from '@berth/os/file-lock.ts';
+import { ensureConsole } from '@berth/console/build/build.ts';
 import { ensureTemplate } from '@berth/host/template.ts';
 import { ensureImage, type BuildProgress } from '@berth/image/ensure-image.ts';
 import { openImage } from '@berth/image/image-folder.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import type { Config } from '../config/config.ts';
+import { findCaller } from '../config/folders.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import type { Progress, Report } from '../output/progress.ts';
 import { QEMU_MIN_VERSION, QEMU_PACKAGES, isAtLeast, isTested, readDistribution, readPackages } from './packages.ts';
@@ -29,26 +31,33 @@ interface SetUpContext {
 }
 
 /** Results of the set-up, as variables for the processes that use them. */
-export type Ready = { BERTH_IMAGE_FOLDER?: string };
+export type Ready = { BERTH_CONSOLE_FOLDER?: string; BERTH_IMAGE_FOLDER?: string };
 
 /**
- * Prepares this computer for its roles: packages, and for a host with QEMU the image and the
- * template. A second run finds everything done. Concurrent runs take turns.
+ * Prepares this computer for its roles: packages, for the control plane the web console, and for a
+ * host with QEMU the image and the template. A second run finds everything done. Concurrent runs
+ * take turns.
  */
 export async function setUp(context: SetUpContext, options: PackageSelection = {}): Promise<Ready> {
   const { config, progress, environment, signal } = context;
+  const { cacheFolder, guestCidr, agents } = config;
   await setUpPackages(context, options);
-  if (config.driver === 'fake' || options.roles?.includes('host') === false) return {};
+  const ready: Ready = {};
+  if (options.roles?.includes('control-plane') !== false)
+    ready.BERTH_CONSOLE_FOLDER = await progress.step('web console', () => ensureConsole({ cacheFolder, signal }));
+  if (config.driver === 'fake' || options.roles?.includes('host') === false) return ready;
 
-  const { cacheFolder, guestCidr } = config;
+  const caller = findCaller(environment);
+  // npm's settings are those of the user who called, as in the launcher.
+  const npmConfig = caller.uid === 0 ? {} : { npmConfigFile: join(caller.home, '.npmrc') };
   const given = environment['BERTH_IMAGE_FOLDER'];
   const image = await progress.step('image', (report) =>
     given === undefined || given === ''
-      ? ensureImage({ cacheFolder, signal, onProgress: (at) => report(describeBuild(at)) })
+      ? ensureImage({ cacheFolder, agents, signal, onProgress: (at) => report(describeBuild(at)), ...npmConfig })
       : openImage(given, { verify: 'remembered', signal }),
   );
   await progress.step('template', (report) => ensureTemplate({ cacheFolder, guestCidr, image, report, signal }));
-  return { BERTH_IMAGE_FOLDER: image.folder };
+  return { ...ready, BERTH_IMAGE_FOLDER: image.folder };
 }
 
 /** Part of the set-up needed by the database and the API. */

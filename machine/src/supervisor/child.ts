@@ -64,7 +64,9 @@ export async function startConfined(confined: Confined, onOutput: (chunk: Buffer
  * with the exit description if the service exits before it was identified.
  */
 export async function startPlain(plain: PlainCommand, onOutput: (chunk: Buffer) => void): Promise<RunningChild> {
-  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...plain.command], {
+  // A core file would contain the service's secrets.
+  const limits = ['prlimit', '--core=0', '--'];
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', '--', ...limits, ...plain.command], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     cwd: plain.workingFolder,

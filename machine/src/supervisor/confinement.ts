@@ -86,7 +86,9 @@ export function confinedArgv(confined: Confined): [string, ...string[]] {
     ...view,
     '--',
   ];
-  return ['setpriv', ...outer, 'setpriv', ...identity, ...rights, '--', ...confined.command];
+  // A core file would contain the service's secrets.
+  const limits = ['prlimit', '--core=0', '--'];
+  return ['setpriv', ...outer, ...limits, 'setpriv', ...identity, ...rights, '--', ...confined.command];
 }
 
 /**

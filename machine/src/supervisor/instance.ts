@@ -42,6 +42,8 @@ export interface InstancePaths {
   log: string;
   lock: string;
   record: string;
+  /** Present: the next stop puts the sandboxes to sleep. */
+  sleepAtStop: string;
 }
 
 /**
@@ -81,6 +83,7 @@ export function instancePaths(dataFolder: string): InstancePaths {
     log: join(dataFolder, 'log'),
     lock: join(run, 'supervisor.lock'),
     record: join(run, 'supervisor.json'),
+    sleepAtStop: join(run, 'sleep-at-stop'),
   };
 }
 

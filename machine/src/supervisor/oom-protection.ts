@@ -14,10 +14,10 @@ const SERVICE_OOM_SCORE = -500;
  * For this process and those that it starts from now on. Without the right (CAP_SYS_RESOURCE)
  * nothing changes.
  */
-export function protectFromOomKiller(): void {
-  if (Number(readFileSync(FILE, 'latin1')) <= SERVICE_OOM_SCORE) return;
+export function protectFromOomKiller(file: string = FILE): void {
+  if (Number(readFileSync(file, 'latin1')) <= SERVICE_OOM_SCORE) return;
   try {
-    writeFileSync(FILE, String(SERVICE_OOM_SCORE));
+    writeFileSync(file, String(SERVICE_OOM_SCORE));
   } catch (error) {
     if (!hasCode(error, 'EACCES', 'EPERM')) throw error;
   }

@@ -13,8 +13,14 @@ interface Startable {
   /** True once it responds. */
   answers(signal: AbortSignal): Promise<boolean>;
   answerDeadlineMs: number;
-  stopGraceMs: number;
+  stop(child: RunningChild): Promise<void>;
 }
+
+/** A stop by SIGTERM, and by SIGKILL after the grace period. */
+export const stopWithin =
+  (graceMs: number): Startable['stop'] =>
+  (child) =>
+    child.stop('SIGTERM', graceMs);
 
 /**
  * Starts a service and waits until it responds. On failure ends it and rejects with the tail of its
@@ -35,7 +41,7 @@ export async function startAndWait(
   const child = await launching.catch((error: unknown) => {
     throw notStarted(messageOf(error), error);
   });
-  const stop = (): Promise<void> => child.stop('SIGTERM', startable.stopGraceMs);
+  const stop = (): Promise<void> => startable.stop(child);
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startable.answerDeadlineMs)]);
   try {
     while (child.endedBy === null && !deadline.aborted) {

@@ -13,6 +13,8 @@ export interface RoleContext {
   config: Config;
   paths: InstancePaths;
   user: ServiceUser;
+  /** Folder of the control groups of VMs; absent: VMs get none. */
+  vmCgroup?: string | null;
   /** The operator's BERTH_* variables that have no flag. */
   environment: Readonly<Record<string, string>>;
 }

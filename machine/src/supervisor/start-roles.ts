@@ -1,7 +1,6 @@
 // Runs the services of roles on one data folder under one supervisor. Owns the lock, the logs, the
 // record of running services, and the end of an earlier supervisor's leftovers.
 import { join } from 'node:path';
-import type { HeldLock } from '@berth/os/file-lock.ts';
 import { LogFile } from '@berth/os/log-file.ts';
 import { readProcess } from '@berth/os/process-identity.ts';
 import { closeInheritedFiles } from '@berth/os/inherited-files.ts';
@@ -20,6 +19,7 @@ import {
   writeInstanceRecord,
 } from './instance.ts';
 import type { InstanceRecord } from './instance.ts';
+import { enterGroups } from './cgroups.ts';
 import { protectFromOomKiller } from './oom-protection.ts';
 import { findServiceUser } from './service-user.ts';
 import type { RunningService, Service } from './service.ts';
@@ -74,11 +74,21 @@ export async function startRoles<T>(
   const lock = await lockInstance(paths);
   if (lock === null) throw new AlreadyRunning(options.config.dataFolder, await readInstanceRecord(paths));
 
-  try {
-    const context = await prepareRoles(options);
-    return await supervise(options, context, lock, afterStart, signal);
-  } catch (error) {
+  const groups = enterGroups({
+    dataFolder: options.config.dataFolder,
+    reserveMib: options.config.memoryReserveMib,
+    environment: options.environment,
+  });
+  if (groups.folder === null) options.progress.say(`! VMs have no limits of the kernel: ${groups.reason}`);
+  const release = async (): Promise<void> => {
+    if (groups.folder !== null) groups.leave();
     await lock.release();
+  };
+  try {
+    const context = { ...(await prepareRoles(options)), vmCgroup: groups.folder };
+    return await supervise(options, context, release, afterStart, signal);
+  } catch (error) {
+    await release();
     throw error;
   }
 }
@@ -98,7 +108,7 @@ async function prepareRoles(options: RolesOptions): Promise<RoleContext> {
 async function supervise<T>(
   options: RolesOptions,
   context: RoleContext,
-  lock: HeldLock,
+  release: () => Promise<void>,
   afterStart: (context: RoleContext) => Promise<T>,
   signal: AbortSignal,
 ): Promise<RunningRoles<T>> {
@@ -135,7 +145,7 @@ async function supervise<T>(
     stopped ??= (async () => {
       await supervisor.stop();
       logs.forEach((file) => file.close());
-      await lock.release();
+      await release();
     })();
     return stopped;
   };

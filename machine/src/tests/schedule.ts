@@ -14,7 +14,7 @@ const SAMPLE_MS = 1_000;
 /** Assumed duration of an unmeasured file. */
 const UNKNOWN_SECONDS = 30;
 /** Shortest and longest timeout of a file, and that of an unmeasured one. */
-const TIMEOUT_MS = { least: 5 * 60_000, most: 20 * 60_000, unknown: 10 * 60_000 };
+const TIMEOUT_MS = { least: 10 * 60_000, most: 30 * 60_000, unknown: 20 * 60_000 };
 /** Slowdown of a file, against its measured cost, that a loaded machine explains. */
 const SLOWDOWN = 10;
 

@@ -29,7 +29,7 @@ export async function demo(context: VerbContext): Promise<number> {
   const paths = instancePaths(config.dataFolder);
   const record = (await isSupervised(paths)) ? await readInstanceRecord(paths) : null;
   if (record !== null) {
-    progress.say(`Using the service that runs with ${config.dataFolder}.`);
+    progress.say(`Using the service that runs with ${config.dataFolder}; console: ${record.publicUrl}/console`);
     return show(context, config, record.url, [{ name: 'set-up', tookMs: setUpMs, shown: 'complete', fault: null }]);
   }
   const own: Config = {
@@ -87,7 +87,8 @@ async function show(context: VerbContext, config: Config, url: string, before: r
       },
     );
   }
-  print(`Everything worked. ${commandHint('up', context.config)} starts the service and prints an API key.`);
+  const up = commandHint('up', context.config);
+  print(`Everything worked. ${up} starts the service, and prints an API key and the web console's address.`);
   return 0;
 }
 

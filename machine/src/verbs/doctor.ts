@@ -3,6 +3,7 @@ import { fault } from '../doctor/check.ts';
 import type { Check, Finding, Grade } from '../doctor/check.ts';
 import { dataFolderCheck, secretsCheck, supervisorCheck } from '../doctor/instance-checks.ts';
 import { machineChecks } from '../doctor/machine-checks.ts';
+import { commandHint } from '../output/command-hint.ts';
 import { portCheck } from '../roles/control-plane/checks.ts';
 import { databaseCheck } from '../roles/database/checks.ts';
 import { networkChecks } from '../roles/host/network-checks.ts';
@@ -18,7 +19,8 @@ export async function doctor({ config, environment, progress, print, signal }: V
     ...vmChecks(config, environment, signal),
   ];
   const findings: Finding[] = [];
-  for (const check of checks) findings.push(...(await progress.step(check.subject, () => runCheck(check))));
+  const again = commandHint('doctor', config);
+  for (const check of checks) findings.push(...(await progress.step(check.subject, () => runCheck(check, again))));
 
   findings.flatMap(lines).forEach(print);
   const count = (grade: Grade): number => findings.filter((finding) => finding.grade === grade).length;
@@ -27,11 +29,12 @@ export async function doctor({ config, environment, progress, print, signal }: V
   return count('fault') === 0 ? 0 : 1;
 }
 
-async function runCheck(check: Check): Promise<Finding[]> {
+/** @param again command of another run */
+async function runCheck(check: Check, again: string): Promise<Finding[]> {
   try {
     return await check.run();
   } catch (error) {
-    return [fault(check.subject, (error as Error).message, 'fix the reported faults, then run ./berth doctor again')];
+    return [fault(check.subject, (error as Error).message, `fix the reported faults, then run ${again} again`)];
   }
 }
 

@@ -1,12 +1,14 @@
 // `berth down`: stops the supervisor of a data folder from another shell and waits until everything
 // but the VMs is gone.
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
 import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
+import { removeGroups } from '../supervisor/cgroups.ts';
 import { endRecordedServices, instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
 import type { InstancePaths, InstanceRecord } from '../supervisor/instance.ts';
-import { readHostVms } from '../roles/host/service.ts';
+import { readHostVms, SLEEP_GRACE_MS } from '../roles/host/service.ts';
 import type { VerbContext } from './context.ts';
 
 /** Slightly longer than the supervisor's total grace period for its services. */
@@ -15,8 +17,14 @@ const STOP_DEADLINE_MS = 150_000;
 const RECORD_DEADLINE_MS = 5_000;
 const STEP_MS = 50;
 
-/** Idempotent: nothing to stop is a success. */
-export async function down({ config, progress, signal }: VerbContext): Promise<number> {
+/**
+ * Idempotent: nothing to stop is a success. `sleep` also puts the sandboxes to sleep; the next `up`
+ * wakes them.
+ */
+export async function down(
+  { config, progress, signal }: VerbContext,
+  { sleep = false }: { sleep?: boolean } = {},
+): Promise<number> {
   const paths = instancePaths(config.dataFolder);
   if (!(await isSupervised(paths))) {
     const ended = await endRecordedServices(await readInstanceRecord(paths));
@@ -29,13 +37,15 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
   }
   const record = await runningRecord(paths, signal);
   const vms = await countVms(paths, signal);
+  if (sleep) await writeFile(paths.sleepAtStop, '');
   await progress.step('stopping', async (report) => {
     await killProcess(record.supervisor, 'SIGTERM');
-    const deadline = performance.now() + STOP_DEADLINE_MS;
+    const stopMs = STOP_DEADLINE_MS + (sleep ? SLEEP_GRACE_MS : 0);
+    const deadline = performance.now() + stopMs;
     while (await isSupervised(paths)) {
       if (performance.now() > deadline) {
         throw new OperatorFailure(
-          `the supervisor (pid ${record.supervisor.pid}) did not stop within ${STOP_DEADLINE_MS / 1000} s`,
+          `the supervisor (pid ${record.supervisor.pid}) did not stop within ${stopMs / 1000} s`,
           {
             remedy: `kill -9 ${record.supervisor.pid}, then ${commandHint('down', config)} again; no data is lost`,
           },
@@ -45,8 +55,10 @@ export async function down({ config, progress, signal }: VerbContext): Promise<n
       await delay(STEP_MS, undefined, { signal });
     }
     await endRecordedServices(record);
+    removeGroups(config.dataFolder);
   });
-  progress.say(`Stopped. ${describeVms(vms, commandHint('up', config))}`);
+  const up = commandHint('up', config);
+  progress.say(sleep ? `Stopped. Sandboxes sleep; the next ${up} wakes them.` : `Stopped. ${describeVms(vms, up)}`);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// `berth owner-link`: makes a sign-in link for the owner of the first org locally, also while the
-// service is stopped.
+// `berth owner-link`: makes a sign-in link for the owner of the operator's org locally, also while
+// the service is stopped.
 import { makeOwnerLink } from '../roles/control-plane/api-command.ts';
 import { commandHint } from '../output/command-hint.ts';
 import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/instance.ts';
@@ -17,7 +17,9 @@ export async function makeOwnerLinkOnMachine(context: VerbContext): Promise<numb
         ? 'Link for the owner to choose an address and a password'
         : `The owner's account ${email} has a password. Link to choose a new one`;
     progress.say(`${whatFor} (works once, within ${inWords(minutes)}; earlier links no longer work):`);
-    context.print((await originOf(context)) + path);
+    const origin = await originOf(context);
+    context.print(origin + path);
+    progress.say(`It leads to the web console, ${origin}/console.`);
     return 0;
   });
 }

@@ -13,7 +13,9 @@ export async function setPlanOnMachine(
 ): Promise<number> {
   if (plan === undefined) {
     throw new OperatorFailure('--plan is missing', {
-      remedy: `docs/operations.md lists the plans: ${commandHint('plans set', context.config)} --org ORG --plan PLAN`,
+      remedy:
+        'docs/operations.md lists the plans: ' +
+        commandHint('plans set', context.config, '--org', org ?? 'ORG', '--plan', 'PLAN'),
     });
   }
   return await withApiOnMachine(context, async (options) => {

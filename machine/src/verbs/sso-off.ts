@@ -10,7 +10,7 @@ import { withApiOnMachine } from './on-machine.ts';
 export async function switchSsoOffOnMachine(context: VerbContext, org: string | undefined): Promise<number> {
   if (org === undefined) {
     throw new OperatorFailure('--org is missing', {
-      remedy: `name the org: ${commandHint('sso-off', context.config)} --org ORG`,
+      remedy: `name the org: ${commandHint('sso-off', context.config, '--org', 'ORG')}`,
     });
   }
   return await withApiOnMachine(context, async (options) => {

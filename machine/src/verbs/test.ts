@@ -11,6 +11,8 @@ import type { VerbContext } from './context.ts';
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
 /** Shared database server of the API's test files; see its head comment. */
 const SHARED_DATABASE = 'api/test/world/cluster/shared.ts';
+/** Timeout of a file with `--long`, in seconds. */
+const LONG_RUN_SECONDS = 5_400;
 const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
 
 export interface TestSelection {
@@ -20,6 +22,8 @@ export interface TestSelection {
   name: string | undefined;
   /** Measures the cost of each file, and writes docs/measurements/test-suite.md. */
   profile: boolean;
+  /** Runs the costly tests whole (os/test/long-run.ts). */
+  long: boolean;
 }
 
 export async function test(context: VerbContext, selection: TestSelection): Promise<number> {
@@ -34,11 +38,16 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   const flags = [
     ...(selection.name === undefined ? [] : [`--name=${selection.name}`]),
     ...(selection.profile ? ['--profile'] : []),
+    ...(selection.long ? [`--timeout=${LONG_RUN_SECONDS}`] : []),
     ...(files.some((file) => file.startsWith('api/')) ? [`--serve=${SHARED_DATABASE}`] : []),
   ];
   context.progress.say(`Running ${files.length} test files.`);
   // All Node processes of the tests compile the same files.
-  const environment = { ...context.environment, NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'node-compile') };
+  const environment = {
+    ...context.environment,
+    NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'node-compile'),
+    BERTH_TEST_LONG: selection.long ? '1' : '0',
+  };
   return runNode([RUNNER, ...flags, ...files], { ...context, environment }, ready);
 }
 

@@ -8,6 +8,7 @@ import { isSupervised, instancePaths, readInstanceRecord } from '../supervisor/i
 import { requireFreePort } from '../config/ports.ts';
 import { apiUrl } from '../roles/control-plane/service.ts';
 import { setUp } from '../setup/setup.ts';
+import { isManaged, notifyReady } from '../systemd/systemctl.ts';
 import type { SupervisorEvent } from '../supervisor/supervisor.ts';
 import type { VerbContext } from './context.ts';
 import type { RunningInstallation } from '../roles/installation.ts';
@@ -37,12 +38,13 @@ export async function up(context: VerbContext): Promise<number> {
     }
     throw error;
   }
-  printWelcome(context, installation);
+  if (isManaged(environment)) await announceToManager(context, installation);
+  else printWelcome(context, installation);
   if (!signal.aborted)
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
-  await progress.step('stopping (VMs keep running)', () => installation.stop());
-  progress.say(`Stopped. Sandboxes keep running; the next ${commandHint('up', config)} takes over.`);
+  await progress.step('stopping', () => installation.stop());
+  progress.say(`Stopped. The next ${commandHint('up', config)} takes over the sandboxes.`);
   return 0;
 }
 
@@ -69,12 +71,22 @@ function describe(event: SupervisorEvent, context: VerbContext): void {
     progress.say(`✓ ${event.service} runs again (${(event.tookMs / 1000).toFixed(1)} s)`);
 }
 
+/** Without the first key and link: the journal keeps what it gets. */
+async function announceToManager(
+  { config, environment, print }: VerbContext,
+  { url }: RunningInstallation,
+): Promise<void> {
+  print(`Berth runs: ${url} (data ${config.dataFolder})`);
+  await notifyReady(environment);
+}
+
 function printWelcome(
   { print, config }: VerbContext,
   { url, publicUrl, previewUrl, first, paths }: RunningInstallation,
 ): void {
   print(`Berth runs: ${url}`);
   print(`  data        ${paths.root} (logs in ${paths.log})`);
+  print(`  console     ${publicUrl}/console`);
   print(`  org         ${first.orgId}`);
   print(`  project     ${first.projectId ?? '(none)'}`);
   print(`  previews    ${previewUrl.replace('://', '://<port>-<sandbox id without sbx_>.')}`);

@@ -24,6 +24,7 @@ test('without flags and variables root gets system folders, a user gets folders 
     cpuOvercommit: 8,
     memoryReserveMib: 2048,
     plansFile: null,
+    agents: ['agent_one', 'agent_two'],
     driver: 'qemu',
   });
 });
@@ -53,8 +54,18 @@ test('a flag wins over its variable, a variable over the default; an empty varia
   assert.equal(readConfig({ plansFile: 'plans.json' }, environment).plansFile, resolve('plans.json'));
 });
 
+test('agents of the image are those named, each once, or none', () => {
+  const agents = (text: string) => readConfig({}, { ...ROOT, BERTH_AGENTS: text }).agents;
+  assert.deepEqual(agents('agent_two, agent_two'), ['agent_two']);
+  assert.deepEqual(agents('agent_two,agent_one'), ['agent_one', 'agent_two']);
+  assert.deepEqual(agents('none'), []);
+  assert.deepEqual(agents(''), ['agent_one', 'agent_two']);
+});
+
 const WRONG: [string, Parameters<typeof readConfig>[0], Record<string, string>, RegExp][] = [
   ['a port above 65535', { port: '65536' }, {}, /^--port: '65536' is not a port, 1 to 65535$/],
+  ['an unknown agent', {}, { BERTH_AGENTS: 'codex' }, /^BERTH_AGENTS: 'codex' is not 'none', or a list of agent_one/],
+  ['agents with none', { agents: 'none,agent_one' }, {}, /^--agents: 'none,agent_one' is not/],
   ['port 0', { port: '0' }, {}, /^--port: '0'/],
   ['a port that is no number', {}, { BERTH_PORT: 'http' }, /^BERTH_PORT: 'http'/],
   ['a name for an address', { listen: 'localhost' }, {}, /^--listen: 'localhost' is not an IP address/],

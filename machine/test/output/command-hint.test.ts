@@ -4,17 +4,25 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { commandHint } from '../../src/output/command-hint.ts';
 
-test('a shell reads the data folder of a suggested command unchanged', () => {
+test('a shell reads the data folder and option values of a suggested command unchanged', () => {
   for (const dataFolder of ['/var/lib/berth', '/a b', "/it's", '/$HOME', '/`id`', '/a;b', '/a\\b', '/*']) {
     const words = execFileSync(
       'sh',
-      ['-c', `set -- ${commandHint('keys create', { dataFolder })}; printf '%s\\n' "$@"`],
+      ['-c', `set -- ${commandHint('plans set', { dataFolder }, '--org', dataFolder)}; printf '%s\\n' "$@"`],
       {
         encoding: 'utf8',
         cwd: '/',
       },
     );
-    assert.deepEqual(words.trimEnd().split('\n'), ['./berth', 'keys', 'create', '--data-dir', dataFolder]);
+    assert.deepEqual(words.trimEnd().split('\n'), [
+      './berth',
+      'plans',
+      'set',
+      '--data-dir',
+      dataFolder,
+      '--org',
+      dataFolder,
+    ]);
   }
 });
 

@@ -7,7 +7,7 @@ import { afterEach, test } from 'node:test';
 import { isSame, readProcess } from '@berth/os/process-identity.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { startPlain } from '../../src/supervisor/child.ts';
-import { startAndWait } from '../../src/supervisor/readiness.ts';
+import { startAndWait, stopWithin } from '../../src/supervisor/readiness.ts';
 import type { Service } from '../../src/supervisor/service.ts';
 import { Supervisor } from '../../src/supervisor/supervisor.ts';
 import type { SupervisorEvent } from '../../src/supervisor/supervisor.ts';
@@ -37,7 +37,7 @@ function program(name: string, script: string, graceMs = 5_000): Service {
             }),
           answers: async () => said.includes('ready'),
           answerDeadlineMs: 10_000,
-          stopGraceMs: graceMs,
+          stop: stopWithin(graceMs),
         },
         onOutput,
         signal,
@@ -78,6 +78,16 @@ function processOf(event: SupervisorEvent | undefined): ProcessIdentity {
   assert.equal(event?.kind, 'started');
   return event.process;
 }
+
+test('a service with all rights leaves no core file', async () => {
+  const limit = Promise.withResolvers<string>();
+  const child = await startPlain(
+    { command: ['sh', '-c', 'ulimit -Hc; exec sleep 1000'], environment: {}, workingFolder: '/' },
+    (chunk) => limit.resolve(chunk.toString()),
+  );
+  assert.equal(await limit.promise, '0\n');
+  await child.stop('SIGTERM', 5_000);
+});
 
 test('services start in order and stop in reverse', async () => {
   const { supervisor, events } = supervise([program('first', WAITING), program('second', WAITING)]);
@@ -153,7 +163,7 @@ test('a service that exits before it is observed fails the start with its last o
           },
           answers: async () => false,
           answerDeadlineMs: 10_000,
-          stopGraceMs: 5_000,
+          stop: stopWithin(5_000),
         },
         onOutput,
         signal,

@@ -59,7 +59,7 @@ test('the first start prints a shell line that creates a sandbox and runs a comm
 });
 
 test('every suggested command names the data folder', () => {
-  const hints = one.output.match(/\.\/berth (?:down|keys create|owner-link)\b.*/g) ?? [];
+  const hints = one.output.match(/\.\/berth (?!shell )[a-z].*/g) ?? [];
   assert.equal(hints.length, 3);
   for (const hint of hints) assert.match(hint, new RegExp(`^\\./berth [a-z -]+ --data-dir ${one.folder} `));
 });
@@ -283,6 +283,20 @@ test('down waits for every process, lists sandboxes that keep running, loses not
   assert.doesNotMatch(one.output, /brt_|token=/);
   assert.equal((await exec('cat /code/before'))['stdout'], 'kept\n');
   assert.equal((await one.call('GET', '/v1/me', offline.stdout.trim())).status, 200);
+});
+
+test('down --sleep stops the processes of sandboxes, and the next up wakes them as they were', async () => {
+  const { stdout: pid } = await exec('nohup sleep infinity > /dev/null 2>&1 & echo $!');
+  const slept = await runVerb('down', '--sleep', '--data-dir', one.folder);
+  assert.equal(slept.code, 0, slept.stderr);
+  assert.match(slept.stderr, /Stopped\. Sandboxes sleep; the next \.\/berth up .* wakes them\./);
+  assert.equal(await one.ended(), 0);
+  await one.up();
+  await eventually('the process in the sandbox', async () => {
+    const path = `/v1/sandboxes/${sandboxId}/exec`;
+    const { status, body } = await one.call('POST', path, key, { command: `kill -0 ${String(pid)}` });
+    return status === 200 && body['exitCode'] === 0 ? true : null;
+  });
 });
 
 test('Ctrl-C stops everything in order', async () => {

@@ -27,7 +27,15 @@ const WRONG: [string, string[], RegExp, number][] = [
   ['a word too many after owner-link', ['owner-link', 'now'], /too many arguments/, 2],
   ['keys without its verb', ['keys'], /Usage: berth keys/, 2],
   ['plans without its verb', ['plans'], /Usage: berth plans/, 2],
-  ['a plan that is not named', ['plans', 'set'], /berth: --plan is missing/, 1],
+  [
+    'a plan that is not named',
+    ['plans', 'set', '--data-dir', '/a b', '--org', "it's"],
+    /berth: --plan is missing\n {2}.*: \.\/berth plans set --data-dir '\/a b' --org 'it'\\''s' --plan PLAN\n/,
+    1,
+  ],
+  ['install without a service manager', ['install'], /berth: --systemd is missing/, 1],
+  ['an uninstall with a folder', ['uninstall', '--data-dir', '/a'], /unknown option '--data-dir'/, 2],
+  ['an org that is not named', ['sso-off', '--data-dir', '/a b'], /sso-off --data-dir '\/a b' --org ORG\n/, 1],
 ];
 
 for (const [what, args, message, expected] of WRONG) {

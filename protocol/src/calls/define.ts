@@ -4,9 +4,6 @@
 import { z } from 'zod';
 import { vmId, type HostErrorCode } from '../host.ts';
 
-/** Version of the internal protocols; a call names the version that introduced it. */
-export const PROTOCOL_VERSION = 4;
-
 export interface CallSpec {
   readonly name: string;
   /**
@@ -49,7 +46,7 @@ export interface CallSpec {
    * refuses an epoch older than the newest it has seen for the VM.
    */
   readonly fenced?: true;
-  /** A repeated call has the same effect, so the call may use a pooled connection. */
+  /** A repeated call has the same effect, so the call is retried when its connection was stale. */
   readonly repeatable?: true;
   /** Error codes with which the guest daemon may refuse the call. */
   readonly errors?: readonly HostErrorCode[];

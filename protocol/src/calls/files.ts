@@ -2,11 +2,13 @@
 // them. Paths are absolute, without `.` and `..`. Calls act as the user of commands.
 import { z } from 'zod';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
-import { FILE_LIST_MAX_BYTES } from '../files.ts';
+import { errnoName, FILE_LIST_MAX_BYTES } from '../files.ts';
 import {
   FILE_CALL_SECONDS,
+  FILE_CONDITION,
   FILE_ERRORS,
   FILE_READ_BYTES,
+  FILE_TRANSFER_BYTES,
   FILE_WRITE_BYTES,
   type FileErrorCode,
 } from '../guest-limits.ts';
@@ -40,13 +42,18 @@ export const readFile = defineCall({
 export const fileWritten = z.object({ size: z.int().min(0).max(FILE_WRITE_BYTES) });
 export type FileWritten = z.infer<typeof fileWritten>;
 
-/** Writes a file atomically. Not repeatable: a retry could overwrite a concurrent write. */
+const ifUnchanged = z.string().regex(FILE_CONDITION);
+
+/**
+ * Writes a file atomically. Not repeatable: a retry could overwrite a concurrent write. Guest
+ * daemons before version 5 refuse a condition.
+ */
 export const writeFile = defineCall({
   name: 'writeFile',
   target: 'pass-through',
   method: 'PUT',
   path: '/file',
-  query: z.strictObject({ path }),
+  query: z.strictObject({ path, ifUnchanged: ifUnchanged.optional() }),
   upload: true,
   requestBytes: FILE_WRITE_BYTES,
   form: 'json',
@@ -74,4 +81,74 @@ export const listFiles = defineCall({
   errors,
   repeatable: true,
   since: 1,
+});
+
+const bytes = z.coerce.number<string>().int().min(0).max(FILE_TRANSFER_BYTES);
+
+/**
+ * A stream with the content of a file of any length. With `bytes`, a write: the caller sends as
+ * many bytes; the guest sends {@link fileStored} as soon as it is done or refuses, and closes.
+ * Without, a read: the guest sends the length in decimal, a line feed and the content. A write that
+ * breaks off changes no file.
+ */
+export const openFile = defineCall({
+  name: 'openFile',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/file/stream',
+  query: z.union([z.strictObject({ path, bytes, ifUnchanged: ifUnchanged.optional() }), z.strictObject({ path })]),
+  form: 'upgrade',
+  upgrade: 'berth-file',
+  ...deadline,
+  errors,
+  since: 5,
+});
+
+export type FileOpened = z.infer<typeof openFile.query>;
+
+/** The last line of a write by {@link openFile}. */
+export const fileStored = z.union([
+  z.strictObject({ size: z.int().min(0) }),
+  z.strictObject({ error: z.strictObject({ code: z.enum(errors), errno: errnoName.optional() }) }),
+]);
+
+const changed = z.strictObject({});
+const changeCall = {
+  target: 'pass-through',
+  form: 'json',
+  response: changed,
+  responseBytes: 1_024,
+  errors,
+  since: 5,
+} as const;
+const flag = z.literal('true').optional();
+
+/** Deletes a file, a link itself, an empty folder or, if `recursive`, a folder with its content. */
+export const deleteFile = defineCall({
+  ...changeCall,
+  name: 'deleteFile',
+  method: 'DELETE',
+  path: '/file',
+  query: z.strictObject({ path, recursive: flag }),
+  ...deadline,
+});
+
+/** Moves a file or folder; refuses an existing target unless `replace`. */
+export const moveFile = defineCall({
+  ...changeCall,
+  name: 'moveFile',
+  method: 'POST',
+  path: '/file/move',
+  query: z.strictObject({ path, to: path, replace: flag }),
+  ...deadline,
+});
+
+/** Creates a folder and its missing parents; refuses an existing path. */
+export const makeFolder = defineCall({
+  ...changeCall,
+  name: 'makeFolder',
+  method: 'POST',
+  path: '/folder',
+  query: z.strictObject({ path }),
+  ...deadline,
 });

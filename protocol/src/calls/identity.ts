@@ -158,7 +158,13 @@ export const size = defineCall({
   since: 1,
 });
 
-export const guestHealth = z.object({ ok: z.literal(true), version: z.string().max(64), uptimeSeconds: z.number() });
+export const guestHealth = z.object({
+  ok: z.literal(true),
+  version: z.string().max(64),
+  /** Version of the guest protocol, {@link PROTOCOL_VERSION}; absent up to version 6. */
+  protocol: z.int().min(1).optional(),
+  uptimeSeconds: z.number(),
+});
 export type GuestHealth = z.infer<typeof guestHealth>;
 
 /** Returns when the daemon can run commands. Requires the secret once set. */

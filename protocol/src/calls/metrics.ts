@@ -68,3 +68,54 @@ export const vmMetricsCall = defineCall({
   repeatable: true,
   since: 1,
 });
+
+/** Steps of a host's history, and how long it keeps each. */
+export const VM_HISTORY = [
+  { stepSeconds: 10, keptSeconds: 3_600 },
+  { stepSeconds: 60, keptSeconds: 86_400 },
+] as const;
+const HISTORY_POINTS = 1_440;
+
+const known = z.number().min(0).nullable();
+
+export const vmHistory = z.object({
+  stepSeconds: z.int().min(1),
+  /**
+   * Ascending. A gap begins with a point of nulls. CPU and network are means since the previous
+   * point.
+   */
+  points: z
+    .array(
+      z.object({
+        atUnixMs: z.int(),
+        /** Share of all vCPUs; at most 100. */
+        cpuUsedPercent: known,
+        residentMib: known,
+        unsharedMib: known,
+        diskUsedMib: known,
+        networkInPerSecond: known,
+        networkOutPerSecond: known,
+      }),
+    )
+    .max(HISTORY_POINTS),
+});
+export type VmHistory = z.infer<typeof vmHistory>;
+
+/**
+ * The host's figures of a VM in the past, in the smallest step kept for the window. Also for a VM
+ * that does not run. Empty after a start of the host daemon, which keeps them in memory.
+ */
+export const vmHistoryCall = defineCall({
+  name: 'vmHistory',
+  target: 'host',
+  method: 'GET',
+  path: '/vms/{vmId}/metrics/history',
+  query: z.strictObject({ windowSeconds: z.coerce.number<string | number>().pipe(z.int().min(1).max(86_400)) }),
+  form: 'json',
+  response: vmHistory,
+  responseBytes: 1_048_576,
+  deadlineMs: 5_000,
+  marginMs: 5_000,
+  repeatable: true,
+  since: 6,
+});

@@ -20,6 +20,8 @@ export const hostInfo = z.object({
   accelerator: z.enum(['kvm', 'tcg', 'none']),
   qemuVersion: z.string().nullable(),
   templateId: z.string().nullable(),
+  /** Processor models that its VMs can have under KVM; absent from older daemons. */
+  cpuModels: z.array(z.string().max(64)).max(64).optional(),
   /** Total that can be allocated; memory as seen by guests. */
   capacity: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),
   reserved: z.object({ vcpu: z.int(), memoryMib: z.int(), diskGib: z.int() }),

@@ -75,7 +75,8 @@ export class Attempt {
       return await this.#exchange(this.#peer.agentOf(this.call));
     } catch (error) {
       // The pooled connection was closed while idle: nothing of the request was read.
-      if (!(error instanceof StaleConnection) || freshAgent === undefined) throw error;
+      const isRetried = error instanceof StaleConnection && this.call.repeatable === true;
+      if (!isRetried || freshAgent === undefined) throw error;
       return this.#exchange(freshAgent);
     }
   }

@@ -249,7 +249,7 @@ async function respond(
 }
 
 /** Fails when the source ends early. */
-function exactly(bytes: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+export function exactly(bytes: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let sent = 0;
     for await (const chunk of source) {

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CALLS } from '../../src/calls/all.ts';
-import { deadlineOf, pathOf, PROTOCOL_VERSION, type Side } from '../../src/calls/define.ts';
+import { deadlineOf, pathOf, type Side } from '../../src/calls/define.ts';
+import { PROTOCOL_VERSION } from '../../src/guest-limits.ts';
 import { clone, cloneKey, guestCloneCall } from '../../src/calls/clones.ts';
 import { guestPort, openPort } from '../../src/calls/connections.ts';
 import { guestMetricsCall, vmMetricsCall } from '../../src/calls/metrics.ts';
@@ -15,12 +16,14 @@ const served = (side: Side): string[] =>
 
 test('the wire format of the guest daemon is the one that a sleeping guest speaks', () => {
   assert.deepEqual(served('guest'), [
+    'DELETE /file',
     'GET /agents',
     'GET /agents/{sessionId}',
     'GET /agents/{sessionId}/output',
     'GET /agents/{sessionId}/turns',
     'GET /agents/{sessionId}/turns/{turnId}',
     'GET /file',
+    'GET /file/stream',
     'GET /files',
     'GET /health',
     'GET /metrics',
@@ -35,6 +38,8 @@ test('the wire format of the guest daemon is the one that a sleeping guest speak
     'POST /clone/end',
     'POST /clone/key',
     'POST /exec',
+    'POST /file/move',
+    'POST /folder',
     'POST /identity',
     'POST /size',
     'POST /template',
@@ -47,6 +52,7 @@ test('the wire format of the guest daemon is the one that a sleeping guest speak
 test('the wire format of the host daemon is the one that a running API speaks', () => {
   assert.deepEqual(served('host'), [
     'DELETE /vms/{vmId}',
+    'DELETE /vms/{vmId}/file',
     'GET /host',
     'GET /vms',
     'GET /vms/{vmId}',
@@ -56,8 +62,10 @@ test('the wire format of the host daemon is the one that a running API speaks', 
     'GET /vms/{vmId}/agents/{sessionId}/turns',
     'GET /vms/{vmId}/agents/{sessionId}/turns/{turnId}',
     'GET /vms/{vmId}/file',
+    'GET /vms/{vmId}/file/stream',
     'GET /vms/{vmId}/files',
     'GET /vms/{vmId}/metrics',
+    'GET /vms/{vmId}/metrics/history',
     'GET /vms/{vmId}/ports/{port}',
     'GET /vms/{vmId}/ssh-host-key',
     'GET /vms/{vmId}/terminal',
@@ -70,6 +78,8 @@ test('the wire format of the host daemon is the one that a running API speaks', 
     'POST /vms/{vmId}/clone',
     'POST /vms/{vmId}/egress',
     'POST /vms/{vmId}/exec',
+    'POST /vms/{vmId}/file/move',
+    'POST /vms/{vmId}/folder',
     'POST /vms/{vmId}/resize',
     'POST /vms/{vmId}/sleep',
     'POST /vms/{vmId}/wake',

@@ -109,6 +109,10 @@ export const ERRORS = {
     "status": 404,
     "meaning": "The path does not exist."
   },
+  "host_not_found": {
+    "status": 404,
+    "meaning": "The installation has no such host."
+  },
   "org_not_found": {
     "status": 404,
     "meaning": "The org does not exist."
@@ -285,6 +289,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The session does not support the operation now; the message names it. See `communication.capabilities`."
   },
+  "metrics_history_unsupported": {
+    "status": 409,
+    "meaning": "The sandbox's host runs an earlier release, which keeps no history of metrics."
+  },
   "request_key_conflict": {
     "status": 409,
     "meaning": "The `requestKey` was used with a different text."
@@ -301,6 +309,22 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox's file system returned an error; the message names it."
   },
+  "file_changed": {
+    "status": 409,
+    "meaning": "The file differs from the content that the write names in `ifUnchanged`."
+  },
+  "file_exists": {
+    "status": 409,
+    "meaning": "A file or folder has this path already."
+  },
+  "folder_not_empty": {
+    "status": 409,
+    "meaning": "The folder is not empty; it is deleted with `recursive=true`."
+  },
+  "upload_stalled": {
+    "status": 408,
+    "meaning": "The request body stalled for too long; nothing was written."
+  },
   "session_cap_exhausted": {
     "status": 410,
     "meaning": "The renewal would exceed the plan's maximum lifetime of an ephemeral sandbox."
@@ -315,7 +339,7 @@ export const ERRORS = {
   },
   "unsupported_media_type": {
     "status": 415,
-    "meaning": "The body must be application/json."
+    "meaning": "The body must be application/json, or the type that the route names."
   },
   "upgrade_required": {
     "status": 426,
@@ -431,29 +455,6 @@ export const ERRORS = {
   }
 } as const;
 
-export const MACHINE_SIZES = {
-  "small": {
-    "vcpu": 1,
-    "memoryGb": 1,
-    "diskGb": 10
-  },
-  "medium": {
-    "vcpu": 2,
-    "memoryGb": 4,
-    "diskGb": 20
-  },
-  "large": {
-    "vcpu": 4,
-    "memoryGb": 8,
-    "diskGb": 40
-  },
-  "xlarge": {
-    "vcpu": 8,
-    "memoryGb": 16,
-    "diskGb": 80
-  }
-} as const;
-
 export const PROFILE_SIZES = {
   "auto": "small",
   "agent-small": "small",
@@ -471,163 +472,6 @@ export const SIZE_PROFILES = {
   "xlarge": "repo-large"
 } as const;
 
-export const SANDBOX_ACTION_RULES = {
-  "exec": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "connect": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "ssh_access": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "do",
-    "stopped": "do",
-    "waking": "do",
-    "failed": "do",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "files_read": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "files_write": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "sleep": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "done",
-    "stopped": "done",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "wake": {
-    "provisioning": "refuse",
-    "running": "refuse",
-    "ready": "refuse",
-    "sleeping": "refuse",
-    "stopped": "do",
-    "waking": "done",
-    "failed": "do",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "resize": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "do",
-    "waking": "refuse",
-    "failed": "do",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "renew": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "metrics_live": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "metrics_sample": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "preview_link": {
-    "provisioning": "do",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "do",
-    "stopped": "do",
-    "waking": "do",
-    "failed": "do",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "agent_session": {
-    "provisioning": "refuse",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "refuse",
-    "stopped": "refuse",
-    "waking": "refuse",
-    "failed": "refuse",
-    "destroying": "refuse",
-    "deleted": "refuse"
-  },
-  "destroy": {
-    "provisioning": "do",
-    "running": "do",
-    "ready": "do",
-    "sleeping": "do",
-    "stopped": "do",
-    "waking": "do",
-    "failed": "do",
-    "destroying": "done",
-    "deleted": "done"
-  }
-} as const;
-
 export const REFUSAL_CODES = {
   "exec": "sandbox_state_conflict",
   "connect": "sandbox_state_conflict",
@@ -639,15 +483,11 @@ export const REFUSAL_CODES = {
   "resize": "sandbox_state_conflict",
   "renew": "sandbox_state_conflict",
   "metrics_live": "sandbox_state_conflict",
+  "metrics_history": "sandbox_state_conflict",
   "metrics_sample": "sandbox_state_conflict",
   "preview_link": "sandbox_state_conflict",
   "agent_session": "sandbox_state_conflict",
   "destroy": "sandbox_state_conflict"
-} as const;
-
-export const AGENT_LABELS = {
-  "agent_one": "Codex",
-  "agent_two": "Claude Code"
 } as const;
 
 export const AGENT_OPERATIONS = {
@@ -756,7 +596,95 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
+    "body": null
+  },
+  {
+    "name": "getService",
+    "method": "GET",
+    "path": "/v1/service",
+    "auth": [
+      "session",
+      "api_key",
+      "agent_token"
+    ],
+    "permission": null,
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listHosts",
+    "method": "GET",
+    "path": "/v1/service/hosts",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "hosts.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getHost",
+    "method": "GET",
+    "path": "/v1/service/hosts/{hostId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "hosts.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      }
+    ],
     "body": null
   },
   {
@@ -772,8 +700,29 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
+  },
+  {
+    "name": "updateMe",
+    "method": "PATCH",
+    "path": "/v1/me",
+    "auth": [
+      "session"
+    ],
+    "permission": null,
+    "activity": "member_renamed",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateMeRequest"
+      }
+    }
   },
   {
     "name": "listMyOrgs",
@@ -788,6 +737,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -802,6 +752,7 @@ export const ROUTES = [
     "activity": "member_removed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -816,6 +767,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -849,6 +801,7 @@ export const ROUTES = [
     "activity": "agent_token_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -868,6 +821,7 @@ export const ROUTES = [
     "activity": "agent_token_revoked",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -882,6 +836,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -915,6 +870,7 @@ export const ROUTES = [
     "activity": "sign_in_ended",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -929,6 +885,7 @@ export const ROUTES = [
     "activity": "sign_in_ended",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -943,11 +900,32 @@ export const ROUTES = [
     "activity": "org_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
       "schema": {
         "$ref": "#/components/schemas/CreateOrgRequest"
+      }
+    }
+  },
+  {
+    "name": "updateOrg",
+    "method": "PATCH",
+    "path": "/v1/orgs/{orgId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "org.update",
+    "activity": "org_updated",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateOrgRequest"
       }
     }
   },
@@ -963,6 +941,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -996,6 +975,7 @@ export const ROUTES = [
     "activity": "member_role_changed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1015,6 +995,7 @@ export const ROUTES = [
     "activity": "member_removed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1029,6 +1010,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1043,6 +1025,7 @@ export const ROUTES = [
     "activity": "sso_changed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1062,6 +1045,7 @@ export const ROUTES = [
     "activity": "domain_claimed",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1081,6 +1065,7 @@ export const ROUTES = [
     "activity": "domain_verified",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1095,6 +1080,7 @@ export const ROUTES = [
     "activity": "domain_removed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1110,6 +1096,23 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "listPlans",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/plans",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "org.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1124,6 +1127,7 @@ export const ROUTES = [
     "activity": "checkout_started",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1143,6 +1147,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1176,6 +1181,7 @@ export const ROUTES = [
     "activity": "invitation_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1195,6 +1201,7 @@ export const ROUTES = [
     "activity": "invitation_revoked",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1209,6 +1216,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1223,6 +1231,7 @@ export const ROUTES = [
     "activity": "invitation_accepted",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1237,6 +1246,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1270,6 +1280,7 @@ export const ROUTES = [
     "activity": "api_key_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1289,6 +1300,7 @@ export const ROUTES = [
     "activity": "api_key_revoked",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1304,6 +1316,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1330,6 +1343,7 @@ export const ROUTES = [
           "type": "string",
           "enum": [
             "org_created",
+            "org_updated",
             "owner_link_created",
             "plan_changed",
             "checkout_started",
@@ -1338,6 +1352,7 @@ export const ROUTES = [
             "usage_cap_warning",
             "member_role_changed",
             "member_removed",
+            "member_renamed",
             "invitation_created",
             "invitation_sent",
             "invitation_revoked",
@@ -1374,6 +1389,9 @@ export const ROUTES = [
             "sandbox_exec",
             "sandbox_connected",
             "sandbox_file_written",
+            "sandbox_file_deleted",
+            "sandbox_file_moved",
+            "sandbox_folder_created",
             "preview_link_created",
             "preview_link_revoked",
             "sandbox_sleep_requested",
@@ -1418,6 +1436,225 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "followActivity",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/activity/follow",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "activity.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "since",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "kind",
+        "required": false,
+        "schema": {
+          "minItems": 1,
+          "maxItems": 69,
+          "type": "array",
+          "items": {
+            "type": "string",
+            "enum": [
+              "org_created",
+              "org_updated",
+              "owner_link_created",
+              "plan_changed",
+              "checkout_started",
+              "subscription_changed",
+              "usage_guardrails_updated",
+              "usage_cap_warning",
+              "member_role_changed",
+              "member_removed",
+              "member_renamed",
+              "invitation_created",
+              "invitation_sent",
+              "invitation_revoked",
+              "invitation_accepted",
+              "domain_claimed",
+              "domain_verified",
+              "domain_removed",
+              "sso_changed",
+              "api_key_created",
+              "api_key_revoked",
+              "agent_token_created",
+              "agent_token_revoked",
+              "sign_in_ended",
+              "project_created",
+              "project_updated",
+              "project_deleted",
+              "agent_credentials_updated",
+              "agent_credentials_removed",
+              "agent_session_created",
+              "agent_session_recovered",
+              "agent_session_stopped",
+              "agent_message_sent",
+              "agent_turn_ended",
+              "agent_turn_interrupted",
+              "agent_prompt_requested",
+              "agent_prompt_answered",
+              "sandbox_created",
+              "sandbox_running",
+              "sandbox_ready",
+              "sandbox_failed",
+              "sandbox_clone_started",
+              "sandbox_clone_finished",
+              "sandbox_clone_failed",
+              "sandbox_exec",
+              "sandbox_connected",
+              "sandbox_file_written",
+              "sandbox_file_deleted",
+              "sandbox_file_moved",
+              "sandbox_folder_created",
+              "preview_link_created",
+              "preview_link_revoked",
+              "sandbox_sleep_requested",
+              "sandbox_sleep_failed",
+              "sandbox_stopped",
+              "sandbox_wake_requested",
+              "sandbox_wake_failed",
+              "sandbox_woken",
+              "sandbox_recovered",
+              "sandbox_resize_requested",
+              "sandbox_resized",
+              "sandbox_resize_deferred",
+              "sandbox_egress_changed",
+              "sandbox_egress_denied",
+              "sandbox_renewed",
+              "sandbox_expired",
+              "sandbox_metrics_sample",
+              "sandbox_destroy_requested",
+              "sandbox_deleted"
+            ]
+          }
+        }
+      },
+      {
+        "name": "exceptKind",
+        "required": false,
+        "schema": {
+          "minItems": 1,
+          "maxItems": 69,
+          "type": "array",
+          "items": {
+            "type": "string",
+            "enum": [
+              "org_created",
+              "org_updated",
+              "owner_link_created",
+              "plan_changed",
+              "checkout_started",
+              "subscription_changed",
+              "usage_guardrails_updated",
+              "usage_cap_warning",
+              "member_role_changed",
+              "member_removed",
+              "member_renamed",
+              "invitation_created",
+              "invitation_sent",
+              "invitation_revoked",
+              "invitation_accepted",
+              "domain_claimed",
+              "domain_verified",
+              "domain_removed",
+              "sso_changed",
+              "api_key_created",
+              "api_key_revoked",
+              "agent_token_created",
+              "agent_token_revoked",
+              "sign_in_ended",
+              "project_created",
+              "project_updated",
+              "project_deleted",
+              "agent_credentials_updated",
+              "agent_credentials_removed",
+              "agent_session_created",
+              "agent_session_recovered",
+              "agent_session_stopped",
+              "agent_message_sent",
+              "agent_turn_ended",
+              "agent_turn_interrupted",
+              "agent_prompt_requested",
+              "agent_prompt_answered",
+              "sandbox_created",
+              "sandbox_running",
+              "sandbox_ready",
+              "sandbox_failed",
+              "sandbox_clone_started",
+              "sandbox_clone_finished",
+              "sandbox_clone_failed",
+              "sandbox_exec",
+              "sandbox_connected",
+              "sandbox_file_written",
+              "sandbox_file_deleted",
+              "sandbox_file_moved",
+              "sandbox_folder_created",
+              "preview_link_created",
+              "preview_link_revoked",
+              "sandbox_sleep_requested",
+              "sandbox_sleep_failed",
+              "sandbox_stopped",
+              "sandbox_wake_requested",
+              "sandbox_wake_failed",
+              "sandbox_woken",
+              "sandbox_recovered",
+              "sandbox_resize_requested",
+              "sandbox_resized",
+              "sandbox_resize_deferred",
+              "sandbox_egress_changed",
+              "sandbox_egress_denied",
+              "sandbox_renewed",
+              "sandbox_expired",
+              "sandbox_metrics_sample",
+              "sandbox_destroy_requested",
+              "sandbox_deleted"
+            ]
+          }
+        }
+      },
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "sandboxId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
     "name": "exportActivity",
     "method": "GET",
     "path": "/v1/orgs/{orgId}/activity/export",
@@ -1429,6 +1666,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1463,7 +1701,53 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "endUserId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 512,
+          "pattern": "^[^\\x00]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "getDailyUsage",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/usage/daily",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "billing.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "days",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 92
+        }
+      },
       {
         "name": "projectId",
         "required": false,
@@ -1498,6 +1782,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1513,6 +1798,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1547,6 +1833,7 @@ export const ROUTES = [
     "activity": "project_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1567,6 +1854,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1582,6 +1870,7 @@ export const ROUTES = [
     "activity": "project_updated",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1601,6 +1890,7 @@ export const ROUTES = [
     "activity": "project_deleted",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1615,6 +1905,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1629,6 +1920,7 @@ export const ROUTES = [
     "activity": "agent_credentials_updated",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1648,6 +1940,7 @@ export const ROUTES = [
     "activity": "agent_credentials_removed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1664,6 +1957,7 @@ export const ROUTES = [
     "activity": "agent_session_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1680,6 +1974,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "orgId",
@@ -1753,6 +2048,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "revision",
@@ -1790,6 +2086,7 @@ export const ROUTES = [
     "activity": "agent_session_recovered",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1806,6 +2103,7 @@ export const ROUTES = [
     "activity": "agent_message_sent",
     "status": 202,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1827,6 +2125,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "after",
@@ -1862,6 +2161,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "after",
@@ -1897,6 +2197,7 @@ export const ROUTES = [
     "activity": "agent_prompt_answered",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1918,6 +2219,7 @@ export const ROUTES = [
     "activity": "agent_turn_interrupted",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -1932,6 +2234,7 @@ export const ROUTES = [
     "activity": "usage_guardrails_updated",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1951,6 +2254,7 @@ export const ROUTES = [
     "activity": "usage_guardrails_updated",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -1971,6 +2275,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -1999,6 +2304,166 @@ export const ROUTES = [
           "maxLength": 512,
           "pattern": "^[^\\x00]*$"
         }
+      },
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "q",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 100,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "metadata",
+        "required": false,
+        "schema": {
+          "type": "object",
+          "propertyNames": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 128,
+            "pattern": "^[^\\x00]*$"
+          },
+          "additionalProperties": {
+            "anyOf": [
+              {
+                "type": "string",
+                "minLength": 0,
+                "maxLength": 1024,
+                "pattern": "^[^\\x00]*$"
+              },
+              {
+                "type": "number"
+              },
+              {
+                "type": "boolean"
+              }
+            ]
+          },
+          "maxProperties": 24
+        }
+      },
+      {
+        "name": "status",
+        "required": false,
+        "schema": {
+          "minItems": 1,
+          "maxItems": 8,
+          "type": "array",
+          "items": {
+            "type": "string",
+            "enum": [
+              "provisioning",
+              "running",
+              "ready",
+              "sleeping",
+              "stopped",
+              "waking",
+              "failed",
+              "destroying"
+            ]
+          }
+        }
+      },
+      {
+        "name": "sort",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "enum": [
+            "createdAt",
+            "-createdAt",
+            "lastActiveAt",
+            "-lastActiveAt"
+          ]
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "countSandboxes",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/sandboxes/counts",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "endUserId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 512,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "q",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 100,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "metadata",
+        "required": false,
+        "schema": {
+          "type": "object",
+          "propertyNames": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 128,
+            "pattern": "^[^\\x00]*$"
+          },
+          "additionalProperties": {
+            "anyOf": [
+              {
+                "type": "string",
+                "minLength": 0,
+                "maxLength": 1024,
+                "pattern": "^[^\\x00]*$"
+              },
+              {
+                "type": "number"
+              },
+              {
+                "type": "boolean"
+              }
+            ]
+          },
+          "maxProperties": 24
+        }
       }
     ],
     "body": null
@@ -2015,6 +2480,7 @@ export const ROUTES = [
     "activity": "sandbox_created",
     "status": 201,
     "idempotent": true,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2035,6 +2501,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2050,6 +2517,7 @@ export const ROUTES = [
     "activity": "sandbox_exec",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2070,6 +2538,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2085,6 +2554,7 @@ export const ROUTES = [
     "activity": "preview_link_created",
     "status": 201,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2105,6 +2575,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "limit",
@@ -2139,6 +2610,7 @@ export const ROUTES = [
     "activity": "preview_link_revoked",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2154,6 +2626,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "path",
@@ -2181,6 +2654,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "path",
@@ -2215,6 +2689,7 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [
       {
         "name": "path",
@@ -2241,6 +2716,7 @@ export const ROUTES = [
     "activity": "sandbox_file_written",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2248,6 +2724,149 @@ export const ROUTES = [
         "$ref": "#/components/schemas/WriteFileRequest"
       }
     }
+  },
+  {
+    "name": "deleteFile",
+    "method": "DELETE",
+    "path": "/v1/sandboxes/{sandboxId}/file",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_file_deleted",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "path",
+        "required": true,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 4096,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "recursive",
+        "required": false,
+        "schema": {
+          "default": "false",
+          "type": "string",
+          "enum": [
+            "true",
+            "false"
+          ]
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "moveFile",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/files/move",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_file_moved",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/MoveFileRequest"
+      }
+    }
+  },
+  {
+    "name": "createFolder",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/files/folder",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_folder_created",
+    "status": 201,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateFolderRequest"
+      }
+    }
+  },
+  {
+    "name": "downloadFile",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/file/content",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "path",
+        "required": true,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 4096,
+          "pattern": "^[^\\x00]*$"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "uploadFile",
+    "method": "PUT",
+    "path": "/v1/sandboxes/{sandboxId}/file/content",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_file_written",
+    "status": 200,
+    "idempotent": false,
+    "upload": true,
+    "query": [
+      {
+        "name": "path",
+        "required": true,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 4096,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "ifUnchanged",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "pattern": "^(?:absent|[0-9a-f]{64})$"
+        }
+      }
+    ],
+    "body": null
   },
   {
     "name": "sleepSandbox",
@@ -2261,6 +2880,7 @@ export const ROUTES = [
     "activity": "sandbox_sleep_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2276,6 +2896,7 @@ export const ROUTES = [
     "activity": "sandbox_sleep_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2292,6 +2913,7 @@ export const ROUTES = [
     "activity": "sandbox_wake_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2308,6 +2930,7 @@ export const ROUTES = [
     "activity": "sandbox_wake_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2323,6 +2946,7 @@ export const ROUTES = [
     "activity": "sandbox_resize_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2343,6 +2967,7 @@ export const ROUTES = [
     "activity": "sandbox_egress_changed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": {
       "required": true,
@@ -2363,6 +2988,7 @@ export const ROUTES = [
     "activity": "sandbox_renewed",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2378,7 +3004,34 @@ export const ROUTES = [
     "activity": null,
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
+    "body": null
+  },
+  {
+    "name": "getMetricsHistory",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/metrics/history",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "windowSeconds",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 10,
+          "maximum": 86400
+        }
+      }
+    ],
     "body": null
   },
   {
@@ -2393,6 +3046,7 @@ export const ROUTES = [
     "activity": "sandbox_metrics_sample",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   },
@@ -2408,6 +3062,7 @@ export const ROUTES = [
     "activity": "sandbox_destroy_requested",
     "status": 200,
     "idempotent": false,
+    "upload": false,
     "query": [],
     "body": null
   }
@@ -2542,7 +3197,7 @@ export const SCHEMAS = {
         "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
         "anyOf": [
           {
-            "maxItems": 29,
+            "maxItems": 31,
             "type": "array",
             "items": {
               "$ref": "#/components/schemas/Permission"
@@ -2569,6 +3224,22 @@ export const SCHEMAS = {
     },
     "required": [
       "plan"
+    ],
+    "additionalProperties": false
+  },
+  "CreateFolderRequest": {
+    "type": "object",
+    "properties": {
+      "path": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$",
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
+      }
+    },
+    "required": [
+      "path"
     ],
     "additionalProperties": false
   },
@@ -3000,10 +3671,40 @@ export const SCHEMAS = {
     ],
     "description": "Size of a sandbox: vCPUs, memory and disk."
   },
+  "MoveFileRequest": {
+    "type": "object",
+    "properties": {
+      "from": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$",
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
+      },
+      "to": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$",
+        "description": "The new path, with the name. Its folder must exist."
+      },
+      "replace": {
+        "default": false,
+        "description": "Replaces an existing file, or an empty folder.",
+        "type": "boolean"
+      }
+    },
+    "required": [
+      "from",
+      "to"
+    ],
+    "additionalProperties": false
+  },
   "Permission": {
     "type": "string",
     "enum": [
       "org.read",
+      "org.update",
       "org.members.manage",
       "org.owners.manage",
       "api_keys.manage",
@@ -3031,7 +3732,8 @@ export const SCHEMAS = {
       "agent_session.read",
       "agent_session.send",
       "agent_session.approve",
-      "agent_credentials.manage"
+      "agent_credentials.manage",
+      "hosts.read"
     ],
     "description": "A permission. More may be added; clients must accept unknown values."
   },
@@ -3165,6 +3867,21 @@ export const SCHEMAS = {
     ],
     "additionalProperties": false
   },
+  "UpdateMeRequest": {
+    "type": "object",
+    "properties": {
+      "displayName": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\x00]*$"
+      }
+    },
+    "required": [
+      "displayName"
+    ],
+    "additionalProperties": false
+  },
   "UpdateMemberRequest": {
     "type": "object",
     "properties": {
@@ -3174,6 +3891,21 @@ export const SCHEMAS = {
     },
     "required": [
       "role"
+    ],
+    "additionalProperties": false
+  },
+  "UpdateOrgRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\x00]*$"
+      }
+    },
+    "required": [
+      "name"
     ],
     "additionalProperties": false
   },
@@ -3400,6 +4132,11 @@ export const SCHEMAS = {
           "utf8",
           "base64"
         ]
+      },
+      "ifUnchanged": {
+        "description": "`sha256` of the content that the write replaces: other content is 409 `file_changed`. `absent`: an existing file is 409 `file_exists`.",
+        "type": "string",
+        "pattern": "^(?:absent|[0-9a-f]{64})$"
       }
     },
     "required": [

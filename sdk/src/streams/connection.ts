@@ -2,11 +2,14 @@
 // interprets the frames.
 import { BerthError } from '../transport/errors.ts';
 import { WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
+import { WEBSOCKET } from '../generated/limits.ts';
 import { parseJson } from '../transport/transport.ts';
 import { Socket, type UpgradeResponse } from './web-socket.ts';
 
 /** Interprets the frames of a connection. */
 interface Receiver {
+  /** Whether the server takes the order `pause`. */
+  readonly canPause: boolean;
   bytes(chunk: Uint8Array): void;
   /** Called with the object of a text frame. */
   order(value: Readonly<Record<string, unknown>>): void;
@@ -15,6 +18,8 @@ interface Receiver {
 }
 
 const FRAME_BYTES = 262_144;
+/** Input sent during a pause: keys pass, and the server's limit is not reached. */
+const PAUSED_INPUT_BYTES = WEBSOCKET.pausedInputBytes / 4;
 
 const CLOSE_REASONS: Readonly<Record<string, string>> = {
   sandbox_state_conflict: 'the sandbox is no longer awake',
@@ -50,6 +55,11 @@ export class Connection {
   readonly #settle: (outcome: OpenFailure | null) => void;
   #receiver: Receiver | undefined;
   readonly #listeners: (() => void)[] = [];
+  /** Reasons for which the server holds the output. */
+  readonly #pauses = new Set<object>();
+  /** Input since the pause, and its waiting senders. */
+  #pausedInput = 0;
+  #waiting: (() => void)[] = [];
   #ended = false;
 
   constructor(what: string, webSocket: object) {
@@ -87,8 +97,13 @@ export class Connection {
 
   /** Resolves when more can be sent. */
   async sendBytes(chunk: Uint8Array): Promise<void> {
-    for (let at = 0; at < chunk.byteLength; at += FRAME_BYTES)
-      await this.#socket.send(chunk.subarray(at, at + FRAME_BYTES));
+    for (let at = 0; at < chunk.byteLength; at += FRAME_BYTES) {
+      const frame = chunk.subarray(at, at + FRAME_BYTES);
+      while (this.#pauses.size > 0 && this.#pausedInput + frame.byteLength > PAUSED_INPUT_BYTES && !this.#ended)
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      if (this.#pauses.size > 0) this.#pausedInput += frame.byteLength;
+      await this.#socket.send(frame);
+    }
   }
 
   sendOrder(order: object): void {
@@ -97,11 +112,25 @@ export class Connection {
 
   /** Stops reading until {@link release} was called for every held stream. */
   hold(stream: object): void {
-    this.#socket.hold(stream);
+    if (this.#socket.canHold) this.#socket.hold(stream);
+    else if (this.#receiver?.canPause === true) this.pause(stream);
   }
 
   release(stream: object): void {
     this.#socket.release(stream);
+    this.resume(stream);
+  }
+
+  /** Lets the server hold the output until {@link resume} was called for every reason. */
+  pause(reason: object): void {
+    if (this.#pauses.has(reason)) return;
+    if (this.#pauses.add(reason).size === 1) this.sendOrder({ pause: true });
+  }
+
+  resume(reason: object): void {
+    if (!this.#pauses.delete(reason) || this.#pauses.size > 0) return;
+    this.sendOrder({ pause: false });
+    this.#releaseInput();
   }
 
   /** Terminates the connection. Streams and promises fail with the reason. */
@@ -117,6 +146,11 @@ export class Connection {
     this.fail(reason ?? new BerthError(`${this.what} was closed by the client`, { code: 'stream_closed' }));
   }
 
+  #releaseInput(): void {
+    this.#pausedInput = 0;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
   #onFrame(frame: Uint8Array | string): void {
     if (this.#ended) return;
     if (typeof frame !== 'string') {
@@ -130,6 +164,7 @@ export class Connection {
   #end(failure: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#releaseInput();
     this.#receiver?.ended(failure);
     for (const listener of this.#listeners) listener();
   }

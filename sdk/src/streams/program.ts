@@ -38,6 +38,7 @@ abstract class Program {
     this.exited = new Promise((resolve, reject) => {
       let exited: Exit | undefined;
       connection.attach({
+        canPause: true,
         bytes: (chunk) => outputs.bytes(chunk),
         order: ({ exit, signal }) => {
           if (Number.isInteger(exit))
@@ -60,6 +61,24 @@ abstract class Program {
   /** Sends a signal to the foreground process group. */
   signal(name: Signal): void {
     this.#connection.sendOrder({ signal: name });
+  }
+
+  /**
+   * Lets the server hold the output; the program blocks once the buffers on the way are full. Bytes
+   * already sent still arrive. The close of a connection is seen, unlike with an unread stream.
+   */
+  pause(): void {
+    this.#connection.pause(this);
+  }
+
+  /** Ends {@link pause}. */
+  resume(): void {
+    this.#connection.resume(this);
+  }
+
+  /** Replaces an access token before it expires by another of its user; at most every 10 s. */
+  renew(token: string): void {
+    this.#connection.sendOrder({ bearer: token });
   }
 
   /** Closes the connection, which kills the program. */

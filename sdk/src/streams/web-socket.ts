@@ -4,7 +4,7 @@ import { WEBSOCKET } from '../generated/limits.ts';
 
 /**
  * A WebSocket class: the global one, or that of the npm package `ws`. Node 20 needs `ws`; later
- * versions need it for back-pressure.
+ * versions need it for back-pressure of tunnels.
  */
 export type WebSocketConstructor = new (url: string, protocols?: string[]) => object;
 
@@ -113,6 +113,11 @@ export class Socket {
       this.#waiting.add(sent);
       if (!this.#withCallback && this.#waiting.size === 1) this.#pollBuffer();
     });
+  }
+
+  /** Whether {@link hold} has an effect. */
+  get canHold(): boolean {
+    return this.#socket.pause !== undefined;
   }
 
   /** Stops reading, if possible, until every full stream has room. */

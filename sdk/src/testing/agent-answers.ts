@@ -1,7 +1,8 @@
 // Agent session handlers of the test server, following the contract.
-import { AGENT_OUTPUT_PAGE, AGENT_SESSIONS_PAGE, AGENT_WAIT_SECONDS } from '../generated/limits.ts';
+import { AGENT_OUTPUT_PAGE, AGENT_SESSIONS_PAGE } from '../generated/limits.ts';
 import { TestAgentSession } from './agent.ts';
 import { note, type Answers, type RequestContext } from './answering.ts';
+import { hold } from './hold.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import type { TestCall } from './request.ts';
@@ -96,15 +97,6 @@ function findAwake(call: TestCall, about: RequestContext): TestAgentSession {
   const session = find(call, about);
   about.state.sandbox(session.sandbox.id, about.nowMs).allows('agent_session', 'a call of the agent');
   return session;
-}
-
-/** Waits for the condition, at most for the time of `Prefer: wait=N`. */
-async function hold({ headers }: TestCall, { state, signal, headers: answer }: RequestContext, isMet: () => boolean) {
-  const asked = /\bwait=(\d+)/.exec(headers.get('prefer') ?? '')?.[1];
-  if (asked === undefined) return;
-  const seconds = Math.min(AGENT_WAIT_SECONDS.max, Number(asked));
-  answer.set('preference-applied', `wait=${seconds}`);
-  await state.until(isMet, seconds * 1_000, signal);
 }
 
 function firstOf<T>(all: readonly T[], limit: unknown): { page: T[]; hasMore: boolean } {

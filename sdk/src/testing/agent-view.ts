@@ -1,5 +1,6 @@
 // Records of the agent sessions of the test server, from the contract's tables.
-import { AGENT_LABELS, AGENT_OPERATIONS, TURN_STATES } from '../generated/service-tables.ts';
+import { AGENT_LABELS } from '../generated/contract-tables.ts';
+import { AGENT_OPERATIONS, TURN_STATES } from '../generated/service-tables.ts';
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import { AGENT_PROMPT_CHARACTERS } from '../generated/limits.ts';
 import type {

@@ -1,9 +1,11 @@
 // Handlers of the test server, following the contract. Routes without a handler are rejected by
 // name.
+import { ACTIVITY_FOLLOW } from '../generated/limits.ts';
 import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
 import { NDJSON } from '../transport/transport.ts';
 import { AGENT_ANSWERS } from './agent-answers.ts';
 import { note, type Answers } from './answering.ts';
+import { hold } from './hold.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import { SANDBOX_ANSWERS } from './sandbox-answers.ts';
@@ -83,6 +85,28 @@ export const ANSWERS: Answers = {
       );
     return paged('activity', state.activity.filter(fits), { limit: 50, ...query });
   },
+  followActivity: async (call, { state, signal, headers }) => {
+    const { since, kind, exceptKind = [], limit, ...named } = call.query;
+    const kinds = kind === undefined ? undefined : [kind].flat();
+    const fits = (entry: ActivityEntry): boolean =>
+      (kinds?.includes(entry.kind) ?? true) &&
+      ![exceptKind].flat().includes(entry.kind) &&
+      (['projectId', 'sandboxId'] as const).every((name) => named[name] === undefined || entry[name] === named[name]);
+    // A cursor is the number of entries before it, newest last.
+    const from = since === undefined ? state.activity.length : Number(since);
+    const found = (): [ActivityEntry, number][] =>
+      state.activity
+        .toReversed()
+        .map((entry, index): [ActivityEntry, number] => [entry, index + 1])
+        .slice(from)
+        .filter(([entry]) => fits(entry));
+    if (since !== undefined) await hold(call, { state, signal, headers }, () => found().length > 0);
+    const all = found();
+    const page = all.slice(0, Number(limit ?? ACTIVITY_FOLLOW.default));
+    const hasMore = page.length < all.length;
+    const cursor = String(hasMore ? page.at(-1)?.[1] : state.activity.length);
+    return { activity: page.map(([entry]) => entry), cursor, hasMore };
+  },
   exportActivity: ({ query }, { state, headers }) => {
     const entries = state.activity.map((entry) => ({ ...entry, cursor: entry.id })).toReversed();
     const page = paged('activity', entries, query)['activity'];
@@ -99,8 +123,16 @@ const SETTABLE = [
   ...(['defaultIdleMinutes', 'defaultEgress', 'wakeOnUse', 'agentApprovals', 'metadata', 'repoCredentials'] as const),
 ];
 
-/** Picks the fields of a project; ignores others. */
+/**
+ * Picks the fields of a project; ignores others. Refuses another spelling of `external`, as the
+ * service does.
+ */
 function settable(body: Record<string, unknown> | undefined): Partial<Project> & { repoCredentials?: unknown } {
+  const useCase = body?.['useCase'];
+  if (typeof useCase === 'string' && useCase !== 'external' && useCase.trim().toLowerCase() === 'external') {
+    const message = 'body.useCase must be spelled "external", in lower case and without white space';
+    throw new Refusal('invalid_request', message);
+  }
   return Object.fromEntries(SETTABLE.flatMap((name) => (body?.[name] === undefined ? [] : [[name, body[name]]])));
 }
 

@@ -139,24 +139,26 @@ export class TestServer {
   /** Responds like the service; pass it as any `fetch`. */
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
-    const text = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text();
+    const bytes = new Uint8Array(await request.arrayBuffer());
     const url = new URL(request.url);
-    this.requests.push({ method: request.method, path: url.pathname + url.search, body: parsed(text) });
+    const body = parsed(new TextDecoder().decode(bytes));
+    this.requests.push({ method: request.method, path: url.pathname + url.search, body });
     request.signal.throwIfAborted();
     const scripted = this.#scripted(request.method, url.pathname);
     if (scripted?.with === 'connection')
       throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
     const headers = new Headers({ 'content-type': 'application/json; charset=utf-8', 'x-request-id': newId('req') });
-    const [status, body] = await unlessAborted(request.signal, this.#answer(request, url, text, headers, scripted));
+    const answer = this.#answer(request, url, bytes, headers, scripted);
+    const [status, result] = await unlessAborted(request.signal, answer);
     if (scripted?.with === 'lost-answer')
       throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
-    return new Response(request.method === 'HEAD' ? null : textOf(body, headers), { status, headers });
+    return new Response(request.method === 'HEAD' ? null : contentOf(result, headers), { status, headers });
   };
 
   async #answer(
     request: Request,
     url: URL,
-    text: string,
+    bytes: Uint8Array,
     headers: Headers,
     scripted: ScriptedFailure | undefined,
   ): Promise<[number, unknown]> {
@@ -171,7 +173,7 @@ export class TestServer {
       const { route, params } = findRoute(request.method, url.pathname);
       const caller = this.#authenticate(route, request.headers);
       if (params['orgId'] !== undefined) this.#state.requireOrg(params['orgId']);
-      const call = { route, params, headers: request.headers, ...readRequest(route, url, request.headers, text) };
+      const call = { route, params, headers: request.headers, ...readRequest(route, url, request.headers, bytes) };
       const answer = ANSWERS[route.name];
       if (answer === undefined) throw new Refusal('route_not_found', `the test server does not have ${route.name}`);
       const { transitionMs = 0, concurrentSandboxes = null } = this.#options;
@@ -234,7 +236,12 @@ function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
   });
 }
 
-function textOf(body: unknown, headers: Headers): string {
+function contentOf(body: unknown, headers: Headers): string | Uint8Array<ArrayBuffer> {
+  if (body instanceof Uint8Array) {
+    headers.set('content-type', 'application/octet-stream');
+    headers.set('content-length', String(body.length));
+    return body as Uint8Array<ArrayBuffer>;
+  }
   if (headers.get('content-type') !== NDJSON) return JSON.stringify(body);
   return (body as unknown[]).map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }

@@ -44,7 +44,7 @@ export function readRequest(
   route: TestRoute,
   url: URL,
   headers: Headers,
-  text: string,
+  bytes: Uint8Array,
 ): Pick<TestCall, 'query' | 'body'> {
   const faults: string[] = [];
   const query: Record<string, unknown> = {};
@@ -53,21 +53,33 @@ export function readRequest(
     required: boolean;
     schema: Schema;
   }[]) {
-    const given = url.searchParams.get(name);
-    if (given === null) {
+    const value = valueOf(url.searchParams, name, schema);
+    if (value === undefined) {
       if (required) faults.push(`query.${name} is required`);
       else if (schema['default'] !== undefined) query[name] = schema['default'];
       continue;
     }
-    const value = schema['type'] === 'integer' && /^-?\d+$/.test(given) ? Number(given) : given;
     faults.push(...faultsIn(schema, value, `query.${name}`));
     query[name] = value;
   }
-  const body = readBody(headers, text);
+  const body = route.upload ? bytes : readBody(headers, new TextDecoder().decode(bytes));
   const wanted = route.body as { required: boolean; schema: Schema } | null;
   if (wanted !== null && (body !== undefined || wanted.required)) faults.push(...faultsIn(wanted.schema, body, 'body'));
   if (faults.length > 0) throw new Refusal('invalid_request', faults.slice(0, 5).join('; '));
   return { query, body };
+}
+
+/** Value of a parameter as its schema has it; undefined if absent. */
+function valueOf(search: URLSearchParams, name: string, schema: Schema): unknown {
+  if (schema['type'] === 'array') return search.has(name) ? search.getAll(name) : undefined;
+  if (schema['type'] === 'object') {
+    const own = [...search].filter(([key]) => key.startsWith(`${name}[`) && key.endsWith(']'));
+    const fields = own.map(([key, value]) => [key.slice(name.length + 1, -1), value] as const);
+    return own.length === 0 ? undefined : Object.fromEntries(fields);
+  }
+  const given = search.get(name);
+  if (given === null) return undefined;
+  return schema['type'] === 'integer' && /^-?\d+$/.test(given) ? Number(given) : given;
 }
 
 function readBody(headers: Headers, text: string): unknown {

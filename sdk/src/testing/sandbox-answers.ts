@@ -1,8 +1,9 @@
 // Sandbox handlers of the test server, following the contract.
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
-import type { Permission, Preview, Sandbox } from '../generated/raw/index.ts';
+import type { ListSandboxesData, Permission, Preview, Sandbox } from '../generated/raw/index.ts';
 import { note, type RequestContext, type Answers } from './answering.ts';
 import { execResultOf, liveMetrics } from './figures.ts';
+import { bytesOf, type TestFiles } from './files.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
 import type { TestCall } from './request.ts';
@@ -12,15 +13,19 @@ import type { TestState } from './state.ts';
 
 export const SANDBOX_ANSWERS: Answers = {
   listSandboxes: ({ query }, { state, nowMs }) => {
-    const all = [...state.sandboxes.values()].map((one) => {
-      one.catchUp(nowMs);
-      return one.record;
-    });
-    const shown = all.filter(
-      ({ status, endUserId }) =>
-        status !== 'deleted' && (query['endUserId'] === undefined || endUserId === query['endUserId']),
+    const { sort = '-createdAt', status } = query as SandboxQuery;
+    const shown = matching(state, query, nowMs).filter(
+      (one) => status === undefined || status.some((wanted) => wanted === one.status),
     );
-    return paged('sandboxes', newestFirst(shown), query);
+    const newest = newestFirst(shown);
+    if (sort.endsWith('lastActiveAt')) newest.sort((one, other) => other.lastActiveAt.localeCompare(one.lastActiveAt));
+    return paged('sandboxes', sort.startsWith('-') ? newest : newest.toReversed(), query);
+  },
+  countSandboxes: ({ query }, { state, nowMs }) => {
+    const byStatus: Record<string, number> = {};
+    const found = matching(state, query, nowMs);
+    for (const { status } of found) byStatus[status] = (byStatus[status] ?? 0) + 1;
+    return { total: found.length, byStatus };
   },
   createSandbox: (call, about) => ({ sandbox: createSandbox(call, about) }),
   getSandbox: ({ params }, { state, nowMs }) => ({ sandbox: state.sandbox(params['sandboxId'] ?? '', nowMs).record }),
@@ -33,12 +38,28 @@ export const SANDBOX_ANSWERS: Answers = {
   snapshotFiles: ({ params, query }, about) =>
     awakeSandbox('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
   readFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.read(String(query['path'])),
-  writeFile: ({ params, body }, about) => {
-    const { files, record } = awakeSandbox('files_write', params, about);
-    const written = files.write(body.path, body.content, body.encoding);
-    note(about, 'sandbox_file_written', { kind: 'sandbox', id: record.id }, record);
-    return written;
+  writeFile: (call, about) => {
+    const { path, content, encoding, ifUnchanged } = call.body;
+    return changed('sandbox_file_written', call, about, (files) =>
+      files.write(path, bytesOf(content, encoding), ifUnchanged),
+    );
   },
+  deleteFile: (call, about) =>
+    changed('sandbox_file_deleted', call, about, (files) =>
+      files.delete(String(call.query['path']), call.query['recursive'] === 'true'),
+    ),
+  moveFile: (call, about) =>
+    changed('sandbox_file_moved', call, about, (files) =>
+      files.move(call.body.from, call.body.to, call.body.replace === true),
+    ),
+  createFolder: (call, about) =>
+    changed('sandbox_folder_created', call, about, (files) => files.createFolder(call.body.path)),
+  downloadFile: ({ params, query }, about) =>
+    awakeSandbox('files_read', params, about).files.bytes(String(query['path'])),
+  uploadFile: (call, about) =>
+    changed('sandbox_file_written', call, about, (files) =>
+      files.store(String(call.query['path']), call.body, call.query['ifUnchanged']),
+    ),
   sleepSandbox: sleep,
   stopSandbox: sleep,
   wakeSandbox: wake,
@@ -121,6 +142,11 @@ export const SANDBOX_ANSWERS: Answers = {
   getLiveMetrics: ({ params }, about) => ({
     metrics: liveMetrics(awakeSandbox('metrics_live', params, about).record, about.nowMs),
   }),
+  getMetricsHistory: ({ params, query }, about) => {
+    const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    one.allows('metrics_history', 'a call of metrics_history');
+    return { history: { stepSeconds: Number(query['windowSeconds'] ?? 0) > 3_600 ? 60 : 10, points: [] } };
+  },
   sampleMetrics: ({ params }, about) => {
     const { record } = awakeSandbox('metrics_sample', params, about);
     const size = {
@@ -213,6 +239,13 @@ function respondWith(one: TestSandbox, headers: Headers, { nowMs, headers: answe
   return structuredClone(one.record);
 }
 
+const USES: { [action in SandboxAction]?: Sandbox['lastActiveBy'] } = {
+  exec: 'exec',
+  files_read: 'file',
+  files_write: 'file',
+  agent_session: 'agent',
+};
+
 /** Returns the sandbox if the action is allowed; wakes it if its project has `wakeOnUse`. */
 export function awakeSandbox(action: SandboxAction, params: TestCall['params'], about: RequestContext): TestSandbox {
   const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
@@ -226,7 +259,26 @@ export function awakeSandbox(action: SandboxAction, params: TestCall['params'], 
   }
   one.allows(action, `a call of ${action}`);
   one.record.lastActiveAt = new Date(about.nowMs).toISOString();
+  one.record.lastActiveBy = USES[action] ?? one.record.lastActiveBy;
   return one;
+}
+
+type SandboxQuery = NonNullable<ListSandboxesData['query']>;
+
+/** Undeleted sandboxes that match the filter, apart from their status. */
+function matching(state: TestState, query: TestCall['query'], nowMs: number): Sandbox[] {
+  const { endUserId, projectId, q, metadata = {} } = query as SandboxQuery;
+  for (const one of state.sandboxes.values()) one.catchUp(nowMs);
+  return [...state.sandboxes.values()]
+    .map(({ record }) => record)
+    .filter(
+      (one) =>
+        one.status !== 'deleted' &&
+        (endUserId === undefined || one.endUserId === endUserId) &&
+        (projectId === undefined || one.projectId === projectId) &&
+        (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
+        Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value)),
+    );
 }
 
 function requireRoom(state: TestState, nowMs: number, limit: number | null): void {
@@ -234,4 +286,11 @@ function requireRoom(state: TestState, nowMs: number, limit: number | null): voi
   const awake = [...state.sandboxes.values()].filter(({ status }) => SANDBOX_STATES[status].concurrent).length;
   if (limit !== null && awake >= limit)
     throw new Refusal('concurrent_sandbox_limit', `the plan allows ${limit} sandboxes awake at once`);
+}
+
+function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {
+  const { files, record } = awakeSandbox('files_write', params, about);
+  const result = change(files);
+  note(about, kind, { kind: 'sandbox', id: record.id }, record);
+  return result;
 }

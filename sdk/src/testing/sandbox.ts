@@ -1,12 +1,6 @@
 // A sandbox of the test server: record and transitions, from the contract's state table.
-import { SANDBOX_STATES } from '../generated/contract-tables.ts';
-import {
-  MACHINE_SIZES,
-  PROFILE_SIZES,
-  REFUSAL_CODES,
-  SANDBOX_ACTION_RULES,
-  SIZE_PROFILES,
-} from '../generated/service-tables.ts';
+import { MACHINE_SIZES, SANDBOX_ACTION_RULES, SANDBOX_STATES } from '../generated/contract-tables.ts';
+import { PROFILE_SIZES, REFUSAL_CODES, SIZE_PROFILES } from '../generated/service-tables.ts';
 import type {
   CreateSandboxData,
   Egress,
@@ -169,6 +163,7 @@ export function newRecord(id: string, body: SandboxBody, project: Project, nowMs
     wakesFrom: null,
     lastWake: null,
     lastActiveAt: now,
+    lastActiveBy: null,
     repository,
     branch: body.branch ?? null,
     clone: repository === null ? null : { status: 'cloned', reason: null },

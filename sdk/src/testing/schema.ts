@@ -64,6 +64,8 @@ function faultsOf(keyword: string, rule: unknown, schema: Schema, value: unknown
       );
     case 'pattern':
       return unless(typeof value !== 'string' || new RegExp(String(rule), 'u').test(value), `match ${String(rule)}`);
+    case 'minItems':
+      return unless(!Array.isArray(value) || value.length >= Number(rule), `have at least ${String(rule)} entries`);
     case 'maxItems':
       return unless(!Array.isArray(value) || value.length <= Number(rule), `have at most ${String(rule)} entries`);
     case 'items':

@@ -1,4 +1,5 @@
 // State of the test server: one org with projects, sandboxes, keys and feed.
+import { ROLE_PERMISSIONS } from '../generated/contract-tables.ts';
 import type { ActivityEntry, ApiKey, Org, Project, Sandbox, UsageGuardrails } from '../generated/raw/index.ts';
 import type { TestAgentSession } from './agent.ts';
 import { newId } from './ids.ts';
@@ -33,7 +34,13 @@ export class TestState {
   readonly #held = new Set<() => void>();
 
   constructor() {
-    this.org = { id: newId('org'), name: 'Test org', role: 'owner', createdAt: new Date().toISOString() };
+    this.org = {
+      id: newId('org'),
+      name: 'Test org',
+      role: 'owner',
+      permissions: [...ROLE_PERMISSIONS.owner].sort(),
+      createdAt: new Date().toISOString(),
+    };
   }
 
   /** Throws for an unknown org. */
@@ -127,5 +134,6 @@ export class TestState {
       requestId,
       details,
     });
+    this.changed();
   }
 }

@@ -1,4 +1,5 @@
 // Usage handlers of the test server: awake time in the current month, on a plan without limits.
+import { USAGE_DAYS } from '../generated/limits.ts';
 import type { EndUserUsage, OrgUsage, Project, UsageGuardrails } from '../generated/raw/index.ts';
 import type { RequestContext, Answers } from './answering.ts';
 import { Refusal } from './refusal.ts';
@@ -6,6 +7,9 @@ import type { TestSandbox } from './sandbox.ts';
 import type { TestState } from './state.ts';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 export const USAGE_ANSWERS: Answers = {
   getOrgUsage: ({ query }, about) => orgUsage(query, about),
@@ -22,6 +26,19 @@ export const USAGE_ANSWERS: Answers = {
     }));
     return { ...periodOf(nowMs), endUsers: endUsers.toSorted((one, other) => other.machineHours - one.machineHours) };
   },
+  getDailyUsage: ({ query }, about) => {
+    const { nowMs } = about;
+    const days = Number(query['days'] ?? USAGE_DAYS.default);
+    // All time counts on the day of the request.
+    const used = { [dateOf(nowMs)]: orgUsage(query, about).usedMachineHours };
+    return {
+      days: Array.from({ length: days }, (_, index) => {
+        const date = dateOf(nowMs - (days - 1 - index) * DAY_MS);
+        return { date, machineHours: used[date] ?? 0 };
+      }),
+    };
+  },
+  listPlans: () => ({ plans: [] }),
   updateUsageGuardrails: ({ body }, { state }) => {
     const { guardrails } = state;
     if (body.sandboxMachineHourLimit !== undefined)

@@ -32,6 +32,7 @@ export interface BerthErrorFields {
   retryable?: boolean;
   sandboxId?: string | undefined;
   unsent?: boolean;
+  field?: string | undefined;
   turnId?: string | undefined;
   requestKey?: string | undefined;
   cause?: unknown;
@@ -57,6 +58,8 @@ export class BerthError extends Error {
    * sandbox that it left, if any.
    */
   readonly sandboxId: string | undefined;
+  /** Path of the first field at fault, such as `body.name`, if the error is about one. */
+  readonly field: string | undefined;
   /** Turn of a message whose delivery is unknown (`message_delivery_uncertain`). */
   readonly turnId: string | undefined;
   /** Key of the message that failed: send it again with this key and the same text. */
@@ -66,6 +69,7 @@ export class BerthError extends Error {
     const { code, status, requestId, retryAfter, retryable = false, unsent = false, cause } = fields;
     super(message, cause === undefined ? undefined : { cause });
     this.sandboxId = fields.sandboxId;
+    this.field = fields.field;
     this.turnId = fields.turnId;
     this.requestKey = fields.requestKey;
     this.unsent = unsent;

@@ -50,6 +50,32 @@ export class Transport {
     return async (input, init) => await this.#send(new Request(input, init), notes);
   }
 
+  /**
+   * Sends raw bytes, or receives them: resolves with a successful response, unread. Without a
+   * timeout and retries.
+   */
+  async transfer(
+    url: URL,
+    { signal, ...init }: { method: string; body?: Blob; signal?: AbortSignal | undefined },
+  ): Promise<Response> {
+    const { credential, fetch } = this.#options;
+    const what = `${init.method} ${url.pathname}`;
+    const headers = {
+      authorization: `Bearer ${typeof credential === 'string' ? credential : await credential()}`,
+      ...(init.body === undefined ? {} : { 'content-type': 'application/octet-stream' }),
+    };
+    const reads = init.method === 'GET';
+    let response: Response;
+    try {
+      response = await fetch(url, { ...init, headers, ...(signal === undefined ? {} : { signal }) });
+    } catch (error) {
+      if (signal?.aborted === true) throw signal.reason;
+      throw lost(what, error, reads, {});
+    }
+    if (response.ok) return response;
+    throw refused(what, response, await response.text(), reads);
+  }
+
   async #send(request: Request, notes: CallNotes): Promise<Response> {
     const { method } = request;
     const what = `${method} ${new URL(request.url).pathname}`;
@@ -170,9 +196,9 @@ export function refused(
   const error = envelopeOf(text);
   if (error === undefined)
     return somethingElse(what, status, { requestId, retryAfter, retryable: mayRetry(status, '', repeatable) });
-  const { code, message, turnId } = error;
+  const { code, message, field, turnId } = error;
   const retryable = mayRetry(status, code, repeatable);
-  return new BerthError(message, { code, status, requestId, retryAfter, retryable, turnId });
+  return new BerthError(message, { code, status, requestId, retryAfter, retryable, field, turnId });
 }
 
 function somethingElse(what: string, status: number, more: Partial<BerthErrorFields> = {}): BerthError {
@@ -183,13 +209,21 @@ function somethingElse(what: string, status: number, more: Partial<BerthErrorFie
   });
 }
 
-function envelopeOf(text: string): { code: string; message: string; turnId: string | undefined } | undefined {
-  const { error } = (parseJson(text) ?? {}) as { error?: { code?: unknown; message?: unknown; turnId?: unknown } };
+interface Refusal {
+  code: string;
+  message: string;
+  field: string | undefined;
+  turnId: string | undefined;
+}
+
+function envelopeOf(text: string): Refusal | undefined {
+  const { error } = (parseJson(text) ?? {}) as { error?: { [name in keyof Refusal]?: unknown } };
   if (typeof error?.message !== 'string') return undefined;
-  const { code, message, turnId } = error;
+  const { code, message, field, turnId } = error;
   return {
     code: typeof code === 'string' ? code : 'unknown',
     message,
+    field: typeof field === 'string' ? field : undefined,
     turnId: typeof turnId === 'string' ? turnId : undefined,
   };
 }

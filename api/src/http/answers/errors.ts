@@ -9,8 +9,16 @@ export function bodyTooLarge(limitBytes: number): CodedError {
 }
 
 export function notJson(contentType: string | undefined): CodedError {
+  return notOfType(contentType, 'application/json');
+}
+
+export function notBytes(contentType: string | undefined): CodedError {
+  return notOfType(contentType, 'application/octet-stream');
+}
+
+function notOfType(contentType: string | undefined, wanted: string): CodedError {
   const what = contentType === undefined ? 'has no content type' : `has the content type ${contentType}`;
-  return new CodedError('unsupported_media_type', `the body ${what}; send the header Content-Type: application/json`);
+  return new CodedError('unsupported_media_type', `the body ${what}; send the header Content-Type: ${wanted}`);
 }
 
 /** Converts any failure to a coded error and logs it. */

@@ -17,14 +17,12 @@ interface Kind {
 
 const TERMINAL: Kind = {
   orders: terminalOrder,
-  notUnderstood:
-    'a text frame of a terminal is {"resize":{"cols":..,"rows":..}}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  notUnderstood: 'text frames: {"resize":{"cols":80,"rows":24}}, {"signal":"SIGINT"}, {"pause":true}, {"bearer":".."}',
   isOutput: () => true,
 };
 const COMMAND: Kind = {
   orders: commandOrder,
-  notUnderstood:
-    'a text frame of a command without a terminal is {"end":true}, {"signal":"SIGINT"} or {"bearer":"..."}',
+  notUnderstood: 'text frames with tty=false: {"end":true}, {"signal":"SIGINT"}, {"pause":true}, {"bearer":".."}',
   // Stream number, then at least a byte.
   isOutput: (content) =>
     content.length > 1 && (content[0] === COMMAND_OUTPUT.stdout || content[0] === COMMAND_OUTPUT.stderr),
@@ -64,6 +62,7 @@ function dialectOf({ orders, notUnderstood, isOutput }: Kind): Dialect {
     text: (value) => {
       const order = orders.safeParse(value);
       if (!order.success) throw new InvalidFrame(notUnderstood);
+      if ('pause' in order.data) return order.data.pause ? 'pause' : 'resume';
       inputEnded ||= 'end' in order.data;
       return controlFrame(order.data);
     },

@@ -18,8 +18,11 @@ const PROBE_MS = 1_000;
 /** Longest reason in a close frame: 123 bytes. */
 const REASON_CHARACTERS = 100;
 
-/** Result of a client's frame for the stream: bytes, the end of this direction, or nothing. */
-type Inbound = Uint8Array | 'end' | null;
+/**
+ * Result of a client's frame for the stream: bytes, the end of this direction, a pause or its end
+ * for the other direction, or nothing.
+ */
+type Inbound = Uint8Array | 'end' | 'pause' | 'resume' | null;
 /** Frame to a client: binary, or JSON text. */
 export type Outbound = Uint8Array | { json: unknown };
 
@@ -81,6 +84,8 @@ class Join {
   /** Runs once a direction has ended. */
   #silence: NodeJS.Timeout | undefined;
   #closing = false;
+  /** The client takes no output. */
+  #paused = false;
   /** The sandbox closed the connection: ignore the client's later frames without an error. */
   #through = false;
 
@@ -123,6 +128,7 @@ class Join {
       this.#silence?.refresh();
       this.#decode(WEBSOCKET_CLOSE.broken, () => this.#dialect.received(chunk).forEach((frame) => this.#send(frame)));
     });
+    stream.on('drain', () => this.#websocket.resume());
     stream.once('end', () => this.#onStreamEnd());
     const closed = (): void => {
       if (stream.readableEnded && stream.writableFinished) this.#close(WEBSOCKET_CLOSE.ended, '');
@@ -174,6 +180,13 @@ class Join {
   #write(inbound: Inbound): void {
     const { stream } = this.#connection;
     if (inbound === null || this.#closing || this.#through) return;
+    if (inbound === 'pause' || inbound === 'resume') {
+      this.#paused = inbound === 'pause';
+      if (this.#paused) stream.pause();
+      else this.#readOn();
+      this.#limitInput();
+      return;
+    }
     if (stream.writableEnded) throw new InvalidFrame('no data may follow the end');
     if (inbound === 'end') {
       stream.end();
@@ -181,20 +194,36 @@ class Join {
       return;
     }
     this.#silence?.refresh();
-    if (stream.write(inbound) || this.#websocket.isPaused) return;
-    this.#websocket.pause();
-    stream.once('drain', () => this.#websocket.resume());
+    stream.write(inbound);
+    this.#limitInput();
+  }
+
+  /** Reads no frames while the stream is full, unless the client must be able to end its pause. */
+  #limitInput(): void {
+    const { writableNeedDrain, writableLength } = this.#connection.stream;
+    if (!this.#paused) {
+      if (writableNeedDrain) this.#websocket.pause();
+      return;
+    }
+    this.#websocket.resume();
+    if (writableLength <= WEBSOCKET.pausedInputBytes) return;
+    throw new InvalidFrame(`at most ${WEBSOCKET.pausedInputBytes} bytes of input may wait while output is paused`);
   }
 
   #send(frame: Outbound): void {
     const sent = (): void => {
       this.#alive = true;
       this.#silence?.refresh();
-      if (this.#websocket.bufferedAmount <= UNSENT_BYTES / 2) this.#connection.stream.resume();
+      this.#readOn();
     };
     if ('json' in frame) this.#websocket.send(JSON.stringify(frame.json), { binary: false }, sent);
     else this.#websocket.send(frame, { binary: true }, sent);
     if (this.#websocket.bufferedAmount > UNSENT_BYTES) this.#connection.stream.pause();
+  }
+
+  /** Reads from the sandbox again, unless output is unsent or the client takes none. */
+  #readOn(): void {
+    if (!this.#paused && this.#websocket.bufferedAmount <= UNSENT_BYTES / 2) this.#connection.stream.resume();
   }
 
   /** The side that ended may be gone: the other must not keep the connection by silence. */

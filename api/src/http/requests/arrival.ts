@@ -4,6 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 export const BODY_ARRIVES_MS = 60_000;
+/** Event of a request whose reader limits the arrival of the body itself. */
+export const LONG_ARRIVAL = Symbol('long arrival');
 
 /**
  * Returns a function that ends a request whose body does not arrive in time, as Node's
@@ -38,6 +40,7 @@ export function boundArrivals(
     // Do not keep the process alive.
     timer.unref();
     timers.set(socket, timer);
-    request.once('close', () => clearTimeout(timer));
+    const end = (): void => clearTimeout(timer);
+    request.once('close', end).once(LONG_ARRIVAL, end);
   };
 }

@@ -4,10 +4,12 @@ import type { IncomingMessage } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
+import type { Upload } from '@berth/protocol/http/serve.ts';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BytesInFlight, HeldBytes } from '../../call/bytes-in-flight.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { bodyTooLarge, notJson } from '../answers/errors.ts';
+import { bodyTooLarge, notBytes, notJson } from '../answers/errors.ts';
+import { LONG_ARRIVAL } from './arrival.ts';
 
 /** Parses a body. The JSON parser refuses unsafe field names, such as `__proto__`. */
 export type ParseBody = (request: FastifyRequest, body: Buffer) => Promise<unknown>;
@@ -16,6 +18,7 @@ export type ParseBody = (request: FastifyRequest, body: Buffer) => Promise<unkno
 const EXCERPT = /(?:, )?(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/su;
 /** Memory of a request with a body, however short the body is. */
 export const LEAST_BYTES = 16_384;
+const BYTES_TYPE = /^application\/octet-stream\s*(?:;|$)/i;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
 export function jsonParser(app: FastifyInstance): ParseBody {
@@ -72,6 +75,16 @@ export function hasJsonBody({ headers }: FastifyRequest): boolean {
   if (type === undefined && isAbsent) return false;
   if (type === undefined || !JSON_TYPE.test(type)) throw notJson(type);
   return true;
+}
+
+/** The raw body, which may arrive for as long as its reader takes it. */
+export function uploadOf({ raw, headers }: FastifyRequest): Upload {
+  const { 'content-type': type, 'content-length': length } = headers;
+  if (type === undefined || !BYTES_TYPE.test(type)) throw notBytes(type);
+  if (length === undefined)
+    throw new CodedError('invalid_request', 'the header Content-Length is required: a chunked body is not accepted');
+  raw.emit(LONG_ARRIVAL);
+  return { bytes: Number(length), content: raw };
 }
 
 /**

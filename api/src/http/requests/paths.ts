@@ -6,10 +6,14 @@ export function toFastifyPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+').replace(/\*$/, '.*')}$`);
+}
+
 /** Methods of the routes whose path matches the URL; empty: the path does not exist. */
 export function allowedMethods(served: readonly { method: Method; path: string }[], url: string): string[] {
   const path = url.split('?', 1)[0] ?? '';
-  const fitting = served.filter((one) => new RegExp(`^${one.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path));
+  const fitting = served.filter((one) => patternOf(one.path).test(path));
   const methods = new Set<string>(fitting.map(({ method }) => method));
   if (methods.has('GET')) methods.add('HEAD');
   return [...methods].toSorted();

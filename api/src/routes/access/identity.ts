@@ -1,12 +1,22 @@
 // Wire format of the caller's identity.
-import { getMe, listMyOrgs, type Identity, type Org } from '@berth/contract/access/identity.ts';
-import { role } from '@berth/contract/route/permissions.ts';
-import { getCaller, listCallerOrgs, type MemberOrgRow, type UserRow } from '../../services/access/identity.ts';
+import { getMe, listMyOrgs, updateMe, type Identity, type Org } from '@berth/contract/access/identity.ts';
+import {
+  getCaller,
+  listCallerOrgs,
+  renameCaller,
+  type CallerOrg,
+  type UserRow,
+} from '../../services/access/identity.ts';
 import { bind } from '../../call/bind.ts';
 
 export const identityRoutes = [
   bind(getMe, async (context, { actor }) => viewIdentity(await getCaller(context, actor))),
-  bind(listMyOrgs, async (context, { actor }) => ({ orgs: (await listCallerOrgs(context, actor)).map(viewOrg) })),
+  bind(updateMe, async (context, { actor, body }) =>
+    viewIdentity(await renameCaller(context, actor, body.displayName)),
+  ),
+  bind(listMyOrgs, async (context, { actor }) => ({
+    orgs: (await listCallerOrgs(context, actor)).map(viewOrg),
+  })),
 ];
 
 function viewIdentity(user: UserRow): Identity {
@@ -17,6 +27,6 @@ function viewIdentity(user: UserRow): Identity {
   };
 }
 
-function viewOrg(org: MemberOrgRow): Org {
-  return { id: org.id, name: org.name, role: role.parse(org.role), createdAt: org.created_at.toISOString() };
+export function viewOrg({ id, name, role, permissions, created_at: createdAt }: CallerOrg): Org {
+  return { id, name, role, permissions, createdAt: createdAt.toISOString() };
 }

@@ -6,17 +6,25 @@ import {
   listActivity,
   type ActivityEntry,
 } from '@berth/contract/activity/feed.ts';
+import { followActivity } from '@berth/contract/activity/follow.ts';
 import {
   exportActivity as readExport,
   listActivity as readFeed,
   type ActivityRow,
 } from '../../services/activity/feed.ts';
+import { followActivity as readFollowing } from '../../services/activity/follow.ts';
 import { bind } from '../../call/bind.ts';
 
 export const activityRoutes = [
   bind(listActivity, async (context, { params, query: { limit, after, ...filter } }) => {
     const { rows, nextCursor } = await readFeed(context, { ...filter, orgId: params.orgId }, { limit, after });
     return { activity: rows.map(viewEntry), nextCursor, hasMore: nextCursor !== null };
+  }),
+  bind(followActivity, async (context, { params, query, holdMs, signal }) => {
+    const { since, limit, kind: kinds, exceptKind: exceptKinds, ...named } = query;
+    const filter = { ...named, kinds, exceptKinds, orgId: params.orgId };
+    const { rows, ...rest } = await readFollowing(context, filter, { since, limit, holdMs, signal });
+    return { activity: rows.map(viewEntry), ...rest };
   }),
   bind(exportActivity, async (context, { params, query }) => {
     const entries = await readExport(context, params.orgId, query);

@@ -17,7 +17,8 @@ export const connectionRoutes = [
   bindWebSocket(
     terminalInSandbox,
     (query) => (query.tty === 'true' ? 'terminal' : 'command'),
-    (context, connecting, query) => connect(context, connecting, toTerminal(terminalRequestOf(query))),
+    (context, connecting, query) =>
+      connect(context, connecting, toTerminal(terminalRequestOf(query)), query.mayWake === 'true'),
   ),
 ];
 

@@ -1,6 +1,10 @@
 // Wire format of files.
+import { createFolder, deleteFile, moveFile } from '@berth/contract/files/changes.ts';
 import { listFiles, readFile, snapshotFiles, writeFile } from '@berth/contract/files/files.ts';
+import { downloadFile, uploadFile } from '@berth/contract/files/transfers.ts';
+import * as changes from '../../services/files/changes.ts';
 import * as files from '../../services/files/files.ts';
+import * as transfers from '../../services/files/transfers.ts';
 import { bind } from '../../call/bind.ts';
 
 export const fileRoutes = [
@@ -8,4 +12,11 @@ export const fileRoutes = [
   bind(snapshotFiles, (context, call) => files.snapshotFiles(context, call, call.query)),
   bind(readFile, (context, call) => files.readFile(context, call, call.query)),
   bind(writeFile, (context, call) => files.writeFile(context, call, call.body)),
+  bind(deleteFile, (context, call) => changes.deleteFile(context, call, call.query)),
+  bind(moveFile, (context, call) => changes.moveFile(context, call, call.body)),
+  bind(createFolder, (context, call) => changes.createFolder(context, call, call.body)),
+  bind(downloadFile, (context, call) => transfers.downloadFile(context, { ...call, route: downloadFile }, call.query)),
+  bind(uploadFile, (context, call) =>
+    transfers.uploadFile(context, { ...call, route: uploadFile }, call.query, call.upload),
+  ),
 ];

@@ -5,18 +5,22 @@ import {
   listMembers,
   removeMember,
   updateMember,
+  updateOrg,
   type Member,
 } from '@berth/contract/orgs/orgs.ts';
 import { role } from '@berth/contract/route/permissions.ts';
 import * as members from '../../services/orgs/members.ts';
 import * as orgs from '../../services/orgs/orgs.ts';
 import { bind } from '../../call/bind.ts';
+import { viewOrg } from '../access/identity.ts';
 
 export const orgRoutes = [
   bind(createOrg, async (context, { actor, body }) => {
-    const { id, name, created_at: createdAt } = await orgs.createOrg(context, actor, body);
-    return { org: { id, name, role: 'owner' as const, createdAt: createdAt.toISOString() } };
+    return { org: viewOrg(await orgs.createOrg(context, actor, body)) };
   }),
+  bind(updateOrg, async (context, { actor, params, body }) => ({
+    org: viewOrg(await orgs.renameOrg(context, actor, params.orgId, body.name)),
+  })),
   bind(listMembers, async (context, { params, query }) => {
     const { rows, fields } = await members.listMembers(context, params.orgId, query);
     return { members: rows.map(viewMember), ...fields };

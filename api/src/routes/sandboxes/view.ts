@@ -34,6 +34,7 @@ export function viewSandbox(row: SandboxRow): Sandbox {
         ? null
         : { at: row.last_wake_at.toISOString(), from: row.last_wake_from, reason: row.last_wake_reason },
     lastActiveAt: row.last_active_at.toISOString(),
+    lastActiveBy: row.last_active_by,
     repository: row.repository,
     branch: row.branch,
     clone: viewClone(row),

@@ -1,6 +1,12 @@
 // Access decisions: the route's token kinds ∩ the token's grants ∩ its holder's current role in the
 // org. Pure; services/access/access.ts supplies the facts.
-import { ROLE_PERMISSIONS, type Permission, type Role } from '@berth/contract/route/permissions.ts';
+import {
+  ADMINISTRATION,
+  INSTALLATION,
+  ROLE_PERMISSIONS,
+  type Permission,
+  type Role,
+} from '@berth/contract/route/permissions.ts';
 import type { AuthKind, Route } from '@berth/contract/route/route.ts';
 import { CodedError } from '../coded-error.ts';
 
@@ -87,6 +93,17 @@ export function requirePermission(actor: Actor, role: Role, permission: Permissi
     throw new CodedError('permission_denied', `${needed}; this API key's scopes do not include it`);
 
   if (actor.kind === 'agent_token' && !actor.permissions.has(permission)) throw notGranted(permission);
+}
+
+/** Permissions that the actor, with this role in an org, can use there; sorted. */
+export function permissionsOf(actor: Actor, role: Role, { isOperator }: { isOperator: boolean }): Permission[] {
+  const granted = (name: Permission): boolean => {
+    if (!isOperator && INSTALLATION.includes(name)) return false;
+    if (actor.kind === 'session') return true;
+    if (actor.kind === 'agent_token') return actor.permissions.has(name);
+    return !ADMINISTRATION.includes(name) && (actor.scopes === null || actor.scopes.has(name));
+  };
+  return [...ROLE_PERMISSIONS[role]].filter(granted).sort();
 }
 
 function notGranted(permission: Permission): CodedError {

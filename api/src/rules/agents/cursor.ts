@@ -1,5 +1,5 @@
 // Cursors of replies and turns of an agent session: a number that the guest never gives twice.
-import { CodedError } from '../coded-error.ts';
+import { invalidField } from '../coded-error.ts';
 
 type Numbered = 'output' | 'turns';
 
@@ -15,5 +15,5 @@ export function readReplyCursor(list: Numbered, sessionId: string, cursor: strin
   const parts = FORM.exec(Buffer.from(cursor, 'base64url').toString());
   const number = Number(parts?.[3]);
   if (Number.isSafeInteger(number) && writeReplyCursor(list, sessionId, number) === cursor) return number;
-  throw new CodedError('invalid_request', 'query.after must be the nextCursor of an earlier page of this list');
+  throw invalidField('query.after', 'must be the nextCursor of an earlier page of this list');
 }

@@ -1,7 +1,7 @@
 // Model endpoints that the operator lists. Callers choose among them only: another URL could make
 // a host send requests into its own network.
 import { AGENT_PROVIDERS, type ModelProvider } from '@berth/contract/agents/credentials.ts';
-import { CodedError } from '../coded-error.ts';
+import { invalidField } from '../coded-error.ts';
 
 /** Base URLs by provider, the default first. */
 export type ModelEndpoints = Readonly<Record<ModelProvider, readonly string[]>>;
@@ -26,12 +26,12 @@ export function requireModelEndpoint(
   const listed = endpoints[provider];
   const [first] = listed;
   if (first === undefined) {
-    throw new CodedError(
-      'invalid_request',
-      `params.agent must not be ${agent}: the operator lists no endpoint of ${provider} in BERTH_MODEL_ENDPOINTS`,
+    throw invalidField(
+      'params.agent',
+      `must not be ${agent}: the operator lists no endpoint of ${provider} in BERTH_MODEL_ENDPOINTS`,
     );
   }
   const wanted = requested?.replace(/\/$/, '') ?? first;
   if (listed.includes(wanted)) return wanted;
-  throw new CodedError('invalid_request', `body.endpoint must be one of ${listed.join(', ')}`);
+  throw invalidField('body.endpoint', `must be one of ${listed.join(', ')}`);
 }

@@ -1,7 +1,7 @@
 // Selects a sandbox's repository, its clone URL, and whether the project's credentials apply to
 // that URL. Pure.
 import { REPOSITORY_URL } from '@berth/contract/sandboxes/fields.ts';
-import { CodedError } from '../coded-error.ts';
+import { invalidField } from '../coded-error.ts';
 
 /** The configured git hosts. */
 export interface GitHosts {
@@ -37,12 +37,8 @@ export function chooseRepository(
   if (repository !== null && repository !== undefined)
     return { repository, branch: requested.branch === undefined ? (own ? null : defaults.branch) : requested.branch };
 
-  if (requested.branch !== null && requested.branch !== undefined) {
-    throw new CodedError(
-      'invalid_request',
-      "body.branch requires a repository: set body.repository, or the project's defaultRepository",
-    );
-  }
+  if (requested.branch !== null && requested.branch !== undefined)
+    throw invalidField('body.branch', "requires a repository: set body.repository, or the project's defaultRepository");
 
   return null;
 }
@@ -63,7 +59,7 @@ export function requireRepositoryAllowed(repository: string, hosts: GitHosts, wh
   // Written as in the operator's configuration, where https is the default.
   const listed = origin.startsWith('https://') ? origin.slice('https://'.length) : origin;
   const how = `to allow URLs on ${origin}, the operator of this service adds ${listed} to BERTH_GIT_ALLOW_URLS`;
-  throw new CodedError('invalid_request', `${where} must have the form owner/repo${also}; ${how}`);
+  throw invalidField(where, `must have the form owner/repo${also}; ${how}`);
 }
 
 /**

@@ -1,7 +1,7 @@
 // Converts between a file's bytes and their representation in JSON.
 import type { FileContent } from '@berth/contract/files/files.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
-import { CodedError } from '../coded-error.ts';
+import { CodedError, invalidField } from '../coded-error.ts';
 
 type Encoded = Pick<FileContent, 'content' | 'encoding'>;
 
@@ -12,9 +12,9 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
   const bytes = Buffer.from(content, encoding);
   // Buffer ignores invalid base64 characters, so compare the round trip.
   if (encoding === 'base64' && bytes.toString('base64') !== content) {
-    throw new CodedError(
-      'invalid_request',
-      'body.content is not base64: ' +
+    throw invalidField(
+      'body.content',
+      'is not base64: ' +
         'it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
     );
   }

@@ -44,6 +44,11 @@ export function filePath(given: string): string {
   return folderPath(given);
 }
 
+/** The absolute path of a file or folder that a change names; may end in slashes. */
+export function entryPath(given: string): string {
+  return filePath(given.replace(/\/+$/, ''));
+}
+
 /** A path for a message: quoted and truncated. */
 export function quotedPath(path: string): string {
   return JSON.stringify(path.length <= SHOWN_CHARACTERS ? path : `${path.slice(0, SHOWN_CHARACTERS)}...`);

@@ -3,7 +3,7 @@
 // safe, and carries them out.
 //
 //   row \ VM              not listed          running             asleep     dead
-//   awake                 failed (2 lists)    egress, resize      stopped    failed
+//   awake                 failed (2 lists)    egress, resize      wake       failed
 //   stopped               failed (2 lists)    put to sleep        remains    remains, or failed
 //   failed, can wake      no remains (2)      awake (host_lost),  stopped    remains
 //                                             else put to sleep
@@ -50,7 +50,8 @@ export interface VmFacts {
 
 /**
  * `look-again`: wait for a second list before declaring a VM lost. `note`: keep the status, update
- * what remains or the reason. `report`: no repair is safe; an operator must act.
+ * what remains or the reason. `wake`: the host put its VMs to sleep before it stopped. `report`: no
+ * repair is safe; an operator must act.
  */
 export type Decision =
   | { do: 'nothing' | 'look-again' | 'set-egress' }
@@ -62,6 +63,7 @@ export type Decision =
       size: Allocation | null;
     }
   | { do: 'note'; wakesFrom: Remains; reason: Reason | null }
+  | { do: 'wake'; wakesFrom: Exclude<Remains, null> }
   | { do: 'adopt-size'; size: Allocation }
   | { do: 'put-to-sleep' | 'destroy'; epoch: number }
   | { do: 'report'; message: string };
@@ -130,7 +132,8 @@ function againstAwake(sandbox: SandboxFacts, vm: VmFacts): Decision {
         ? NOTHING
         : { do: 'adopt-size', size: vm.size };
     case 'asleep':
-      return { do: 'change', to: 'stopped', reason: null, wakesFrom: remains(sandbox, vm), size: null };
+      // An ephemeral sandbox, too: its time is not over.
+      return { do: 'wake', wakesFrom: vm.keeps === 'disk' ? 'disk' : 'snapshot' };
     case 'dead':
       return failed(deathOf(vm), remains(sandbox, vm));
     default:

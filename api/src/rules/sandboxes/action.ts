@@ -21,6 +21,7 @@ const VERBS: { readonly [action in SandboxAction]: string } = {
   resize: 'resize it',
   renew: 'renew it',
   metrics_live: 'read its metrics',
+  metrics_history: 'read the history of its metrics',
   metrics_sample: 'sample its metrics',
   preview_link: 'create a preview link',
   agent_session: 'use its agent sessions',

@@ -2,7 +2,7 @@
 import { TTL_SECONDS } from '@berth/contract/route/limits.ts';
 import { EXTERNAL_USE_CASE } from '@berth/contract/orgs/projects.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
-import { CodedError } from '../coded-error.ts';
+import { CodedError, invalidField } from '../coded-error.ts';
 
 type ModeFields = Pick<CreateSandboxBody, 'mode' | 'ttlSeconds' | 'persistencePolicy'>;
 
@@ -13,17 +13,16 @@ type ModeFields = Pick<CreateSandboxBody, 'mode' | 'ttlSeconds' | 'persistencePo
 export function requireConsistentMode({ mode, ttlSeconds, persistencePolicy }: ModeFields): void {
   if (mode === undefined) {
     if (ttlSeconds !== undefined)
-      throw invalid('body.ttlSeconds is only for mode "ephemeral"; leave it out, or add the mode');
+      throw invalidField('body.ttlSeconds', 'is only for mode "ephemeral"; leave it out, or add the mode');
     return;
   }
   if (ttlSeconds === undefined) {
-    throw invalid(
-      `body.ttlSeconds is required with mode "${mode}": an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`,
-    );
+    const { min, max } = TTL_SECONDS;
+    throw invalidField('body.ttlSeconds', `is required with mode "${mode}": an integer from ${min} to ${max}`);
   }
 
   if (persistencePolicy !== undefined)
-    throw invalid(`body.persistencePolicy is not allowed with mode "${mode}"; leave one of them out`);
+    throw invalidField('body.persistencePolicy', `is not allowed with mode "${mode}"; leave one of them out`);
 }
 
 /**
@@ -36,9 +35,6 @@ export function requireModeAllowed(mode: ModeFields['mode'], useCase: string): v
     'ephemeral_not_allowed',
     `body.mode "${mode}" is allowed only in projects whose useCase is "${EXTERNAL_USE_CASE}"; ` +
       `this project's is "${useCase}"`,
+    { field: 'body.mode' },
   );
-}
-
-function invalid(message: string): CodedError {
-  return new CodedError('invalid_request', message);
 }

@@ -9,13 +9,6 @@ import { IDLE_MINUTES } from '@berth/contract/route/limits.ts';
 import type { PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 
 /**
- * Registry of usage signals, all recorded in the sandbox's `last_active_at`. Each way to use a
- * sandbox has a name here and calls `recordActivity`, or `trackActivity` for its duration.
- */
-const USE_SIGNALS = ['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'cpu'] as const;
-export type UseSignal = (typeof USE_SIGNALS)[number];
-
-/**
  * Share of one host CPU above which a VM counts as working although nobody calls it.
  * docs/decisions/size-recommendation.md derives it.
  */

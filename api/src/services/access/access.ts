@@ -2,7 +2,7 @@
 // not exist, 403 if it belongs to another org or the permission is missing. Runs on every route
 // before the body is read.
 import { role as roleName, type Role } from '@berth/contract/route/permissions.ts';
-import { NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
+import { isOfOperator, NAMED_IN_PATHS, type NamedInPath, type Route } from '@berth/contract/route/route.ts';
 import {
   requireGranted,
   requireKind,
@@ -13,7 +13,7 @@ import {
 import { requireSso, type SsoTerms } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { findMembership } from '../../store/access/sso.ts';
-import { findOrg } from '../../store/people/identity.ts';
+import { findOperatorOrgId, findOrg } from '../../store/people/identity.ts';
 import { isId } from '../../store/database/ids.ts';
 import { OWNED_LOCATORS, type OwnedResource } from '../../store/access/owned.ts';
 import type { AccessContext, NamedSandbox } from './authentication.ts';
@@ -48,6 +48,7 @@ export async function authorize(
     requireAccess(context, actor, route, named.sandbox.org_id, named);
     return named.sandbox.org_id;
   }
+  if (isOfOperator(route)) return await authorizeInOperatorOrg(context, actor, route);
   const { orgId } = params;
   if (orgId === undefined) {
     if (route.permission !== null) requireGranted(actor, route.permission);
@@ -64,6 +65,13 @@ export async function authorize(
     const id = params[name];
     if (id !== undefined) requireOwned(name as keyof typeof OWNED_LOCATORS, orgId, await locate(context.db, id));
   }
+  return orgId;
+}
+
+/** Without an operator's org, everybody is a stranger. */
+async function authorizeInOperatorOrg(context: AccessContext, actor: Actor, route: Route): Promise<string> {
+  const orgId = (await findOperatorOrgId(context.db)) ?? '';
+  requireAccess(context, actor, route, orgId, orgId === '' ? STRANGER : await standingIn(context, actor, orgId));
   return orgId;
 }
 

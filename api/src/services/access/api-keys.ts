@@ -21,10 +21,10 @@ import {
 import { findSubscription } from '../../store/billing/subscriptions.ts';
 import { countUsableKeys, lockOrg } from '../../store/orgs/fair-shares.ts';
 import { lockUser } from '../../store/people/accounts.ts';
-import { findFirstOrg } from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
 import type { Database } from '../../store/database/schema.ts';
 import { newToken, tokenPrefix, tokenSha256 } from './bearer-token.ts';
+import { requireOwnedOrg } from './owned-org.ts';
 import { requireStillSignedIn } from './revoked-credentials.ts';
 import type { ServiceContext } from '../context/context.ts';
 
@@ -147,22 +147,15 @@ async function makeKey(
 }
 
 /**
- * Mints a key that acts as the owner of the given org, or of the installation's first org. Throws
- * if there is no such org.
+ * Mints a key that acts as the owner of the given org, or of the operator's org. Throws as
+ * {@link requireOwnedOrg}.
  */
 export async function mintOwnerKey(
   db: Database,
   request: Omit<MintRequest, 'orgId' | 'createdBy'> & { orgId?: string | undefined },
 ): Promise<MintedKey> {
   return await db.transaction().execute(async (trx) => {
-    const org = await findFirstOrg(trx, request.orgId);
-    if (org === undefined) {
-      throw new Error(
-        request.orgId === undefined
-          ? 'there is no org yet: start the service once'
-          : `there is no org ${request.orgId} with an owner`,
-      );
-    }
+    const org = await requireOwnedOrg(trx, request.orgId);
     const { name, scopes, expiresInDays } = request;
     return await mintApiKey(trx, { orgId: org.orgId, createdBy: org.ownerId, name, scopes, expiresInDays });
   });

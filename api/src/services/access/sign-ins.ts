@@ -4,7 +4,7 @@
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
-import { insertActivity, type ActivityActor, type ActivitySubject } from '../../store/activity/activity.ts';
+import type { ActivityActor, ActivitySubject } from '../../store/activity/activity.ts';
 import {
   deleteOtherSignIns,
   deleteSignIn,
@@ -14,9 +14,9 @@ import {
 import { isId } from '../../store/database/ids.ts';
 import type { Database, DatabaseTransaction } from '../../store/database/schema.ts';
 import { lockUser } from '../../store/people/accounts.ts';
-import { listOrgsOfUser } from '../../store/people/identity.ts';
 import { denyApprovedDevices } from '../../store/people/sign-in.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { recordInOrgs } from './records.ts';
 
 export type { SignInRow };
 
@@ -48,7 +48,10 @@ export async function endSignIn(
     const ended = isId('signIn', signInId) ? await deleteSignIn(trx, actor.userId, signInId) : undefined;
     if (ended === undefined)
       throw new CodedError('sign_in_not_found', 'you have no sign-in with the id in the path, or it has ended');
-    await recordInOrgs(trx, actor.userId, actorOf(actor), { kind: 'sign_in', id: signInId }, { count: 1 });
+    await record(trx, actor.userId, actorOf(actor), {
+      subject: { kind: 'sign_in', id: signInId },
+      details: { count: 1 },
+    });
     return ended;
   });
 }
@@ -61,7 +64,7 @@ export async function endReusedSignIn(
   if ((await deleteSignIn(trx, userId, loginId)) === undefined) return;
   const actor = { kind: 'system', id: null, userId: null } as const;
   const details = { count: 1, reason: 'a refresh token was used again after it was spent' };
-  await recordInOrgs(trx, userId, actor, { kind: 'sign_in', id: loginId }, details);
+  await record(trx, userId, actor, { subject: { kind: 'sign_in', id: loginId }, details });
 }
 
 /** Ends the person's other sign-ins. Device approvals would become sign-ins, so they end too. */
@@ -71,7 +74,12 @@ export async function endOtherSignIns({ db }: Pick<ServiceContext, 'db'>, actor:
     await lockUser(trx, actor.userId);
     await denyApprovedDevices(trx, actor.userId);
     const count = await deleteOtherSignIns(trx, actor.userId, actor.loginId);
-    if (count > 0) await recordInOrgs(trx, actor.userId, actorOf(actor), { kind: 'user', id: actor.userId }, { count });
+    if (count > 0) {
+      await record(trx, actor.userId, actorOf(actor), {
+        subject: { kind: 'user', id: actor.userId },
+        details: { count },
+      });
+    }
     return count;
   });
 }
@@ -80,14 +88,11 @@ function actorOf({ kind, id, userId, requestId }: SignedIn): ActivityActor {
   return { kind, id, userId, requestId };
 }
 
-/** Adds a row to the feed of each org of the person; there may be none. */
-async function recordInOrgs(
+async function record(
   trx: Database,
   userId: string,
   actor: ActivityActor,
-  subject: ActivitySubject,
-  details: Record<string, unknown>,
+  entry: { subject: ActivitySubject; details: Record<string, unknown> },
 ): Promise<void> {
-  for (const { id: orgId } of await listOrgsOfUser(trx, userId, null))
-    await insertActivity(trx, { orgId, actor, kind: 'sign_in_ended', subject, details });
+  await recordInOrgs(trx, { userId, actor }, { kind: 'sign_in_ended', ...entry });
 }

@@ -34,12 +34,11 @@ export async function readOutput(
   const host = context.hosts.at(requireAwakeHost(sandbox));
   const after = readReplyCursor('output', session.id, page.after);
   const limit = page.limit ?? AGENT_OUTPUT_PAGE.default;
-  const release = holdMs > 0 ? context.agentHolds.take(session.org_id) : 'full';
-  const isHeld = typeof release !== 'string';
-  const query = { after, limit, ...(isHeld ? { waitMs: holdMs } : {}) };
+  const query = { after, limit, ...(holdMs > 0 ? { waitMs: holdMs } : {}) };
   try {
     const request = { vmId: sandbox.id, params: { sessionId: session.id }, query };
-    const { replies, hasMore } = await host.call(readAgentOutput, request, { signal });
+    const ended = holdMs > 0 ? AbortSignal.any([signal, context.holds.ending]) : signal;
+    const { replies, hasMore } = await host.call(readAgentOutput, request, { signal: ended });
     requireRising(
       after,
       replies.map(({ seq }) => seq),
@@ -47,9 +46,10 @@ export async function readOutput(
     return { replies, hasMore, nextCursor: writeReplyCursor('output', session.id, replies.at(-1)?.seq ?? after) };
   } catch (error) {
     signal.throwIfAborted();
+    if (holdMs > 0 && context.holds.ending.aborted)
+      return { replies: [], hasMore: false, nextCursor: writeReplyCursor('output', session.id, after) };
+
     throw await explainAgentFailure(context, session, error);
-  } finally {
-    if (isHeld) release();
   }
 }
 

@@ -59,7 +59,7 @@ export async function putAgentCredentials(
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_updated', details });
     return row;
   });
-  await spreadModelAccess(context, { orgId, projectId });
+  await spreadModelAccess(context, { orgId, projectId, agent });
   return stored;
 }
 
@@ -76,7 +76,7 @@ export async function deleteAgentCredentials(
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_removed', details: { agent } });
     return true;
   });
-  if (isChanged) await spreadModelAccess(context, { orgId, projectId });
+  if (isChanged) await spreadModelAccess(context, { orgId, projectId, agent });
 }
 
 async function lock(trx: DatabaseTransaction, orgId: string, projectId: string): Promise<void> {

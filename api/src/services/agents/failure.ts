@@ -26,6 +26,7 @@ const CODES: { readonly [code in AgentErrorCode]: ErrorCode } = {
   agent_prompt_not_pending: 'agent_prompt_not_pending',
   agent_unsupported: 'agent_not_supported',
   agent_not_ready: 'agent_bridge_not_ready',
+  agent_models_unavailable: 'host_unavailable',
 };
 
 type Named = Pick<AgentSessionRow, 'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'agent'>;
@@ -53,7 +54,9 @@ const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named) => string 
     'memory is short; wait for a turn to end, or resize the sandbox',
   agent_prompt_not_pending: () => 'no approval with this requestId, of this type and value, is pending',
   agent_unsupported: () => 'the sandbox or its host is too old for agent sessions; create another sandbox',
-  agent_not_ready: ({ id }) => `the agent was not ready in time; recover the session ${id} to try again`,
+  agent_not_ready: ({ id }) => `the agent is not ready; try again, or recover the session ${id}`,
+  agent_models_unavailable: () =>
+    "the model gateway of the sandbox's host does not respond, so the agent could not reach its model; try again",
 };
 
 export function isAgentRefusal(error: unknown): error is HostError & { code: AgentErrorCode } {
@@ -63,8 +66,8 @@ export function isAgentRefusal(error: unknown): error is HostError & { code: Age
 /** The API's error of a refusal. */
 export function refusalOf(code: AgentErrorCode, session: Named): CodedError {
   const known = CODES[code];
-  const unready = known === 'agent_bridge_not_ready';
-  return new CodedError(known, MESSAGES[code](session), unready ? { retryAfterSeconds: RETRY_AFTER_SECONDS } : {});
+  const passes = known === 'agent_bridge_not_ready' || known === 'host_unavailable';
+  return new CodedError(known, MESSAGES[code](session), passes ? { retryAfterSeconds: RETRY_AFTER_SECONDS } : {});
 }
 
 /** Converts the failure of a call about the session. */

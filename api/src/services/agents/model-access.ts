@@ -1,9 +1,9 @@
-// Access of a sandbox's agents to models: the keys of its project, for the host, which has them in
-// memory only. No log and no error holds a key.
+// Access of a sandbox's agent to models: the key that its project has for this agent, for the host,
+// which has it in memory only. No log and no error holds a key.
 import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import { keysInForce, modelVersionOf } from '../../rules/agents/model-access.ts';
 import { readAgentCredentials, type AgentCredentialRow } from '../../store/agents/credentials.ts';
-import { listAwakeWithSessions } from '../../store/agents/sessions.ts';
+import { hasAgentSessions, listAwakeWithSessions } from '../../store/agents/sessions.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { openText, UnsealError } from '../context/sealed.ts';
 import type { Settings } from '../context/settings.ts';
@@ -16,59 +16,84 @@ type ModelAccessContext = Pick<ServiceContext, 'db' | 'secretKey' | 'log'> & {
   settings: Pick<Settings, 'modelEndpoints'>;
 };
 
-/**
- * Access for a VM of the project. Without a key that no secret key opens: that is logged, and the
- * agent has none until it is stored again.
- */
-export async function readModelAccess(
-  context: ModelAccessContext,
-  { orgId, projectId }: { orgId: string; projectId: string },
-): Promise<ModelAccess> {
-  const { asOfMs, credentials } = await readAgentCredentials(context.db, projectId);
-  const inForce = keysInForce(credentials, context.settings.modelEndpoints);
-  const accessOf = (agent: string) => {
-    const credential = inForce.find((one) => one.agent === agent);
-    const key = credential === undefined ? null : openKey(context, credential);
-    return credential === undefined || key === null ? null : { endpoint: credential.endpoint, key };
-  };
-  const agents = { agent_one: accessOf('agent_one'), agent_two: accessOf('agent_two') };
-  return { orgId, asOfMs, version: modelVersionOf(inForce), agents };
-}
-
-interface SandboxOnHost {
-  id: string;
-  epoch: number;
-  host_url: string;
+interface ProjectOf {
   org_id: string;
   project_id: string;
 }
 
 /**
- * Gives the sandbox's VM the keys of its project. Returns false, and calls no host, if there is
- * none for the agent. Rejects with `HostError`.
+ * Access for VMs of the project, by their agent; a VM never gets the key of another agent. Without
+ * a key that no secret key opens: that is logged, and the agent has none until it is stored again.
  */
-export async function giveModelAccess(
-  context: ServiceContext,
-  { id, epoch, host_url: hostUrl, org_id: orgId, project_id: projectId }: SandboxOnHost,
-  agent: string,
-): Promise<boolean> {
-  const access = await readModelAccess(context, { orgId, projectId });
-  if (!Object.entries(access.agents).some(([name, key]) => name === agent && key !== null)) return false;
+async function readModelAccesses(
+  context: ModelAccessContext,
+  { org_id: orgId, project_id: projectId }: ProjectOf,
+): Promise<(agent: string) => ModelAccess> {
+  const { asOfMs, credentials } = await readAgentCredentials(context.db, projectId);
+  const inForce = keysInForce(credentials, context.settings.modelEndpoints);
+  return (agent) => {
+    const keys = inForce.filter((one) => one.agent === agent);
+    const accesses = keys.flatMap((one) => {
+      const key = openKey(context, one);
+      return key === null ? [] : [[agent, { endpoint: one.endpoint, key }]];
+    });
+    const agents = { agent_one: null, agent_two: null, ...Object.fromEntries(accesses) };
+    return { orgId, asOfMs, version: modelVersionOf(keys), agents };
+  };
+}
+
+/** Access for a VM of the sandbox: none without an agent session. */
+export async function readModelAccess(
+  context: ModelAccessContext,
+  sandbox: ProjectOf & { id: string; agent: string },
+): Promise<ModelAccess> {
+  const access = (await readModelAccesses(context, sandbox))(sandbox.agent);
+  // After the read of the keys: a session that begins now gives access of a later time.
+  if (await hasAgentSessions(context.db, sandbox.id)) return access;
+  return { ...access, version: modelVersionOf([]), agents: { agent_one: null, agent_two: null } };
+}
+
+interface SandboxOnHost extends ProjectOf {
+  id: string;
+  epoch: number;
+  host_url: string;
+  agent: string;
+}
+
+/**
+ * Gives the sandbox's VM the key of its agent. Returns false, and calls no host, if the project has
+ * none. Rejects with `HostError`.
+ */
+export async function giveModelAccess(context: ServiceContext, sandbox: SandboxOnHost): Promise<boolean> {
+  const { id, epoch, host_url: hostUrl } = sandbox;
+  const access = await readModelAccess(context, sandbox);
+  if (Object.values(access.agents).every((key) => key === null)) return false;
   await context.hosts.at(hostUrl).setModelAccess(id, { epoch, ...access });
   return true;
 }
 
+/** Takes the key from a VM whose only session was not created. The reconciler retries it. */
+export async function withdrawModelAccess(context: ServiceContext, sandbox: SandboxOnHost): Promise<void> {
+  const { id, epoch, host_url: hostUrl } = sandbox;
+  try {
+    const access = await readModelAccess(context, sandbox);
+    await context.hosts.at(hostUrl).setModelAccess(id, { epoch, ...access });
+  } catch (error) {
+    context.log.warn({ err: error, sandboxId: id }, 'could not take the model key from a VM without a session');
+  }
+}
+
 /**
- * Gives the project's VMs with agent sessions its keys after a change, within 2 s. Never rejects
- * for a host: the reconciler repeats what failed.
+ * Gives the project's VMs with sessions of the agent its key after a change, within 2 s. Never
+ * rejects for a host: the reconciler repeats what failed.
  */
 export async function spreadModelAccess(
   context: ServiceContext,
-  { orgId, projectId }: { orgId: string; projectId: string },
+  { orgId, projectId, agent }: { orgId: string; projectId: string; agent: string },
 ): Promise<void> {
-  const waiting = await listAwakeWithSessions(context.db, projectId);
+  const waiting = await listAwakeWithSessions(context.db, projectId, agent);
   if (waiting.length === 0) return;
-  const access = await readModelAccess(context, { orgId, projectId });
+  const accessOf = await readModelAccesses(context, { org_id: orgId, project_id: projectId });
   const signal = AbortSignal.timeout(SPREAD_MS);
   const failed: string[] = [];
   const sendNext = async (): Promise<void> => {
@@ -76,7 +101,7 @@ export async function spreadModelAccess(
       const { id, epoch, host_url: hostUrl } = next;
       await context.hosts
         .at(hostUrl)
-        .setModelAccess(id, { epoch, ...access }, { signal })
+        .setModelAccess(id, { epoch, ...accessOf(agent) }, { signal })
         .catch(() => failed.push(id));
     }
   };

@@ -6,7 +6,7 @@ import { getAgent, startAgent } from '@berth/protocol/calls/agents.ts';
 import type { GuestPromptText } from '@berth/protocol/agents.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { readCursor, writeCursor } from '../../rules/page.ts';
+import { readOnePage, type CursorPage } from '../../rules/page.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import * as store from '../../store/agents/sessions.ts';
 import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
@@ -17,7 +17,7 @@ import { readableOrgs, type NamedInQuery } from '../access/discovery.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
-import { giveModelAccess } from './model-access.ts';
+import { giveModelAccess, withdrawModelAccess } from './model-access.ts';
 import { settleUncertain } from './settle.ts';
 import { note, recordViewIn } from './records/views.ts';
 
@@ -42,7 +42,7 @@ export async function createAgentSession(
   signal: AbortSignal,
 ): Promise<SessionDetail> {
   const inUse = await awakeForAgent(context, actor, sandbox, signal);
-  const session = await store.insertAgentSession(context.db, inUse, actor.userId);
+  const session = await store.insertAgentSession(context.db, inUse, actor);
   return await start(context, actor, inUse, session, 'create');
 }
 
@@ -79,11 +79,17 @@ async function start(
 ): Promise<SessionDetail> {
   const { id, project_id: projectId, agent } = session;
   const project = await findProject(context.db, session.org_id, projectId);
-  const gateway = await giveModelAccess(context, sandbox, agent).catch(async (error: unknown) => {
+  const undo = async (): Promise<void> => {
+    await store.deleteAgentSession(context.db, id);
+    if (gateway) await withdrawModelAccess(context, sandbox);
+  };
+  const gateway: boolean = await giveModelAccess(context, sandbox).catch(async (error: unknown) => {
     if (mode === 'create') await store.deleteAgentSession(context.db, id);
     throw await explainAgentFailure(context, session, error);
   });
-  const body = { agent, mode, approvals: project?.agent_approvals ?? 'ask', gateway };
+  // No bridge of the session ever reported: its create was lost, and the guest may lack its files.
+  const isNew = mode === 'create' || session.bridge_version === null;
+  const body = { agent, mode: isNew ? 'create' : mode, approvals: project?.agent_approvals ?? 'ask', gateway } as const;
   const params = { sessionId: id };
   const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
   let started;
@@ -91,32 +97,26 @@ async function start(
     started = await context.hosts.at(sandbox.host_url).call(startAgent, order);
   } catch (error) {
     // The guest has made nothing, or the caller can recover what it made.
-    if (mode === 'create' && isAgentRefusal(error)) await store.deleteAgentSession(context.db, id);
-    else if (mode === 'create') await markNotReady(context, id);
+    if (mode === 'create' && isAgentRefusal(error)) await undo();
+    else if (mode === 'create') await store.stopLostStarts(context.db, { sessionId: id });
     throw await explainAgentFailure(context, session, error, '; the session may or may not have started');
   }
 
   const view = started.session;
   const refused = started.outcome === 'refused' ? started.code : null;
   const keeps = mode === 'recover' || refused === null || refused === 'agent_not_ready';
-  await context.db.transaction().execute(async (trx) => {
-    if (!keeps && view === null) return await trx.deleteFrom('agent_session').where('id', '=', id).execute();
-    if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view });
-    if (refused === null || keeps) {
-      const kind = mode === 'create' ? 'agent_session_created' : 'agent_session_recovered';
-      await note(trx, session, actor, kind, { agent, ...(refused === null ? {} : { refused }) });
-    }
-    return undefined;
-  });
+  if (!keeps && view === null) {
+    await undo();
+  } else {
+    const creator = mode === 'create' ? { creator: actor } : {};
+    await context.db.transaction().execute(async (trx) => {
+      if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view, ...creator });
+      if (mode === 'recover')
+        await note(trx, session, actor, 'agent_session_recovered', { agent, ...(refused === null ? {} : { refused }) });
+    });
+  }
   if (refused !== null) throw refusalOf(refused, session);
   return await detailOf(context, id, null);
-}
-
-async function markNotReady(context: ServiceContext, sessionId: string): Promise<void> {
-  await context.db.transaction().execute(async (trx) => {
-    const columns = { bridge_state: 'stopped', bridge_reason: 'not_ready' } as const;
-    await store.writeAgentSession(trx, sessionId, columns);
-  });
 }
 
 interface GetOptions {
@@ -138,19 +138,14 @@ export async function getAgentSession(
 ): Promise<SessionDetail> {
   const until = performance.now() + holdMs;
   let seen = await look(context, sandbox, session, { detail, signal });
-  const release = holdMs > 0 ? context.agentHolds.take(session.org_id) : 'full';
-  if (typeof release === 'string') return seen.session;
-  try {
-    const known = revision ?? revisionOf(seen.session.row);
-    while (seen.guestRevision !== null && revisionOf(seen.session.row) === known && !signal.aborted) {
-      const waitMs = Math.floor(until - performance.now());
-      if (waitMs <= 0) break;
-      seen = await look(context, sandbox, session, { detail, signal, after: seen.guestRevision, waitMs });
-    }
-    return seen.session;
-  } finally {
-    release();
+  const known = revision ?? revisionOf(seen.session.row);
+  const hasEnded = (): boolean => signal.aborted || context.holds.ending.aborted;
+  while (seen.guestRevision !== null && revisionOf(seen.session.row) === known && !hasEnded()) {
+    const waitMs = Math.floor(until - performance.now());
+    if (waitMs <= 0) break;
+    seen = await look(context, sandbox, session, { detail, signal, after: seen.guestRevision, waitMs });
   }
+  return seen.session;
 }
 
 /** Changes with everything that a caller sees of the session. */
@@ -180,7 +175,8 @@ async function look(
   try {
     const host = context.hosts.at(hostUrl);
     const request = { vmId: sandbox.id, params: { sessionId: session.id }, query };
-    const found = await host.call(getAgent, request, { signal, deadlineMs: waitMs + LOOK_MS });
+    const ended = waitMs > 0 ? AbortSignal.any([signal, context.holds.ending]) : signal;
+    const found = await host.call(getAgent, request, { signal: ended, deadlineMs: waitMs + LOOK_MS });
     const turns = await settleUncertain(context, { sandbox, session, hostUrl }, found.session.runId);
     await context.db
       .transaction()
@@ -221,7 +217,7 @@ export async function listAgentSessions(
   context: ServiceContext,
   actor: Actor,
   { needsYou, after, limit = AGENT_SESSIONS_PAGE.default, ...named }: ListQuery,
-): Promise<{ rows: ShownSessionRow[]; nextCursor: string | null }> {
+): Promise<CursorPage<ShownSessionRow>> {
   const orgIds = await readableOrgs(context, actor, 'agent_session.read', named);
   const filter = {
     orgIds,
@@ -229,9 +225,9 @@ export async function listAgentSessions(
     sandboxId: named.sandboxId,
     needsYou: needsYou === undefined ? undefined : needsYou === 'true',
   };
-  const page = { limit, after: after === undefined ? null : readCursor('agentSessions', after) };
-  const { rows, next } = await store.listShownSessions(context.db, filter, page);
-  return { rows, nextCursor: next && writeCursor('agentSessions', next) };
+  return await readOnePage('agentSessions', { limit, after }, (page) =>
+    store.listShownSessions(context.db, filter, page),
+  );
 }
 
 /** The host of an awake sandbox, for a read that wakes nothing. Throws `sandbox_state_conflict`. */

@@ -40,6 +40,11 @@ export async function getSubscription(context: ServiceContext, orgId: string): P
   };
 }
 
+/** Plans with a price; none without a payment provider. */
+export function plansForSale({ payments, plans }: Pick<ServiceContext, 'payments' | 'plans'>): Plan[] {
+  return payments === null ? [] : [...plans.values()].filter(({ priceId }) => priceId !== null);
+}
+
 /** Throws `billing_not_configured` without a provider. */
 export function requirePayments({ payments }: Pick<ServiceContext, 'payments'>): PaymentProvider {
   if (payments !== null) return payments;

@@ -2,13 +2,13 @@
 import type { PlanChange } from '@berth/protocol/operator-commands.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { findFirstOrg } from '../../store/people/identity.ts';
 import type { Database } from '../../store/database/schema.ts';
 import { lockSubscription, writeSubscription } from '../../store/billing/subscriptions.ts';
 import { OPERATOR } from '../access/api-keys.ts';
+import { requireOwnedOrg } from '../access/owned-org.ts';
 
 /**
- * Puts a catalogue plan in force for the org, or for the installation's first org. Awake sandboxes
+ * Puts a catalogue plan in force for the org, or for the operator's org. Awake sandboxes
  * stay awake, even above the new limits, which apply from the next create, wake, resize or renewal.
  * Billing periods continue. Throws if there is no such plan or org, or if the org pays for its
  * plan.
@@ -26,14 +26,7 @@ export async function changePlan(
   }
 
   return await db.transaction().execute(async (trx) => {
-    const org = await findFirstOrg(trx, change.orgId);
-    if (org === undefined) {
-      throw new Error(
-        change.orgId === undefined ? 'there is no org yet: start the service once' : `there is no org ${change.orgId}`,
-      );
-    }
-
-    const { orgId } = org;
+    const { orgId } = await requireOwnedOrg(trx, change.orgId);
     const had = await lockSubscription(trx, orgId);
     const paid = had?.provider_subscription_id;
     if (paid != null && had?.status !== 'canceled') {

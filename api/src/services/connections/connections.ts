@@ -62,7 +62,8 @@ export function toTerminal(asked: TerminalAsked): ConnectionTarget {
 }
 
 /**
- * Opens a connection into a sandbox that is awake, or is woken if its project has wake-on-use.
+ * Opens a connection into a sandbox that is awake, or is woken if its project has wake-on-use and
+ * `mayWake` is not false.
  * Throws `sandbox_state_conflict`, `port_refused`, `port_forbidden`, `too_many_connections`,
  * `sandbox_unreachable` or `host_unavailable`, and the errors of a wake.
  */
@@ -70,13 +71,14 @@ export async function connect(
   context: ServiceContext,
   connecting: Connecting,
   target: ConnectionTarget,
+  mayWake = true,
 ): Promise<SandboxConnection> {
   const { actor, signal } = connecting;
   const sandbox = await ensureAwake(
     context,
     actor,
     connecting.sandbox,
-    { action: 'connect', signalOfUse: 'connect' },
+    { action: 'connect', signalOfUse: 'connect', mayWake },
     signal,
   );
   const stream = await openStream(context, sandbox, target, signal);
@@ -106,12 +108,12 @@ async function openStream(
   try {
     return await target.open(context.hosts.at(sandbox.host_url), vm, signal);
   } catch (error) {
-    throw refusalOf(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
+    throw openRefusal(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
   }
 }
 
 /** Error for a host's refusal that is no fault; undefined for faults. */
-function refusalOf(error: unknown, name: string): CodedError | undefined {
+export function openRefusal(error: unknown, name: string): CodedError | undefined {
   if (!(error instanceof HostError)) return undefined;
   switch (error.code) {
     case 'port_refused':

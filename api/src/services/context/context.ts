@@ -1,12 +1,12 @@
 // Dependencies of services. Built in control-plane/core.ts.
-import type { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import type { Logger } from 'pino';
 import type { HostClients } from '../../hosts/clients.ts';
 import type { Plans } from '../../rules/billing/plan-catalogue.ts';
 import type { Callers } from '../../store/access/callers.ts';
-import type { SandboxChanges } from '../../store/sandboxes/changes.ts';
+import type { Changes } from '../../store/database/changes.ts';
 import type { Database } from '../../store/database/schema.ts';
 import type { FindTxtRecords } from './dns-port.ts';
+import type { Holds } from './holds.ts';
 import type { LifecycleQueue } from './lifecycle-port.ts';
 import type { Mailer } from './mail-port.ts';
 import type { PaymentProvider } from './payment-port.ts';
@@ -17,11 +17,10 @@ export interface ServiceContext {
   db: Database;
   /** Prepared statements of the hot path, on the pool of `db`. */
   callers: Callers;
-  changes: SandboxChanges;
+  changes: Changes;
   lifecycle: LifecycleQueue;
   hosts: HostClients;
-  /** Places of held responses about agent sessions, shared by orgs. */
-  agentHolds: SharedCapacity;
+  holds: Holds;
   /** Keyed by plan id. */
   plans: Plans;
   settings: Settings;

@@ -17,6 +17,8 @@ export interface Settings {
    * (`BERTH_PREVIEW_COOKIES`).
    */
   previewCookies: 'proven' | 'all';
+  /** Folder of the built web console; null: none (`BERTH_CONSOLE_FOLDER`). */
+  consoleFolder: string | null;
   /** Rate limit per credential and API replica (`BERTH_REQUESTS_PER_MINUTE`). */
   requestsPerMinute: number;
   /**

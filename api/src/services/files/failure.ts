@@ -6,7 +6,6 @@ import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import { FILE_ERRORS, type FileErrorCode } from '@berth/protocol/files.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import { quotedPath } from '../../rules/files/path.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 
@@ -21,13 +20,19 @@ const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string }
   file_not_found: 'no such file or directory in the sandbox',
   file_too_large: `the file exceeds the limit of ${FILE_LIMITS.readBytes} bytes for one read`,
   file_system_error: "the sandbox's file system returned an error",
+  file_changed: 'the file has changed since it was read, or was deleted; read it again',
+  file_exists: 'a file or folder has this path already',
+  folder_not_empty: 'the folder is not empty',
   guest_disk_full: "the sandbox's disk is full; the previous content is unchanged",
 };
 
 interface FailedFileCall {
   sandboxId: string;
   action: Extract<SandboxAction, `files_${string}`>;
-  path: string;
+  /** Quoted. */
+  what: string;
+  /** Consequence that a failure of the host leaves open; only of calls that change files. */
+  open?: string | undefined;
 }
 
 /** Converts the failure to the API's error. */
@@ -36,11 +41,10 @@ export async function explainFileFailure(
   call: FailedFileCall,
   error: unknown,
 ): Promise<unknown> {
-  const { sandboxId, action, path } = call;
-  if (!(error instanceof HostError) || !isFileError(error.code)) {
-    const consequence = action === 'files_write' ? '; the file may or may not have been written' : '';
-    return await explainHostFailure(context, sandboxId, action, error, consequence);
-  }
+  const { sandboxId, action, what, open } = call;
+  if (!(error instanceof HostError) || !isFileError(error.code))
+    return await explainHostFailure(context, sandboxId, action, error, open === undefined ? '' : `; ${open}`);
+
   if (error.code === 'guest_busy') {
     const options = { retryAfterSeconds: BUSY_RETRY_AFTER_SECONDS, cause: error };
     return new CodedError(
@@ -50,7 +54,7 @@ export async function explainFileFailure(
     );
   }
   const errno = error.errno === undefined ? '' : ` (${error.errno})`;
-  return new CodedError(error.code satisfies ErrorCode, `${quotedPath(path)}: ${WORDS[error.code]}${errno}`, {
+  return new CodedError(error.code satisfies ErrorCode, `${what}: ${WORDS[error.code]}${errno}`, {
     cause: error,
   });
 }

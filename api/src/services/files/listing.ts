@@ -4,6 +4,9 @@ import type { FileEntry } from '@berth/contract/files/files.ts';
 import { parseListing } from '@berth/protocol/listing.ts';
 import { HostError } from '../../hosts/error.ts';
 
+/** First second of the year 0, and last of 9999, from 1970. */
+const [FIRST_SECOND, LAST_SECOND] = [-62_167_219_200, 253_402_300_799];
+
 export interface FoldersListed {
   truncated: boolean;
   directories: Record<string, FileEntry[]>;
@@ -28,9 +31,12 @@ export function readListing(bytes: Buffer, root: string, depth: number): Folders
     }
     const folder = above + below.text;
     directories[folder === '' ? '/' : folder] = entries
-      .map(({ name, isFolder }): FileEntry => {
+      .map(({ name, kind, facts }): FileEntry => {
         const { text: label } = textOf(name);
-        return { label, path: `${folder}/${label}`, type: isFolder ? 'directory' : 'file' };
+        const type = kind === 'directory' ? kind : 'file';
+        const entry = { label, path: `${folder}/${label}`, type } as const;
+        if (facts === undefined) return entry;
+        return { ...entry, kind, size: facts.size, modifiedAt: timeOf(facts.mtimeSeconds) };
       })
       .toSorted(byLabel);
   }
@@ -40,6 +46,11 @@ export function readListing(bytes: Buffer, root: string, depth: number): Folders
 function byLabel(a: FileEntry, b: FileEntry): number {
   if (a.label === b.label) return 0;
   return a.label < b.label ? -1 : 1;
+}
+
+/** Null for a year that RFC 3339 cannot express; a guest may set any time. */
+function timeOf(seconds: number): string | null {
+  return seconds >= FIRST_SECOND && seconds <= LAST_SECOND ? new Date(seconds * 1_000).toISOString() : null;
 }
 
 /** `name` has one character per byte. */

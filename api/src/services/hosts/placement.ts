@@ -15,7 +15,7 @@ import { listHostsFree, lockHost, unlockHost, type HostFreeRow } from '../../sto
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 
 /** Hosts without a heartbeat for this long receive no new sandboxes. */
-const HOST_SEEN_WITHIN_MS = 30_000;
+export const HOST_SEEN_WITHIN_MS = 30_000;
 const RETRY_AFTER_SECONDS = 10;
 
 /**

@@ -5,9 +5,10 @@ import type { OwnerLink } from '@berth/protocol/operator-commands.ts';
 import { ONE_TIME_LINK_MINUTES } from '@berth/contract/route/limits.ts';
 import { deleteUnusedLinks, findUserByEmail, hasPassword, lockUser, updateUser } from '../../store/people/accounts.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { findFirstOrg, findUser } from '../../store/people/identity.ts';
+import { findUser } from '../../store/people/identity.ts';
 import type { Database, UserRow } from '../../store/database/schema.ts';
 import { emailVerificationMail, passwordResetMail } from './account-mails.ts';
+import { requireOwnedOrg } from '../access/owned-org.ts';
 import { OPERATOR } from '../access/api-keys.ts';
 import { revokeCredentialsOf } from '../access/revoked-credentials.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -142,13 +143,12 @@ export async function signUpByInvitation(
   return await signIn.createAccount({ email, name, password, emailVerified: true });
 }
 
-/** A new link for the operator to hand to the owner; voids earlier ones. Throws without an org. */
+/** A new link for the owner; voids earlier ones. Throws as {@link requireOwnedOrg}. */
 export async function makeOwnerLink(db: Database): Promise<OwnerLink> {
   return await db.transaction().execute(async (trx) => {
-    const first = await findFirstOrg(trx);
-    const owner = first && (await findUser(trx, first.ownerId));
-    if (first === undefined || owner === undefined)
-      throw new Error('there is no org with an owner yet; the first start makes one');
+    const first = await requireOwnedOrg(trx);
+    const owner = await findUser(trx, first.ownerId);
+    if (owner === undefined) throw new Error(`the owner ${first.ownerId} has no account`);
     const kind = (await hasPassword(trx, owner.id)) ? 'reset_password' : 'welcome';
     const minutes = ONE_TIME_LINK_MINUTES[kind];
     const token = await makeOneTimeLink(trx, { purpose: kind, userId: owner.id, minutes });

@@ -5,12 +5,19 @@ import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { DEFAULT_USE_CASE } from '@berth/contract/orgs/projects.ts';
 import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { findFirstOrg, insertMembership, insertOrg, insertUser, lockBootstrap } from '../../store/people/identity.ts';
+import {
+  findOperatorOrgId,
+  insertMembership,
+  insertOrg,
+  insertUser,
+  lockBootstrap,
+} from '../../store/people/identity.ts';
 import { newId } from '../../store/database/ids.ts';
 import { findOldestProject, insertProject } from '../../store/orgs/projects.ts';
 import type { Database } from '../../store/database/schema.ts';
 import { insertSubscription } from '../../store/billing/subscriptions.ts';
 import { mintApiKey, OPERATOR } from '../access/api-keys.ts';
+import { requireOwnedOrg } from '../access/owned-org.ts';
 import { makeOneTimeLink, oneTimeLinkPath } from '../access/one-time-links.ts';
 
 export interface BootstrapNames {
@@ -22,14 +29,14 @@ export interface BootstrapNames {
 }
 
 /**
- * Creates the first account, org, project and key. Changes nothing on an installation with an org.
- * Safe to run concurrently.
+ * Creates the operator's account, org, project and key. Changes nothing on an installation with an
+ * operator's org; throws if it has no owner. Safe to run concurrently.
  */
 export async function bootstrap(db: Database, names: BootstrapNames): Promise<BootstrapResult> {
   return await db.transaction().execute(async (trx) => {
     await lockBootstrap(trx);
-    const first = await findFirstOrg(trx);
-    if (first !== undefined) {
+    if ((await findOperatorOrgId(trx)) !== undefined) {
+      const first = await requireOwnedOrg(trx);
       const oldest = await findOldestProject(trx, first.orgId);
       return { created: false, orgId: first.orgId, projectId: oldest?.id ?? null, userId: first.ownerId };
     }
@@ -37,7 +44,7 @@ export async function bootstrap(db: Database, names: BootstrapNames): Promise<Bo
     const orgId = newId('org');
     const projectId = newId('project');
     await insertUser(trx, { id: userId, name: names.ownerName, email: names.ownerEmail });
-    await insertOrg(trx, { id: orgId, name: names.orgName });
+    await insertOrg(trx, { id: orgId, name: names.orgName, isOperator: true });
     await insertSubscription(trx, { orgId, plan: SELF_HOSTED_PLAN.id });
     await insertMembership(trx, { orgId, userId, role: 'owner' });
     await insertActivity(trx, { orgId, actor: OPERATOR, kind: 'org_created', details: { name: names.orgName } });

@@ -1,7 +1,7 @@
 // Records signs of use, the only writer of `last_active_at` apart from transitions. Call it for
-// every use of a sandbox, with a signal of rules/sandboxes/idleness.ts. Writes at most once every
-// few seconds per sandbox.
-import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
+// every use of a sandbox, with a signal of the contract. Writes at most once every few seconds per
+// sandbox.
+import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import { touchAwake } from '../../store/sandboxes/activity-signals.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -26,7 +26,7 @@ export async function recordActivity(
   // could make this wrong; the worst result is a 409 for a call that meets a sandbox falling
   // asleep.
   if (Math.abs(Date.now() - sandbox.last_active_at.getTime()) < RECORDED_WITHIN_MS) return true;
-  const awake = await touchAwake(context.db, sandbox.id, RECORDED_WITHIN_MS);
+  const awake = await touchAwake(context.db, sandbox.id, signal, RECORDED_WITHIN_MS);
   context.log.debug({ sandboxId: sandbox.id, signal, awake }, 'sandbox in use');
   return awake;
 }
@@ -37,7 +37,7 @@ export async function recordActivity(
  */
 export function trackActivity(context: SignalContext, sandboxId: string, signal: UseSignal): { end(): void } {
   const record = (): void => {
-    touchAwake(context.db, sandboxId, RECORDED_WITHIN_MS).catch((error: unknown) =>
+    touchAwake(context.db, sandboxId, signal, RECORDED_WITHIN_MS).catch((error: unknown) =>
       // The next write makes up for it, unless the database is unavailable for most of an idle
       // time.
       context.log.warn({ err: error, sandboxId, signal }, 'could not record the use of a sandbox'),

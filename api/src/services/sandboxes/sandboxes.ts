@@ -1,15 +1,19 @@
-// Sandboxes: list and destroy. Writes intent and enqueues the durable step in one transaction; the
-// worker does the rest.
+// Sandboxes: list, count and destroy. A destroy writes intent and enqueues the durable step in one
+// transaction; the worker does the rest.
+import type { SandboxSort } from '@berth/contract/sandboxes/list.ts';
+import type { StartDelay } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import {
+  countSandboxes as selectCounts,
   listSandboxes as selectSandboxes,
-  lockSandbox,
-  type LocatedSandboxRow,
-} from '../../store/sandboxes/sandboxes.ts';
+  type SandboxFilter,
+} from '../../store/sandboxes/list.ts';
+import { findVmSupply } from '../../store/hosts/hosts.ts';
+import { lockSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { transitionSandbox } from './transition.ts';
@@ -17,13 +21,44 @@ import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 
 export type { LocatedSandboxRow, SandboxRow, TransitionAnswer };
 
-/** The org's sandboxes, newest first, without deleted ones; all or one page. */
+/** A cursor belongs to the column of its order. */
+const ORDERS = {
+  createdAt: { list: 'sandboxes', at: 'created_at', direction: 'asc' },
+  '-createdAt': { list: 'sandboxes', at: 'created_at', direction: 'desc' },
+  lastActiveAt: { list: 'activeSandboxes', at: 'last_active_at', direction: 'asc' },
+  '-lastActiveAt': { list: 'activeSandboxes', at: 'last_active_at', direction: 'desc' },
+} as const satisfies Record<SandboxSort, unknown>;
+
+/** The org's sandboxes without deleted ones, filtered and ordered; all or one page. */
 export async function listSandboxes(
   context: ServiceContext,
   orgId: string,
-  query: PageQuery & { endUserId?: string | undefined },
+  { sort = '-createdAt', ...query }: PageQuery & SandboxFilter & { sort?: SandboxSort | undefined },
 ): Promise<{ rows: SandboxRow[]; fields: PageFields }> {
-  return await readInPages('sandboxes', query, (page) => selectSandboxes(context.db, orgId, query, page));
+  return await readInPages(ORDERS[sort].list, query, (page) =>
+    selectSandboxes(context.db, orgId, query, { ...ORDERS[sort], page }),
+  );
+}
+
+/** Counts of the org's sandboxes without deleted ones. */
+export async function countSandboxes(
+  context: ServiceContext,
+  orgId: string,
+  filter: SandboxFilter,
+): Promise<{ total: number; byStatus: Record<string, number> }> {
+  const byStatus = await selectCounts(context.db, orgId, filter);
+  return { total: Object.values(byStatus).reduce((sum, count) => sum + count, 0), byStatus };
+}
+
+/** Known causes of a slow start, by the last report of the host; undefined for other statuses. */
+export async function startDelaysOf(
+  { db }: ServiceContext,
+  { status, host_id: hostId }: SandboxRow,
+): Promise<StartDelay[] | undefined> {
+  if (hostId === null || (status !== 'provisioning' && status !== 'waking')) return undefined;
+  const supply = await findVmSupply(db, hostId);
+  const delays: StartDelay[] = supply?.accelerator === 'tcg' ? ['emulation'] : [];
+  return status === 'provisioning' && supply?.pool_ready === 0 ? [...delays, 'no_warm_vm'] : delays;
 }
 
 /** Destroys a sandbox. Repeating it gives the same response and starts nothing. */

@@ -1,8 +1,8 @@
 // Prepares a sandbox for use: wakes it if needed and records the use before it starts. Every
 // data-plane use begins here.
+import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import type { UseSignal } from '../../rules/sandboxes/idleness.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { recordActivity } from './activity-signal.ts';
@@ -34,7 +34,9 @@ export async function ensureAwake(
   // Recorded before the use: either the idle check sees this signal, or this call sees that the
   // sandbox fell asleep.
   if (await recordActivity(context, awake, signalOfUse)) return located(awake);
-  return located(await awakeForUse(context, actor, await reread(context, awake), action, signal, waitMs));
+  const now = await reread(context, awake);
+  if (!mayWake) requireLegal(action, now.status);
+  return located(await awakeForUse(context, actor, now, action, signal, waitMs));
 }
 
 function located(sandbox: LocatedSandboxRow): SandboxInUse {

@@ -2,7 +2,7 @@
 // worker does, in this or another replica.
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
-import type { SandboxWatch } from '../../store/sandboxes/changes.ts';
+import type { ChangeWatch } from '../../store/database/changes.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -21,7 +21,7 @@ export interface TransitionAnswer {
  */
 export async function waitUntilSettled(
   context: ServiceContext,
-  watch: SandboxWatch,
+  watch: ChangeWatch,
   sandbox: SandboxRow,
   answer: TransitionAnswer,
 ): Promise<SandboxRow> {
@@ -40,7 +40,7 @@ export async function waitUntilSettled(
  */
 export async function waitWhileInTransition(
   context: ServiceContext,
-  watch: SandboxWatch,
+  watch: ChangeWatch,
   sandbox: SandboxRow,
   signal: AbortSignal,
 ): Promise<SandboxRow> {

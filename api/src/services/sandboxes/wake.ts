@@ -9,7 +9,7 @@ import { largerOf } from '../../rules/sandboxes/allocation-target.ts';
 import { growth, roomFor } from '../../rules/hosts/placement.ts';
 import type { ActivityActor } from '../../store/activity/activity.ts';
 import { allocationOf, findSandbox, pendingOf } from '../../store/sandboxes/sandboxes.ts';
-import type { SandboxWatch } from '../../store/sandboxes/changes.ts';
+import type { ChangeWatch } from '../../store/database/changes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { withCapacity } from '../hosts/capacity-wait.ts';
@@ -17,7 +17,7 @@ import { capacityError, roomOnOwnHost, type RoomOnHost } from '../hosts/placemen
 import { requireConcurrentRoom } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { commitIntent, type Intent } from './intent.ts';
-import { transitionSandbox } from './transition.ts';
+import { transitionSandbox, type Transition, type TransitionResult } from './transition.ts';
 import { waitWhileInTransition, type TransitionAnswer } from './wait.ts';
 import { requireMachineHours } from '../usage/caps.ts';
 
@@ -48,7 +48,7 @@ export async function wakeSandbox(
 /** As {@link requestWake} after the end of a sleep. Another caller may wake the sandbox first. */
 async function requestWakeAfterSleep(
   context: ServiceContext,
-  watch: SandboxWatch,
+  watch: ChangeWatch,
   actor: Actor,
   sandboxId: string,
   signal: AbortSignal,
@@ -129,6 +129,32 @@ async function intendWake(
   if (outcome !== 'changed') throw new Error(`a wake from ${before.status} was ${outcome}`);
   await context.lifecycle.enqueue(trx, 'wake', { sandboxId: sandbox.id, epoch: sandbox.epoch });
   return { sandbox, enqueued: true };
+}
+
+/**
+ * Stops an awake sandbox whose host put its VM to sleep, and wakes it, in the given transaction.
+ * Its plan and its host had room for it.
+ */
+export async function wakeAgain(
+  { lifecycle }: { lifecycle: Pick<ServiceContext['lifecycle'], 'enqueue'> },
+  trx: DatabaseTransaction,
+  transition: Omit<Transition, 'to'>,
+): Promise<TransitionResult> {
+  const stopped = await transitionSandbox(trx, { ...transition, to: 'stopped' });
+  if (stopped.outcome !== 'changed') return stopped;
+  const { id, pending_recommended: recommended } = stopped.sandbox;
+  const result = await transitionSandbox(trx, {
+    sandboxId: id,
+    epoch: transition.epoch,
+    to: 'waking',
+    newEpoch: true,
+    resizing: pendingOf(stopped.sandbox) !== null && !recommended,
+    pending: recommended ? null : undefined,
+    actor: transition.actor,
+  });
+  if (result.outcome === 'changed')
+    await lifecycle.enqueue(trx, 'wake', { sandboxId: id, epoch: result.sandbox.epoch });
+  return result;
 }
 
 async function roomToWake(

@@ -6,7 +6,9 @@ import { estimatedCostUsd, machineHours, toMillionths } from '../../rules/usage/
 import { uncappedAlert, usageAlertOf } from '../../rules/usage/alert.ts';
 import { capMs, effectiveCap, effectiveProjectCap, type CapScope } from '../../rules/usage/caps.ts';
 import { readClock } from '../../store/database/clock.ts';
+import type { Database } from '../../store/database/schema.ts';
 import { findProjectOrDeleted } from '../../store/orgs/projects.ts';
+import { usedByDay } from '../../store/usage/days.ts';
 import { usageByEndUser, usedParts } from '../../store/usage/sums.ts';
 import { requirePeriod, type CurrentPeriod } from '../billing/period.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -81,15 +83,33 @@ async function capOf(
       stops: overageEnabled ? null : grace,
     };
   }
-  const project = await findProjectOrDeleted(db, orgId, projectId);
-  if (project === undefined) throw new CodedError('unknown_project', 'query.projectId is not a project of this org');
-  const limit = project.sandbox_machine_hour_limit;
+  const { sandbox_machine_hour_limit: limit } = await projectOf(db, orgId, projectId);
   return {
     scope: { kind: 'project', orgId, projectId },
     cap: effectiveProjectCap(limit, guardrails),
     override: limit,
     stops: grace,
   };
+}
+
+/** The project, deleted or not. Throws `unknown_project` for one the org never had. */
+async function projectOf(db: Database, orgId: string, projectId: string) {
+  const project = await findProjectOrDeleted(db, orgId, projectId);
+  if (project === undefined) throw new CodedError('unknown_project', 'query.projectId is not a project of this org');
+  return project;
+}
+
+/** Use of each of the last days in UTC, up to today. Throws `unknown_project`. */
+export async function dailyUsage(
+  { db }: Pick<UsageContext, 'db'>,
+  orgId: string,
+  days: number,
+  filter: UsageFilter,
+): Promise<{ date: string; machineHours: number }[]> {
+  if (filter.projectId !== undefined) await projectOf(db, orgId, filter.projectId);
+  const at = await readClock(db);
+  const used = await usedByDay(db, { ...filter, orgId, days, at });
+  return used.map(({ date, ms }) => ({ date, machineHours: machineHours(ms) }));
 }
 
 interface UsageByEndUser {

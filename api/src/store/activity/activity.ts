@@ -1,7 +1,21 @@
 // Rows of the activity feed. SQL only; the contract defines the events.
+import { sql } from 'kysely';
+import { CHANGES_CHANNEL } from '../database/changes.ts';
 import { newId } from '../database/ids.ts';
+import type { ActivitySubjectKind } from '@berth/contract/activity/feed.ts';
 import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import type { Database } from '../database/schema.ts';
+
+/**
+ * Kinds that a busy platform writes with each request, and that change no resource. Commits with
+ * notices queue behind each other, so these have none: followers find them later.
+ */
+const QUIET = new Set<ActivityKind>([
+  'sandbox_connected',
+  'sandbox_exec',
+  'sandbox_file_written',
+  'sandbox_metrics_sample',
+]);
 
 /** Rows of an insert. Postgres accepts 65,535 parameters, of which a row has 12. */
 const BATCH = 500;
@@ -17,17 +31,7 @@ export type ActivityActor =
   | { kind: 'system'; id: null; userId: null };
 
 export interface ActivitySubject {
-  kind:
-    | 'org'
-    | 'user'
-    | 'invitation'
-    | 'api_key'
-    | 'agent_token'
-    | 'sign_in'
-    | 'project'
-    | 'sandbox'
-    | 'preview_link'
-    | 'agent_session';
+  kind: ActivitySubjectKind;
   id: string;
 }
 
@@ -48,13 +52,14 @@ export async function insertActivity(db: Database, activity: NewActivity): Promi
   await insertActivities(db, [activity]);
 }
 
-/** Inserts a row for each event of a transaction. */
+/** Inserts a row for each event of a transaction. Its commit notifies those who follow the org. */
 export async function insertActivities(db: Database, activities: readonly NewActivity[]): Promise<void> {
   for (let from = 0; from < activities.length; from += BATCH) {
-    await db
-      .insertInto('activity')
-      .values(activities.slice(from, from + BATCH).map(rowOf))
-      .execute();
+    const batch = activities.slice(from, from + BATCH);
+    const insert = db.insertInto('activity').values(batch.map(rowOf));
+    const notified = batch.some(({ kind }) => !QUIET.has(kind));
+    // Postgres sends equal notices of a transaction once.
+    await (notified ? insert.returning(sql`pg_notify(${CHANGES_CHANNEL}, org_id)`.as('sent')) : insert).execute();
   }
 }
 

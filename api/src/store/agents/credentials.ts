@@ -42,13 +42,20 @@ interface SandboxModelKey {
   revision: number;
 }
 
-/** Keys of the sandboxes' projects, without their secrets. */
+/** Keys of the agents of the sandboxes with sessions, without the secrets. */
 export async function listModelKeys(db: Database, sandboxIds: string[]): Promise<SandboxModelKey[]> {
   return await db
     .selectFrom('sandbox')
-    .innerJoin('agent_credential', 'agent_credential.project_id', 'sandbox.project_id')
+    .innerJoin('agent_credential', (join) =>
+      join
+        .onRef('agent_credential.project_id', '=', 'sandbox.project_id')
+        .onRef('agent_credential.agent', '=', 'sandbox.agent'),
+    )
     .select(['sandbox.id as sandbox_id', 'agent_credential.agent', 'endpoint', 'revision'])
     .where('sandbox.id', 'in', sandboxIds)
+    .where('sandbox.id', 'in', (where) =>
+      where.selectFrom('agent_session').select('sandbox_id').where('gone_at', 'is', null),
+    )
     .execute();
 }
 

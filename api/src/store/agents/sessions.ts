@@ -28,7 +28,7 @@ export type ShownSessionRow = AgentSessionRow & {
 export async function insertAgentSession(
   db: Database,
   sandbox: SandboxRow,
-  createdBy: string,
+  creator: { kind: string; id: string; userId: string },
 ): Promise<AgentSessionRow> {
   return await db
     .insertInto('agent_session')
@@ -41,7 +41,9 @@ export async function insertAgentSession(
       agent: sandbox.agent,
       surface: 'managed',
       bridge_state: 'starting',
-      created_by: createdBy,
+      created_by: creator.userId,
+      creator_kind: creator.kind,
+      creator_id: creator.id,
     })
     .returningAll()
     .executeTakeFirstOrThrow();
@@ -84,6 +86,38 @@ export async function touchAgentSession(trx: DatabaseTransaction, sessionId: str
     .set({ state_at: sql<Date>`now()`, signs })
     .where('id', '=', sessionId)
     .execute();
+}
+
+/**
+ * Stops sessions whose start was lost: one, or those unchanged for the seconds. A session that the
+ * guest has reported since keeps its state.
+ */
+export async function stopLostStarts(db: Database, lost: { sessionId: string } | { seconds: number }): Promise<void> {
+  const starting = db
+    .updateTable('agent_session')
+    .set({
+      bridge_state: 'stopped',
+      bridge_reason: 'not_ready',
+      revision: sql<number>`revision + 1`,
+      updated_at: sql<Date>`now()`,
+    })
+    .where('bridge_state', '=', 'starting');
+  const those =
+    'sessionId' in lost
+      ? starting.where('id', '=', lost.sessionId)
+      : starting.where('updated_at', '<', sql<Date>`now() - ${lost.seconds} * interval '1 second'`);
+  await those.execute();
+}
+
+export async function hasAgentSessions(db: Database, sandboxId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('agent_session')
+    .select('id')
+    .where('sandbox_id', '=', sandboxId)
+    .where('gone_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 /** Deletes a session that was never started. */
@@ -175,11 +209,13 @@ export async function listSandboxesWithTurns(db: Database): Promise<WatchedSandb
 export async function listAwakeWithSessions(
   db: Database,
   projectId: string,
+  agent: string,
 ): Promise<{ id: string; epoch: number; host_url: string }[]> {
   return await db
     .selectFrom('sandbox')
     .innerJoin('host', 'host.id', 'sandbox.host_id')
     .select(['sandbox.id', 'sandbox.epoch', 'host.url as host_url'])
+    .where('sandbox.agent', '=', agent)
     .where('sandbox.status', 'in', statusesThat('awake'))
     .where('sandbox.id', 'in', (where) =>
       where

@@ -34,6 +34,11 @@ import * as sandboxDataKeys from '../../../migrations/0034_sandbox_data_keys.ts'
 import * as sso from '../../../migrations/0035_sso.ts';
 import * as agentCredentials from '../../../migrations/0036_agent_credentials.ts';
 import * as agentSessions from '../../../migrations/0037_agent_sessions.ts';
+import * as agentSessionStarts from '../../../migrations/0038_agent_session_starts.ts';
+import * as agentSessionCreators from '../../../migrations/0039_agent_session_creators.ts';
+import * as activityFollow from '../../../migrations/0040_activity_follow.ts';
+import * as operatorOrg from '../../../migrations/0041_operator_org.ts';
+import * as lastActiveBy from '../../../migrations/0042_last_active_by.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -70,6 +75,11 @@ const MIGRATIONS: Record<string, Migration> = {
   '0035_sso': sso,
   '0036_agent_credentials': agentCredentials,
   '0037_agent_sessions': agentSessions,
+  '0038_agent_session_starts': agentSessionStarts,
+  '0039_agent_session_creators': agentSessionCreators,
+  '0040_activity_follow': activityFollow,
+  '0041_operator_org': operatorOrg,
+  '0042_last_active_by': lastActiveBy,
 };
 
 /**

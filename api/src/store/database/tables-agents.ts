@@ -33,7 +33,11 @@ export interface AgentSessionTable {
   /** Grows with each change of this row or its turns. */
   revision: Counter;
   state_at: GeneratedInstant;
+  /** User of the credential that created it. */
   created_by: string | null;
+  /** null: created before these columns. */
+  creator_kind: string | null;
+  creator_id: string | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
   /** The sandbox was deleted. */

@@ -174,6 +174,8 @@ export interface OrgTable {
   created_at: GeneratedInstant;
   /** Members with an address in a proven domain need a sign-in at the OIDC provider. */
   sso_required: Generated<boolean>;
+  /** The operator's org, at most one: made by the first start. */
+  is_operator: Generated<boolean>;
 }
 
 /** A mail domain that an org claims. One org at most proves a domain. */

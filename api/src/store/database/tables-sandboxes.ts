@@ -1,6 +1,7 @@
 // Kysely types of the tables of hosts, projects, sandboxes and their events (schema.ts). Columns
 // are named as in the database.
 import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
+import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant, Json } from './column-types.ts';
@@ -20,6 +21,9 @@ export interface HostTable {
   largest_vcpu: number | null;
   largest_memory_mib: number | null;
   largest_disk_gib: number | null;
+  /** VMs of the warm pool, and their target number; null until reported. */
+  pool_ready: number | null;
+  pool_target: number | null;
   last_seen_at: Instant;
   created_at: GeneratedInstant;
 }
@@ -96,6 +100,8 @@ export interface SandboxTable {
   last_wake_from: 'snapshot' | 'disk' | null;
   last_wake_reason: string | null;
   last_active_at: GeneratedInstant;
+  /** null: the VM started, or a use before it was recorded. */
+  last_active_by: UseSignal | null;
   /** A step is resizing to the pending allocation, which is reserved until the step ends. */
   resizing: Generated<boolean>;
   /**
@@ -144,6 +150,8 @@ export interface ActivityTable {
   at: GeneratedInstant;
   /** Orders rows with the same `at`. A bigint: text. */
   seq: Generated<string>;
+  /** Transaction of the row, as text; null for rows older than the column. */
+  xid: Generated<string | null>;
   request_id: string | null;
   subject_kind: string;
   subject_id: string;

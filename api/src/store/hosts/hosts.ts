@@ -2,8 +2,8 @@
 // rules/hosts/placement.ts chooses the host.
 import { statusesThat } from '@berth/contract/sandboxes/state.ts';
 import { STORAGE_OVERHEAD_GIB } from '../../rules/hosts/placement.ts';
-import { sql } from 'kysely';
-import type { Database, DatabaseTransaction } from '../database/schema.ts';
+import { sql, type RawBuilder } from 'kysely';
+import type { Database, DatabaseTransaction, Tables } from '../database/schema.ts';
 
 /** Limit of {@link listLeaving}. */
 const LEAVING_MAX = 16;
@@ -19,6 +19,7 @@ interface HostReport {
   reserved: { vcpu: number; memoryMib: number; diskGib: number };
   /** Largest VM size the host supports, regardless of free capacity. */
   largest?: { vcpu: number; memoryMib: number; diskGib: number };
+  pool?: { ready: number; target: number };
 }
 
 /** Stores a host's report and sets its last heartbeat to now. */
@@ -37,6 +38,8 @@ export async function upsertHost(db: Database, report: HostReport): Promise<void
     largest_vcpu: report.largest?.vcpu ?? null,
     largest_memory_mib: report.largest?.memoryMib ?? null,
     largest_disk_gib: report.largest?.diskGib ?? null,
+    pool_ready: report.pool?.ready ?? null,
+    pool_target: report.pool?.target ?? null,
     last_seen_at: sql<Date>`now()`,
   };
   await db
@@ -101,41 +104,55 @@ interface HostFreeFilter {
 }
 
 /**
- * Free capacity of hosts: capacity minus reservations, at most the host's largest VM. A sandbox
- * with a VM reserves its allocation, or the pending one if larger and a step is resizing to it
- * (`resizing`). A sandbox without a VM reserves disk space alone, unless nothing of it is left.
- * Disk space is that of the host protocol's `storageGib`: disk and snapshot. A sandbox being
- * destroyed keeps the reservation it had when that began.
+ * Reservations, by sandbox. A sandbox with a VM (`machine`) reserves its allocation, or the pending
+ * one if larger and a step is resizing to it (`resizing`). A sandbox without a VM reserves disk
+ * space alone, unless nothing of it is left. Disk space is that of the host protocol's
+ * `storageGib`: disk and snapshot. A sandbox being destroyed keeps the reservation it had when that
+ * began.
  */
+export function reservations(exceptSandboxId: string | null = null): RawBuilder<unknown> {
+  const of = (amount: 'vcpu' | 'memory_gb' | 'disk_gb'): RawBuilder<unknown> =>
+    sql`greatest(s.${sql.ref(`allocated_${amount}`)}, case when s.resizing then s.${sql.ref(`pending_${amount}`)} end)`;
+  return sql`
+    select s.host_id,
+      s.status = any(${statusesThat('reservesCompute')})
+        and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
+      ${of('vcpu')} as vcpu,
+      ${of('memory_gb')} as memory_gb,
+      ${of('disk_gb')} + ${of('memory_gb')} + ${STORAGE_OVERHEAD_GIB}::int as storage_gib
+    from sandbox s
+    where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing'
+      and s.id is distinct from ${exceptSandboxId}::text
+      and (s.status = any(${statusesThat('reservesCompute')})
+        or (s.status = any(${statusesThat('reservesDisk')}) and s.wakes_from is not null))`;
+}
+
+/** Free capacity of hosts: capacity minus reservations, at most the host's largest VM. */
 export async function listHostsFree(db: Database, filter: HostFreeFilter): Promise<HostFreeRow[]> {
   const seenWithinMs = filter.seenWithinMs ?? null;
   const hostId = filter.hostId ?? null;
   const result = await sql<HostFreeRow>`
-    with held as (
-      select s.host_id,
-        s.status = any(${statusesThat('reservesCompute')})
-          and coalesce(s.destroy_holds, 'machine') = 'machine' as machine,
-        greatest(s.allocated_vcpu, case when s.resizing then s.pending_vcpu end) as vcpu,
-        greatest(s.allocated_memory_gb, case when s.resizing then s.pending_memory_gb end) as memory_gb,
-        greatest(s.allocated_disk_gb, case when s.resizing then s.pending_disk_gb end) as disk_gb
-      from sandbox s
-      where s.status <> 'deleted' and s.destroy_holds is distinct from 'nothing'
-        and s.id is distinct from ${filter.exceptSandboxId ?? null}::text
-        and (s.status = any(${statusesThat('reservesCompute')})
-          or (s.status = any(${statusesThat('reservesDisk')}) and s.wakes_from is not null))
-    )
+    with held as (${reservations(filter.exceptSandboxId)})
     select h.id,
       least(h.capacity_vcpu - coalesce(sum(held.vcpu) filter (where held.machine), 0), h.largest_vcpu)::int as vcpu,
       least(h.capacity_memory_mib - 1024 * coalesce(sum(held.memory_gb) filter (where held.machine), 0),
         h.largest_memory_mib)::int as memory_mib,
       (h.capacity_disk_gib
-        - coalesce(sum(held.disk_gb + held.memory_gb + ${STORAGE_OVERHEAD_GIB}::int), 0))::int as disk_gib
+        - coalesce(sum(held.storage_gib), 0))::int as disk_gib
     from host h left join held on held.host_id = h.id
     where (${seenWithinMs}::float8 is null
       or h.last_seen_at > now() - ${seenWithinMs}::float8 * interval '1 millisecond')
       and (${hostId}::text is null or h.id = ${hostId})
     group by h.id`.execute(db);
   return result.rows;
+}
+
+/** Report of a host about its VMs. */
+export async function findVmSupply(
+  db: Database,
+  hostId: string,
+): Promise<Pick<Tables['host'], 'accelerator' | 'pool_ready'> | undefined> {
+  return await db.selectFrom('host').select(['accelerator', 'pool_ready']).where('id', '=', hostId).executeTakeFirst();
 }
 
 /** Sandboxes whose sleep or destroy in progress may free capacity, oldest first. */

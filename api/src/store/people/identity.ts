@@ -11,11 +11,11 @@ export async function insertUser(db: Database, user: { id: string; name: string;
 
 export async function insertOrg(
   db: Database,
-  { id, name, createdBy }: { id: string; name: string; createdBy?: string },
+  { id, name, createdBy, isOperator = false }: { id: string; name: string; createdBy?: string; isOperator?: boolean },
 ): Promise<void> {
   await db
     .insertInto('org')
-    .values({ id, name, created_by: createdBy ?? null })
+    .values({ id, name, created_by: createdBy ?? null, is_operator: isOperator })
     .execute();
 }
 
@@ -27,6 +27,10 @@ export async function insertMembership(
     .insertInto('membership')
     .values({ org_id: membership.orgId, user_id: membership.userId, role: membership.role })
     .execute();
+}
+
+export async function renameOrg(db: Database, orgId: string, name: string): Promise<void> {
+  await db.updateTable('org').set({ name }).where('id', '=', orgId).execute();
 }
 
 export async function findUser(db: Database, userId: string): Promise<UserRow | undefined> {
@@ -48,7 +52,7 @@ export async function findRole(db: Database, orgId: string, userId: string): Pro
   return row?.role;
 }
 
-export type MemberOrgRow = OrgRow & { role: string };
+type MemberOrgRow = OrgRow & { role: string };
 
 /** Orgs of a user, oldest membership first; with `onlyOrgId`, at most that org. */
 export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: string | null): Promise<MemberOrgRow[]> {
@@ -62,8 +66,14 @@ export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: st
   return await query.orderBy('membership.created_at').orderBy('org.id').execute();
 }
 
-/** The installation's first org and its first owner; undefined before the bootstrap. */
-export async function findFirstOrg(
+/** The operator's org; undefined before the bootstrap. */
+export async function findOperatorOrgId(db: Database): Promise<string | undefined> {
+  const row = await db.selectFrom('org').select('id').where('is_operator', '=', true).executeTakeFirst();
+  return row?.id;
+}
+
+/** The given org, or the operator's, and its first owner; undefined if either is missing. */
+export async function findOwnedOrg(
   db: Database,
   orgId?: string,
 ): Promise<{ orgId: string; ownerId: string } | undefined> {
@@ -73,13 +83,8 @@ export async function findFirstOrg(
       join.onRef('membership.org_id', '=', 'org.id').on('membership.role', '=', 'owner'),
     )
     .select(['org.id as orgId', 'membership.user_id as ownerId']);
-  if (orgId !== undefined) query = query.where('org.id', '=', orgId);
-  return await query
-    .orderBy('org.created_at')
-    .orderBy('org.id')
-    .orderBy('membership.created_at')
-    .limit(1)
-    .executeTakeFirst();
+  query = orgId === undefined ? query.where('org.is_operator', '=', true) : query.where('org.id', '=', orgId);
+  return await query.orderBy('membership.created_at').limit(1).executeTakeFirst();
 }
 
 /** Serialises concurrent first starts until commit. The number identifies this lock alone. */

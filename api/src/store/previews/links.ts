@@ -7,7 +7,7 @@ import { sql } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import type { LinkCreator } from '../../rules/previews/link-creator.ts';
 import { selectSlice } from '../database/pages.ts';
-import { SANDBOX_CHANGES_CHANNEL } from '../sandboxes/changes.ts';
+import { CHANGES_CHANNEL } from '../database/changes.ts';
 import type { LocatedSandboxRow } from '../sandboxes/sandboxes.ts';
 import type { Database, DatabaseTransaction, PreviewLinkRow } from '../database/schema.ts';
 
@@ -124,7 +124,7 @@ export async function revokePreviewLink(
     .where('revoked_at', 'is', null)
     .returningAll()
     .executeTakeFirst();
-  if (row !== undefined) await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+  if (row !== undefined) await sql`select pg_notify(${CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
   return row;
 }
 

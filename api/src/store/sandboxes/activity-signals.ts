@@ -1,5 +1,6 @@
 // Signs of use in sandbox rows, and candidates for auto-sleep. SQL only;
 // rules/sandboxes/idleness.ts defines idle.
+import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import type { Database } from '../database/schema.ts';
@@ -9,10 +10,15 @@ import type { Database } from '../database/schema.ts';
  * was awake. Waits for a concurrent change of the row: after `true`, any later transition sees the
  * sign of use.
  */
-export async function touchAwake(db: Database, sandboxId: string, quietMs: number): Promise<boolean> {
+export async function touchAwake(
+  db: Database,
+  sandboxId: string,
+  useSignal: UseSignal,
+  quietMs: number,
+): Promise<boolean> {
   const awake = statusesThat('awake');
   const touched = await sql`
-    update sandbox set last_active_at = now()
+    update sandbox set last_active_at = now(), last_active_by = ${useSignal}
     where id = ${sandboxId} and status = any(${awake})
       and last_active_at < now() - ${quietMs} * interval '1 millisecond'`.execute(db);
   if (touched.numAffectedRows === 1n) return true;

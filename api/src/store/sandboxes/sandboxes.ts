@@ -4,9 +4,7 @@ import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type UpdateObject } from 'kysely';
-import type { PageRequest, Slice } from '../../rules/page.ts';
-import { selectSlice } from '../database/pages.ts';
-import { SANDBOX_CHANGES_CHANNEL } from './changes.ts';
+import { CHANGES_CHANNEL } from '../database/changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from '../database/schema.ts';
 
 /**
@@ -42,18 +40,6 @@ export async function findSandbox(db: Database, sandboxId: string): Promise<Loca
 /** Locks the row until the transaction ends. */
 export async function lockSandbox(trx: DatabaseTransaction, sandboxId: string): Promise<SandboxRow | undefined> {
   return await trx.selectFrom('sandbox').selectAll().where('id', '=', sandboxId).forUpdate().executeTakeFirst();
-}
-
-/** An org's undeleted sandboxes, newest first; with `endUserId`, only those tagged with it. */
-export async function listSandboxes(
-  db: Database,
-  orgId: string,
-  filter: { endUserId?: string | undefined },
-  page: PageRequest | null,
-): Promise<Slice<SandboxRow>> {
-  let query = db.selectFrom('sandbox').selectAll().where('org_id', '=', orgId).where('status', '<>', 'deleted');
-  if (filter.endUserId !== undefined) query = query.where('end_user_id', '=', filter.endUserId);
-  return await selectSlice(query, { at: 'created_at', tie: 'id', direction: 'desc' }, page);
 }
 
 type SandboxColumns = UpdateObject<Tables, 'sandbox'>;
@@ -120,7 +106,7 @@ export async function writeSandboxStatus(trx: DatabaseTransaction, change: Statu
     ...(change.woke === undefined
       ? {}
       : { last_wake_at: sql<Date>`now()`, last_wake_from: change.woke.from, last_wake_reason: change.woke.reason }),
-    ...(change.active ? { last_active_at: sql<Date>`now()` } : {}),
+    ...(change.active ? { last_active_at: sql<Date>`now()`, last_active_by: null } : {}),
     ...(change.status === 'deleted' ? { deleted_at: sql<Date>`now()` } : {}),
   });
 }
@@ -197,7 +183,7 @@ async function writeSandbox(trx: DatabaseTransaction, sandboxId: string, columns
     .where('id', '=', sandboxId)
     .returningAll()
     .executeTakeFirstOrThrow();
-  await sql`select pg_notify(${SANDBOX_CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
+  await sql`select pg_notify(${CHANGES_CHANNEL}, ${sandboxId})`.execute(trx);
   return row;
 }
 

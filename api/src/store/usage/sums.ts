@@ -139,7 +139,7 @@ function partsIn({ orgId, projectId, endUserId, from, to, at }: UsageWindow): Ra
 }
 
 /** Length of an interval within bounds, in whole milliseconds; never negative. */
-function millisecondsWithin(from: RawBuilder<unknown>, to: RawBuilder<unknown>): RawBuilder<unknown> {
+export function millisecondsWithin(from: RawBuilder<unknown>, to: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
     (extract(epoch from greatest(interval '0',
       least(date_trunc('milliseconds', upper(during)), ${to})

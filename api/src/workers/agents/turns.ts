@@ -1,11 +1,17 @@
 // Looks at the sandboxes with active turns, on a single replica: records the states that guests
-// report, and counts a turn with signs of life as use of its sandbox. Dispatches nothing.
+// report, and counts a turn with signs of life as use of its sandbox. Stops sessions whose start
+// was lost. Dispatches nothing.
 import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import { listAgents } from '@berth/protocol/calls/agents.ts';
 import { settleUncertain } from '../../services/agents/settle.ts';
 import { recordView } from '../../services/agents/records/views.ts';
 import { recordActivity } from '../../services/sandboxes/activity-signal.ts';
-import { listLiveSessions, listSandboxesWithTurns, type WatchedSandbox } from '../../store/agents/sessions.ts';
+import {
+  listLiveSessions,
+  listSandboxesWithTurns,
+  stopLostStarts,
+  type WatchedSandbox,
+} from '../../store/agents/sessions.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
@@ -13,6 +19,8 @@ export const AGENT_TURNS_EVERY_MS = 5_000;
 /** Concurrent looks per host. */
 const AT_ONCE = 4;
 const LOOK_MS = 5_000;
+/** Longer than a start takes: 75 s of the host's call, after the model keys. */
+const START_SECONDS = 120;
 
 interface AgentTurnsOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
@@ -34,6 +42,7 @@ export class AgentTurns {
       this.#signs.clear();
       return;
     }
+    await stopLostStarts(context.db, { seconds: START_SECONDS });
     const byHost = Map.groupBy(await listSandboxesWithTurns(context.db), ({ host_url: url }) => url);
     const signs = new Map<string, number>();
     await Promise.all([...byHost.values()].map((sandboxes) => this.#lookAtAll(sandboxes, signs)));

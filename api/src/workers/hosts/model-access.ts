@@ -1,4 +1,4 @@
-// Gives the VMs of a host the model keys of their projects: after a change of the keys, and after a
+// Gives the VMs of a host the model keys of their agents: after a change of the keys, and after a
 // wake or a start of the host daemon, which forget them. The host lists the version of each VM.
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { VmView } from '@berth/protocol/host.ts';
@@ -72,9 +72,9 @@ export class ModelAccessRepair {
     try {
       const sandbox = await findSandbox(db, id);
       if (sandbox?.epoch !== epoch) return;
-      const access = await readModelAccess(this.#context, { orgId: sandbox.org_id, projectId: sandbox.project_id });
+      const access = await readModelAccess(this.#context, sandbox);
       await this.#client.setModelAccess(id, { epoch, ...access }, { signal: stopping });
-      log.info({ sandboxId: id, version: access.version }, 'gave a VM the model keys of its project');
+      log.info({ sandboxId: id, version: access.version }, 'gave a VM the model key of its agent');
     } catch (error) {
       if (!stopping.aborted) log.warn({ err: error, sandboxId: id }, 'could not give a VM its model keys');
     }

@@ -14,7 +14,9 @@ import { reconcile, type Decision, type VmFacts } from '../../rules/hosts/reconc
 import { adoptSize } from '../../services/sandboxes/resize.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { transitionSandbox, writeRemains } from '../../services/sandboxes/transition.ts';
+import { wakeAgain } from '../../services/sandboxes/wake.ts';
 import { findFences, listOnHost, type SandboxFence } from '../../store/sandboxes/lifecycle.ts';
+import type { WakeSource } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { SYSTEM, type StepContext } from '../steps/step-context.ts';
 import { EgressDenials } from './egress-denials.ts';
@@ -94,6 +96,9 @@ export class Reconciler {
         case 'change':
           await this.#change(row, decision, lastAliveAt);
           return;
+        case 'wake':
+          await this.#wake(row, decision.wakesFrom, lastAliveAt);
+          return;
         case 'note':
           await this.#context.db
             .transaction()
@@ -153,6 +158,14 @@ export class Reconciler {
       { sandboxId: row.id, from: row.status, to, reason },
       'updated a sandbox row that differed from its VM',
     );
+  }
+
+  async #wake({ id: sandboxId, epoch }: SandboxFence, wakesFrom: WakeSource, lastAliveAt: Date | null): Promise<void> {
+    const change = { sandboxId, epoch, wakesFrom, lastAliveAt, actor: SYSTEM };
+    const { outcome } = await this.#context.db.transaction().execute((trx) => wakeAgain(this.#context, trx, change));
+    if (outcome !== 'changed') return;
+    this.#context.lifecycle.started();
+    this.#context.log.info({ sandboxId }, 'waking a sandbox whose host had stopped');
   }
 
   async #reconcileUnclaimed(hostId: string, unclaimed: VmView[]): Promise<void> {

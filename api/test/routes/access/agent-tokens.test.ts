@@ -223,7 +223,7 @@ test("creating and revoking a token adds a row to the feed of each of its holder
 });
 
 /** Routes that accept such tokens, beside those of agent sessions. */
-const OPEN_TO_TOKENS = ['getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'];
+const OPEN_TO_TOKENS = ['getService', 'getMe', 'listMyOrgs', 'wakeSandbox', 'resumeSandbox'];
 const isOfAgentSessions = ({ path }: Route): boolean => /\/agent-sessions(\/|$)/.test(path);
 
 test('the strongest token can use agent sessions, read me and my orgs, and wake', async () => {

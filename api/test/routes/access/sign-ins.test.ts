@@ -84,6 +84,12 @@ test('ending a sign-in refuses its tokens on every replica and records it in the
   assert.deepEqual(await feed().where('subject_id', '=', phone.loginId).execute(), [
     { org_id: api.orgId, subject_kind: 'sign_in', subject_id: phone.loginId, details: { count: 1 } },
   ]);
+  const listed = await api.call('GET', `/v1/orgs/${api.orgId}/activity?kind=sign_in_ended`);
+  assert.deepEqual(
+    [listed.status, listed.body.activity[0]?.subject],
+    [200, { kind: 'sign_in', id: phone.loginId }],
+    JSON.stringify(listed.body),
+  );
   const again = await api.call('DELETE', `${PATH}/${phone.loginId}`, { token: person.token });
   assert.deepEqual([again.status, again.body.error.code], [404, 'sign_in_not_found']);
 });

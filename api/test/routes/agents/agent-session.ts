@@ -55,10 +55,10 @@ export class AgentSessionUnderTest {
     return this.call('POST', '/answer', { ...options, body: { requestId, decision } });
   }
 
-  events(): Promise<{ kind: string; details: Record<string, unknown>; actor_kind: string }[]> {
+  events(): Promise<{ kind: string; details: Record<string, unknown>; actor_kind: string; actor_id: string | null }[]> {
     return this.api.db
       .selectFrom('activity')
-      .select(['kind', 'details', 'actor_kind'])
+      .select(['kind', 'details', 'actor_kind', 'actor_id'])
       .where('subject_id', '=', this.id)
       .orderBy('seq')
       .execute();

@@ -5,10 +5,10 @@ import pino from 'pino';
 import { openControlPlane } from '../../../src/control-plane/control-plane.ts';
 import { openServer } from '../../../src/control-plane/server.ts';
 import { listen } from '../../../src/http/app.ts';
-import { AGENT_HOLDS, AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
+import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import { makeKeyRow } from '../../world/people-rows.ts';
-import { startApi, type TestApi } from '../../world/api.ts';
+import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 import { ExecRefusal, type AgentCall } from '../../world/exec-front.ts';
 
@@ -87,10 +87,38 @@ test('a message starts a turn whose state the session shows until its end', asyn
   );
 });
 
-test('no row, event or log has the text of a message', async () => {
+test('no row, event or log has the text of a message, reply or approval', async () => {
   const session = await create();
-  const text = api.secret('unguessable words of a message', 'message');
-  await session.turn(text, KEY);
+  const secret = (what: string): string => api.secret(`unguessable words of ${what}`, what);
+  const text = secret('a message');
+  api.agents.promptText = { title: secret('a title'), detail: secret('a detail') };
+  const turnId = await session.turn(text, KEY);
+  session.guest.reply(secret('a reply'));
+  const requestId = session.guest.ask();
+  const reads = (): Promise<Answer[]> =>
+    Promise.all([session.get('?detail=full'), session.output(), session.call('GET', '/turns')]);
+  const shown = JSON.stringify((await reads()).map(({ body }) => body));
+  for (const what of ['a message', 'a title', 'a detail', 'a reply']) assert.ok(shown.includes(secret(what)), what);
+  assertRefused(await session.send(`${text}, again`), 409, 'agent_turn_active');
+  assertRefused(await session.answer(requestId, text), 400, 'invalid_request');
+
+  // A guest that sends its texts in the wrong places.
+  const { view } = session.guest;
+  for (const wrong of [
+    { ...view, prompt: { ...view.prompt, title: secret('a title'), kind: secret('a kind') } },
+    { ...view, turn: { ...view.turn, reason: secret('a reason') } },
+    { ...view, bridge: secret('a bridge'), bridgeReason: secret('a bridge reason') },
+  ]) {
+    api.agents.after = ({ verb }) => {
+      if (verb === '') session.guest.view = wrong as typeof view;
+    };
+    await reads();
+    session.guest.view = view;
+  }
+  api.agents.after = () => undefined;
+  assert.equal((await session.answer(requestId, 'accept')).status, 200);
+  session.guest.end();
+  assert.equal((await session.get()).body.turnId, turnId);
   await api.scanSecrets();
 });
 
@@ -316,20 +344,4 @@ test('a session keeps its last 1,000 turns, and forgets the keys of older ones',
   assert.equal(rows.length, AGENT_TURNS_KEPT.perSession);
   assert.equal(await session.turnRow(first), undefined);
   assert.equal((await session.turnRow(last))?.state, 'running');
-});
-
-test('held reads share their places by org; a read without a place responds at once', async () => {
-  const session = await create();
-  const releases = [];
-  for (;;) {
-    const place = api.context.agentHolds.take(api.orgId);
-    if (typeof place === 'string') break;
-    releases.push(place);
-  }
-  assert.ok(releases.length >= AGENT_HOLDS / 2 - 1 && releases.length < AGENT_HOLDS, `${releases.length} places`);
-  const started = performance.now();
-  const answer = await session.output('', { headers: { prefer: 'wait=25' } });
-  assert.deepEqual([answer.status, answer.body.messages], [200, []]);
-  assert.equal(session.api.agents.calls.at(-1)?.query.get('waitMs') ?? '0', '0', `${performance.now() - started} ms`);
-  for (const release of releases) release();
 });

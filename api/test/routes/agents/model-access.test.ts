@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
+import { ExecRefusal } from '../../world/exec-front.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };
@@ -82,6 +83,7 @@ test('a start whose host does not take the key is refused and leaves no new sess
   for (const [code, status, shown] of [
     ['agent_unsupported', 409, 'agent_not_supported'],
     ['vm_not_running', 503, 'sandbox_unreachable'],
+    ['agent_models_unavailable', 503, 'host_unavailable'],
   ] as const) {
     api.host.refuseModelAccess = { code, message: 'no' };
     assertRefused(await api.call('POST', `/v1/sandboxes/${sandbox.id}/agent-sessions`), status, shown);
@@ -93,6 +95,31 @@ test('a start whose host does not take the key is refused and leaves no new sess
   api.host.refuseModelAccess = { code: 'vm_not_running', message: 'no' };
   assertRefused(await session.call('POST', '/recover'), 503, 'sandbox_unreachable');
   assert.deepEqual(await sessionsOf(sandbox), [{ bridge_state: 'ready' }]);
+});
+
+test('a refused create leaves no key in a VM without sessions, and keeps it in one with a session', async () => {
+  const projectId = await makeProject();
+  const key = await setKey(projectId, 'withdrawn');
+  const [bare, used] = [await makeVm(projectId), await makeVm(projectId)];
+  await AgentSessionUnderTest.create(api, used);
+  const { agents, front } = api;
+  for (const code of ['agent_not_installed', 'agent_session_limit']) {
+    for (const isThrown of [true, false]) {
+      front.agents = () => {
+        if (isThrown) throw new ExecRefusal(code as 'agent_not_installed', 'no');
+        return Promise.resolve({ outcome: 'refused', code, message: 'no', session: null });
+      };
+      for (const sandbox of [bare, used]) {
+        const refused = await api.call('POST', `/v1/sandboxes/${sandbox.id}/agent-sessions`);
+        assertRefused(refused, 409, code);
+      }
+      assert.deepEqual(api.host.modelAccess.get(bare.id)?.agents, { agent_one: null, agent_two: null });
+      assert.equal(keyAt(used.id), key);
+    }
+  }
+  front.agents = (call, gone) => agents.answer(call, gone);
+  await AgentSessionUnderTest.create(api, bare);
+  assert.equal(keyAt(bare.id), key);
 });
 
 test('a change of a key is in force with its response in all VMs of the project with sessions', async () => {

@@ -9,6 +9,8 @@ import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
+import { leaveDuring } from '../../world/leave.ts';
+import { untilTrue } from '../../world/until-true.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from '../../world/people-rows.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;
@@ -110,6 +112,12 @@ test('a host that does not respond leaves a stopped session that can be recovere
     sessions.map(({ bridgeState }: { bridgeState: string }) => bridgeState),
     ['stopped'],
   );
+  // The guest has never heard of it.
+  api.agents.before = () => undefined;
+  const session = new AgentSessionUnderTest(api, sandbox.id, sessions[0].id);
+  assert.equal((await session.call('POST', '/recover')).body.bridgeState, 'ready');
+  const { status } = await session.call('POST', '/messages', { body: { text: 'hello' } });
+  assert.equal(status, 202);
 });
 
 test('recovery of a ready session changes nothing in the guest', async () => {
@@ -193,6 +201,22 @@ test('a personal token wakes a sandbox only if it grants that', async () => {
   while (api.steps.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await move(asleep.id, 'ready', { from: 'snapshot', reason: null });
   assert.equal((await waits).status, 201);
+});
+
+test('a create whose caller disconnects during the wake leaves no session', async () => {
+  const project = { id: newId('project'), org_id: api.orgId, name: 'w', use_case: 'internal', created_by: api.userId };
+  await insertProject(api.db, { ...project, wake_on_use: true });
+  const asleep = await api.makeSandbox('stopped', { project_id: project.id, wakes_from: 'snapshot' });
+  api.steps.length = 0;
+  const path = `/v1/sandboxes/${asleep.id}/agent-sessions`;
+  await leaveDuring(api, path, () => untilTrue('the wake has begun', () => api.steps.length > 0));
+  await move(asleep.id, 'ready', { from: 'snapshot', reason: null });
+  const { id } = await AgentSessionUnderTest.create(api, asleep);
+  const { sessions } = (await api.call('GET', `/v1/agent-sessions?sandboxId=${asleep.id}`)).body;
+  assert.deepEqual(
+    sessions.map((session: { id: string }) => session.id),
+    [id],
+  );
 });
 
 test('permissions decide per operation', async () => {

@@ -168,6 +168,26 @@ test('a checkout without a provider is 402 billing_not_configured naming the var
   }
 });
 
+test('the plans for sale are those with a price, without its id; none without a provider', async () => {
+  const { orgId, token } = await api.makeOrg();
+  const offered = async (): Promise<object[]> =>
+    (await api.call('GET', `/v1/orgs/${orgId}/plans`, { token })).body.plans;
+  const { priceId: _, ...pro } = PRO;
+  const plans = await offered();
+  assert.deepEqual(
+    plans.find((plan) => 'id' in plan && plan.id === 'pro'),
+    pro,
+  );
+  assert.deepEqual(new Set(plans.map((plan) => 'id' in plan && plan.id)), new Set(['pro', 'sold', 'team']));
+  const payments = api.context.payments;
+  api.context.payments = null;
+  try {
+    assert.deepEqual(await offered(), []);
+  } finally {
+    api.context.payments = payments;
+  }
+});
+
 test('an unknown or unpriced plan is 400 plan_not_for_sale and lists the plans for sale', async () => {
   const buyer = await makeBuyer();
   for (const plan of ['nope', 'given', 'self-hosted']) {

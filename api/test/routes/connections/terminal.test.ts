@@ -13,6 +13,9 @@ import {
   outputFrame,
   TERMINAL_FRAME,
 } from '@berth/protocol/terminal-frames.ts';
+import { ensureAwake } from '../../../src/services/sandboxes/use.ts';
+import { newId } from '../../../src/store/database/ids.ts';
+import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { untilTrue } from '../../world/until-true.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
@@ -77,6 +80,33 @@ test('a terminal defaults to 80 columns and 24 rows; an invalid size is 400', as
   }
 });
 
+test('a terminal with mayWake=false wakes no sandbox, also one that just fell asleep', async () => {
+  const project = await insertProject(api.db, {
+    id: newId('project'),
+    org_id: api.orgId,
+    name: 'wakes',
+    use_case: 'internal',
+    wake_on_use: true,
+    created_by: api.userId,
+  });
+  const row = await api.makeSandbox('stopped', { project_id: project.id, last_active_at: new Date(0) });
+  const answer = await requestWebSocket(pathOf(row.id, '?mayWake=false'), headers());
+  assert.ok('text' in answer);
+  const { error } = errorEnvelope.parse(JSON.parse(answer.text));
+  assert.deepEqual([answer.status, error.code], [409, 'sandbox_state_conflict']);
+
+  const seenAwake = { ...row, status: 'ready', host_url: 'unix:/nowhere' } as const;
+  const actor = { kind: 'system', id: null, userId: null } as const;
+  const use = { action: 'connect', signalOfUse: 'connect', mayWake: false } as const;
+  await assert.rejects(ensureAwake(api.context, actor, seenAwake, use, new AbortController().signal), {
+    code: 'sandbox_state_conflict',
+  });
+  assert.equal(
+    api.steps.some(({ step }) => step.sandboxId === row.id),
+    false,
+  );
+});
+
 test('control frames are forwarded unchanged', async () => {
   const { heard } = await open();
   const orders = [{ resize: { cols: 100, rows: 50 } }, { signal: 'SIGINT' }, { resize: { cols: 1, rows: 1_000 } }];
@@ -93,13 +123,19 @@ for (const text of [
   '{"signal":2}',
   '{"resize":{"cols":80,"rows":24},"signal":"SIGINT"}',
   '{"end":true}',
+  '{"pause":"yes"}',
+  '{"pause":1}',
+  '{"pause":null}',
+  '{"pause":true,"signal":"SIGINT"}',
   '[]',
   'ls',
 ]) {
-  test(`the text frame ${text} closes the terminal`, async () => {
+  test(`the text frame ${text} closes the terminal with the list of allowed frames`, async () => {
     const { heard } = await open();
     heard.socket.send(text);
-    assert.equal((await heard.closed).code, 1003);
+    const { code, reason } = await heard.closed;
+    assert.equal(code, 1003);
+    assert.match(reason, /resize.*signal.*pause.*"bearer":"\.\."}$/);
   });
 }
 
@@ -205,6 +241,7 @@ for (const [what, frames] of [
   ['{"resize":{"cols":80,"rows":24}}', ['{"resize":{"cols":80,"rows":24}}']],
   ['{"end":false}', ['{"end":false}']],
   ['{"end":true,"signal":"SIGINT"}', ['{"end":true,"signal":"SIGINT"}']],
+  ['{"pause":{}}', ['{"pause":{}}']],
   ['bytes after the end of the input', ['{"end":true}', Buffer.from('x')]],
 ] as const) {
   test(`for a command with pipes, ${what} closes it with 1003`, async () => {

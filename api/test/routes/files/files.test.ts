@@ -1,5 +1,6 @@
 // File calls over HTTP with a scripted host: the API's part of them.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, beforeEach, test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
@@ -22,6 +23,8 @@ beforeEach(() => {
   answerWith(quiet);
 });
 
+const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
 function answerWith(script: FileScript): void {
   api.front.files = (call) => {
     calls.push(call);
@@ -43,7 +46,10 @@ test('a file is utf8 if valid UTF-8 without NUL, else base64, with its size in b
   ] as const) {
     answerWith(() => bytes);
     const answer = await get('file', { path: 'a' });
-    assert.deepEqual([answer.status, answer.body], [200, { path: '/code/a', content, encoding, size: bytes.length }]);
+    assert.deepEqual(
+      [answer.status, answer.body],
+      [200, { path: '/code/a', content, encoding, size: bytes.length, sha256: sha256Of(bytes) }],
+    );
   }
 });
 
@@ -130,7 +136,10 @@ test('a write forwards the bytes, decoded from utf8 by default or base64', async
     [{ content: '', encoding: 'base64' }, Buffer.alloc(0)],
   ] as const) {
     const answer = await put({ path: 'f', ...body });
-    assert.deepEqual([answer.status, answer.body], [200, { path: '/code/f', size: bytes.length }]);
+    assert.deepEqual(
+      [answer.status, answer.body],
+      [200, { path: '/code/f', size: bytes.length, sha256: sha256Of(bytes) }],
+    );
     assert.deepEqual(calls.at(-1)?.body, bytes);
   }
 });
@@ -215,14 +224,19 @@ test("each guest error is reported with the path in our words, never the guest's
     guest_busy: 'sandbox_busy',
     file_system_error: 'file_system_error',
     guest_disk_full: 'guest_disk_full',
+    file_changed: 'file_changed',
+    file_exists: 'file_exists',
+    folder_not_empty: 'folder_not_empty',
   };
   for (const code of Object.keys(FILE_ERRORS) as FileErrorCode[]) {
     answerWith(() => {
       throw new ExecRefusal(code, 'words of a stranger', code === 'file_system_error' ? 'ESTALE' : undefined);
     });
-    const answer = await (code === 'guest_disk_full'
-      ? put({ path: 'a"b', content: 'x' })
-      : get('file', { path: 'a"b' }));
+    const answer = await (code === 'folder_not_empty'
+      ? api.call('DELETE', `/v1/sandboxes/${sandboxId}/file?path=a%22b`)
+      : ['guest_disk_full', 'file_changed', 'file_exists'].includes(code)
+        ? put({ path: 'a"b', content: 'x' })
+        : get('file', { path: 'a"b' }));
     assert.deepEqual([answer.status, answer.body.error.code], [ERRORS[expected[code]].status, expected[code]]);
     assert.doesNotMatch(answer.body.error.message, /stranger/);
     if (code === 'guest_busy') assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);

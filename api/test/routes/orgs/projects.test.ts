@@ -166,6 +166,21 @@ test('an update sets given fields, null clears, metadata is replaced, unknown fi
   assert.deepEqual((await patch(made.id, { metadata: {} })).body.project.metadata, {});
 });
 
+test('a useCase that is external in another spelling is 400 at create and update, and changes nothing', async () => {
+  const { id } = await make({ useCase: 'ci' });
+  for (const useCase of ['External', 'EXTERNAL', ' external', 'external\t']) {
+    for (const answer of [
+      await api.call('POST', `/v1/orgs/${api.orgId}/projects`, { body: { useCase } }),
+      await patch(id, { useCase }),
+    ]) {
+      assert.equal(answer.status, 400, useCase);
+      assert.match(answer.body.error.message, /^body\.useCase must be spelled "external", in lower case/);
+    }
+  }
+  assert.equal((await get(id)).body.project.useCase, 'ci');
+  assert.equal((await patch(id, { useCase: 'external' })).body.project.useCase, 'external');
+});
+
 test('each field can be updated alone, and the feed has field, old and new value, and actor', async () => {
   const changed = {
     ...FULL,

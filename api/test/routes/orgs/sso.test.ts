@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { ROUTES } from '@berth/contract/routes.ts';
+import { sql } from 'kysely';
 import { switchSsoOff } from '../../../src/services/orgs/sso.ts';
 import { insertMembership } from '../../../src/store/people/identity.ts';
 import { grantPreview, readTeamLink } from '../../../src/services/previews/sign-in.ts';
@@ -148,6 +149,20 @@ test('only an owner signed in by SSO switches it on, with a proven domain; off n
   assert.equal((await requireSso(org, (await passwordSignIn(outside)).token, false)).status, 200);
 });
 
+test('the requirement is switched only by a recent sign-in', async () => {
+  const org = await newOrg({ required: false });
+  const { loginId, token } = await ssoSignIn(await member(org));
+  const age = async (interval: string): Promise<void> =>
+    void (await sql`
+      update "session" set "authenticatedAt" = now() - ${interval}::interval where id = ${loginId}`.execute(api.db));
+  for (const required of [true, false]) {
+    await age('1 hour');
+    assert.deepEqual(codeOf(await requireSso(org, token, required)), [403, 'reauthentication_required']);
+    await age('0 seconds');
+    assert.equal((await requireSso(org, token, required)).status, 200);
+  }
+});
+
 test('while SSO is required the last proven domain stays, and a further one is proven by SSO only', async () => {
   const org = await newOrg({ required: true });
   const outside = await member(org, 'owner', `o@outside.${org.domain}`);
@@ -213,7 +228,7 @@ test('a preview of a team link opens for a sign-in by SSO only, and ends when th
   assert.equal(granted.refusal, undefined);
 });
 
-test('an open tunnel closes when the org requires SSO', async () => {
+test('an open tunnel closes when the org requires SSO', async (context) => {
   const org = await newOrg({ required: false });
   const { token } = await passwordSignIn(await member(org));
   const { id } = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
@@ -223,8 +238,12 @@ test('an open tunnel closes when the org requires SSO', async () => {
   });
   assert.ok('socket' in answer, JSON.stringify(answer));
   const heard = new RecordingWebSocket(answer.socket);
+  context.after(() => heard.socket.terminate());
+  let closed: unknown;
+  void heard.closed.then((how) => (closed = how));
   await api.db.updateTable('org').set({ sso_required: true }).where('id', '=', org.orgId).execute();
-  assert.deepEqual(await heard.closed, { code: 4403, reason: 'sso_required' });
+  await untilTrue('the tunnel is closed', () => closed !== undefined);
+  assert.deepEqual(closed, { code: 4403, reason: 'sso_required' });
 });
 
 test('ten orgs that switch at once affect only their own members', async () => {

@@ -314,6 +314,40 @@ test('an invalid filter is refused by name', async () => {
   }
 });
 
+test('usage by day covers whole days, running VMs up to now, and projects and end users', async () => {
+  const org = await makeOrg();
+  const projectId = await makeProject(org, 10);
+  const midnightMs = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const afterOf = (ms: number): number => (ms - STARTED_AT.getTime()) / HOUR_MS;
+  // Two hours on each side of the last midnight but one.
+  await use(org, { hours: 4, projectId, endUserId: 'customer', after: afterOf(midnightMs - DAY_MS) - 2 });
+  await use(org, { hours: 1, after: afterOf(midnightMs - 2 * DAY_MS) });
+  const daysOf = async (query: string): Promise<number[]> => {
+    const { status, body } = await api.call('GET', `/v1/orgs/${org.orgId}/usage/daily${query}`, { token: org.token });
+    assert.equal(status, 200, JSON.stringify(body));
+    const dates = body.days.map(({ date }: { date: string }) => Date.parse(date));
+    assert.deepEqual(
+      dates,
+      dates.map((_: number, index: number) => midnightMs - (dates.length - 1 - index) * DAY_MS),
+    );
+    return body.days.map(({ machineHours }: { machineHours: number }) => machineHours);
+  };
+  assert.deepEqual(await daysOf('?days=4'), [0, 3, 2, 0]);
+  assert.deepEqual(await daysOf('?days=1'), [0]);
+  assert.deepEqual(await daysOf(`?days=3&projectId=${projectId}`), [2, 2, 0]);
+  assert.deepEqual(await daysOf('?days=3&endUserId=customer'), [2, 2, 0]);
+  assert.equal((await daysOf('')).length, 31);
+  for (const [query, code] of [
+    ['days=0', 'invalid_request'],
+    ['days=93', 'invalid_request'],
+    ['projectId=prj_nope', 'unknown_project'],
+  ] as const) {
+    const path = `/v1/orgs/${org.orgId}/usage/daily?${query}`;
+    const { status, body } = await api.call('GET', path, { token: org.token });
+    assert.deepEqual([status, body.error.code], [400, code], query);
+  }
+});
+
 test('a deleted project still has its usage', async () => {
   const org = await makeOrg();
   const projectId = await makeProject(org, 10);

@@ -74,6 +74,8 @@ function describeDecision(decision: Decision): string {
       return `${decision.to}${end(decision)}`;
     case 'note':
       return `note${end(decision)}`;
+    case 'wake':
+      return `wake from ${decision.wakesFrom}`;
     case 'put-to-sleep':
     case 'destroy':
       return `${decision.do} ${decision.epoch}`;
@@ -100,7 +102,7 @@ const unclaimed: Record<VmStatusOrAbsent, string> = {
 const awake: Record<VmStatusOrAbsent, string> = {
   ...AT_WORK,
   running: 'nothing',
-  asleep: 'stopped wakes from snapshot',
+  asleep: 'wake from snapshot',
   dead: 'failed:out_of_memory wakes from disk',
   destroyed: 'look-again',
   missing: 'look-again',
@@ -215,6 +217,7 @@ test('a VM that returns from a lost host brings its size', () => {
 test('an ephemeral sandbox keeps no wake source; one on a returning host continues', () => {
   const row = rowOf('ready', { mode: 'ephemeral' });
   assert.equal(describeDecision(reconcile(row, machineOf('dead'), HERE)), 'failed:out_of_memory wakes from nothing');
+  assert.equal(describeDecision(reconcile(row, machineOf('asleep'), HERE)), 'wake from snapshot');
   const lost = rowOf('failed as host_lost', { mode: 'ephemeral', wakesFrom: null });
   assert.equal(describeDecision(reconcile(lost, machineOf('running'), HERE)), 'ready wakes from nothing');
   const dead = reconcile(lost, machineOf('dead'), HERE);
@@ -235,6 +238,10 @@ test('an unusable snapshot leaves the disk', () => {
   assert.equal(
     describeDecision(reconcile(rowOf('stopped'), machineOf('asleep', { keeps: 'disk' }), HERE)),
     'note wakes from disk',
+  );
+  assert.equal(
+    describeDecision(reconcile(rowOf('ready'), machineOf('asleep', { keeps: 'disk' }), HERE)),
+    'wake from disk',
   );
 });
 

@@ -2,6 +2,7 @@
 // use.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { ADMINISTRATION, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { sql } from 'kysely';
 import { newToken, tokenSha256 } from '../../../src/services/access/bearer-token.ts';
 import { newServices } from '../../../src/control-plane/control-plane.ts';
@@ -149,6 +150,32 @@ test("with an API key, me is the key's creator and my orgs are the key's org, wi
     orgs.map((org: { id: string; role: string }) => [org.id, org.role]),
     [[api.orgId, 'owner']],
   );
+});
+
+test('my orgs list the permissions of role, scopes or grants, sorted', async () => {
+  const permissionsWith = async (token: string): Promise<string[]> =>
+    (await api.call('GET', '/v1/me/orgs', { token })).body.orgs[0].permissions;
+  for (const role of ['owner', 'viewer'] as const) {
+    const { token } = await api.makeSession({ role });
+    assert.deepEqual(await permissionsWith(token), [...ROLE_PERMISSIONS[role]].sort());
+  }
+  const { token } = await signInAs(api.db, api.userId);
+  const create = async (path: string, body: object): Promise<string> =>
+    (await api.call('POST', path, { token, body })).body.token;
+  const keys = `/v1/orgs/${api.orgId}/api-keys`;
+  const unscoped = await permissionsWith(await create(keys, { name: 'unscoped' }));
+  assert.deepEqual(
+    [...unscoped, ...ADMINISTRATION].sort(),
+    [...ROLE_PERMISSIONS.owner].sort(),
+    'no route that administers an org accepts a key',
+  );
+  const scopes = ['sandbox.read', 'project.read', 'api_keys.manage'];
+  assert.deepEqual(await permissionsWith(await create(keys, { name: 'scoped', scopes })), [
+    'project.read',
+    'sandbox.read',
+  ]);
+  const agent = await create('/v1/me/agent-tokens', { name: 'phone', access: 'read_only' });
+  assert.deepEqual(await permissionsWith(agent), ['agent_session.read']);
 });
 
 test('a key revoked on one instance is refused by all others at the next request', async () => {

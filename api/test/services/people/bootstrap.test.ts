@@ -2,9 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
+import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
+import { mintOwnerKey } from '../../../src/services/access/api-keys.ts';
+import { changePlan } from '../../../src/services/billing/plan-change.ts';
+import { makeOwnerLink } from '../../../src/services/people/accounts.ts';
 import { bootstrap, type BootstrapNames } from '../../../src/services/people/bootstrap.ts';
 import { findOneTimeLink } from '../../../src/services/access/one-time-links.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
+import { findOperatorOrgId, insertMembership, insertOrg, insertUser } from '../../../src/store/people/identity.ts';
 import { migrate } from '../../../src/store/database/migrate.ts';
 import type { Database } from '../../../src/store/database/schema.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
@@ -69,6 +74,49 @@ test("the first start's link claims the owner's account for seven days; only its
     assert.equal((link.expires_at.getTime() - link.created_at.getTime()) / 60_000, 7 * 24 * 60);
     assert.equal(JSON.stringify(await everyRow(fresh)).includes(token), false);
     assert.deepEqual(await fresh.selectFrom('account').selectAll().execute(), []);
+  } finally {
+    await fresh.destroy();
+  }
+});
+
+test("an org that a stranger created first stays a tenant's: the first start makes the operator's", async () => {
+  const fresh = await openFresh();
+  try {
+    await insertUser(fresh, { id: 'usr_stranger', name: 'S', email: 's@example.test' });
+    await insertOrg(fresh, { id: 'org_stranger', name: 'S', createdBy: 'usr_stranger' });
+    await insertMembership(fresh, { orgId: 'org_stranger', userId: 'usr_stranger', role: 'owner' });
+    assert.equal(await findOperatorOrgId(fresh), undefined);
+    const made = await bootstrap(fresh, NAMES);
+    assert.deepEqual([made.created, await findOperatorOrgId(fresh)], [true, made.orgId]);
+    assert.notEqual(made.orgId, 'org_stranger');
+    assert.deepEqual(
+      [await bootstrap(fresh, NAMES)].map(({ created, orgId }) => [created, orgId]),
+      [[false, made.orgId]],
+    );
+  } finally {
+    await fresh.destroy();
+  }
+});
+
+test("a start with an operator's org without an owner fails with the remedy and creates nothing", async () => {
+  const fresh = await openFresh();
+  try {
+    const { orgId, userId } = await bootstrap(fresh, NAMES);
+    const setRole = (role: string) => fresh.updateTable('membership').set({ role }).execute();
+    await setRole('admin');
+    const remedy = new RegExp(`org ${orgId} has no owner.* the role 'owner'`);
+    await assert.rejects(bootstrap(fresh, NAMES), remedy);
+    await assert.rejects(makeOwnerLink(fresh), remedy);
+    for (const org of [{}, { orgId }]) {
+      await assert.rejects(
+        mintOwnerKey(fresh, { name: 'key', scopes: ['sandbox.read'], expiresInDays: 1, ...org }),
+        remedy,
+      );
+      await assert.rejects(changePlan(fresh, new Map([['free', SELF_HOSTED_PLAN]]), { plan: 'free', ...org }), remedy);
+    }
+    assert.equal((await fresh.selectFrom('org').select('id').execute()).length, 1);
+    await setRole('owner');
+    assert.equal((await bootstrap(fresh, NAMES)).userId, userId);
   } finally {
     await fresh.destroy();
   }

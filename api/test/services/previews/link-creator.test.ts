@@ -75,7 +75,7 @@ for (const [by, what, end, reason] of [
   ['member', 'its creator is demoted', (made) => setRole(made, 'viewer'), 'creator_not_permitted'],
   ['member', "its creator's account is deleted", deleteAccount, 'creator_removed'],
 ] as ['key' | 'member', string, (made: Made) => Promise<void>, string][]) {
-  test(`a public link made by a ${by} stops working on every replica when ${what}`, async () => {
+  test(`a public link made by a ${by} stops working on every replica when ${what}`, async (context) => {
     const made = await make(by);
     const opened = await Promise.all(
       [api.previewAccess, replica.cache].map(async (cache) => ({ cache, visit: await requestAccess(cache, made) })),
@@ -84,9 +84,14 @@ for (const [by, what, end, reason] of [
       assert.ok(visit.access !== undefined, JSON.stringify(visit.refusal));
       return leasePreview(cache, visit.access);
     });
+    const ended: unknown[] = [];
+    for (const { over } of leases) void over.then((why) => ended.push(why));
+    // A lease that stays open must fail the test, and not hold its file.
+    context.after(() => leases.forEach((lease) => lease.close()));
     const cookie = cookieOf(api, opened[0]?.visit ?? {});
     await end(made);
-    for (const { over } of leases) assert.equal(await over, 'revoked');
+    await untilTrue('both leases are over', () => ended.length === leases.length);
+    assert.deepEqual(ended, ['revoked', 'revoked']);
     for (const { cache } of opened) {
       await untilState(cache, made, 'revoked');
       assert.deepEqual(await requestAccess(cache, made, { token: null, cookie }), { refusal: 'revoked' });

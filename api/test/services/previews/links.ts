@@ -4,7 +4,7 @@ import { readPreviewPlace } from '../../../src/rules/previews/host.ts';
 import { PreviewAccessCache } from '../../../src/services/previews/access-cache.ts';
 import { openPreview, type PreviewAccess, type PreviewRefusal } from '../../../src/services/previews/access.ts';
 import { grantPreview, readTeamLink } from '../../../src/services/previews/sign-in.ts';
-import { SandboxChanges } from '../../../src/store/sandboxes/changes.ts';
+import { Changes } from '../../../src/store/database/changes.ts';
 import type { TestApi } from '../../world/api.ts';
 
 export interface MintedLink {
@@ -74,7 +74,7 @@ export async function grantedLink(
 export async function startReplica(
   api: TestApi,
 ): Promise<{ cache: PreviewAccessCache; close(this: void): Promise<void> }> {
-  const changes = new SandboxChanges(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
+  const changes = new Changes(api.databaseUrl, (error) => api.context.log.warn({ err: error }));
   await changes.start();
   return { cache: new PreviewAccessCache({ ...api.context, changes }), close: () => changes.close() };
 }

@@ -31,6 +31,8 @@ for (const status of sandboxStatus.options) {
     const row = await api.makeSandbox(status, { last_active_at: secondsAgo(60) });
     assert.equal(await recordActivity(api.context, row, 'exec'), awake);
     assert.equal((await activeAt(row.id)) > row.last_active_at, awake);
+    const { body } = await api.call('GET', `/v1/sandboxes/${row.id}`);
+    assert.equal(body.sandbox.lastActiveBy, awake ? 'exec' : null);
   });
 }
 

@@ -175,8 +175,7 @@ class Month {
   /** Compares every view of the API at this instant with the model. */
   async check(random: Random): Promise<void> {
     this.#count('checks');
-    const { fromMs, endsMs } = this.period;
-    const window = this.#window;
+    const [{ fromMs, endsMs }, window] = [this.period, this.#window];
     const org = await this.#usage('');
     const orgMs = this.model.usedMs(window);
     assert.deepEqual(
@@ -207,6 +206,8 @@ class Month {
       orgMs,
     );
 
+    const daily = await api.call('GET', `/v1/orgs/${api.orgId}/usage/daily?days=40`);
+    assert.deepEqual(daily.body.days, this.model.byDay(40, window.toMs));
     const expected = this.model.byEndUser(window);
     const { body } = await api.call('GET', `/v1/orgs/${api.orgId}/usage/end-users`);
     const endUsers: { endUserId: string; machineHours: number; estimatedCogsUsd: number }[] = body.endUsers;

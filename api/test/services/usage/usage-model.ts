@@ -2,6 +2,7 @@
 // the service: an instant counts as the millisecond that contains it.
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 interface Interval {
   sandboxId: string;
@@ -51,6 +52,16 @@ export class UsageModel {
   /** Milliseconds in the window; a running interval counts until the window's end. */
   usedMs(query: UsageQuery): number {
     return this.#parts(query).reduce((sum, { ms }) => sum + ms, 0);
+  }
+
+  /** The last days in UTC, oldest first. */
+  byDay(days: number, nowMs: number): { date: string; machineHours: number }[] {
+    const todayMs = Math.floor(nowMs / DAY_MS) * DAY_MS;
+    return Array.from({ length: days }, (_, index) => {
+      const fromMs = todayMs - (days - 1 - index) * DAY_MS;
+      const usedMs = this.usedMs({ fromMs, toMs: Math.min(nowMs, fromMs + DAY_MS) });
+      return { date: new Date(fromMs).toISOString().slice(0, 10), machineHours: usedMs / HOUR_MS };
+    });
   }
 
   byEndUser(query: UsageQuery): Map<string | null, { ms: number; vcpuMs: number }> {

@@ -89,9 +89,14 @@ test('concurrent replicas add a partition once, while entries are inserted', asy
   await layOut([-1]);
   const added = Promise.allSettled(Array.from({ length: 4 }, () => addActivityPartition(db)));
   await Promise.all(Array.from({ length: 40 }, () => insertAt(new Date())));
-  const names = (await added).flatMap((one) => (one.status === 'fulfilled' && one.value !== null ? [one.value] : []));
+  const names = (await added).flatMap((one) => {
+    if (one.status === 'fulfilled') return one.value === null ? [] : [one.value];
+    // The replica gave up waiting; the next run tries again.
+    assert.equal((one.reason as { code?: string }).code, '55P03');
+    return [];
+  });
   assert.equal(new Set(names).size, names.length);
-  assert.ok(names.length >= 1);
+  assert.ok(names.length > 0 || (await addActivityPartition(db)) !== null);
   await bounds();
   assert.equal(await entries(), 40);
 });

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { VmView } from '@berth/protocol/host.ts';
 import { AgentTurns } from '../../../src/workers/agents/turns.ts';
+import { insertAgentSession } from '../../../src/store/agents/sessions.ts';
 import { IdleWatch } from '../../../src/workers/sandboxes/idle.ts';
 import { AgentSessionUnderTest } from '../../routes/agents/agent-session.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
@@ -151,4 +152,27 @@ test('sessions that the API does not know are ignored', async () => {
   forged.end();
   await watchTurns().tick();
   assert.equal((await foreign.turnRow(turnId))?.state, 'running');
+});
+
+test('a session whose start was lost with its process is stopped, and can be recovered', async () => {
+  const sandbox = await api.makeSandbox('ready');
+  const lost = await insertAgentSession(api.db, sandbox, { kind: 'api_key', id: 'key_lost', userId: 'usr_lost' });
+  const session = new AgentSessionUnderTest(api, sandbox.id, lost.id);
+  await watchTurns().tick();
+  assert.equal((await session.get()).body.bridgeState, 'starting');
+
+  const at = new Date(Date.now() - 121_000);
+  await api.db.updateTable('agent_session').set({ updated_at: at }).where('id', '=', lost.id).execute();
+  await watchTurns().tick();
+  const { bridgeState, bridgeReason, communication } = (await session.get()).body;
+  assert.deepEqual([bridgeState, bridgeReason], ['stopped', 'not_ready']);
+  assert.ok(communication.capabilities.includes('recovery'));
+  assert.equal((await session.call('POST', '/recover')).body.bridgeState, 'ready');
+  assert.deepEqual(
+    (await session.events()).map(({ kind, actor_id: by }) => [kind, by === 'key_lost']),
+    [
+      ['agent_session_created', true],
+      ['agent_session_recovered', false],
+    ],
+  );
 });

@@ -41,7 +41,7 @@ const kindsOf = async (id: string): Promise<string[]> =>
       .select('kind')
       .where('sandbox_id', '=', id)
       .orderBy('at')
-      .orderBy('id')
+      .orderBy('seq')
       .execute()
   ).map(({ kind }) => kind);
 
@@ -106,13 +106,14 @@ test('an awake or asleep sandbox missing at its host fails, each with its own co
   assert.deepEqual([gone.status_reason_code, gone.wakes_from], ['disk_lost', null]);
 });
 
-test('an awake sandbox whose VM is found asleep becomes stopped', async () => {
+test('an awake sandbox whose host put its VM to sleep wakes, and the time asleep is not metered', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
   world.host.setVm(id, { status: 'asleep', keeps: 'snapshot' });
-  const row = await world.until(id, ({ status }) => status === 'stopped');
-  assert.equal(row.wakes_from, 'snapshot');
-  assert.equal((await endsOf(id)).includes(null), false);
+  await world.until(id, ({ epoch, status }) => epoch === 2 && status === 'ready');
+  assert.deepEqual((await kindsOf(id)).slice(-3), ['sandbox_stopped', 'sandbox_wake_requested', 'sandbox_woken']);
+  const [before, after] = await endsOf(id);
+  assert.deepEqual([before === null, after], [false, null]);
 });
 
 test("a VM larger than its row updates the sandbox's size", async () => {

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { readModelAccess } from '../../../src/services/agents/model-access.ts';
+import { insertAgentSession } from '../../../src/store/agents/sessions.ts';
+import { findSandbox } from '../../../src/store/sandboxes/sandboxes.ts';
 import { listAwakeOnHost } from '../../../src/store/sandboxes/lifecycle.ts';
 import { ModelAccessRepair } from '../../../src/workers/hosts/model-access.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
@@ -36,14 +38,22 @@ async function setKey(projectId: string, agent: string, text: string | null): Pr
   return key;
 }
 
-async function create(projectId: string): Promise<string> {
-  const body = { agent: 'agent_one', projectId };
+async function create(projectId: string, agent = 'agent_one'): Promise<string> {
+  const body = { agent, projectId };
   const made = await settled(api, () => api.call('POST', `/v1/orgs/${api.orgId}/sandboxes`, { body }));
   assert.equal(made.body.sandbox?.status, 'ready', JSON.stringify(made.body));
   return made.body.sandbox.id;
 }
-/** What the host does at the first use of the gateway. */
-const useModels = (id: string): void => api.host.setVm(id, { modelVersion: null });
+async function addSession(id: string): Promise<void> {
+  const sandbox = await findSandbox(api.db, id);
+  assert.ok(sandbox);
+  await insertAgentSession(api.db, sandbox, { kind: 'session', id: 'ses_1', userId: api.userId });
+}
+/** Makes the VM ask for its keys, as the first request of a session at the gateway does. */
+async function useModels(id: string): Promise<void> {
+  await addSession(id);
+  api.host.setVm(id, { modelVersion: null });
+}
 const atHost = (id: string) => api.host.modelAccess.get(id);
 const has = (id: string, key: string | null, agent: 'agent_one' | 'agent_two' = 'agent_one'): Promise<void> =>
   untilTrue(`the host has ${key}`, () => {
@@ -51,21 +61,26 @@ const has = (id: string, key: string | null, agent: 'agent_one' | 'agent_two' = 
     return access !== undefined && (access.agents[agent]?.key ?? null) === key;
   });
 
-test('a VM whose agents use models gets the keys of its project and every change of them', async () => {
+test('a VM whose agent uses models gets the key of that agent and every change of it, and no other', async () => {
   const projectId = await makeProject();
   const key = await setKey(projectId, 'agent_one', 'first');
+  const other = await setKey(projectId, 'agent_two', 'other-agent');
   await setKey(await makeProject(), 'agent_one', 'other-project');
   const [id, unused] = [await create(projectId), await create(projectId)];
-  useModels(id);
+  const second = await create(projectId, 'agent_two');
+  for (const user of [id, second]) await useModels(user);
   await has(id, key);
   const { orgId, agents } = atHost(id) ?? {};
   assert.deepEqual([orgId, agents], [api.orgId, { agent_one: { endpoint: ENDPOINT, key }, agent_two: null }]);
+  await has(second, other, 'agent_two');
+  assert.equal(atHost(second)?.agents.agent_one, null);
 
   await has(id, await setKey(projectId, 'agent_one', 'second'));
-  await has(id, await setKey(projectId, 'agent_two', 'third'), 'agent_two');
+  await has(second, await setKey(projectId, 'agent_two', 'third'), 'agent_two');
   await has(id, await setKey(projectId, 'agent_one', null));
-  assert.ok(atHost(id)?.agents.agent_two);
-  await has(id, await setKey(projectId, 'agent_two', null), 'agent_two');
+  assert.deepEqual([atHost(id)?.agents.agent_two, atHost(second)?.agents.agent_one], [null, null]);
+  const calls = api.host.calls.filter(({ verb, id: of }) => verb === 'model-access' && of === second);
+  assert.equal(calls.length, 2, 'the key of another agent is no change');
   assert.equal(atHost(unused), undefined, 'a VM whose agents do not use models');
   await api.scanSecrets();
 });
@@ -73,8 +88,8 @@ test('a VM whose agents use models gets the keys of its project and every change
 test('a VM gets its keys again after a wake and a restart of the host daemon, and only then', async () => {
   const projectId = await makeProject();
   const key = await setKey(projectId, 'agent_two', 'kept');
-  const id = await create(projectId);
-  useModels(id);
+  const id = await create(projectId, 'agent_two');
+  await useModels(id);
   await has(id, key, 'agent_two');
   for (const verb of ['sleep', 'wake']) await settled(api, () => api.call('POST', `/v1/sandboxes/${id}/${verb}`));
   await has(id, key, 'agent_two');
@@ -87,12 +102,24 @@ test('a VM gets its keys again after a wake and a restart of the host daemon, an
   assert.equal(api.host.calls.filter((call) => call.verb === 'model-access' && call.id === id).length, 3);
 });
 
+test('a VM loses its key with its last session', async () => {
+  const projectId = await makeProject();
+  const key = await setKey(projectId, 'agent_one', 'of-a-session');
+  const id = await create(projectId);
+  await useModels(id);
+  await has(id, key);
+  await api.db.deleteFrom('agent_session').where('sandbox_id', '=', id).execute();
+  await has(id, null);
+  await addSession(id);
+  await has(id, key);
+});
+
 test('a call that the host refuses is repeated until it succeeds', async () => {
   const projectId = await makeProject();
   const id = await create(projectId);
-  useModels(id);
+  await useModels(id);
   await has(id, null);
-  api.host.refuseModelAccess = { code: 'internal', message: 'the model gateway does not respond' };
+  api.host.refuseModelAccess = { code: 'agent_models_unavailable', message: 'the model gateway does not respond' };
   const key = await setKey(projectId, 'agent_one', 'late');
   const calls = () => api.host.calls.filter((call) => call.verb === 'model-access' && call.id === id).length;
   const before = calls();
@@ -104,18 +131,26 @@ test('a call that the host refuses is repeated until it succeeds', async () => {
 
 test('keys of endpoints off the list, and keys that do not open, give no access', async () => {
   const projectId = await makeProject();
-  const ids = { orgId: api.orgId, projectId };
-  const [one, two] = [await setKey(projectId, 'agent_one', 'one'), await setKey(projectId, 'agent_two', 'two')];
-  const whole = await readModelAccess(api.context, ids);
-  assert.deepEqual([whole.agents.agent_one?.key, whole.agents.agent_two?.key], [one, two]);
+  const make = async (agent: string) => {
+    const { id } = await api.makeSandbox('ready', { project_id: projectId, agent });
+    await addSession(id);
+    return { id, org_id: api.orgId, project_id: projectId, agent };
+  };
+  const [one, two] = [await make('agent_one'), await make('agent_two')];
+  const keys = [await setKey(projectId, 'agent_one', 'one'), await setKey(projectId, 'agent_two', 'two')];
+  const whole = await readModelAccess(api.context, one);
+  const other = await readModelAccess(api.context, two);
+  assert.deepEqual([whole.agents.agent_one?.key, whole.agents.agent_two], [keys[0], null]);
+  assert.deepEqual([other.agents.agent_one, other.agents.agent_two?.key], [null, keys[1]]);
 
   const settings = { modelEndpoints: { ...api.context.settings.modelEndpoints, openai: ['https://other.test'] } };
-  const listed = await readModelAccess({ ...api.context, settings }, ids);
-  assert.deepEqual([listed.agents.agent_one, listed.agents.agent_two?.key], [null, two]);
+  const listed = await readModelAccess({ ...api.context, settings }, one);
+  assert.equal(listed.agents.agent_one, null);
+  assert.deepEqual((await readModelAccess({ ...api.context, settings }, two)).agents, other.agents);
   assert.notEqual(listed.version, whole.version, 'hosts get it anew after a change of the list');
 
   const secretKey = new SecretKey(Buffer.alloc(32, 'other'));
-  const unopened = await readModelAccess({ ...api.context, secretKey }, ids);
+  const unopened = await readModelAccess({ ...api.context, secretKey }, one);
   assert.deepEqual(unopened.agents, { agent_one: null, agent_two: null });
   assert.equal(unopened.version, whole.version, 'hosts are not called in vain');
   assert.match(api.logged(), /cannot decrypt the model key of a project/);
@@ -129,6 +164,7 @@ test('a host gets eight calls at the same time, and the next list replaces those
   for (let made = 0; made < 12; made += 1) {
     const { id, epoch } = await api.makeSandbox('ready', { project_id: projectId });
     api.host.addVm(id, epoch, spec);
+    await addSession(id);
     ids.add(id);
   }
   const rows = (await listAwakeOnHost(api.db, api.host.hostId)).filter(({ id }) => ids.has(id));

@@ -63,6 +63,13 @@ const smtpTo = (port: number): MailConfig => ({
   from: 'Berth <berth@example.test>',
 });
 
+/** Text of a mail without its transfer encoding. */
+const readableOf = (content = ''): string =>
+  content
+    .replaceAll(/=\r\n/g, '')
+    .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString())
+    .replaceAll('\r\n', '\n');
+
 async function rowOf(id: string): Promise<InvitationRow> {
   return await world.db.selectFrom('invitation').selectAll().where('id', '=', id).executeTakeFirstOrThrow();
 }
@@ -131,10 +138,7 @@ test('a mail names inviter, org, role, recipient and expiry, as text and HTML', 
   const { expires_at: expiresAt } = await untilSent(id);
   const [mail] = server.received;
   assert.deepEqual(mail?.to, ['new@example.test']);
-  const readable = (mail?.content ?? '')
-    .replaceAll(/=\r\n/g, '')
-    .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString())
-    .replaceAll('\r\n', '\n');
+  const readable = readableOf(mail?.content);
   const month = expiresAt.toLocaleString('en-GB', { month: 'long', timeZone: 'UTC' });
   const until = `${expiresAt.getUTCDate()} ${month} ${expiresAt.getUTCFullYear()}`;
   const [, text = '', html = ''] = readable.split(/^Content-Type: text\/(?:plain|html).*$/m);
@@ -148,21 +152,24 @@ test('a mail names inviter, org, role, recipient and expiry, as text and HTML', 
   await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
 });
 
-test('a name in a mail is short and becomes no link', async () => {
-  const server = await startServer();
-  const name = `Pay at https://evil.example/now or mail a@evil.example ${'👩‍🔧'.repeat(30)}`;
-  await world.db.updateTable('org').set({ name }).where('id', '=', world.replica.orgId).execute();
-  const replica = await start({ mail: smtpTo(server.port) });
-  const { id } = await replica.ask('invite', { email: 'new@example.test' });
-  await untilSent(id);
-  const content = server.received[0]?.content ?? '';
-  const readable = content
-    .replaceAll(/=\r\n/g, '')
-    .replaceAll(/(=[0-9A-F]{2})+/g, (bytes) => Buffer.from(bytes.replaceAll('=', ''), 'hex').toString());
-  assert.match(readable, /the org “Pay at https:\u2060\/\/evil\.\u2060example\/now or mail…” as a member/);
-  assert.doesNotMatch(readable, /evil\.example|https:\/\/evil/);
-  await world.db.updateTable('org').set({ name: 'Org' }).where('id', '=', world.replica.orgId).execute();
-});
+for (const [whose, table] of [
+  ['org', 'org'],
+  ['inviter', 'user'],
+] as const) {
+  test(`a name of the ${whose} in a mail is short and becomes no link`, async (context) => {
+    const server = await startServer();
+    const rename = async (name: string): Promise<void> =>
+      void (await sql`update ${sql.table(table)} set name = ${name}`.execute(world.db));
+    await rename(`Pay at https://evil.example/now or mail a@evil.example ${'👩‍🔧'.repeat(30)}`);
+    context.after(() => rename(table === 'org' ? 'Org' : 'Owner'));
+    const replica = await start({ mail: smtpTo(server.port) });
+    const { id } = await replica.ask('invite', { email: 'new@example.test' });
+    await untilSent(id);
+    const readable = readableOf(server.received[0]?.content);
+    assert.match(readable, /^[^<]*\bPay at https:\u2060\/\/evil\.\u2060example\/now or mail…(”| invites)/m);
+    assert.doesNotMatch(readable, /evil\.example|https:\/\/evil/);
+  });
+}
 
 for (const point of pointsOf(CRASH_POINTS, 'invitation-mail:')) {
   test(`a replica killed at ${point} loses no mail: the newest has the only valid link, recorded once`, async () => {

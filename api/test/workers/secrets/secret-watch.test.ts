@@ -12,6 +12,7 @@ import { resealAll } from '../../../src/services/secrets/reseal.ts';
 import { secretsState } from '../../../src/services/secrets/status.ts';
 import { Factors } from '../../../src/sign-in/factors.ts';
 import { newId } from '../../../src/store/database/ids.ts';
+import { SEALED_COLUMNS } from '../../../src/store/secrets/sealed-values.ts';
 import { SecretWatch, type SecretsNow } from '../../../src/workers/secrets/secret-watch.ts';
 import type { StepContext } from '../../../src/workers/steps/step-context.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
@@ -99,6 +100,17 @@ test('a rotation seals every value again, also after it was interrupted', async 
     why: null,
   });
   assert.equal(await opened(new SecretKey(fresh)), VALUES, 'without the former key');
+});
+
+test('a rotation covers every sealed column of the tables', async () => {
+  const { rows } = await sql<{ name: string }>`
+    select table_name || '.' || column_name as name from information_schema.columns
+    where table_schema = 'public' and column_name like '%sealed' order by name`.execute(api.db);
+  const covered = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`);
+  assert.deepEqual(
+    rows.map(({ name }) => name),
+    covered.toSorted(),
+  );
 });
 
 test('two replicas that seal at once leave every value readable', async () => {

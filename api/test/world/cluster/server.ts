@@ -11,7 +11,7 @@ import { QUERY_SETTINGS } from '@berth/machine/roles/database/cluster.ts';
 import { findServiceUser } from '@berth/machine/supervisor/service-user.ts';
 import pg from 'pg';
 
-const START_DEADLINE_MS = 30_000;
+const START_DEADLINE_MS = 180_000;
 const DATABASE_USER = 'berth';
 
 export class ClusterServer {

@@ -1,5 +1,4 @@
 // Claude Code, by the control protocol of its JSON lines on standard streams.
-import { randomUUID } from 'node:crypto';
 import { ActiveRun } from '../active-run.ts';
 import { AgentProcess, jsonOf, listOf, programOf, textOf, type Json } from '../agent-process.ts';
 import { DriverRefusal, type AgentDriver, type DriverStart, type StartDriver, type TurnEnd } from '../driver.ts';
@@ -36,7 +35,7 @@ class ClaudeDriver implements AgentDriver {
 
   constructor(start: DriverStart, program: string) {
     this.#start = start;
-    this.savedId = start.savedId ?? randomUUID();
+    this.savedId = start.savedId ?? crypto.randomUUID();
     this.#prompts = new OpenPrompts(start.events);
     const conversation = { id: this.savedId, isNew: start.savedId === null };
     const child = start.spawn(program, claudeArguments(conversation, start.asks), claudeEnvironment(start.gatewayUrl));
@@ -61,7 +60,7 @@ class ClaudeDriver implements AgentDriver {
 
   async run(_turnId: string, text: string): Promise<TurnEnd> {
     const run = new ActiveRun();
-    run.nativeId = randomUUID();
+    run.nativeId = crypto.randomUUID();
     this.#run = run;
     this.#process.send({
       ...{ type: 'user', uuid: run.nativeId, session_id: this.savedId, parent_tool_use_id: null },
@@ -89,7 +88,7 @@ class ClaudeDriver implements AgentDriver {
 
   #call(request: Json): Promise<Json> {
     if (this.#endReason !== null) return Promise.reject(new Error(this.#endReason));
-    const id = randomUUID();
+    const id = crypto.randomUUID();
     const { promise, resolve, reject } = Promise.withResolvers<Json>();
     this.#calls.set(id, { resolve, reject });
     this.#process.send({ type: 'control_request', request_id: id, request });

@@ -1,8 +1,9 @@
 // The bridge: one process for each live agent session, as root. Owns the turn, the files and the
-// agent of its session, and outlives restarts of the guest daemon. Imports no zod.
+// agent of its session, and outlives restarts of the guest daemon. Imports neither zod nor
+// node:crypto, which are slow to load.
 //
 //   start --agent ready--> serve --idle | stop | end of the agent--> exit
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, fstatSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { messageOf } from '@berth/os/errors.ts';
 import { bootId, readProcess, type ProcessIdentity } from '@berth/os/process-identity.ts';
@@ -25,6 +26,9 @@ const REASONS = {
   agent_not_signed_in: 'not_signed_in',
   agent_conversation_missing: 'conversation_missing',
 } as const;
+
+// Its daemon writes once this process is on record. Older daemons give no pipe.
+if (!fstatSync(0).isCharacterDevice() && readFileSync(0).length === 0) process.exit(0);
 
 const config = JSON.parse(process.argv[2] ?? '') as BridgeConfig;
 process.umask(0o077);
@@ -117,8 +121,10 @@ async function agentExited(message: string, abort: AbortController): Promise<voi
 
   abort.abort();
   driver = null;
+  // Before the driver's run rejects: that would be an error of an agent that lives.
+  const ended = session.agentEnded();
   await killIfAlive(agent);
-  await session.agentEnded();
+  await ended;
   exit(0);
 }
 

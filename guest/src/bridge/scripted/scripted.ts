@@ -5,13 +5,14 @@
 //   run COMMAND          replies its output   large UNITS     a reply of that size
 //   background COMMAND   starts it            write PATH TEXT writes a file
 //   ask TITLE            asks; replies the decision           ask-twice    asks twice at once
+//   ask-run COMMAND      asks; runs the command if accepted
 //   history              replies the number of turns so far
 //   hang                 until interrupted    deaf            hangs, and ignores the interrupt
 //   fail TEXT            fails the turn       crash           kills the agent
 //
 // Appends the turn id to ~/agent-effects once for each executed turn. The file
-// ~/.scripted-agent/signed-out makes its start fail.
-import { randomUUID } from 'node:crypto';
+// ~/.scripted-agent/signed-out makes its start fail. The instructions of ~/.scripted-agent/script
+// replace those of the next message, which can be a sentence.
 import { setTimeout as delay } from 'node:timers/promises';
 import { DriverRefusal, type AgentDriver, type Decision, type DriverStart, type TurnEnd } from '../driver.ts';
 import { Shell } from './shell.ts';
@@ -26,7 +27,7 @@ export async function startScripted(start: DriverStart): Promise<AgentDriver> {
   const state = await shell.run(`mkdir -p ${FOLDER}; [ ! -e ${FOLDER}/signed-out ] || echo out`);
   if (state !== '') throw await refusal(shell, 'agent_not_signed_in', 'the scripted agent is not signed in');
 
-  const id = savedId ?? randomUUID();
+  const id = savedId ?? crypto.randomUUID();
   const conversation = `${FOLDER}/${id}`;
   if (savedId === null) await shell.run(`touch ${conversation}`);
   else if ((await shell.run(`[ -e ${conversation} ] || echo missing`)) !== '')
@@ -61,8 +62,11 @@ class ScriptedAgent implements AgentDriver {
   async run(turnId: string, text: string): Promise<TurnEnd> {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    await this.#shell.run(`echo ${turnId} >>~/agent-effects; echo ${turnId} >>${this.#conversation}`);
-    for (const line of text.split('\n').filter(Boolean)) {
+    const script = await this.#shell.run(
+      `echo ${turnId} >>~/agent-effects; echo ${turnId} >>${this.#conversation}; ` +
+        `cat ${FOLDER}/script 2>/dev/null && rm ${FOLDER}/script`,
+    );
+    for (const line of (script || text).split('\n').filter(Boolean)) {
       this.#start.events.sign();
       const end = await this.#step(line, signal);
       if (end !== null) return end;
@@ -100,6 +104,8 @@ class ScriptedAgent implements AgentDriver {
         return null;
       case 'ask':
         return this.#ask([rest], signal);
+      case 'ask-run':
+        return this.#ask([rest], signal, () => this.#run(rest));
       case 'ask-twice':
         return this.#ask([`${rest} 1`, `${rest} 2`], signal);
       case 'history':
@@ -121,7 +127,7 @@ class ScriptedAgent implements AgentDriver {
   }
 
   async #run(command: string): Promise<void> {
-    const output = `${FOLDER}/output`;
+    const output = `${this.#conversation}.output`;
     const text = await this.#shell.run(
       `( ${command}\n) </dev/null >${output} 2>&1; head -c ${REPLY_BYTES} ${output}; rm ${output}`,
     );
@@ -136,7 +142,11 @@ class ScriptedAgent implements AgentDriver {
     }
   }
 
-  async #ask(titles: readonly string[], signal: AbortSignal): Promise<TurnEnd | null> {
+  async #ask(
+    titles: readonly string[],
+    signal: AbortSignal,
+    accepted = async () => this.#start.events.reply('decision accept'),
+  ): Promise<TurnEnd | null> {
     const { asks, folder, events } = this.#start;
     const decisions = titles.map(async (title): Promise<Decision> => {
       if (!asks) return 'accept';
@@ -148,7 +158,10 @@ class ScriptedAgent implements AgentDriver {
     });
     for (const decision of decisions) {
       const stopped = await this.#orStopped(
-        decision.then((known) => (known === 'cancel' ? this.#stop.abort() : events.reply(`decision ${known}`))),
+        decision.then((known) => {
+          if (known === 'accept') return accepted();
+          return known === 'cancel' ? this.#stop.abort() : events.reply('decision decline');
+        }),
         signal,
       );
       if (stopped !== null) return stopped;

@@ -12,6 +12,8 @@ export interface NetworkOptions {
   dataFolder: string;
   /** BERTH_GUEST_CIDR. */
   cidr: string;
+  /** Bound of each guest's traffic in each direction, in Mbit/s. */
+  rateMbit?: number;
   /** The host's slot registry; default /run/berth/slots. All instances on a host must share it. */
   registryFolder?: string;
   /** Number of idle slots kept ready; default 8. */

@@ -15,14 +15,19 @@ import {
 } from './slot.ts';
 import type { Slot } from './slot.ts';
 
+/** Bound of a guest's traffic in each direction. */
+export const DEFAULT_RATE_MBIT = 2_000;
+
 const NAMES = { NAMESPACE_PREFIX, HOST_VETH_PREFIX };
 
-export function makeProgram(slots: readonly Slot[]): Program {
+/** @param rateMbit of each slot and direction */
+export function makeProgram(slots: readonly Slot[], rateMbit = DEFAULT_RATE_MBIT): Program {
   const words = slots.flatMap((slot) => [slot.number, slot.uid, slot.hostAddress, slot.address, slotRules(slot)]);
   return program('make-slots.sh', words, {
     ...NAMES,
     ...{ INNER_VETH_NAME, TAP_NAME, GATEWAY_MAC },
     ROOT_RULES: rootRules(),
+    RATE_MBIT: String(rateMbit),
     SLOT_PREFIX_LENGTH: String(SLOT_PREFIX_LENGTH),
     TAP_PREFIX_LENGTH: String(TAP_PREFIX_LENGTH),
     GATEWAY_ADDRESS: GUEST_NETWORK.gateway,

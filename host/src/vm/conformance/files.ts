@@ -41,11 +41,11 @@ export function filesConform(current: () => Subject, { spec }: ConformanceOption
       assert.deepEqual(
         listing?.folders.map(({ path, entries }) => [
           path,
-          entries.map(({ name, isFolder }) => `${name}${isFolder ? '/' : ''}`).toSorted(),
+          entries.map(({ name, kind }) => `${name} ${kind}`).toSorted(),
         ]),
         [
-          ['', ['fifo', 'link', 'made', 'new/']],
-          ['/new', ['folder/']],
+          ['', ['fifo other', 'link link', 'made file', 'new directory']],
+          ['/new', ['folder directory']],
         ],
       );
       await current().destroy(vm);

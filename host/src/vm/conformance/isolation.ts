@@ -108,15 +108,21 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
 
+    it('is limited in memory by the size of its VM', () => {
+      for (const { running } of [one, two]) {
+        const memory = limitOf(running, 'Max data size');
+        assert.ok(memory >= spec.memoryMib * 2 ** 20 && memory <= (spec.memoryMib + 1_536) * 2 ** 20, `${memory}`);
+        assert.ok(limitOf(running, 'Max address space') <= memory + 16 * 2 ** 30);
+        assert.ok(limitOf(running, 'Max open files', 'hard') <= 1_024);
+      }
+    });
+
     it('leaves no core file, is limited in file size by its disk, and is the first OOM victim', () => {
       for (const { running } of [one, two]) {
-        const limits = readFileSync(`/proc/${running.process.pid}/limits`, 'latin1');
-        const limit = (name: string, kind: 'soft' | 'hard'): number =>
-          Number(new RegExp(`^${name} +(\\S+) +(\\S+)`, 'm').exec(limits)?.[kind === 'soft' ? 1 : 2]);
-        assert.equal(limit('Max core file size', 'hard'), 0);
-        const largestFile = limit('Max file size', 'soft');
-        assert.ok(largestFile >= spec.diskGib * 2 ** 30 && largestFile <= (spec.diskGib + 2) * 2 ** 30, limits);
-        assert.ok(limit('Max processes', 'hard') <= 10_000, limits);
+        assert.equal(limitOf(running, 'Max core file size', 'hard'), 0);
+        const largestFile = limitOf(running, 'Max file size');
+        assert.ok(largestFile >= spec.diskGib * 2 ** 30 && largestFile <= (spec.diskGib + 2) * 2 ** 30);
+        assert.ok(limitOf(running, 'Max processes', 'hard') <= 10_000);
         assert.equal(Number(readFileSync(`/proc/${running.process.pid}/oom_score_adj`, 'latin1')), 1_000);
       }
     });
@@ -132,6 +138,11 @@ export function isolationConforms(current: () => Subject, { spec }: ConformanceO
       }
     });
   });
+}
+
+function limitOf({ process }: SubjectVm['running'], name: string, kind: 'soft' | 'hard' = 'soft'): number {
+  const limits = readFileSync(`/proc/${process.pid}/limits`, 'latin1');
+  return Number(new RegExp(`^${name} +(\\S+) +(\\S+)`, 'm').exec(limits)?.[kind === 'soft' ? 1 : 2]);
 }
 
 /** Names in a folder as the VM's process sees it; none if it has no such folder. */

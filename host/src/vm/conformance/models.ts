@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
 import { pino } from 'pino';
@@ -14,9 +15,11 @@ import { ModelGateway } from '../../model-gateway/client.ts';
 import { MODEL_LIMITS } from '../../model-gateway/limits.ts';
 import { FAKE_MODEL_GATEWAY_UID, MODEL_GATEWAY_UID } from '../../network/slots/slot.ts';
 import type { DriverCapabilities } from '../driver.ts';
-import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
+import { outputOf, snapshotFolderOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
 
 const KEY = 'sk-conformance-of-models';
+/** Joined inside the guest only. */
+const MARKER = ['marker-of-', 'conformance'] as const;
 /** Sends requests at the same time; prints their status codes, sorted, and the last body. */
 const ASK = `
 import sys, threading, urllib.error, urllib.request
@@ -31,6 +34,33 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(*sorted(status for status, _ in results), results[-1][1].decode())
 `;
+/** Sends each text of the list to the address; prints the status code of each first response. */
+const SEND = `
+import json, socket, sys
+host, port, texts = sys.argv[1], int(sys.argv[2]), json.load(sys.stdin)
+for text in texts:
+    connection = socket.create_connection((host, port), 10)
+    connection.sendall(text.encode())
+    try: first = connection.recv(4096).split(b" ")
+    except ConnectionError: first = []
+    connection.close()
+    print(first[1].decode() if len(first) > 1 else "closed")
+`;
+const POST = 'POST /openai/v1/responses HTTP/1.1\r\nHost: x\r\n';
+const HIDDEN = 'POST /openai/v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n';
+const HOSTILE: readonly [string, string][] = [
+  [`${POST}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${HIDDEN}`, '400'],
+  [`${POST}Content-Length: 0\r\nContent-Length: 90\r\n\r\n${HIDDEN}`, '400'],
+  [`${POST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${HIDDEN}`, '400'],
+  [`${POST}Accept: a\rb\r\nContent-Length: 0\r\n\r\n`, '400'],
+  [`${POST}Accept: ${'x'.repeat(40_000)}\r\nContent-Length: 0\r\n\r\n`, '431'],
+  [`${POST}Content-Length: 33554433\r\n\r\n`, '413'],
+  [POST.replace('/openai/v1/responses', '/openai/v1/files') + '\r\n', '404'],
+  [POST.replace('/openai/', '/openai/../openai/') + '\r\n', '404'],
+  [POST.replace('/openai/', 'http://127.0.0.1/openai/') + '\r\n', '404'],
+  [POST.replace('POST', 'DELETE') + '\r\n', '405'],
+  ['CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n\r\n', 'closed'],
+];
 /** Environment, process list and memory of the sandbox's processes, and its files. */
 const SEARCH = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -c -a KEY_
   grep -rla KEY_ /code /home /tmp /run /var/lib /etc 2>/dev/null | wc -l`;
@@ -95,6 +125,20 @@ export function modelsConform(
       assert.equal(await outputOf(vm.client, SEARCH.replaceAll('KEY_', KEY.replace('-', '[-]'))), '0\n0');
     });
 
+    it('forwards nothing of malformed requests and requests off the list, from inside the guest', async () => {
+      const { hostname, port } = new URL(vm.running.models.url);
+      const send = `python3 -c '${SEND.replaceAll("'", '')}' ${hostname} ${port}`;
+      const texts = JSON.stringify(HOSTILE.map(([text]) => text));
+      const found = await outputOf(vm.client, `${send} <<'TEXTS'\n${texts}\nTEXTS`);
+      assert.deepEqual(
+        found.split('\n'),
+        HOSTILE.map(([, status]) => status),
+      );
+      assert.deepEqual(seen, []);
+      assert.equal(await ask(), '200 from the model');
+      seen.length = 0;
+    });
+
     it('holds its limit of requests in flight from inside the guest', async () => {
       answer = false;
       const asked = ask('/openai/v1/responses', MODEL_LIMITS.perVm);
@@ -107,10 +151,23 @@ export function modelsConform(
       seen.length = 0;
     });
 
-    it('serves the guest after a sleep and wake, at the same URL', async () => {
+    it('leaves the key in no process, disk or snapshot, and serves the guest after a wake', async () => {
       const { url } = vm.running.models;
+      answer = false;
+      const asked = ask();
+      while (held.length === 0) await once(provider, 'request');
+      await outputOf(vm.client, `printf %s%s '${MARKER[0]}' '${MARKER[1]}' | tee /dev/shm/marker ~/marker; sync`);
+      const files = dirname(vm.folder);
+      assert.deepEqual(filesWith(KEY, '/proc/[0-9]*/cmdline', '/proc/[0-9]*/environ', files), []);
+      answer = true;
+      held.splice(0).forEach((end) => end());
+      assert.equal(await asked, '200');
+      seen.length = 0;
       await models.forget(vm.id);
       await current().sleep(vm, spec);
+      assert.deepEqual(filesWith(KEY, files), []);
+      // The search finds what a guest has in memory and on its disk.
+      if (network) assert.ok(filesWith(MARKER.join(''), vm.folder, snapshotFolderOf(vm)).length >= 2);
       await current().wake(vm);
       assert.equal(vm.running.models.url, url);
       await serve();
@@ -124,4 +181,10 @@ export function modelsConform(
       assert.equal(await ask(), '200 from the model');
     });
   });
+}
+
+/** Files that contain the text; its search shows it in no command line. */
+function filesWith(text: string, ...paths: readonly string[]): string[] {
+  const search = spawnSync('sh', ['-c', `grep -rlaF --devices=skip -f - ${paths.join(' ')}`], { input: text });
+  return String(search.stdout).split('\n').filter(Boolean);
 }

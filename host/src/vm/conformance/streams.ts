@@ -122,14 +122,17 @@ export function streamsConform(
       });
       stream.on('data', (chunk: Buffer) => reader.push(chunk));
       // Printed by a foreground program: a Ctrl-C between two shell commands would reach the shell.
-      stream.write(bytesFrames(Buffer.from("sh -c 'stty size; id -un; pwd; exec sleep 1000'\n")));
+      // A shell that is at its prompt can take a change of the size for the end of a command.
+      const resized = 'until stty size | grep -qx "24 80"; do sleep 0.1; done; echo resized';
+      stream.write(bytesFrames(Buffer.from(`sh -c 'stty size; id -un; pwd; ${resized}; exec sleep 1000'\n`)));
       const untilShown = async (pattern: RegExp): Promise<void> => {
         while (!pattern.test(shown)) await once(stream, 'data', { signal: AbortSignal.timeout(60_000) });
       };
       await untilShown(/33 101\r\nberth\r\n\/code\r\n/);
+      stream.write(controlFrame({ resize: { cols: 80, rows: 24 } }));
+      await untilShown(/^resized\r\n/m);
       stream.write(bytesFrames(Buffer.from('\x03')));
       stream.write(bytesFrames(Buffer.from('exit $((100 + $?))\n')));
-      stream.write(controlFrame({ resize: { cols: 80, rows: 24 } }));
       await once(stream, 'end');
       stream.end();
       assert.deepEqual(controls, [{ exit: 230 }], shown);

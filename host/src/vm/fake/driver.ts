@@ -29,7 +29,7 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { boundedMessageOf } from '../host-error.ts';
 import { endProcess, isSame, processExited } from '@berth/os/process-identity.ts';
 import { findMarked, writeMark, type Mark } from './find.ts';
-import { makeJail } from './jail.ts';
+import { makeJail, type FakeAgents } from './jail.ts';
 import { freeze, memoryOf, processorMs, resumeProcesses } from './members.ts';
 import { fakeModels, startGuestDaemon } from './start.ts';
 
@@ -56,11 +56,13 @@ export class FakeDriver implements VmDriver {
   readonly accelerator = 'none';
   readonly capabilities = { isolates: false, network: false, hotplug: false, snapshots: false };
   readonly #instanceId: string;
+  readonly #agents: FakeAgents | null;
   #guestDaemon: Uint8Array | undefined;
 
   /** `instanceId` identifies the installation among several on one host. */
-  constructor(instanceId: string) {
+  constructor(instanceId: string, agents: FakeAgents | null = null) {
     this.#instanceId = instanceId;
+    this.#agents = agents;
   }
 
   async prepare(): Promise<void> {
@@ -201,7 +203,7 @@ export class FakeDriver implements VmDriver {
     signal.throwIfAborted();
     // The mark identifies all processes started from here on.
     await saveState({ mark: writeMark(mark) });
-    const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon);
+    const jail = await makeJail(folder, writeMark(mark), this.#guestDaemon, this.#agents);
     await writeDurably(join(folder, SIZE_FILE), JSON.stringify({ vcpu, memoryMib, diskGib } satisfies VmSize));
     signal.throwIfAborted();
     const running = await startGuestDaemon(jail, signal);

@@ -2,7 +2,7 @@
 // hostname namespaces and files, under an unprivileged uid. Shares the host's network and isolates
 // nothing that matters: for tests only.
 import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { GUEST_NODE_FLAGS } from '@berth/guest/bundle.ts';
 
 /** Dedicated uid of all fake VMs when run as root. */
@@ -19,10 +19,21 @@ export interface Jail {
   argv: string[];
 }
 
+/** Coding agents of the host that fake VMs show: the list, as an image has it, and its programs. */
+export interface FakeAgents {
+  list: string;
+  programs: readonly string[];
+}
+
 /**
  * Fills the VM's unused folder and returns the command to run. bwrap's fd 3 must be the info file.
  */
-export async function makeJail(folder: string, marker: string, guestDaemon: Uint8Array): Promise<Jail> {
+export async function makeJail(
+  folder: string,
+  marker: string,
+  guestDaemon: Uint8Array,
+  agents: FakeAgents | null,
+): Promise<Jail> {
   const privileged = process.getuid?.() === 0;
   const uid = privileged ? FAKE_UID : 1_000;
   for (const name of ['code', 'home', 'run', 'state']) {
@@ -91,19 +102,29 @@ export async function makeJail(folder: string, marker: string, guestDaemon: Uint
       join(folder, 'state'),
       '/state',
     ],
-    [
-      '--ro-bind',
-      process.execPath,
-      '/node',
-      '--ro-bind',
-      join(folder, 'guestd.mjs'),
-      '/guestd.mjs',
-      '--remount-ro',
-      '/',
-    ],
-    ['--chdir', '/', '--info-fd', '3', '--'],
+    ['--ro-bind', process.execPath, '/node', '--ro-bind', join(folder, 'guestd.mjs'), '/guestd.mjs'],
+    agents === null ? [] : agentMounts(agents),
+    ['--remount-ro', '/', '--chdir', '/', '--info-fd', '3', '--'],
     privileged ? drop : [],
     ['/node', ...GUEST_NODE_FLAGS, '/guestd.mjs'],
   ].flat();
   return { folder, portFile, infoFile, logFile: join(folder, 'guest.log'), argv };
+}
+
+/** Each program with the files beside and above it, under the paths of the host. */
+function agentMounts({ list, programs }: FakeAgents): string[] {
+  const target = '/opt/berth/agents/agents.json';
+  const shown = [...new Set(programs.map((path) => dirname(dirname(path))))];
+  const parents = [target, ...shown].flatMap((path) => parentsOf(path));
+  return [
+    ...[...new Set(parents)].flatMap((parent) => ['--perms', '0755', '--dir', parent]),
+    ...['--ro-bind', list, target],
+    ...shown.flatMap((path) => ['--ro-bind', path, path]),
+  ];
+}
+
+/** Folders above a path, the highest first. */
+function parentsOf(path: string): string[] {
+  const parent = dirname(path);
+  return parent === '/' ? [] : [...parentsOf(parent), parent];
 }

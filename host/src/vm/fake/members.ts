@@ -2,6 +2,7 @@
 // stops and continues them, and reads their kernel metrics.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nullIf, nullOn } from '@berth/os/errors.ts';
 import { DriverError } from '../driver.ts';
@@ -14,9 +15,12 @@ const STEP_MS = 2;
 /** Same on every Linux that Node supports. */
 const MS_PER_TICK = 10;
 
+/** SIGSTOP in a set of signals of /proc/PID/status. */
+const SIGSTOP_BIT = 1n << BigInt(constants.signals.SIGSTOP - 1);
+
 interface Member {
   process: ProcessIdentity;
-  /** True if stopped or a zombie. */
+  /** True if stopped, a zombie, or about to stop once its stopped child has left its memory. */
   still: boolean;
 }
 
@@ -77,9 +81,20 @@ async function membersOf(namespace: string): Promise<Member[]> {
 
     const process = await readProcess(Number(name));
     const state = statOf(Number(name))?.[0];
-    if (process !== null && state !== undefined) members.push({ process, still: /[TtZX]/.test(state) });
+    if (process !== null && state !== undefined)
+      members.push({ process, still: /[TtZX]/.test(state) || (state === 'D' && awaitsStoppedChild(process.pid)) });
   }
   return members;
+}
+
+/**
+ * True for a process in vfork whose child has stopped before its exec: the process cannot stop
+ * until the child goes on, and runs no code before it stops.
+ */
+function awaitsStoppedChild(pid: number): boolean {
+  const isForking = /^(?:kernel_clone|wait_for_vfork_done)$/.test(readNow(`/proc/${pid}/wchan`) ?? '');
+  const pending = /^ShdPnd:\s*([0-9a-f]+)$/m.exec(readNow(`/proc/${pid}/status`) ?? '')?.[1] ?? '0';
+  return isForking && (BigInt(`0x${pending}`) & SIGSTOP_BIT) !== 0n;
 }
 
 async function namespaceOf(pid: number): Promise<string> {

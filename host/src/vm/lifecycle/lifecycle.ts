@@ -31,6 +31,7 @@ import { grow } from './resize.ts';
 import { putToSleep } from './sleep.ts';
 import { wakeUp } from './wake.ts';
 import { metricsOf } from './metrics.ts';
+import { MetricsSampler } from './metrics-sampler.ts';
 import { largerOf, newerEgress, newRecord, OwnedVm, sizeOf, type LifecycleParts } from '../owned/owned-vm.ts';
 import { Room } from '../owned/room.ts';
 import { OwnedVms } from '../owned/owned-vms.ts';
@@ -49,6 +50,7 @@ export class VmLifecycle {
   readonly #vms: OwnedVms;
   readonly #unread: UnreadVms;
   readonly #room: Room;
+  readonly sampler: MetricsSampler;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
@@ -56,6 +58,7 @@ export class VmLifecycle {
     this.#unread = new UnreadVms(parts, this.#vms);
     this.#capacity = new Capacity(admission, () => this.#vms.values());
     this.#room = new Room(() => this.#vms.values(), parts.pool);
+    this.sampler = new MetricsSampler(parts, this.#vms);
   }
 
   /**
@@ -101,6 +104,8 @@ export class VmLifecycle {
         case 'replace':
           await destroyVm(this.#parts, this.#vms, id, 0);
           break;
+        case 'wake':
+          return this.wake(id, { epoch, spec, dataKey });
         case 'join':
           await this.#vms.underWay(id).done;
           break;
@@ -238,10 +243,7 @@ export class VmLifecycle {
     for (const vm of this.#vms.values()) detach(vm);
   }
 
-  /**
-   * No await between reading the host's figures and promising: two calls must not be admitted for
-   * the same room.
-   */
+  /** No await between reading the figures and promising: two calls must not get the same room. */
   #start(id: string, { epoch, spec, dataKey }: VmOrder): { done: Promise<void> } {
     const size = sizeOf(spec);
     this.#capacity.admit(reservationOf(size), 'machine', id);

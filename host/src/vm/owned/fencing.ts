@@ -26,10 +26,11 @@ interface Refusal<Code extends string> {
 /**
  * `start`: create it. `join`: an in-flight call creates it. `answer`: it already runs. `replace`: a
  * newer epoch; end the old one, then create it. `came-down`: it ran under this epoch and died;
- * creating it anew would pass off an empty disk as the old one.
+ * creating it anew would pass off an empty disk as the old one. `wake`: the host put it to sleep
+ * before the caller knew that it ran.
  */
 type CreateDecision =
-  | { do: 'start' | 'join' | 'answer' | 'replace' | 'ran-and-died' }
+  | { do: 'start' | 'join' | 'answer' | 'replace' | 'ran-and-died' | 'wake' }
   | Refusal<'stale_epoch' | 'epoch_conflict' | 'superseded'>;
 
 export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): CreateDecision {
@@ -45,12 +46,7 @@ export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): Creat
   if (record.status === 'destroying')
     return { do: 'refuse', code: 'superseded', message: 'the VM is being destroyed under this epoch' };
 
-  if (
-    record.status === 'sleeping' ||
-    record.status === 'asleep' ||
-    record.status === 'waking' ||
-    record.status === 'resizing'
-  ) {
+  if (record.status === 'sleeping' || record.status === 'waking' || record.status === 'resizing') {
     return {
       do: 'refuse',
       code: 'epoch_conflict',
@@ -60,6 +56,8 @@ export function decideCreate(known: KnownVm, epoch: number, spec: VmSpec): Creat
 
   if (!sameSpec(record.spec, spec))
     return { do: 'refuse', code: 'epoch_conflict', message: `epoch ${epoch} was used with another spec` };
+
+  if (record.status === 'asleep') return { do: 'wake' };
 
   if (record.status === 'dead') return { do: record.everRan ? 'ran-and-died' : 'start' };
 

@@ -13,6 +13,7 @@ import type { VmDirectory, VmRecord } from '../directory/record.ts';
 import type { ExistingVm, GuestEndpoint, VmDriver, VmEnd } from '../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import type { KnownStatus, KnownVm } from './fencing.ts';
+import type { MetricsHistory } from './metrics-history.ts';
 import type { GuestStreams } from '../../guest/guest-streams.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
 
@@ -95,6 +96,8 @@ export class OwnedVm {
   /** A controller per raw stream into the guest, open or opening; an abort closes the stream. */
   readonly streams = new Set<AbortController>();
   operation: Operation | null = null;
+  /** Null before the first sample. */
+  history: MetricsHistory | null = null;
   /** Revision of the egress policy in force while the recorded one is not; 0 if unknown. */
   formerEgress: number | null = null;
   /** Destroy in progress, and the newest epoch requested for it. */

@@ -28,28 +28,22 @@ import type { Guests } from '../../guest/client.ts';
 import { bootAgain } from './start/boot-again.ts';
 import { bootDisk } from './start/boot.ts';
 import { Claims } from '../../network/claims.ts';
+import { VmCgroups } from './process/cgroups.ts';
 import { nameEnd } from './process/death.ts';
-import { assertOwnOverlay } from './machine/disk.ts';
+import { assertOwnOverlay, newMark, writeMark } from './machine/disk.ts';
+import { UNLIMITED, type DiskRates } from './process/disk-rates.ts';
 import { cpuMsOf, readFigures } from './figures.ts';
-import { allowFileSize } from './process/file-size-limit.ts';
 import { diskKeyOf, endpointsOf, RunningVms, withContext } from './start/running-vms.ts';
 import type { NetworkOptions } from '../../network/dns/network-options.ts';
 import { readPlugged, sizeOf } from './machine/plugged.ts';
-import { faultInSize, resizeQemu } from './machine/resize.ts';
+import { faultInSize } from './machine/resize.ts';
 import { prepareVmFolder, restoreTemplate } from './start/restore.ts';
+import { resizeWithin } from './start/resize-within.ts';
 import { capture, closeFolder } from './snapshot/capture.ts';
 import { hasManifest, readManifest } from './snapshot/manifest.ts';
 import { Pages } from './snapshot/pages.ts';
-import { assertSameOptions, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
-import {
-  livingProcess,
-  newState,
-  parseState,
-  readDiskGib,
-  stateOf,
-  writeDiskGib,
-  type VmState,
-} from './start/state.ts';
+import { baseFor, verifySnapshot, wakeSnapshot } from './snapshot/wake.ts';
+import { livingProcess, newState, parseState, readDiskGib, stateOf, type VmState } from './start/state.ts';
 import { ExitPoller } from './exit-poller.ts';
 
 interface QemuDriverOptions {
@@ -57,6 +51,10 @@ interface QemuDriverOptions {
   /** The image's folder; its template must have been built (template/build/main.ts). */
   imageFolder: string;
   network: NetworkOptions;
+  /** Parent of the control groups of VMs; default: none. */
+  cgroup?: string | null;
+  /** Default: unlimited. */
+  rates?: DiskRates;
   guests: Guests;
   /** Logs events; `data` has units in its names. VMs appear under the id of their creation. */
   log: (level: 'info' | 'warn', message: string, data: object) => void;
@@ -64,9 +62,8 @@ interface QemuDriverOptions {
 
 interface QemuDriver extends VmDriver {
   readonly name: 'qemu';
-  /** Null until prepared. */
-  readonly qemuVersion: string | null;
-  readonly templateId: string | null;
+  /** Facts of the host, for the API. Throws until prepared. */
+  facts(): { qemuVersion: string; templateId: string; cpuModels: readonly string[] };
 }
 
 /** Makes the driver; touches nothing before `prepare`. */
@@ -79,6 +76,7 @@ class Driver implements QemuDriver {
   readonly capabilities = { isolates: true, network: true, hotplug: true, snapshots: true };
   readonly #options: QemuDriverOptions;
   readonly #claims: Claims;
+  readonly #cgroups: VmCgroups;
   readonly #vms: RunningVms;
   readonly #pages = new Pages();
   readonly #watch = new ExitPoller();
@@ -88,19 +86,17 @@ class Driver implements QemuDriver {
     this.#options = options;
     const warn = (message: string, data: object): void => options.log('warn', message, data);
     this.#claims = new Claims(options.network, warn);
-    this.#vms = new RunningVms(options.log);
+    this.#cgroups = new VmCgroups(options.cgroup ?? null);
+    this.#vms = new RunningVms({ cgroups: this.#cgroups, rates: options.rates ?? UNLIMITED }, options.log);
   }
 
   get accelerator(): 'kvm' | 'tcg' | 'none' {
     return this.#bases?.current.accelerator ?? 'none';
   }
 
-  get qemuVersion(): string | null {
-    return this.#bases?.current.version.text ?? null;
-  }
-
-  get templateId(): string | null {
-    return this.#bases?.current.template.templateId ?? null;
+  facts(): ReturnType<QemuDriver['facts']> {
+    const { current, cpuModels } = this.#prepared();
+    return { qemuVersion: current.version.text, templateId: current.template.templateId, cpuModels };
   }
 
   async prepare(): Promise<void> {
@@ -113,6 +109,7 @@ class Driver implements QemuDriver {
       templateId: template.templateId,
       qemuVersion: version.text,
     });
+    await this.#cgroups.prepare();
     for (const change of await this.#claims.prepare()) log('info', change, {});
 
     this.#pages.warm();
@@ -127,7 +124,7 @@ class Driver implements QemuDriver {
     // Await both, even after a failure: an unrecorded claim could not be released, and a folder
     // being written could not be removed.
     const [prepared, claimed] = await Promise.allSettled([
-      prepareVmFolder(folder, await diskKeyOf(vm)),
+      prepareVmFolder(folder, base.template.templateId, await diskKeyOf(vm)),
       this.#claims.claim({ ...vm, egress: spec.egress ?? OPEN_EGRESS }, newState(id, base, spec.diskGib)),
     ]);
     if (claimed.status === 'rejected') throw claimed.reason;
@@ -150,9 +147,10 @@ class Driver implements QemuDriver {
 
   async exited(process: ProcessIdentity, signal: AbortSignal): Promise<VmEnd> {
     const control = this.#vms.find(process);
-    const { lastAliveUnixMs, outOfMemory } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
+    const { lastAliveUnixMs, oomKill } = await this.#watch.untilGone(process, control?.ended ?? null, signal);
     if (signal.aborted) return { code: 'process_ended', reason: 'no longer watched', lastAliveUnixMs };
 
+    const outOfMemory = await this.#vms.outOfMemory(process, oomKill);
     const seen = (await control?.exitReport()) ?? { guest: null, exit: null };
     return { ...nameEnd({ pid: process.pid, outOfMemory, ...seen }), lastAliveUnixMs };
   }
@@ -182,9 +180,9 @@ class Driver implements QemuDriver {
       const diskKey = await diskKeyOf(vm);
       const manifest = await readManifest(vm.snapshotFolder, diskKey);
       const snapshot = await verifySnapshot(vm.snapshotFolder, manifest, state.vmId, vm.folder, diskKey);
-      await assertOwnOverlay(join(vm.folder, VM_FILES.disk), diskKey !== null);
-      const base = await this.#prepared().of(manifest.templateId);
-      assertSameOptions(base, manifest);
+      await assertOwnOverlay(join(vm.folder, VM_FILES.disk), manifest.templateId, diskKey !== null);
+      const bases = this.#prepared();
+      const base = baseFor(manifest, bases, await bases.of(manifest.templateId));
       // Not the manifest's size: a compromised QEMU could have reported it and so set its own
       // limit.
       const diskGib = await readDiskGib(vm.folder, state);
@@ -202,8 +200,11 @@ class Driver implements QemuDriver {
   async boot(vm: BootVm): Promise<WokenVm> {
     const state = stateOf(vm.state);
     return withContext('booting the disk', vm.signal, async () => {
-      await assertOwnOverlay(join(vm.folder, VM_FILES.disk), (await diskKeyOf(vm)) !== null);
-      const base = await this.#prepared().of(state.templateId);
+      const disk = join(vm.folder, VM_FILES.disk);
+      await assertOwnOverlay(disk, state.templateId, (await diskKeyOf(vm)) !== null);
+      const base = await this.#prepared().forBoot(state.templateId);
+      // A snapshot of the disk does not fit any longer.
+      await writeMark(disk, state.templateId, newMark());
       const asked = newState(state.vmId, base, await readDiskGib(vm.folder, state));
       const running = await bootAgain(
         () =>
@@ -217,16 +218,16 @@ class Driver implements QemuDriver {
     });
   }
 
-  async resize(vm: ExistingVm, _from: VmSize, to: VmSize): Promise<VmSize> {
+  async resize(vm: ExistingVm, from: VmSize, to: VmSize): Promise<VmSize> {
     const state = stateOf(vm.state);
     const process = await livingProcess(state);
     return withContext('resizing the VM', vm.signal, async () => {
       const qmp = await this.#vms.controlOf(state.vmId, process).session(vm.signal);
-      const allowDisk = async (diskGib: number): Promise<void> => {
-        await writeDiskGib(vm.folder, diskGib);
-        await allowFileSize(process, this.#claims.slotOf(state.slot ?? -1).uid, diskGib, vm.signal);
-      };
-      return resizeQemu({ qmp, to, allowDisk, signal: vm.signal });
+      const { uid } = this.#claims.slotOf(state.slot ?? -1);
+      const kvm = (state.virtualization ?? this.#prepared().current).accelerator === 'kvm';
+      const vmId = state.vmId;
+      const resized = { ...{ vmId, folder: vm.folder, process, uid, kvm, qmp, from, to }, signal: vm.signal };
+      return resizeWithin(this.#cgroups, resized);
     });
   }
 
@@ -280,18 +281,10 @@ class Driver implements QemuDriver {
     const base = await this.#prepared().of(state.templateId);
     const control = this.#vms.controlOf(state.vmId, process);
     const { folder, snapshotFolder, signal } = vm;
-    const { vmId, machineHash } = state;
+    const { vmId, machineHash, virtualization = { accelerator: base.accelerator, cpuModel: base.cpuModel } } = state;
     const known = {
-      vmId,
-      process,
-      folder,
-      snapshotFolder,
-      base,
-      machineHash,
-      uid,
-      diskKey,
+      ...{ vmId, process, folder, snapshotFolder, base, machineHash, virtualization, uid, diskKey, signal },
       pages: this.#pages,
-      signal,
     };
     const times = await control.withoutResume(async () => capture({ ...known, qmp: await control.session(signal) }));
     this.#options.log('info', 'VM captured', { machineId: state.vmId, ...times });

@@ -19,13 +19,13 @@ const OOM_WINDOW_MS = 10_000;
 interface Watched {
   /** In milliseconds since 1970. */
   lastAliveUnixMs: number;
-  outOfMemory: boolean;
+  /** The kernel killed a process for lack of memory during or shortly before the exit. */
+  oomKill: boolean;
 }
 
 export class ExitPoller {
   #kills: number | null = null;
   #polledAtMs = Number.NEGATIVE_INFINITY;
-  #polling: Promise<void> | null = null;
   #increasedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
@@ -37,27 +37,22 @@ export class ExitPoller {
     const either = ended === null ? signal : AbortSignal.any([signal, ended]);
     while (!signal.aborted && (await isSame(process))) {
       lastAliveUnixMs = Date.now();
-      await this.#poll();
+      this.#poll();
       // The timer rejects only on abort, which the loop checks. Once the exit is reported, poll in
       // short steps.
       await delay(ended?.aborted === true ? 5 : POLL_MS, undefined, {
         signal: ended?.aborted === true ? signal : either,
       }).catch(() => undefined);
     }
-    await this.#poll(true);
-    return { lastAliveUnixMs, outOfMemory: performance.now() - this.#increasedAtMs < OOM_WINDOW_MS };
+    this.#poll(true);
+    return { lastAliveUnixMs, oomKill: performance.now() - this.#increasedAtMs < OOM_WINDOW_MS };
   }
 
-  async #poll(now = false): Promise<void> {
+  #poll(now = false): void {
     if (!now && performance.now() - this.#polledAtMs < POLL_MS / 2) return;
 
-    this.#polling ??= this.#readCounter().finally(() => (this.#polling = null));
-    await this.#polling;
-  }
-
-  async #readCounter(): Promise<void> {
     this.#polledAtMs = performance.now();
-    const kills = await oomKills();
+    const kills = oomKills();
     if (this.#kills !== null && kills > this.#kills) this.#increasedAtMs = performance.now();
 
     this.#kills = kills;

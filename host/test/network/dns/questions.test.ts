@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { answerBehind } from '../../../src/gateway/dns.ts';
+import { openGateway } from '../../../src/gateway/launch.ts';
 import { FRAME, writeJson } from '../../../src/gateway/frames.ts';
 import { rcodeOf, RCODE } from '../../../src/network/dns/message.ts';
 import type { NameServer } from '../../../src/network/dns/upstream-query.ts';
@@ -93,7 +94,7 @@ describe('a gateway in foreign hands', () => {
   })) {
     it(`cannot give ${what}`, async () => {
       lie = said;
-      const answer = answerBehind({ ready: () => Promise.resolve(join(folder, 'socket')) });
+      const answer = answerBehind({ connect: () => openGateway(join(folder, 'socket')) });
       const bytes = question(1, 'a.test');
       await assert.rejects(answer({ guest: 'x', bytes, by: 'udp', servers: [], policy: OPEN }, NEVER));
     });

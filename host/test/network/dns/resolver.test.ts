@@ -19,7 +19,7 @@ import { enterPrivateHost } from '../../vm/private-host.ts';
 enterPrivateHost();
 
 // Everything on loopback: guests query 127.0.2.n, name servers are 127.0.1.n.
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 180_000;
 
 type Respond = (query: Buffer, reply: (answer: Buffer) => void, from: { port: number }) => void;
 

@@ -19,7 +19,7 @@ import { startUplink, type Uplink } from '../uplink.ts';
 enterPrivateHost();
 
 const run = promisify(execFile);
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 180_000;
 
 let uplink: Uplink;
 let network: Network;

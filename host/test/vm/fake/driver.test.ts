@@ -8,6 +8,8 @@ import { test, type TestContext } from 'node:test';
 import { DriverError, type CreateVm, type DriverState, type RunningVm } from '../../../src/vm/driver.ts';
 import { FakeDriver } from '../../../src/vm/fake/driver.ts';
 import { findMarked } from '../../../src/vm/fake/find.ts';
+import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
+import { until } from '../../../../os/test/until.ts';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
 
 const instanceId = `test${process.pid}`;
@@ -108,6 +110,36 @@ test('destroy ends everything inside, from any state, any number of times', asyn
   assert.deepEqual(await findMarked((mark) => mark.folder === folder), []);
   await assert.rejects(exec(vm, 'true'));
   await driver.destroy(folder);
+});
+
+test('a VM sleeps while a process waits for a stopped child, and both go on after the wake', async (t) => {
+  const { create, saved, driver, folder } = await prepared(t);
+  const vm = await create();
+  // As vfork does: the child has the memory of its parent, which waits until it ends.
+  const forking = `import ctypes
+c = ctypes.CDLL(None)
+stack = ctypes.create_string_buffer(65536)
+top = ctypes.c_void_p(ctypes.addressof(stack) + 65536 - 64)
+CLONE_VM, CLONE_VFORK, SIGCHLD, SIGSTOP = 0x100, 0x4000, 17, 19
+c.clone(getattr(c, 'raise'), top, CLONE_VM | CLONE_VFORK | SIGCHLD, ctypes.c_void_p(SIGSTOP))
+open('/code/done', 'w').close()`;
+  await exec(vm, `cat >fork.py <<'END'\n${forking}\nEND\nsetsid python3 fork.py </dev/null >/dev/null 2>&1 &`);
+  await until('the process waits', async () => {
+    const { stdout } = await exec(vm, 'ps -eo stat,args | grep -c "^D.*fork.py"');
+    return stdout.endsWith('1\n') ? true : null;
+  });
+  const snapshotFolder = join(folder, '..', 'snapshot');
+  await mkdir(snapshotFolder);
+  const signal = AbortSignal.timeout(60_000);
+  const spec = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
+  const existing = { id: `sbx_${'a'.repeat(24)}`, folder, signal, snapshotFolder };
+  const state = await driver.sleep({ ...existing, state: saved.at(-1) ?? {}, size: spec });
+  const woken = await driver.wake({
+    ...{ ...existing, state, egress: OPEN_EGRESS },
+    saveState: async () => {},
+    beforeContinue: async () => {},
+  });
+  await until('both went on', async () => ((await exec(woken, 'ls done')).exitCode === 0 ? true : null));
 });
 
 test('destroy cleans up an aborted create', async (t) => {

@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { access, readdir } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { HostError } from '../../../src/vm/host-error.ts';
+import { pino } from 'pino';
+import { sleepAll } from '../../../src/vm/lifecycle/sleep-all.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { failing, MANIFEST } from '../scripted-driver.ts';
 
 const A = vmIdOf('a');
+const B = vmIdOf('b');
 const TRUE = { command: 'true', timeoutSeconds: 5 };
 const NEVER = new AbortController().signal;
 
@@ -129,6 +132,28 @@ describe('putting a VM to sleep', () => {
     const failed = assert.rejects(command.toArray(), { code: 'vm_not_running', message: /went to sleep/ });
     await host.lifecycle.sleep(A, { epoch: 2 });
     await failed;
+  });
+
+  it('before the host stops spares what sleeps and fails, and a repeated create wakes the VM', async () => {
+    await host.lifecycle.create(B, { epoch: 1, spec: SMALL });
+    await host.lifecycle.sleep(B, { epoch: 2 });
+    const failed = vmIdOf('c');
+    await host.lifecycle.create(failed, { epoch: 1, spec: SMALL });
+    host.driver.onSleep = async ({ id }) => {
+      if (id === failed) throw new Error('no space');
+    };
+    await sleepAll(host.lifecycle, pino({ level: 'silent' }));
+    const states = [A, B, failed].map((id) => host.lifecycle.get(id));
+    assert.deepEqual(
+      states.map(({ status, epoch }) => [status, epoch]),
+      [
+        ['asleep', 1],
+        ['asleep', 2],
+        ['running', 1],
+      ],
+    );
+    const again = await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
+    assert.deepEqual([again.status, again.woke?.from], ['running', 'snapshot']);
   });
 
   it('is overtaken by a destroy', async () => {

@@ -55,7 +55,7 @@ const TABLES: Record<
       running: ['stale_epoch', 'answer', 'replace'],
       resizing: ['stale_epoch', 'epoch_conflict', 'replace'],
       sleeping: ['stale_epoch', 'epoch_conflict', 'replace'],
-      asleep: ['stale_epoch', 'epoch_conflict', 'replace'],
+      asleep: ['stale_epoch', 'wake', 'replace'],
       waking: ['stale_epoch', 'epoch_conflict', 'replace'],
       dead: ['stale_epoch', 'start', 'replace'],
       'dead-with-disk': ['stale_epoch', 'ran-and-died', 'replace'],

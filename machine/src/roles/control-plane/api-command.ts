@@ -37,7 +37,7 @@ export async function makeOwnerLink(options: RoleContext): Promise<OwnerLink> {
   return ownerLink.parse(await runApiCommand(options, ['owner-link']));
 }
 
-/** Sets an org's plan from the catalogue; null: the first org. */
+/** Sets an org's plan from the catalogue; null: the operator's org. */
 export async function setPlan(options: RoleContext, org: string | null, plan: string): Promise<PlanChange> {
   return planChange.parse(
     await runApiCommand(options, ['plans', 'set', ...(org === null ? [] : ['--org', org]), '--plan', plan]),

@@ -10,7 +10,7 @@ import type { InstancePaths } from '../../supervisor/instance.ts';
 import { API_ALLOCATOR, API_NODE_FLAGS } from './api-memory.ts';
 import { withOperatorSecrets } from './operator-secrets.ts';
 import { socketDatabaseUrl } from '../database/connection.ts';
-import { startAndWait } from '../../supervisor/readiness.ts';
+import { startAndWait, stopWithin } from '../../supervisor/readiness.ts';
 import type { RoleContext } from '../../supervisor/role.ts';
 import type { Service } from '../../supervisor/service.ts';
 
@@ -31,7 +31,7 @@ export function apiService(options: RoleContext): Service {
           launch: async (forward) => startConfined(serving(options, await confinedApi(options, [])), forward),
           answers: (deadline) => isHealthy(options.config, deadline),
           answerDeadlineMs: ANSWER_DEADLINE_MS,
-          stopGraceMs: STOP_GRACE_MS,
+          stop: stopWithin(STOP_GRACE_MS),
         },
         onOutput,
         signal,
@@ -41,7 +41,19 @@ export function apiService(options: RoleContext): Service {
 
 /** Settings of the serving API alone. */
 function serving(options: RoleContext, api: Confined): Confined {
-  return withPlans(options, withOperatorSecrets(options.environment, options.paths, api));
+  return withConsole(withPlans(options, withOperatorSecrets(options.environment, options.paths, api)));
+}
+
+/** Gives the serving API the web console of the set-up. */
+function withConsole(api: Confined): Confined {
+  const folder = api.environment['BERTH_CONSOLE_FOLDER'];
+  if (folder === undefined || folder === '') return api;
+
+  return {
+    ...api,
+    binds: [...api.binds, { from: folder, to: '/console' }],
+    environment: { ...api.environment, BERTH_CONSOLE_FOLDER: '/console' },
+  };
 }
 
 /** Gives the serving API the copied plan catalogue. */

@@ -1,22 +1,26 @@
 // The host daemon as a service: root, on a unix socket that the API's user may open. Its VMs
 // outlive it.
 import { request } from 'node:http';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostInfo, vmList } from '@berth/protocol/calls/vms.ts';
 import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { secretLines } from '@berth/protocol/secret-lines.ts';
+import { readIfPresent } from '@berth/os/durable-file.ts';
 import { hasCode } from '@berth/os/errors.ts';
-import { startPlain } from '../../supervisor/child.ts';
+import { startPlain, type RunningChild } from '../../supervisor/child.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import { startAndWait } from '../../supervisor/readiness.ts';
 import type { Service } from '../../supervisor/service.ts';
 import { plainRole, type RoleContext } from '../../supervisor/role.ts';
+import { isStopping } from '../../systemd/systemctl.ts';
 
 /** A restarted daemon adopts its VMs and reaps orphans before it responds. */
 const ANSWER_DEADLINE_MS = 120_000;
 const STOP_GRACE_MS = 30_000;
+/** Sleep of every VM: less than TimeoutStopSec of the unit. */
+export const SLEEP_GRACE_MS = 600_000;
 const CALL_DEADLINE_MS = 5_000;
 const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
@@ -36,6 +40,7 @@ export function hostService(options: RoleContext): Service {
     'guest-cidr': config.guestCidr,
     'cpu-overcommit': String(config.cpuOvercommit),
     'memory-reserve-mib': String(config.memoryReserveMib),
+    'vm-cgroup': options.vmCgroup ?? '',
   }).flatMap(([name, value]) => [`--${name}`, value]);
   const environment = { ...options.environment, NODE_COMPILE_CACHE: join(config.cacheFolder, 'node-compile') };
   return {
@@ -55,12 +60,19 @@ export function hostService(options: RoleContext): Service {
             ),
           answers: async (deadline) => (await readHostInfo(paths, deadline)) !== null,
           answerDeadlineMs: ANSWER_DEADLINE_MS,
-          stopGraceMs: STOP_GRACE_MS,
+          stop: (child) => stopDaemon(child, paths),
         },
         onOutput,
         signal,
       ),
   };
+}
+
+/** VMs keep running, unless the operator requested otherwise or this computer stops. */
+async function stopDaemon(daemon: RunningChild, { sleepAtStop }: InstancePaths): Promise<void> {
+  const sleep = (await readIfPresent(sleepAtStop)) !== null || (await isStopping());
+  await (sleep ? daemon.stop('SIGUSR2', SLEEP_GRACE_MS) : daemon.stop('SIGTERM', STOP_GRACE_MS));
+  await rm(sleepAtStop, { force: true });
 }
 
 /** Info of the running host daemon; null if none responds. */

@@ -3,16 +3,18 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DriverError, readProbe, verifyTemplate } from '@berth/host/template.ts';
 import type { Probe } from '@berth/host/template.ts';
-import { ImageError, openImage } from '@berth/image/image-folder.ts';
+import { agentsOf, ImageError, openImage } from '@berth/image/image-folder.ts';
 import type { Image } from '@berth/image/image-folder.ts';
 import { nullIf } from '@berth/os/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
+import { commandHint } from '../../output/command-hint.ts';
 import { servedUrls } from '../control-plane/service.ts';
 import { EMULATION_RISK, emulationFault } from './emulation.ts';
 
-const BUILD = './berth up and ./berth demo create it';
+/** The remedy of missing parts: the command that creates them in the same folders. */
+const up = (config: Config): string => commandHint('up', config, '--cache-dir', config.cacheFolder);
 
 export function vmChecks(config: Config, environment: Readonly<NodeJS.ProcessEnv>, signal: AbortSignal): Check[] {
   const images: Image[] = [];
@@ -25,13 +27,15 @@ export function vmChecks(config: Config, environment: Readonly<NodeJS.ProcessEnv
 
 async function checkAccelerator(config: Config, environment: Readonly<NodeJS.ProcessEnv>): Promise<Finding[]> {
   const probe = await probeOrFault(config);
-  if (probe === null) return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', BUILD)];
+  if (probe === null)
+    return [warn('accelerator', 'not probed yet for this QEMU, kernel and processor', `${up(config)} creates it`)];
 
   if ('grade' in probe) return [probe];
 
   const detail =
     `${probe.accelerator}: ${probe.reason} ` +
-    `(QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu})`;
+    `(QEMU ${probe.qemuVersion}, kernel ${probe.hostKernel}, ${probe.hostCpu}` +
+    `${probe.cpuModels.length > 0 ? `; processors: ${probe.cpuModels.join(', ')}` : ''})`;
   if (probe.accelerator === 'kvm') return [ok('accelerator', detail)];
 
   const found = emulationFault(probe.accelerator, servedUrls(config, environment), environment);
@@ -44,7 +48,7 @@ async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
   try {
     return await readProbe(config.cacheFolder);
   } catch (error) {
-    if (error instanceof DriverError) return fault('accelerator', error.message, BUILD);
+    if (error instanceof DriverError) return fault('accelerator', error.message, `${up(config)} creates it`);
 
     throw error;
   }
@@ -56,7 +60,7 @@ async function probeOrFault(config: Config): Promise<Probe | Finding | null> {
  */
 async function checkImages(config: Config, signal: AbortSignal, found: Image[]): Promise<Finding[]> {
   const folders = await foldersIn(join(config.cacheFolder, 'image'));
-  if (folders.length === 0) return [warn('image', 'not built yet', BUILD)];
+  if (folders.length === 0) return [warn('image', 'not built yet', `${up(config)} creates it`)];
 
   const findings: Finding[] = [];
   const open = async (folder: string, verify: 'remembered' | 'full'): Promise<Image | null> => {
@@ -64,7 +68,7 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
       return await openImage(folder, { verify, signal });
     } catch (error) {
       if (error instanceof ImageError) {
-        findings.push(fault('image', error.message, './berth up repairs it, or reports why it cannot'));
+        findings.push(fault('image', error.message, `${up(config)} repairs it, or reports why it cannot`));
         return null;
       }
       throw error;
@@ -77,6 +81,8 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
   if (newest !== undefined && (await open(newest.folder, 'full')) !== null) {
     found.push(newest);
     findings.push(ok('image', `${newest.imageId}: kernel ${newest.kernelVersion}, all checksums match`));
+    const agents = (await agentsOf(newest)).map(({ id, package: name }) => `${id} (${name})`);
+    findings.push(ok('agents', agents.join(', ') || 'none in the image (BERTH_AGENTS)'));
   }
   if (older.length > 0) {
     findings.push(
@@ -89,17 +95,18 @@ async function checkImages(config: Config, signal: AbortSignal, found: Image[]):
 
 async function checkTemplate(config: Config, images: readonly Image[]): Promise<Finding[]> {
   const probe = await probeOrFault(config);
-  if (probe === null || 'grade' in probe || images.length === 0) return [warn('template', 'not built yet', BUILD)];
+  if (probe === null || 'grade' in probe || images.length === 0)
+    return [warn('template', 'not built yet', `${up(config)} creates it`)];
 
   return Promise.all(
     images.map(async (image) => {
       try {
-        const { templateId, verified } = await verifyTemplate(config.cacheFolder, image, probe);
-        return verified
+        const templateId = await verifyTemplate(config.cacheFolder, image, probe);
+        return templateId !== null
           ? ok('template', `${templateId} of image ${image.imageId}, verified`)
-          : warn('template', `image ${image.imageId} has no template for this QEMU`, BUILD);
+          : warn('template', `image ${image.imageId} has no template for this QEMU`, `${up(config)} creates it`);
       } catch (error) {
-        if (error instanceof DriverError) return fault('template', error.message, './berth up rebuilds it');
+        if (error instanceof DriverError) return fault('template', error.message, `${up(config)} rebuilds it`);
 
         throw error;
       }

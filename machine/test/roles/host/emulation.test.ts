@@ -65,7 +65,10 @@ test('an emulated service with a public URL does not start without consent', asy
   context.after(() => rm(folder, { recursive: true }));
   const environment = { BERTH_PUBLIC_URL: 'https://berth.example.test' };
   const config = readConfig({ dataDir: join(folder, 'data'), cacheDir }, environment);
-  const options = { checkout: CHECKOUT, config, environment, progress: new Progress(), onEvent: () => undefined };
-  await assert.rejects(startInstallation(options, context.signal), /^OperatorFailure: cannot serve https:/);
+  // A service that starts ends the start: otherwise its processes would keep this file alive.
+  const starting = new AbortController();
+  const onEvent = (): void => starting.abort(new Error('a service started'));
+  const options = { checkout: CHECKOUT, config, environment, progress: new Progress(), onEvent };
+  await assert.rejects(startInstallation(options, starting.signal), /^OperatorFailure: cannot serve https:/);
   assert.deepEqual(await readdir(folder), []);
 });

@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, AnswerAgentPromptData, AnswerAgentPromptErrors, AnswerAgentPromptResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CreateAgentSessionData, CreateAgentSessionErrors, CreateAgentSessionResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetAgentOutputData, GetAgentOutputErrors, GetAgentOutputResponses, GetAgentSessionData, GetAgentSessionErrors, GetAgentSessionResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, InterruptAgentTurnData, InterruptAgentTurnErrors, InterruptAgentTurnResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentSessionsData, ListAgentSessionsErrors, ListAgentSessionsResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListAgentTurnsData, ListAgentTurnsErrors, ListAgentTurnsResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RecoverAgentSessionData, RecoverAgentSessionErrors, RecoverAgentSessionResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SendAgentMessageData, SendAgentMessageErrors, SendAgentMessageResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, AnswerAgentPromptData, AnswerAgentPromptErrors, AnswerAgentPromptResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CountSandboxesData, CountSandboxesErrors, CountSandboxesResponses, CreateAgentSessionData, CreateAgentSessionErrors, CreateAgentSessionResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateFolderData, CreateFolderErrors, CreateFolderResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteFileData, DeleteFileErrors, DeleteFileResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, FollowActivityData, FollowActivityErrors, FollowActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetAgentOutputData, GetAgentOutputErrors, GetAgentOutputResponses, GetAgentSessionData, GetAgentSessionErrors, GetAgentSessionResponses, GetDailyUsageData, GetDailyUsageErrors, GetDailyUsageResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetHostData, GetHostErrors, GetHostResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetMetricsHistoryData, GetMetricsHistoryErrors, GetMetricsHistoryResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetServiceData, GetServiceErrors, GetServiceResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, InterruptAgentTurnData, InterruptAgentTurnErrors, InterruptAgentTurnResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentSessionsData, ListAgentSessionsErrors, ListAgentSessionsResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListAgentTurnsData, ListAgentTurnsErrors, ListAgentTurnsResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListHostsData, ListHostsErrors, ListHostsResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListPlansData, ListPlansErrors, ListPlansResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, MoveFileData, MoveFileErrors, MoveFileResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RecoverAgentSessionData, RecoverAgentSessionErrors, RecoverAgentSessionResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SendAgentMessageData, SendAgentMessageErrors, SendAgentMessageResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMeData, UpdateMeErrors, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateMeResponses, UpdateOrgData, UpdateOrgErrors, UpdateOrgResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -72,6 +72,51 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
+     * Describes the service
+     *
+     * Describes the service: version, addresses, coding agents and the operator's choices.
+     *
+     * Accepts: access token, API key, personal agent token. Permission: none.
+     */
+    public getService<ThrowOnError extends boolean = true>(options?: Options<GetServiceData, ThrowOnError>): RequestResult<GetServiceResponses, GetServiceErrors, ThrowOnError, 'data'> {
+        return (options?.client ?? this.client).get<GetServiceResponses, GetServiceErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/service',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists the hosts of the installation, oldest first, as last known
+     *
+     * Lists the hosts of the installation, oldest first, as last known; for members of the operator's org.
+     *
+     * Accepts: access token, API key. Permission: `hosts.read`.
+     */
+    public listHosts<ThrowOnError extends boolean = true>(options?: Options<ListHostsData, ThrowOnError>): RequestResult<ListHostsResponses, ListHostsErrors, ThrowOnError, 'data'> {
+        return (options?.client ?? this.client).get<ListHostsResponses, ListHostsErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/service/hosts',
+            ...options
+        });
+    }
+    
+    /**
+     * Returns a host with its undeleted sandboxes, newest first
+     *
+     * Returns a host with its undeleted sandboxes, newest first; for members of the operator's org.
+     *
+     * Accepts: access token, API key. Permission: `hosts.read`.
+     */
+    public getHost<ThrowOnError extends boolean = true>(options: Options<GetHostData, ThrowOnError>): RequestResult<GetHostResponses, GetHostErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetHostResponses, GetHostErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/service/hosts/{hostId}',
+            ...options
+        });
+    }
+    
+    /**
      * Returns the calling user
      *
      * Returns the calling user; with an API key, its creator.
@@ -83,6 +128,25 @@ export class RawClient extends HeyApiClient {
             responseStyle: 'data',
             url: '/v1/me',
             ...options
+        });
+    }
+    
+    /**
+     * Changes the caller's name, which all members of its orgs see
+     *
+     * Changes the caller's name, which all members of its orgs see.
+     *
+     * Accepts: access token. Permission: none.
+     */
+    public updateMe<ThrowOnError extends boolean = true>(options: Options<UpdateMeData, ThrowOnError>): RequestResult<UpdateMeResponses, UpdateMeErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).patch<UpdateMeResponses, UpdateMeErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/me',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
         });
     }
     
@@ -221,6 +285,25 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).post<CreateOrgResponses, CreateOrgErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/orgs',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Renames the org
+     *
+     * Renames the org.
+     *
+     * Accepts: access token. Permission: `org.update`.
+     */
+    public updateOrg<ThrowOnError extends boolean = true>(options: Options<UpdateOrgData, ThrowOnError>): RequestResult<UpdateOrgResponses, UpdateOrgErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).patch<UpdateOrgResponses, UpdateOrgErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}',
             ...options,
             headers: {
                 'Content-Type': 'application/json',
@@ -372,6 +455,21 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).get<GetSubscriptionResponses, GetSubscriptionErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/orgs/{orgId}/subscription',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists the plans that can be bought
+     *
+     * Lists the plans that can be bought; none where no payments are collected.
+     *
+     * Accepts: access token, API key. Permission: `org.read`.
+     */
+    public listPlans<ThrowOnError extends boolean = true>(options: Options<ListPlansData, ThrowOnError>): RequestResult<ListPlansResponses, ListPlansErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<ListPlansResponses, ListPlansErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/plans',
             ...options
         });
     }
@@ -539,6 +637,21 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
+     * Returns the entries committed after the cursor, oldest first, each once and with no gap
+     *
+     * Returns the entries committed after the cursor, oldest first, each once and with no gap. Without `since`, returns no entry and the cursor of this moment. Held at most 25 s with `Prefer: wait=N` until there is an entry.
+     *
+     * Accepts: access token, API key. Permission: `activity.read`.
+     */
+    public followActivity<ThrowOnError extends boolean = true>(options: Options<FollowActivityData, ThrowOnError>): RequestResult<FollowActivityResponses, FollowActivityErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<FollowActivityResponses, FollowActivityErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/activity/follow',
+            ...options
+        });
+    }
+    
+    /**
      * Exports the events of the org as NDJSON, oldest first, at most 1000 in a response
      *
      * Exports the events of the org as NDJSON, oldest first, at most 1000 in a response; continue with the `cursor` of the last line until a response is empty. Entries of the last 2 minutes are exported later.
@@ -564,6 +677,21 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).get<GetOrgUsageResponses, GetOrgUsageErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/orgs/{orgId}/usage',
+            ...options
+        });
+    }
+    
+    /**
+     * Lists machine hours by day in UTC, oldest first, up to today, for the org, a project or an end user
+     *
+     * Lists machine hours by day in UTC, oldest first, up to today, for the org, a project or an end user.
+     *
+     * Accepts: access token, API key. Permission: `billing.read`.
+     */
+    public getDailyUsage<ThrowOnError extends boolean = true>(options: Options<GetDailyUsageData, ThrowOnError>): RequestResult<GetDailyUsageResponses, GetDailyUsageErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetDailyUsageResponses, GetDailyUsageErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/usage/daily',
             ...options
         });
     }
@@ -897,9 +1025,9 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Lists the org's sandboxes, newest first, without deleted ones
+     * Lists the org's sandboxes without deleted ones, by default newest first
      *
-     * Lists the org's sandboxes, newest first, without deleted ones.
+     * Lists the org's sandboxes without deleted ones, by default newest first.
      *
      * Accepts: access token, API key. Permission: `sandbox.read`.
      */
@@ -927,6 +1055,21 @@ export class RawClient extends HeyApiClient {
                 'Content-Type': 'application/json',
                 ...options.headers
             }
+        });
+    }
+    
+    /**
+     * Counts the org's sandboxes by status, without deleted ones
+     *
+     * Counts the org's sandboxes by status, without deleted ones.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.read`.
+     */
+    public countSandboxes<ThrowOnError extends boolean = true>(options: Options<CountSandboxesData, ThrowOnError>): RequestResult<CountSandboxesResponses, CountSandboxesErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<CountSandboxesResponses, CountSandboxesErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/orgs/{orgId}/sandboxes/counts',
+            ...options
         });
     }
     
@@ -1059,6 +1202,21 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
+     * Deletes a file, a link or a folder
+     *
+     * Deletes a file, a link or a folder; a link is not followed.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.files.write`.
+     */
+    public deleteFile<ThrowOnError extends boolean = true>(options: Options<DeleteFileData, ThrowOnError>): RequestResult<DeleteFileResponses, DeleteFileErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<DeleteFileResponses, DeleteFileErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/file',
+            ...options
+        });
+    }
+    
+    /**
      * Reads a file of at most 8 MiB
      *
      * Reads a file of at most 8 MiB.
@@ -1084,6 +1242,44 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).put<WriteFileResponses, WriteFileErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/sandboxes/{sandboxId}/file',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Moves or renames a file or folder atomically
+     *
+     * Moves or renames a file or folder atomically; a link is not followed.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.files.write`.
+     */
+    public moveFile<ThrowOnError extends boolean = true>(options: Options<MoveFileData, ThrowOnError>): RequestResult<MoveFileResponses, MoveFileErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<MoveFileResponses, MoveFileErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/files/move',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Creates a folder and its missing parents
+     *
+     * Creates a folder and its missing parents.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.files.write`.
+     */
+    public createFolder<ThrowOnError extends boolean = true>(options: Options<CreateFolderData, ThrowOnError>): RequestResult<CreateFolderResponses, CreateFolderErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreateFolderResponses, CreateFolderErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/files/folder',
             ...options,
             headers: {
                 'Content-Type': 'application/json',
@@ -1220,6 +1416,21 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).get<GetLiveMetricsResponses, GetLiveMetricsErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/sandboxes/{sandboxId}/metrics/live',
+            ...options
+        });
+    }
+    
+    /**
+     * Returns the resource use of a sandbox in the last day, also while it sleeps
+     *
+     * Returns the resource use of a sandbox in the last day, also while it sleeps; wakes nothing.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.read`.
+     */
+    public getMetricsHistory<ThrowOnError extends boolean = true>(options: Options<GetMetricsHistoryData, ThrowOnError>): RequestResult<GetMetricsHistoryResponses, GetMetricsHistoryErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetMetricsHistoryResponses, GetMetricsHistoryErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/metrics/history',
             ...options
         });
     }

@@ -54,7 +54,7 @@ export type ActivityEntryActor = {
 };
 
 export type ActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
     id: string;
 };
 
@@ -369,6 +369,13 @@ export type ApiKey = {
     lastUsedAt: string | null;
 };
 
+/**
+ * The absolute path of a deleted file or created folder.
+ */
+export type ChangedPath = {
+    path: string;
+};
+
 export type ClaimDomainRequest = {
     /**
      * Domain of mail addresses, without its subdomains; converted to lower case.
@@ -378,6 +385,16 @@ export type ClaimDomainRequest = {
 
 export type ClaimDomainResult = {
     domain: OrgDomain;
+};
+
+export type CountSandboxesResult = {
+    total: number;
+    /**
+     * Counts of the statuses that occur.
+     */
+    byStatus: {
+        [key: string]: number;
+    };
 };
 
 /**
@@ -430,6 +447,13 @@ export type CreateCheckoutResult = {
 export type CreateCheckoutResultCheckout = {
     url: string;
     expiresAt: string | null;
+};
+
+export type CreateFolderRequest = {
+    /**
+     * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+     */
+    path: string;
 };
 
 export type CreateInvitationRequest = {
@@ -718,7 +742,7 @@ export type ExportedActivityEntryActor = {
 };
 
 export type ExportedActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
+    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
     id: string;
 };
 
@@ -736,6 +760,10 @@ export type FileContent = {
      * Size of the file in bytes.
      */
     size: number;
+    /**
+     * SHA-256 of the content in hex, for `ifUnchanged`.
+     */
+    sha256: string;
 };
 
 /**
@@ -751,6 +779,18 @@ export type FileEntry = {
      * Symbolic links, sockets, devices and FIFOs are reported as `file`.
      */
     type: 'directory' | 'file' | (string & {});
+    /**
+     * `other`: a socket, device or FIFO. Absent, as are size and time, from a VM of an earlier version.
+     */
+    kind?: 'directory' | 'file' | 'link' | 'other' | (string & {});
+    /**
+     * Bytes of the file; of a link itself, not of its target.
+     */
+    size?: number;
+    /**
+     * Time of the last change, as the sandbox reports it; null outside the years 0 to 9999.
+     */
+    modifiedAt?: string | null;
 };
 
 /**
@@ -785,6 +825,18 @@ export type FolderListing = {
     entries: Array<FileEntry>;
 };
 
+export type FollowActivityResult = {
+    activity: Array<ActivityEntry>;
+    /**
+     * Value of `since` for the next request.
+     */
+    cursor: string;
+    /**
+     * Whether there are more entries already.
+     */
+    hasMore: boolean;
+};
+
 export type GetAgentCredentialsResult = {
     agentCredentials: AgentCredentials;
 };
@@ -798,6 +850,21 @@ export type GetAgentOutputResult = {
     hasMore: boolean;
 };
 
+export type GetDailyUsageResult = {
+    days: Array<GetDailyUsageResultDays>;
+};
+
+export type GetDailyUsageResultDays = {
+    /**
+     * Day in UTC, as `2026-01-31`.
+     */
+    date: string;
+    /**
+     * Machine hours on the day; running sandboxes count up to now.
+     */
+    machineHours: number;
+};
+
 export type GetEndUserUsageResult = {
     periodStartsAt: string;
     periodEndsAt: string;
@@ -809,6 +876,13 @@ export type GetHealthResult = {
     service: 'berth';
 };
 
+export type GetHostResult = {
+    host: Host;
+    sandboxes: Array<HostSandbox>;
+    nextCursor: string | null;
+    hasMore: boolean;
+};
+
 export type GetInvitationResult = {
     invitation: ReceivedInvitation;
 };
@@ -817,12 +891,60 @@ export type GetLiveMetricsResult = {
     metrics: LiveMetrics;
 };
 
+export type GetMetricsHistoryResult = {
+    history: MetricsHistory;
+};
+
 export type GetProjectResult = {
     project: Project;
 };
 
 export type GetSandboxResult = {
     sandbox: Sandbox;
+};
+
+export type GetServiceResult = {
+    /**
+     * Version of the service.
+     */
+    version: string;
+    /**
+     * Origin at which browsers reach the service (`BERTH_PUBLIC_URL`).
+     */
+    publicUrl: string;
+    /**
+     * Origin whose subdomains are the hosts of previews (`BERTH_PREVIEW_URL`).
+     */
+    previewUrl: string;
+    /**
+     * Coding agents of sandboxes. The template of a host may lack some.
+     */
+    agents: Array<GetServiceResultAgents>;
+    features: GetServiceResultFeatures;
+};
+
+export type GetServiceResultAgents = {
+    id: Agent | (string & {});
+    label: string;
+};
+
+export type GetServiceResultFeatures = {
+    /**
+     * The web console is served at `/console`.
+     */
+    console: boolean;
+    /**
+     * Plans can be bought.
+     */
+    payments: boolean;
+    /**
+     * Accounts need no invitation.
+     */
+    openSignUp: boolean;
+    /**
+     * Model providers for which projects can store a key of an agent.
+     */
+    modelEndpoints: Array<string>;
 };
 
 export type GetSshAccessResult = {
@@ -842,6 +964,101 @@ export type GetSsoResult = {
 export type GetSubscriptionResult = {
     subscription: Subscription;
 };
+
+/**
+ * A host, which runs the VMs of sandboxes.
+ */
+export type Host = {
+    id: string;
+    state: HostState | (string & {});
+    /**
+     * Last complete response to the service, which polls every second.
+     */
+    lastSeenAt: string;
+    accelerator: HostAccelerator | (string & {});
+    capacity: HostCapacity;
+    reserved: HostReserved;
+    free: HostFree;
+    /**
+     * VMs of the warm pool, ready for a create, and their target number; null until the host reports them.
+     */
+    pool: HostPool | null;
+    /**
+     * Sandboxes with a VM on the host, also while it is created, saved or deleted.
+     */
+    vms: number;
+    /**
+     * Sandboxes without a VM whose disk the host keeps.
+     */
+    asleep: number;
+    /**
+     * First response to the service.
+     */
+    createdAt: string;
+};
+
+/**
+ * Virtualization of a host. `tcg`: emulation, many times slower than `kvm`. `none`: commands run without a VM, for tests of Berth. More may be added; clients must accept unknown values.
+ */
+export type HostAccelerator = 'kvm' | 'tcg' | 'none';
+
+/**
+ * Total that sandboxes can reserve, after overcommitment.
+ */
+export type HostCapacity = {
+    vcpu: number;
+    memoryMib: number;
+    diskGib: number;
+};
+
+/**
+ * Capacity that no sandbox reserves; 0 if the host shrank below its reservations.
+ */
+export type HostFree = {
+    vcpu: number;
+    memoryMib: number;
+    diskGib: number;
+};
+
+export type HostPool = {
+    ready: number;
+    target: number;
+};
+
+/**
+ * Reserved by sandboxes. One without a VM reserves disk only; disk includes the space of a snapshot.
+ */
+export type HostReserved = {
+    vcpu: number;
+    memoryMib: number;
+    diskGib: number;
+};
+
+/**
+ * A sandbox on a host, by its ids.
+ */
+export type HostSandbox = {
+    id: string;
+    orgId: string;
+    status: SandboxStatus | (string & {});
+    statusChangedAt: string;
+    size: HostSandboxSize;
+    createdAt: string;
+};
+
+/**
+ * Size in force.
+ */
+export type HostSandboxSize = {
+    vcpu: number;
+    memoryMib: number;
+    diskGib: number;
+};
+
+/**
+ * `unavailable`: the host did not respond for 30 s and receives no sandboxes; its figures are the last known ones. More may be added; clients must accept unknown values.
+ */
+export type HostState = 'available' | 'unavailable';
 
 /**
  * The calling user; with an API key or a personal agent token, its creator.
@@ -929,6 +1146,12 @@ export type ListApiKeysResult = {
     hasMore?: boolean;
 };
 
+export type ListHostsResult = {
+    hosts: Array<Host>;
+    nextCursor: string | null;
+    hasMore: boolean;
+};
+
 export type ListInvitationsResult = {
     invitations: Array<Invitation>;
     /**
@@ -955,6 +1178,10 @@ export type ListMembersResult = {
 
 export type ListMyOrgsResult = {
     orgs: Array<Org>;
+};
+
+export type ListPlansResult = {
+    plans: Array<SubscriptionPlan>;
 };
 
 export type ListPreviewsResult = {
@@ -1095,6 +1322,39 @@ export type Member = {
 };
 
 /**
+ * Resource use of a sandbox in the past, measured on the host as `host` of its live metrics. The host keeps it in memory: a restart of the host daemon, or a host with very many sandboxes, begins a new one.
+ */
+export type MetricsHistory = {
+    /**
+     * Time between two points outside gaps.
+     */
+    stepSeconds: number;
+    /**
+     * Oldest first. A gap, as of a sleep, begins with a point of nulls and lasts until the next point. Rates are also null in the first point after a gap. The first point is the oldest that the host has kept.
+     */
+    points: Array<MetricsHistoryPoints>;
+};
+
+export type MetricsHistoryPoints = {
+    at: string;
+    /**
+     * Use of all vCPUs since the previous point, with the emulation of their devices.
+     */
+    cpuUsedPercent: number | null;
+    residentMemoryMib: number | null;
+    unsharedMemoryMib: number | null;
+    diskUsedMib: number | null;
+    /**
+     * Mean since the previous point.
+     */
+    receivedBytesPerSecond: number | null;
+    /**
+     * Mean since the previous point.
+     */
+    sentBytesPerSecond: number | null;
+};
+
+/**
  * A sample of resource use, and the recommended size.
  */
 export type MetricsSample = {
@@ -1114,6 +1374,29 @@ export type MetricsSample = {
     diskUsedPercent: number;
 };
 
+export type MoveFileRequest = {
+    /**
+     * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+     */
+    from: string;
+    /**
+     * The new path, with the name. Its folder must exist.
+     */
+    to: string;
+    /**
+     * Replaces an existing file, or an empty folder.
+     */
+    replace?: boolean;
+};
+
+/**
+ * The absolute paths of a moved file or folder.
+ */
+export type MovedFile = {
+    from: string;
+    to: string;
+};
+
 /**
  * An organization with members and projects.
  */
@@ -1124,6 +1407,10 @@ export type Org = {
      * The caller's role in the org.
      */
     role: Role | (string & {});
+    /**
+     * The caller's permissions in the org, sorted: those of the role; with an API key or a personal agent token, only those that it grants.
+     */
+    permissions: Array<Permission | (string & {})>;
     createdAt: string;
 };
 
@@ -1194,7 +1481,7 @@ export type OrgUsage = {
 /**
  * A permission. More may be added; clients must accept unknown values.
  */
-export type Permission = 'org.read' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage';
+export type Permission = 'org.read' | 'org.update' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage' | 'hosts.read';
 
 /**
  * `always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.
@@ -1441,6 +1728,14 @@ export type Sandbox = {
      * Time of the last command, file call or other use. The idle timeout counts from it.
      */
     lastActiveAt: string;
+    /**
+     * Kind of that use; null: the last start, or unknown.
+     */
+    lastActiveBy: UseSignal | (string & {}) | null;
+    /**
+     * Known causes of a slow start. Only when one sandbox is read while `provisioning` or `waking`.
+     */
+    startDelays?: Array<StartDelay | (string & {})>;
     repository: string | null;
     branch: string | null;
     /**
@@ -1578,6 +1873,11 @@ export type Sso = {
     domains: Array<OrgDomain>;
 };
 
+/**
+ * `emulation`: the host has no hardware virtualization. `no_warm_vm`: the warm pool of the host is empty. More may be added; clients must accept unknown values.
+ */
+export type StartDelay = 'emulation' | 'no_warm_vm';
+
 export type StopSandboxResult = {
     sandbox: Sandbox;
 };
@@ -1613,6 +1913,9 @@ export type Subscription = {
     provider: 'stripe' | (string & {}) | null;
 };
 
+/**
+ * Limits and prices of an org. null means no limit, unless a field says otherwise.
+ */
 export type SubscriptionPlan = {
     id: string;
     name: string;
@@ -1620,6 +1923,9 @@ export type SubscriptionPlan = {
     concurrentSandboxes: number | null;
     largestSize: MachineSize | (string & {}) | null;
     ephemeralSessionSeconds: number | null;
+    /**
+     * Machine hours included per billing period: the default cap of the org; null: unlimited.
+     */
     includedMachineHours: number | null;
     overageUsdPerMachineHour: number | null;
     activityRetentionDays: number | null;
@@ -1634,12 +1940,24 @@ export type SubscriptionPlan = {
  */
 export type SubscriptionStatus = 'active' | 'past_due' | 'canceled';
 
+export type UpdateMeRequest = {
+    displayName: string;
+};
+
 export type UpdateMemberRequest = {
     role: Role;
 };
 
 export type UpdateMemberResult = {
     member: Member;
+};
+
+export type UpdateOrgRequest = {
+    name: string;
+};
+
+export type UpdateOrgResult = {
+    org: Org;
 };
 
 export type UpdateProjectRequest = {
@@ -1765,6 +2083,11 @@ export type UsageGuardrails = {
     sandboxOverageEnabled: boolean;
 };
 
+/**
+ * Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `cpu`: more than 10 % of one host CPU. More may be added; clients must accept unknown values.
+ */
+export type UseSignal = 'exec' | 'file' | 'connect' | 'clone' | 'preview' | 'agent' | 'cpu';
+
 export type VerifyDomainResult = {
     domain: OrgDomain;
 };
@@ -1786,10 +2109,14 @@ export type WriteFileRequest = {
      * Encoding of `content`.
      */
     encoding?: 'utf8' | 'base64';
+    /**
+     * `sha256` of the content that the write replaces: other content is 409 `file_changed`. `absent`: an existing file is 409 `file_exists`.
+     */
+    ifUnchanged?: string;
 };
 
 /**
- * Path and size of a written file.
+ * Path, size and hash of a written file.
  */
 export type WrittenFile = {
     path: string;
@@ -1797,6 +2124,10 @@ export type WrittenFile = {
      * Size of the file in bytes.
      */
     size: number;
+    /**
+     * SHA-256 of the content in hex, for `ifUnchanged`.
+     */
+    sha256: string;
 };
 
 /**
@@ -1810,6 +2141,10 @@ export type ErrorEnvelope = {
         message: string;
         code: ErrorCode | (string & {});
         /**
+         * Path of the first field at fault, such as `body.name`, if the error is about one.
+         */
+        field?: string;
+        /**
          * Turn of an agent session, with `message_delivery_uncertain`.
          */
         turnId?: string;
@@ -1819,7 +2154,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -2022,6 +2357,104 @@ export type GetHealthResponses = {
 
 export type GetHealthResponse = GetHealthResponses[keyof GetHealthResponses];
 
+export type GetServiceData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/v1/service';
+};
+
+export type GetServiceErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetServiceError = GetServiceErrors[keyof GetServiceErrors];
+
+export type GetServiceResponses = {
+    /**
+     * Success.
+     */
+    200: GetServiceResult;
+};
+
+export type GetServiceResponse = GetServiceResponses[keyof GetServiceResponses];
+
+export type ListHostsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        after?: string;
+        /**
+         * Maximum number of items; default 50.
+         */
+        limit?: number;
+    };
+    url: '/v1/service/hosts';
+};
+
+export type ListHostsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListHostsError = ListHostsErrors[keyof ListHostsErrors];
+
+export type ListHostsResponses = {
+    /**
+     * Success.
+     */
+    200: ListHostsResult;
+};
+
+export type ListHostsResponse = ListHostsResponses[keyof ListHostsResponses];
+
+export type GetHostData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a host.
+         */
+        hostId: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        after?: string;
+        /**
+         * Maximum number of items; default 50.
+         */
+        limit?: number;
+    };
+    url: '/v1/service/hosts/{hostId}';
+};
+
+export type GetHostErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetHostError = GetHostErrors[keyof GetHostErrors];
+
+export type GetHostResponses = {
+    /**
+     * Success.
+     */
+    200: GetHostResult;
+};
+
+export type GetHostResponse = GetHostResponses[keyof GetHostResponses];
+
 export type GetMeData = {
     body?: never;
     path?: never;
@@ -2046,6 +2479,31 @@ export type GetMeResponses = {
 };
 
 export type GetMeResponse = GetMeResponses[keyof GetMeResponses];
+
+export type UpdateMeData = {
+    body: UpdateMeRequest;
+    path?: never;
+    query?: never;
+    url: '/v1/me';
+};
+
+export type UpdateMeErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateMeError = UpdateMeErrors[keyof UpdateMeErrors];
+
+export type UpdateMeResponses = {
+    /**
+     * Success.
+     */
+    200: Identity;
+};
+
+export type UpdateMeResponse = UpdateMeResponses[keyof UpdateMeResponses];
 
 export type ListMyOrgsData = {
     body?: never;
@@ -2295,6 +2753,33 @@ export type CreateOrgResponses = {
 };
 
 export type CreateOrgResponse = CreateOrgResponses[keyof CreateOrgResponses];
+
+export type UpdateOrgData = {
+    body: UpdateOrgRequest;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}';
+};
+
+export type UpdateOrgErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateOrgError = UpdateOrgErrors[keyof UpdateOrgErrors];
+
+export type UpdateOrgResponses = {
+    /**
+     * Success.
+     */
+    200: UpdateOrgResult;
+};
+
+export type UpdateOrgResponse = UpdateOrgResponses[keyof UpdateOrgResponses];
 
 export type ListMembersData = {
     body?: never;
@@ -2551,6 +3036,33 @@ export type GetSubscriptionResponses = {
 };
 
 export type GetSubscriptionResponse = GetSubscriptionResponses[keyof GetSubscriptionResponses];
+
+export type ListPlansData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/plans';
+};
+
+export type ListPlansErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListPlansError = ListPlansErrors[keyof ListPlansErrors];
+
+export type ListPlansResponses = {
+    /**
+     * Success.
+     */
+    200: ListPlansResult;
+};
+
+export type ListPlansResponse = ListPlansResponses[keyof ListPlansResponses];
 
 export type CreateCheckoutData = {
     body: CreateCheckoutRequest;
@@ -2832,7 +3344,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -2856,6 +3368,58 @@ export type ListActivityResponses = {
 };
 
 export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
+
+export type FollowActivityData = {
+    body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
+    path: {
+        orgId: string;
+    };
+    query?: {
+        /**
+         * The `cursor` of the previous response.
+         */
+        since?: string;
+        /**
+         * Only entries of these kinds; repeatable.
+         */
+        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        /**
+         * No entries of these kinds; repeatable.
+         */
+        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        projectId?: string;
+        sandboxId?: string;
+        /**
+         * Maximum number of entries.
+         */
+        limit?: number;
+    };
+    url: '/v1/orgs/{orgId}/activity/follow';
+};
+
+export type FollowActivityErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type FollowActivityError = FollowActivityErrors[keyof FollowActivityErrors];
+
+export type FollowActivityResponses = {
+    /**
+     * Success.
+     */
+    200: FollowActivityResult;
+};
+
+export type FollowActivityResponse = FollowActivityResponses[keyof FollowActivityResponses];
 
 export type ExportActivityData = {
     body?: never;
@@ -2928,6 +3492,46 @@ export type GetOrgUsageResponses = {
 };
 
 export type GetOrgUsageResponse = GetOrgUsageResponses[keyof GetOrgUsageResponses];
+
+export type GetDailyUsageData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: {
+        /**
+         * Number of days, today included.
+         */
+        days?: number;
+        /**
+         * Returns usage and cap of this project only.
+         */
+        projectId?: string;
+        /**
+         * Returns usage of this end user only.
+         */
+        endUserId?: string;
+    };
+    url: '/v1/orgs/{orgId}/usage/daily';
+};
+
+export type GetDailyUsageErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetDailyUsageError = GetDailyUsageErrors[keyof GetDailyUsageErrors];
+
+export type GetDailyUsageResponses = {
+    /**
+     * Success.
+     */
+    200: GetDailyUsageResult;
+};
+
+export type GetDailyUsageResponse = GetDailyUsageResponses[keyof GetDailyUsageResponses];
 
 export type GetEndUserUsageData = {
     body?: never;
@@ -3565,6 +4169,28 @@ export type ListSandboxesData = {
          * Returns only sandboxes of this end user.
          */
         endUserId?: string;
+        /**
+         * Returns only sandboxes of this project.
+         */
+        projectId?: string;
+        /**
+         * Returns only sandboxes whose name contains this text, in any case, or whose id begins with it.
+         */
+        q?: string;
+        /**
+         * `metadata[KEY]=VALUE`: returns only sandboxes with these labels. Numbers and booleans match their text.
+         */
+        metadata?: {
+            [key: string]: string | number | boolean;
+        };
+        /**
+         * Returns only sandboxes with one of these statuses. Repeat the parameter for several.
+         */
+        status?: Array<'provisioning' | 'running' | 'ready' | 'sleeping' | 'stopped' | 'waking' | 'failed' | 'destroying'>;
+        /**
+         * Order; `-` is descending. Default: `-createdAt`.
+         */
+        sort?: 'createdAt' | '-createdAt' | 'lastActiveAt' | '-lastActiveAt';
     };
     url: '/v1/orgs/{orgId}/sandboxes';
 };
@@ -3626,6 +4252,55 @@ export type CreateSandboxResponses = {
 };
 
 export type CreateSandboxResponse = CreateSandboxResponses[keyof CreateSandboxResponses];
+
+export type CountSandboxesData = {
+    body?: never;
+    path: {
+        /**
+         * Id of an org that the caller belongs to.
+         */
+        orgId: string;
+    };
+    query?: {
+        /**
+         * Returns only sandboxes of this end user.
+         */
+        endUserId?: string;
+        /**
+         * Returns only sandboxes of this project.
+         */
+        projectId?: string;
+        /**
+         * Returns only sandboxes whose name contains this text, in any case, or whose id begins with it.
+         */
+        q?: string;
+        /**
+         * `metadata[KEY]=VALUE`: returns only sandboxes with these labels. Numbers and booleans match their text.
+         */
+        metadata?: {
+            [key: string]: string | number | boolean;
+        };
+    };
+    url: '/v1/orgs/{orgId}/sandboxes/counts';
+};
+
+export type CountSandboxesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CountSandboxesError = CountSandboxesErrors[keyof CountSandboxesErrors];
+
+export type CountSandboxesResponses = {
+    /**
+     * Success.
+     */
+    200: CountSandboxesResult;
+};
+
+export type CountSandboxesResponse = CountSandboxesResponses[keyof CountSandboxesResponses];
 
 export type GetSandboxData = {
     body?: never;
@@ -3897,6 +4572,45 @@ export type SnapshotFilesResponses = {
 
 export type SnapshotFilesResponse = SnapshotFilesResponses[keyof SnapshotFilesResponses];
 
+export type DeleteFileData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query: {
+        /**
+         * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+         */
+        path: string;
+        /**
+         * Deletes the content of a folder. After a failure some of it may be deleted.
+         */
+        recursive?: 'true' | 'false';
+    };
+    url: '/v1/sandboxes/{sandboxId}/file';
+};
+
+export type DeleteFileErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type DeleteFileError = DeleteFileErrors[keyof DeleteFileErrors];
+
+export type DeleteFileResponses = {
+    /**
+     * Success.
+     */
+    200: ChangedPath;
+};
+
+export type DeleteFileResponse = DeleteFileResponses[keyof DeleteFileResponses];
+
 export type ReadFileData = {
     body?: never;
     path: {
@@ -3961,6 +4675,66 @@ export type WriteFileResponses = {
 };
 
 export type WriteFileResponse = WriteFileResponses[keyof WriteFileResponses];
+
+export type MoveFileData = {
+    body: MoveFileRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/files/move';
+};
+
+export type MoveFileErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type MoveFileError = MoveFileErrors[keyof MoveFileErrors];
+
+export type MoveFileResponses = {
+    /**
+     * Success.
+     */
+    200: MovedFile;
+};
+
+export type MoveFileResponse = MoveFileResponses[keyof MoveFileResponses];
+
+export type CreateFolderData = {
+    body: CreateFolderRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/files/folder';
+};
+
+export type CreateFolderErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CreateFolderError = CreateFolderErrors[keyof CreateFolderErrors];
+
+export type CreateFolderResponses = {
+    /**
+     * Created.
+     */
+    201: ChangedPath;
+};
+
+export type CreateFolderResponse = CreateFolderResponses[keyof CreateFolderResponses];
 
 export type SleepSandboxData = {
     body?: never;
@@ -4231,6 +5005,41 @@ export type GetLiveMetricsResponses = {
 };
 
 export type GetLiveMetricsResponse = GetLiveMetricsResponses[keyof GetLiveMetricsResponses];
+
+export type GetMetricsHistoryData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: {
+        /**
+         * Length of the period that ends now; default 3600. Up to an hour in steps of 10 s, longer in steps of 60 s.
+         */
+        windowSeconds?: number;
+    };
+    url: '/v1/sandboxes/{sandboxId}/metrics/history';
+};
+
+export type GetMetricsHistoryErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetMetricsHistoryError = GetMetricsHistoryErrors[keyof GetMetricsHistoryErrors];
+
+export type GetMetricsHistoryResponses = {
+    /**
+     * Success.
+     */
+    200: GetMetricsHistoryResult;
+};
+
+export type GetMetricsHistoryResponse = GetMetricsHistoryResponses[keyof GetMetricsHistoryResponses];
 
 export type SampleMetricsData = {
     body?: never;

@@ -20,6 +20,8 @@ export interface ReceivedView {
   turns?: ReadonlyMap<string, GuestTurn | null>;
   /** Caller of the message whose delivery this view reports. */
   sender?: { turnId: string; actor: ActivityActor };
+  /** Caller of the create whose response this view is. */
+  creator?: ActivityActor;
 }
 
 /** Records the view. Does nothing for a session that is gone. */
@@ -42,6 +44,7 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
     else await sessions.touchAgentSession(trx, sessionId, view.signs);
     return;
   }
+  if (session.view_run_id === null) await recordCreate(trx, session, view, received.creator);
   await recordEvents(trx, session, view);
   const { prompt } = view;
   await sessions.writeSessionView(trx, sessionId, {
@@ -98,6 +101,12 @@ export async function recordTurn(
   await note(trx, session, SYSTEM, 'agent_turn_ended', details);
 }
 
+/** The caller of a create whose call no longer runs. */
+function creatorOf({ creator_kind: kind, creator_id: id, created_by: userId }: AgentSessionRow): ActivityActor {
+  if (kind === null || id === null || userId === null) return SYSTEM;
+  return { kind: kind as 'session' | 'api_key' | 'agent_token', id, userId, requestId: null };
+}
+
 /** The caller of a turn whose call no longer runs. */
 function senderOf(turn: AgentTurnRow): ActivityActor {
   return {
@@ -106,6 +115,21 @@ function senderOf(turn: AgentTurnRow): ActivityActor {
     userId: turn.caller_user_id,
     requestId: null,
   };
+}
+
+/** Records the create with the first view: the response to its call may be lost. */
+async function recordCreate(
+  trx: DatabaseTransaction,
+  session: AgentSessionRow,
+  { bridge, bridgeReason }: GuestAgentView,
+  creator: ActivityActor = creatorOf(session),
+): Promise<void> {
+  const { agent } = session;
+  const isRefused = bridge === 'stopped' && bridgeReason === 'not_ready';
+  await note(trx, session, creator, 'agent_session_created', {
+    agent,
+    ...(isRefused ? { refused: 'agent_not_ready' } : {}),
+  });
 }
 
 async function recordEvents(trx: DatabaseTransaction, session: AgentSessionRow, view: GuestAgentView): Promise<void> {

@@ -27,6 +27,13 @@ END
 
 printf '%s' "$rules" | nft -f -
 
+# A bucket of 4 ms at this rate, at least 64 KiB. Excess traffic waits for 50 ms, then is dropped.
+burst=$((RATE_MBIT * 500))
+if [ "$burst" -lt 65536 ]; then burst=65536; fi
+for device in "$TAP_NAME" "$INNER_VETH_NAME"; do
+  echo "qdisc add dev $device root tbf rate ${RATE_MBIT}mbit burst $burst latency 50ms"
+done | tc -batch -
+
 ip -batch - <<END
 link set $TAP_NAME up
 address add $address/$SLOT_PREFIX_LENGTH dev $INNER_VETH_NAME

@@ -2,7 +2,7 @@
 // sockets and user of one start. Pure. Paths are inside the jail (jail.ts). Contains no secret:
 // every user of the host can read it.
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
-import { acceleratorOptions, cpuModel, machineOptions, type Accelerator } from './machine.ts';
+import { acceleratorOptions, machineOptions, type Virtualization } from './machine.ts';
 import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
 import type { QemuVersion } from './qemu-version.ts';
 
@@ -23,10 +23,8 @@ export const TEMPLATE_FILES = { memory: 'memory', devices: 'devices', disk: 'dis
 /** `devices` exists only while a paused VM writes its device state. */
 export const VM_FILES = { disk: 'disk.qcow2', control: 'qmp', devices: 'devices' } as const;
 
-interface Start {
+interface Start extends Virtualization {
   version: QemuVersion;
-  accelerator: Accelerator;
-  hostVendor: string;
   uid: number;
   tap: string;
   /** File name of the base root disk in the image's folder. */
@@ -74,9 +72,10 @@ export const CONSOLE_BYTES = 65_536;
 /** All arguments after the program name. */
 export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[] {
   return [
-    ...['-name', start.name],
+    // Threads named by their work: the CPU time of vCPUs is the guest's.
+    ...['-name', `${start.name},debug-threads=on`],
     ...acceleratorOptions(start.accelerator, start.kind === 'boot' ? 'boot' : { vcpu: start.vcpu }),
-    ...machineOptions(start.accelerator, start.hostVendor),
+    ...machineOptions(start.accelerator === 'kvm' ? `${start.cpuModel},enforce` : start.cpuModel),
     ...['-object', memoryBackend(start)],
     ...(start.encrypted === true ? ['-object', `secret,id=passphrase,file=${PASSPHRASE_PATH}`] : []),
     ...disks(start).flatMap((disk) => ['-blockdev', JSON.stringify(disk)]),
@@ -147,8 +146,8 @@ function writableQcow2(path: string, backing: string, encrypted: boolean): objec
  * for which the load would wait. `-S`: the stream records a running VM, which would otherwise
  * resume right after the load.
  */
-function restoreOptions({ devices, accelerator, hostVendor }: RestoreStart): string[] {
-  const [model] = cpuModel(accelerator, hostVendor).split(',');
+function restoreOptions({ devices, accelerator, cpuModel }: RestoreStart): string[] {
+  const [model] = cpuModel.split(',');
   const cpus = devices.cpus.map((number) => ({
     driver: `${model}-x86_64-cpu`,
     id: cpuId(number),

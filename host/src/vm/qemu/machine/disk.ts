@@ -1,6 +1,7 @@
 // The per-VM disk: an empty qcow2 overlay, written directly because `qemu-img create` costs a
 // process. The image never names its backing file: QEMU gets the whole chain with formats, and
 // probes nothing.
+import { randomBytes } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { DriverError } from '../../driver.ts';
 import { LUKS_BYTES, luksHeader } from './luks.ts';
@@ -20,6 +21,16 @@ const LUKS_METHOD = 2;
 const LUKS_AT = 4 * CLUSTER_BYTES;
 const LUKS_CLUSTERS = Math.ceil(LUKS_BYTES / CLUSTER_BYTES);
 
+/**
+ * Header extension of ours, which QEMU keeps: the id of the template below the disk, in ASCII, and
+ * a mark. Both survive a copy of the file.
+ */
+const OWN_EXTENSION = 0x62_72_74_68;
+const BASE_BYTES = 24;
+const MARK_BYTES = 16;
+/** All header extensions end before this offset, also after QEMU has written the header anew. */
+const EXTENSIONS_END = 4_096;
+
 /** Largest disk whose L1 table fits into its single cluster. */
 export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
 
@@ -28,7 +39,7 @@ export const OVERLAY_MAX_GIB = ((CLUSTER_BYTES / 8) * BYTES_PER_L1_ENTRY) / GIB;
  * refcount block and L1 table in four clusters, then the LUKS header if encrypted. Throws for sizes
  * outside 1 to {@link OVERLAY_MAX_GIB}.
  */
-function emptyQcow2(sizeGib: number, encrypted: boolean): Buffer {
+function emptyQcow2(sizeGib: number, base: string, encrypted: boolean): Buffer {
   if (!Number.isSafeInteger(sizeGib) || sizeGib < 1 || sizeGib > OVERLAY_MAX_GIB)
     throw new RangeError(`a disk has 1 to ${OVERLAY_MAX_GIB} GiB, not ${sizeGib}`);
 
@@ -56,16 +67,32 @@ function emptyQcow2(sizeGib: number, encrypted: boolean): Buffer {
     image.writeBigUInt64BE(BigInt(LUKS_AT), HEADER_BYTES + 8);
     image.writeBigUInt64BE(BigInt(LUKS_BYTES), HEADER_BYTES + 16);
   }
+  ownExtension(base).copy(image, HEADER_BYTES + (encrypted ? 24 : 0));
 
   return image;
 }
 
+function ownExtension(base: string): Buffer {
+  if (!/^[0-9a-f]{24}$/.test(base)) throw new RangeError(`'${base}' is not the id of a template or image`);
+  const extension = Buffer.alloc(8 + BASE_BYTES + MARK_BYTES);
+  extension.writeUInt32BE(OWN_EXTENSION, 0);
+  extension.writeUInt32BE(BASE_BYTES + MARK_BYTES, 4);
+  extension.write(base, 8, 'latin1');
+  return extension;
+}
+
 /**
- * Writes an empty overlay; the path must not exist. Not flushed: a VM whose create was interrupted
- * is destroyed, not resumed.
+ * Writes an empty overlay on a base; the path must not exist. Not flushed: a VM whose create was
+ * interrupted is destroyed, not resumed.
+ * @param base id of the template; of the image for the template's own disk
  */
-export async function writeOverlay(path: string, sizeGib: number, diskKey: string | null = null): Promise<void> {
-  const content = emptyQcow2(sizeGib, diskKey !== null);
+export async function writeOverlay(
+  path: string,
+  sizeGib: number,
+  base: string,
+  diskKey: string | null = null,
+): Promise<void> {
+  const content = emptyQcow2(sizeGib, base, diskKey !== null);
   const file = await open(path, 'wx', 0o600);
   try {
     await file.truncate(diskKey === null ? LUKS_AT : LUKS_AT + LUKS_CLUSTERS * CLUSTER_BYTES);
@@ -81,21 +108,91 @@ export async function writeOverlay(path: string, sizeGib: number, diskKey: strin
 const STALE_FEATURES = 0b11n;
 
 /**
- * Rejects with {@link DriverError} for a disk whose header requests more than QEMU's command line
- * does. A compromised QEMU may have written it, and the next QEMU opens it while still root. A
- * header can name an external data file (incompatible feature bit 2), regardless of other options.
+ * Rejects with {@link DriverError} for a disk on another base, and for a disk whose header requests
+ * more than QEMU's command line does. A compromised QEMU may have written it, and the next QEMU
+ * opens it while still root. A header can name an external data file (incompatible feature bit 2),
+ * regardless of other options.
  */
-export async function assertOwnOverlay(path: string, encrypted = false): Promise<void> {
-  await using file = await open(path, 'r');
-  const header = Buffer.alloc(HEADER_BYTES);
-  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  const features = header.readBigUInt64BE(72);
+export async function assertOwnOverlay(path: string, base: string, encrypted = false): Promise<void> {
+  const header = await readHeader(path);
   const isPlain =
-    bytesRead === HEADER_BYTES &&
+    header !== null &&
     header.readUInt32BE(0) === MAGIC &&
     header.readUInt32BE(4) === VERSION &&
     header.readBigUInt64BE(8) === 0n && // no backing file
     header.readUInt32BE(32) === (encrypted ? LUKS_METHOD : 0) &&
-    (features & ~STALE_FEATURES) === 0n;
+    (header.readBigUInt64BE(72) & ~STALE_FEATURES) === 0n;
   if (!isPlain) throw new DriverError('the disk has an unexpected header');
+  const named = findOwn(header)?.base;
+  if (named !== undefined && named !== base)
+    throw new DriverError(`the disk is based on template ${named.replaceAll(/[^0-9a-f]/g, '?')}, not on ${base}`);
+}
+
+/** The disk's mark, 32 hex digits. Null for a disk of an earlier release that never slept since. */
+export async function readMark(path: string): Promise<string | null> {
+  const header = await readHeader(path);
+  return (header && findOwn(header)?.mark) ?? null;
+}
+
+export function newMark(): string {
+  return randomBytes(MARK_BYTES).toString('hex');
+}
+
+/** Replaces the disk's mark, while QEMU does not have it open for writing. Not flushed. */
+export async function writeMark(path: string, base: string, mark: string): Promise<void> {
+  const header = await readHeader(path);
+  if (header === null) throw new DriverError('the disk has no header');
+  const extension = ownExtension(base);
+  extension.write(mark, 8 + BASE_BYTES, 'hex');
+  await using file = await open(path, 'r+');
+  await file.write(extension, 0, null, findOwn(header)?.at ?? endOfExtensions(header));
+}
+
+async function readHeader(path: string): Promise<Buffer | null> {
+  await using file = await open(path, 'r');
+  const header = Buffer.alloc(EXTENSIONS_END);
+  const { bytesRead } = await file.read(header, 0, header.length, 0);
+  return bytesRead === header.length ? header : null;
+}
+
+function findOwn(header: Buffer): { at: number; base: string; mark: string } | null {
+  for (const { type, at, bytes } of extensionsOf(header)) {
+    if (type !== OWN_EXTENSION || bytes !== BASE_BYTES + MARK_BYTES) continue;
+    const markAt = at + 8 + BASE_BYTES;
+    const base = header.toString('latin1', at + 8, markAt);
+    return { at, base, mark: header.toString('hex', markAt, markAt + MARK_BYTES) };
+  }
+  return null;
+}
+
+/** The header's own length, which QEMU may extend. */
+const startOfExtensions = (header: Buffer): number => Math.max(HEADER_BYTES, header.readUInt32BE(100));
+
+function endOfExtensions(header: Buffer): number {
+  const last = extensionsOf(header).at(-1);
+  const end = last === undefined ? startOfExtensions(header) : last.at + last.length;
+  if (end + 8 + BASE_BYTES + MARK_BYTES > EXTENSIONS_END) throw new DriverError('the header of the disk is full');
+  return end;
+}
+
+interface Extension {
+  type: number;
+  at: number;
+  /** Size of its data; `length` includes head and padding. */
+  bytes: number;
+  length: number;
+}
+
+/** The header extensions up to their end, or up to one that leaves the header. */
+function extensionsOf(header: Buffer): Extension[] {
+  const found: Extension[] = [];
+  for (let at = startOfExtensions(header); at + 8 <= header.length;) {
+    const type = header.readUInt32BE(at);
+    const bytes = header.readUInt32BE(at + 4);
+    const length = 8 + Math.ceil(bytes / 8) * 8;
+    if (type === 0 || at + length > header.length) break;
+    found.push({ type, at, bytes, length });
+    at += length;
+  }
+  return found;
 }

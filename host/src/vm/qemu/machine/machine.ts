@@ -6,13 +6,20 @@ import { MEMORY_MAX_MIB, MEMORY_SLOTS, TEMPLATE_SIZE, VCPU_MAX } from '../../mac
 
 export type Accelerator = 'kvm' | 'tcg';
 
+/** Accelerator and processor model of a VM. */
+export interface Virtualization {
+  accelerator: Accelerator;
+  /** Model of QEMU, see cpu-models.ts. */
+  cpuModel: string;
+}
+
 /**
  * TCG translation buffer in MiB. Used parts count as unshared memory. A restored guest needs 35 MiB
- * until its first responses, a warmed-up pool VM about 45. A full buffer is flushed and everything
- * is translated again (docs/decisions/warm-pool.md).
+ * until its first responses, a warmed-up pool VM about 45, a guest with a coding agent over 200. A
+ * full buffer is flushed and everything is translated again (docs/decisions/warm-pool.md).
  */
 function translationBufferMib(use: 'boot' | { vcpu: number }): number {
-  return use === 'boot' ? 256 : 64 + 8 * (use.vcpu - 1);
+  return use === 'boot' ? 256 : 448 + 8 * (use.vcpu - 1);
 }
 
 /**
@@ -21,6 +28,9 @@ function translationBufferMib(use: 'boot' | { vcpu: number }): number {
  */
 const MACHINE_TYPE =
   'pc-q35-8.2,hpet=off,vmport=off,smbus=off,sata=off,i8042=off,usb=off,graphics=off,suppress-vmdesc=on,dump-guest-core=off,memory-backend=mem';
+
+/** QOM path of the disk's device behind its PCI proxy. */
+export const DISK_BACKEND = '/machine/peripheral/disk0/virtio-backend';
 
 /** Explicit PCI addresses: the order of options never moves a device. */
 const DEVICES = [
@@ -32,17 +42,6 @@ const DEVICES = [
   'virtio-serial-pci,id=serial0,romfile=,addr=0x5',
   'virtconsole,chardev=console',
 ] as const;
-
-/**
- * The guest's CPU model. TCG: everything it emulates, without five-level page tables, which add a
- * level to each emulated TLB miss. KVM: a named model, so that snapshots wake on other hosts of the
- * same vendor.
- */
-export function cpuModel(accelerator: Accelerator, hostVendor: string): string {
-  if (accelerator === 'tcg') return 'max,la57=off';
-
-  return hostVendor === 'AuthenticAMD' ? 'EPYC-v2' : 'Haswell-v4';
-}
 
 /** Kernel command line of the template's boot. Restored VMs keep it in RAM. */
 export function kernelCommandLine(accelerator: Accelerator): string {
@@ -90,10 +89,10 @@ export function acceleratorOptions(accelerator: Accelerator, use: 'boot' | { vcp
 }
 
 /** Options common to every start, of template or VM. */
-export function machineOptions(accelerator: Accelerator, hostVendor: string): string[] {
+export function machineOptions(cpu: string): string[] {
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
-    ...['-cpu', cpuModel(accelerator, hostVendor), '-M', MACHINE_TYPE],
+    ...['-cpu', cpu, '-M', MACHINE_TYPE],
     ...['-smp', `${TEMPLATE_SIZE.vcpu},sockets=1,cores=${VCPU_MAX},threads=1,maxcpus=${VCPU_MAX}`],
     ...['-m', `${TEMPLATE_SIZE.memoryMib}M,slots=${MEMORY_SLOTS},maxmem=${MEMORY_MAX_MIB}M`],
     ...['-object', 'rng-builtin,id=entropy'],
@@ -102,7 +101,7 @@ export function machineOptions(accelerator: Accelerator, hostVendor: string): st
 }
 
 /** Changes whenever an older template could no longer be restored or would differ. */
-export function machineHash(accelerator: Accelerator, hostVendor: string): string {
-  const facts = [machineOptions(accelerator, hostVendor), kernelCommandLine(accelerator), TEMPLATE_SIZE];
+export function machineHash({ accelerator, cpuModel }: Virtualization): string {
+  const facts = [machineOptions(cpuModel), kernelCommandLine(accelerator), TEMPLATE_SIZE];
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
 }

@@ -1,6 +1,6 @@
 // Determines why a VM's process ended: the guest's end as reported by QEMU, the process's exit, and
 // whether the host ran out of memory. Pure except for one kernel counter.
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import type { VmEnd } from '../../driver.ts';
 
 /** QEMU's shutdown reason, and the guest kernel's panic message. */
@@ -17,8 +17,8 @@ export interface SeenEnd {
    * for signal n.
    */
   exit: { code: number | null; message: string } | null;
-  /** The kernel's OOM killer ran during or shortly before the process's exit. */
-  outOfMemory: boolean;
+  /** Memory that had run out when the kernel killed the process; null: neither. */
+  outOfMemory: 'vm' | 'host' | null;
 }
 
 const SIGKILL_CODE = 128 + 9;
@@ -28,13 +28,18 @@ const SIGKILL_CODE = 128 + 9;
  */
 const FAULTS = [4, 5, 6, 7, 8, 11, 24, 25, 31].map((signal) => 128 + signal);
 
+const OUT_OF_MEMORY = {
+  host: 'the host ran out of memory and its kernel killed this VM',
+  vm: 'QEMU used more memory than the size of its VM allows, and the kernel killed it',
+};
+
 /** Code and message. Names in the message come from a possibly compromised QEMU. */
 export function nameEnd({ pid, guest, exit, outOfMemory }: SeenEnd): Pick<VmEnd, 'code' | 'reason'> {
   if (guest !== null) return nameGuestEnd(guest);
 
-  const killed = exit === null || exit.code === SIGKILL_CODE;
-  if (killed && outOfMemory)
-    return { code: 'out_of_memory', reason: 'the host ran out of memory and its kernel killed this VM' };
+  // Without a code bwrap was killed with QEMU.
+  const killed = exit === null || exit.code === null || exit.code === SIGKILL_CODE;
+  if (killed && outOfMemory !== null) return { code: 'out_of_memory', reason: OUT_OF_MEMORY[outOfMemory] };
 
   if (exit === null) return { code: 'process_ended', reason: `the QEMU process ${pid} has exited` };
 
@@ -66,7 +71,8 @@ function nameGuestEnd({ shutdownReason, panic }: GuestEnd): Pick<VmEnd, 'code' |
 }
 
 /** Number of OOM kills since the host booted. */
-export async function oomKills(): Promise<number> {
-  const text = await readFile('/proc/vmstat', 'latin1');
+export function oomKills(): number {
+  // Asynchronous, it would cost the daemon several times as much, four times a second.
+  const text = readFileSync('/proc/vmstat', 'latin1');
   return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
 }

@@ -1,8 +1,9 @@
 // The jail of one QEMU: namespaces, read-only files, and only the capabilities that QEMU needs to
 // drop root. Pure: builds the command line. Tests assert the result from /proc: own uid, no
 // capabilities, no_new_privs, a seccomp filter.
+import { join } from 'node:path';
 import { JAIL_PATHS, PASSPHRASE_PATH } from '../machine/argv.ts';
-import { fileSizeLimit } from './file-size-limit.ts';
+import { limitArguments } from './limits.ts';
 
 /** Descriptor on which bwrap reports the pid that it started; closed for QEMU. */
 export const STATUS_FD = 3;
@@ -14,13 +15,16 @@ export const PASSPHRASE_FD = 6;
 const MEMORY_FOLDER_BYTES = 64 * 2 ** 20;
 
 export interface Jail {
+  /** Folder of the control group to start in; default: that of the daemon. */
+  cgroup?: string | null;
   /** Network namespace to enter: /run/netns/NAME. */
   namespacePath: string;
   /** Folders bound to top-level names: QEMU's uid could not pass bwrap's intermediate folders. */
   imageFolder: string;
   template: { folder: string; writable: boolean };
   vmFolder: string;
-  /** Size of the VM's disk, which bounds QEMU's file sizes (file-size-limit.ts). */
+  /** Size of the VM, which bounds QEMU's files and memory (limits.ts). */
+  memoryMib: number;
   diskGib: number;
   kvm: boolean;
   /** The VM's disk and snapshots are encrypted. */
@@ -34,8 +38,12 @@ export interface Jail {
  * with {@link STATUS_FD} open for writing and the filter in {@link FILTER_FD}.
  */
 export function jailArgv(jail: Jail, program: string, args: readonly string[]): [string, ...string[]] {
+  const { cgroup = null } = jail;
+  const limited: [string, ...string[]] = ['prlimit', ...limitsOf(jail), '--'];
+  const started: [string, ...string[]] =
+    cgroup === null ? limited : ['sh', '-c', JOIN, join(cgroup, 'cgroup.procs'), ...limited];
   return [
-    ...(['prlimit', ...limitsOf(jail), '--'] as [string, ...string[]]),
+    ...started,
     // Unlike `ip netns exec`, keeps the mounts, which the jail replaces anyway.
     ...['nsenter', `--net=${jail.namespacePath}`, '--'],
     // A root without bounding set keeps inherited capabilities only. In this order: without the
@@ -67,6 +75,9 @@ export function jailArgv(jail: Jail, program: string, args: readonly string[]): 
   ];
 }
 
+/** Everything that the shell becomes and starts belongs to the group. */
+const JOIN = 'echo 0 >"$0" && exec "$@"';
+
 /**
  * Required to switch users, to open the TAP and to open root's files, all before QEMU drops root.
  */
@@ -89,11 +100,14 @@ const PROGRAM_FOLDERS = [
  */
 const THREADS = 4_096;
 
+/** Limit for sockets and pipes, whose buffers are memory of the kernel. QEMU has about 100. */
+const OPEN_FILES = 1_024;
+
 /**
- * Resource limits of a possibly compromised QEMU, except memory. Core file and thread limits are
+ * Resource limits of a possibly compromised QEMU. Those of core files, threads and open files are
  * hard: without capabilities QEMU cannot raise them. No core files: they would contain tenant
  * memory and fill the disk.
  */
-function limitsOf({ diskGib }: Jail): string[] {
-  return ['--core=0', `--fsize=${fileSizeLimit(diskGib)}:`, `--nproc=${THREADS}`];
+function limitsOf(jail: Jail): string[] {
+  return ['--core=0', `--nproc=${THREADS}`, `--nofile=${OPEN_FILES}`, ...limitArguments(jail)];
 }

@@ -5,7 +5,7 @@ import { compileFilter, type Comparison } from '@berth/os/system-call-filter.ts'
 import type { SystemCall } from '@berth/os/system-calls.ts';
 import { DriverError } from '../../driver.ts';
 
-const MEMORY: SystemCall[] = ['brk', 'madvise', 'membarrier', 'memfd_create', 'mincore', 'mmap', 'mprotect', 'mremap'];
+const MEMORY: SystemCall[] = ['brk', 'madvise', 'membarrier', 'mincore', 'mprotect', 'mremap'];
 const FILES: SystemCall[] = [
   ...(['access', 'close', 'dup', 'dup2', 'dup3', 'faccessat', 'faccessat2', 'fadvise64', 'fallocate'] as const),
   ...(['fcntl', 'fdatasync', 'fstat', 'fstatfs', 'fsync', 'ftruncate', 'lseek'] as const),
@@ -58,6 +58,13 @@ const IOCTL = [
   ...[0x4004_54ca, 0x8004_54cf, 0x4004_54d0, 0x8004_54d2, 0x4004_54d4, 0x8004_54d7, 0x4004_54d8, 0x4004_54d9],
   ...[0x4004_54dc, 0x4004_54de],
 ];
+/**
+ * MAP_SHARED, MAP_ANONYMOUS and MAP_GROWSDOWN. Shared memory without a file and growing stacks are
+ * memory that no resource limit counts.
+ */
+const MMAP_FLAGS = 0x121;
+const MMAP: Comparison[][] = [0x00, 0x01, 0x20].map((equals) => [{ argument: 3, mask: MMAP_FLAGS, equals }]);
+
 /** Every call on /dev/kvm, on a VM and on a vCPU has this type. */
 const KVM: Comparison[] = [{ argument: 1, mask: 0xff00, equals: 0xae00 }];
 
@@ -74,6 +81,7 @@ export function qemuFilter(nodeArch: string): Buffer {
         conditional: {
           clone: [[{ argument: 0, mask: CLONE_THREAD + NEW_NAMESPACES, equals: CLONE_THREAD }]],
           ioctl: [KVM, ...IOCTL.map((equals): Comparison[] => [{ argument: 1, equals }])],
+          mmap: MMAP,
           prctl: PRCTL.map((equals): Comparison[] => [{ argument: 0, equals }]),
           // Without new values the call only reads.
           prlimit64: [

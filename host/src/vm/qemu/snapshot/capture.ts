@@ -12,6 +12,8 @@ import { DriverError } from '../../driver.ts';
 import { assertRuns, type ProcessIdentity } from '@berth/os/process-identity.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
 import { JAIL_PATHS, VM_FILES } from '../machine/argv.ts';
+import { newMark, writeMark } from '../machine/disk.ts';
+import type { Virtualization } from '../machine/machine.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { readPlugged } from '../machine/plugged.ts';
 import { boundedMessageOf } from '../../host-error.ts';
@@ -36,8 +38,9 @@ interface CaptureOrder {
   folder: string;
   snapshotFolder: string;
   base: RestoreBase;
-  /** Hash of the options of the running QEMU. */
+  /** Hash of the running QEMU's options, and its processor. */
   machineHash: string;
+  virtualization: Virtualization;
   uid: number;
   /** Null for a snapshot in plain text. */
   diskKey: string | null;
@@ -94,7 +97,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   const copying = copyPages(order, devices.modules);
   const others = Promise.all([
     writeNew(join(snapshotFolder, SNAPSHOT_FILES.devices), state),
-    flushFile(disk),
+    markDisk(disk, base.template.templateId),
     flushFolder(dirname(snapshotFolder)),
   ]);
   others.catch(() => undefined);
@@ -103,7 +106,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
   await flushFolder(snapshotFolder);
   const pagesMs = elapsedMs();
   const manifest: Manifest = {
-    format: 1,
+    format: 2,
     vmId: order.vmId,
     capturedAt: new Date().toISOString(),
     templateId: base.template.templateId,
@@ -111,6 +114,7 @@ async function captureStopped(order: CaptureOrder, progress: { manifestBegun: bo
     qemuVersion: base.version.text,
     ...(diskKey === null ? {} : { salt }),
     machineHash: order.machineHash,
+    virtualization: order.virtualization,
     devices,
     memoryFile,
     devicesFile: { sizeBytes: state.length, sha256: digest(state) },
@@ -204,11 +208,9 @@ async function writeNew(path: string, content: Buffer): Promise<void> {
   }
 }
 
-async function flushFile(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+/** Makes the disk durable, with a mark that only this snapshot names. QEMU has it read-only. */
+async function markDisk(path: string, templateId: string): Promise<void> {
+  await writeMark(path, templateId, newMark());
+  await using file = await open(path, 'r');
+  await file.sync();
 }

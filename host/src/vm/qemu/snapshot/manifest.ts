@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { SnapshotUnusable } from '../../driver.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { virtualization } from '../machine/cpu-models.ts';
+import { readMark } from '../machine/disk.ts';
 import { manifestMac } from './encryption.ts';
 import { plugged } from '../machine/plugged.ts';
 
@@ -20,8 +22,11 @@ const count = z
   .min(0)
   .max(2 ** 40);
 
+const decimal = z.string().regex(/^\d{1,20}$/);
+
 const manifest = z.strictObject({
-  format: z.literal(1),
+  /** 1: of earlier releases, whose disks have no mark. */
+  format: z.union([z.literal(1), z.literal(2)]),
   vmId: z.string(),
   capturedAt: z.iso.datetime(),
   templateId: z.string(),
@@ -32,14 +37,27 @@ const manifest = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{32}$/)
     .optional(),
+  /** Absent in format 1: those of the template. */
+  virtualization: virtualization.optional(),
   /** Hash of the VM's options: state of different hardware does not load. */
   machineHash: z.string(),
   /** Devices beyond the template's; a VM that loads the snapshot needs the same. */
   devices: plugged,
   memoryFile: z.strictObject({ dataBytes: count, runs: count, sha256 }),
   devicesFile: z.strictObject({ sizeBytes: z.int().min(1).max(DEVICES_MAX_BYTES), sha256 }),
-  /** The disk at the time of the capture. A VM that ran since has changed it. */
-  disk: z.strictObject({ sizeBytes: count, modifiedNs: z.string().regex(/^\d{1,20}$/) }),
+  /**
+   * The disk at the time of the capture. A VM that ran since has changed it. The mark in its header
+   * survives a copy; inode and time tell of writes to the same file.
+   */
+  disk: z.strictObject({
+    sizeBytes: count,
+    modifiedNs: decimal,
+    inode: decimal.optional(),
+    mark: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/)
+      .optional(),
+  }),
 });
 export type Manifest = z.infer<typeof manifest>;
 
@@ -74,10 +92,24 @@ function checkOf(body: string, diskKey: string | null): string {
   return diskKey === null ? digest(body) : manifestMac(diskKey, body);
 }
 
-/** Size and modification time of a disk. */
+/** Describes a disk as it is. */
 export async function diskMark(path: string): Promise<Manifest['disk']> {
-  const { size, mtimeNs } = await stat(path, { bigint: true });
-  return { sizeBytes: Number(size), modifiedNs: String(mtimeNs) };
+  const { size, mtimeNs, ino } = await stat(path, { bigint: true });
+  const mark = await readMark(path);
+  return {
+    ...{ sizeBytes: Number(size), modifiedNs: String(mtimeNs), inode: String(ino) },
+    ...(mark === null ? {} : { mark }),
+  };
+}
+
+/** Whether the disk is the captured one, or a copy of it. */
+export function isSameDisk(captured: Manifest['disk'], seen: Manifest['disk']): boolean {
+  const isCopy = captured.mark !== undefined && captured.inode !== seen.inode;
+  return (
+    captured.sizeBytes === seen.sizeBytes &&
+    (captured.mark === undefined || captured.mark === seen.mark) &&
+    (isCopy || captured.modifiedNs === seen.modifiedNs)
+  );
 }
 
 export function digest(content: string | Uint8Array): string {

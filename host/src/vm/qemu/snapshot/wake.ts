@@ -9,7 +9,7 @@ import { hasCode } from '@berth/os/errors.ts';
 import { boundedMessageOf } from '../../host-error.ts';
 import { DriverError, NeverContinued, SnapshotUnusable } from '../../driver.ts';
 import { VM_FILES } from '../machine/argv.ts';
-import type { RestoreBase } from '../template/bases.ts';
+import type { Bases, RestoreBase } from '../template/bases.ts';
 import { isFault } from '../process/death.ts';
 import { QemuEnded } from '../process/launch.ts';
 import { machineHash } from '../machine/machine.ts';
@@ -17,7 +17,7 @@ import { sizeOf } from '../machine/plugged.ts';
 import { DevicesRefused, loadDevices } from '../start/restore.ts';
 import { startQemu, type RunningQemu, type StartOrder } from '../start/start.ts';
 import { fileCipher, fileKey } from './encryption.ts';
-import { digest, diskMark, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
+import { digest, diskMark, isSameDisk, SNAPSHOT_FILES, type Manifest } from './manifest.ts';
 import type { PatchTarget } from './pages-job.ts';
 import type { Pages } from './pages.ts';
 import { findRamBlocks } from '../machine/ram-blocks.ts';
@@ -50,8 +50,7 @@ export async function verifySnapshot(
   const mark = await diskMark(join(vmFolder, VM_FILES.disk)).catch(
     missingIsUnusable('the disk of the snapshot is missing'),
   );
-  if (mark.sizeBytes !== manifest.disk.sizeBytes || mark.modifiedNs !== manifest.disk.modifiedNs)
-    throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
+  if (!isSameDisk(manifest.disk, mark)) throw new SnapshotUnusable('the disk was changed since the snapshot was taken');
 
   const path = join(folder, SNAPSHOT_FILES.devices);
   const gone = missingIsUnusable('the device state is missing');
@@ -67,10 +66,20 @@ export async function verifySnapshot(
   return { folder, manifest, deviceState: decrypt(deviceState), memoryKey: fileKey(diskKey, salt, 'memory') };
 }
 
-/** Rejects with {@link SnapshotUnusable} if the snapshot was made with different VM options. */
-export function assertSameOptions({ accelerator, hostVendor }: RestoreBase, manifest: Manifest): void {
-  if (machineHash(accelerator, hostVendor) !== manifest.machineHash)
+/**
+ * The base with the processor of the snapshot. Throws {@link SnapshotUnusable} if this host lacks
+ * it, or if the snapshot was made with different VM options.
+ */
+export function baseFor(manifest: Manifest, bases: Bases, base: RestoreBase): RestoreBase {
+  const { accelerator, cpuModel } = manifest.virtualization ?? base;
+  if (!bases.canRun({ accelerator, cpuModel })) {
+    const needs = accelerator === 'kvm' ? `the processor ${cpuModel} under KVM` : accelerator.toUpperCase();
+    throw new SnapshotUnusable(`the snapshot needs ${needs}, which this host lacks`);
+  }
+  if (machineHash({ accelerator, cpuModel }) !== manifest.machineHash)
     throw new SnapshotUnusable("the snapshot's devices differ from those of current VMs");
+
+  return { ...base, accelerator, cpuModel };
 }
 
 /**
@@ -97,7 +106,7 @@ export async function wakeSnapshot(
   const patching = pages.patch(job, target.promise, AbortSignal.any([order.signal, over.signal]));
   patching.catch(() => undefined);
   try {
-    return await startQemu(base, order, { kind: 'restore', vcpu: sizeOf(devices).vcpu, devices }, async (machine) => {
+    return await startQemu(base, order, { kind: 'restore', size: sizeOf(devices), devices }, async (machine) => {
       const { process, qmp, signal, elapsedMs } = machine;
       target.resolve({ process, blocks: await findRamBlocks(qmp, process, devices.modules, signal) });
       await patching;

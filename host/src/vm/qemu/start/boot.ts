@@ -3,6 +3,7 @@
 import { health } from '@berth/protocol/calls/identity.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GuestRefusal, type Guests } from '../../../guest/client.ts';
+import { assertSpoken } from '../../../guest/protocol-version.ts';
 import { DriverError, type GuestEndpoint } from '../../driver.ts';
 import type { RestoreBase } from '../template/bases.ts';
 import { readConsole } from '../process/console.ts';
@@ -72,9 +73,11 @@ async function untilGuestAnswers({ endpoint, guests, qmp, deadlineMs }: BootingV
     while (!either.aborted) {
       try {
         await client.reach({ signal: either, deadlineMs: REACH_STEP_MS });
-        await client.call(health, {}, { signal: either, deadlineMs: REACH_STEP_MS });
+        const { protocol } = await client.call(health, {}, { signal: either, deadlineMs: REACH_STEP_MS });
+        assertSpoken(protocol, 'the guest daemon');
         return;
       } catch (error) {
+        if (error instanceof DriverError) throw error;
         // Not listening yet, or too slow.
         seen = error;
         if (error instanceof GuestRefusal) break;

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { DriverError, type VmSize } from '../../driver.ts';
 import { DEVICE_STATE_FD, VM_FILES } from '../machine/argv.ts';
 import type { RestoreBase } from '../template/bases.ts';
+import type { Template } from '../template/template.ts';
 import { renewKernelSecrets } from '../template/kernel-secrets.ts';
 import { writeOverlay } from '../machine/disk.ts';
 import { moduleSizes, plugCpus, plugModules } from '../machine/hotplug.ts';
@@ -28,31 +29,35 @@ export class DevicesRefused extends DriverError {
  * Writes the VM's disk, the part of a restore that needs no slot. The folder belongs to root: QEMU
  * opens everything before it drops root.
  */
-export async function prepareVmFolder(folder: string, diskKey: string | null): Promise<void> {
+export async function prepareVmFolder(folder: string, templateId: string, diskKey: string | null): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(folder, 0o700);
-  await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib, diskKey);
+  await writeOverlay(join(folder, VM_FILES.disk), TEMPLATE_SIZE.diskGib, templateId, diskKey);
 }
 
 /** Restores the template in a prepared folder, at this size. Rejects as {@link startQemu}. */
 export async function restoreTemplate(base: RestoreBase, order: StartOrder, size: VmSize): Promise<RunningQemu> {
-  return startQemu(
-    base,
-    order,
-    { kind: 'restore', vcpu: size.vcpu, devices: { cpus: [], modules: [] } },
-    async (machine) => {
-      await loadDevices(machine, base.template.deviceState);
-      await renewKernelSecrets(machine, base.template.kernelSecrets);
-      const loadedMs = machine.elapsedMs();
-      await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
-      await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);
-      await machine.run();
-      // The file size limit was set for this disk at the start.
-      if (size.diskGib > TEMPLATE_SIZE.diskGib) await growDisk(machine.qmp, size.diskGib, machine.signal);
-
-      return { loadedMs };
-    },
+  return startQemu(base, order, { kind: 'restore', size, devices: { cpus: [], modules: [] } }, (machine) =>
+    resumeTemplate(machine, base.template, size),
   );
+}
+
+/** Loads the template's devices, replaces its secrets, and resumes the vCPUs. */
+export async function resumeTemplate(
+  machine: PausedQemu,
+  { deviceState, kernelSecrets }: Pick<Template, 'deviceState' | 'kernelSecrets'>,
+  size: VmSize,
+): Promise<{ loadedMs: number }> {
+  await loadDevices(machine, deviceState);
+  await renewKernelSecrets(machine, kernelSecrets);
+  const loadedMs = machine.elapsedMs();
+  await plugCpus(machine.qmp, size.vcpu - TEMPLATE_SIZE.vcpu, machine.signal);
+  await plugModules(machine.qmp, moduleSizes(size.memoryMib - TEMPLATE_SIZE.memoryMib), machine.signal);
+  await machine.run();
+  // The file size limit was set for this disk at the start.
+  if (size.diskGib > TEMPLATE_SIZE.diskGib) await growDisk(machine.qmp, size.diskGib, machine.signal);
+
+  return { loadedMs };
 }
 
 /**

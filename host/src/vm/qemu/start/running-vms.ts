@@ -8,6 +8,7 @@ import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
 import type { ClaimedSlot } from '../../../network/claims.ts';
 import { Control } from '../process/control.ts';
+import type { SeenEnd } from '../process/death.ts';
 import type { Slot } from '../../../network/slots/slot.ts';
 import type { QmpEvent } from '../machine/qmp.ts';
 import type { RunningQemu, StartOrder } from './start.ts';
@@ -18,11 +19,16 @@ const ADOPT_DEADLINE_MS = 5_000;
 
 type Log = (level: 'info' | 'warn', message: string, data: object) => void;
 
+/** Limits with which all VMs of a host start. */
+type StartLimits = Pick<StartOrder, 'cgroups' | 'rates'>;
+
 export class RunningVms {
   readonly #log: Log;
-  readonly #controls = new Map<string, Control>();
+  readonly #limits: StartLimits;
+  readonly #running = new Map<string, { vmId: string; control: Control }>();
 
-  constructor(log: Log) {
+  constructor(limits: StartLimits, log: Log) {
+    this.#limits = limits;
     this.#log = log;
   }
 
@@ -39,6 +45,7 @@ export class RunningVms {
       vmId: state.vmId,
       folder: vm.folder,
       slot,
+      ...this.#limits,
       diskGib: state.diskGib,
       diskKey: await diskKeyOf(vm),
       signal: vm.signal,
@@ -55,7 +62,18 @@ export class RunningVms {
 
   /** Null if this process's control connection was never requested. */
   find(process: ProcessIdentity): Control | null {
-    return this.#controls.get(keyOf(process)) ?? null;
+    return this.#running.get(keyOf(process))?.control ?? null;
+  }
+
+  /**
+   * Memory that had run out when the kernel killed an exited process.
+   * @param killed the kernel killed some process of the host for lack of memory at about that time
+   */
+  async outOfMemory(process: ProcessIdentity, killed: boolean): Promise<SeenEnd['outOfMemory']> {
+    const vmId = this.#running.get(keyOf(process))?.vmId;
+    const known = vmId === undefined ? 'unknown' : await this.#limits.cgroups.outOfMemory(vmId);
+    if (known === 'unknown') return killed ? 'host' : null;
+    return known === 'none' ? null : known;
   }
 
   /** The control connection of a VM, possibly of an earlier daemon. */
@@ -81,27 +99,28 @@ export class RunningVms {
     }
   }
 
-  /** Resolves when the process is gone. */
-  async end({ process }: VmState): Promise<void> {
+  /** Resolves when the process is gone, and its control group. */
+  async end({ vmId, process }: VmState): Promise<void> {
     if (process !== undefined) {
       this.find(process)?.close();
-      this.#controls.delete(keyOf(process));
+      this.#running.delete(keyOf(process));
       await endProcess(process);
     }
+    await this.#limits.cgroups.remove(vmId);
   }
 
   /** Closes the control connections; the VMs keep running. */
   close(): void {
-    for (const control of this.#controls.values()) control.close();
+    for (const { control } of this.#running.values()) control.close();
 
-    this.#controls.clear();
+    this.#running.clear();
   }
 
   #add(vmId: string, process: ProcessIdentity, ended: AbortSignal | null): Control {
     const control = new Control(process, ended, (message, data) =>
       this.#log('warn', message, { machineId: vmId, ...data }),
     );
-    this.#controls.set(keyOf(process), control);
+    this.#running.set(keyOf(process), { vmId, control });
     return control;
   }
 }

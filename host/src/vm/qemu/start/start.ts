@@ -2,15 +2,18 @@
 // (restore.ts, boot.ts, snapshot/wake.ts); the driver owns slots, records and ends.
 //
 //   launched -> recorded, control socket open -> state loaded by the caller -> running
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { qemuArgv, VM_FILES } from '../machine/argv.ts';
 import { passphraseOf } from '../machine/luks.ts';
 import type { RestoreBase } from '../template/bases.ts';
+import type { VmCgroups } from '../process/cgroups.ts';
+import { limitDisk, type DiskRates } from '../process/disk-rates.ts';
 import { jailArgv } from '../process/jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from '../process/launch.ts';
-import { VCPU_MAX } from '../../machine-size.ts';
+import type { VmSize } from '../../driver.ts';
+import { TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
 import type { Slot } from '../../../network/slots/slot.ts';
 import type { Plugged } from '../machine/plugged.ts';
 import { openQmp, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
@@ -22,6 +25,8 @@ export interface StartOrder {
   /** The VM's folder, with its disk and control socket. */
   folder: string;
   slot: Slot;
+  cgroups: VmCgroups;
+  rates: DiskRates;
   /** Size of its disk. */
   diskGib: number;
   /** Null for a disk in plain text. */
@@ -33,7 +38,9 @@ export interface StartOrder {
 }
 
 /** Initial state: devices whose state will be loaded, or the kernel of the image. */
-type StartState = { kind: 'restore'; vcpu: number; devices: Pick<Plugged, 'cpus' | 'modules'> } | { kind: 'reboot' };
+type StartState =
+  | { kind: 'restore'; size: Pick<VmSize, 'vcpu' | 'memoryMib'>; devices: Pick<Plugged, 'cpus' | 'modules'> }
+  | { kind: 'reboot' };
 
 /** A QEMU with paused vCPUs. */
 export interface PausedQemu {
@@ -77,8 +84,14 @@ export async function startQemu(
 ): Promise<RunningQemu> {
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
+  const size = state.kind === 'restore' ? state.size : TEMPLATE_SIZE;
+  const cgroup = await order.cgroups.make(order.vmId, size, base.accelerator === 'kvm');
   const launched = await launchQemu(
-    jailArgv(jailOf(base, order), QEMU_PROGRAM, qemuArgv(startOf(base, order, state))),
+    jailArgv(
+      { ...jailOf(base, order), memoryMib: size.memoryMib, cgroup },
+      QEMU_PROGRAM,
+      qemuArgv(startOf(base, order, state)),
+    ),
     order.signal,
     order.diskKey === null ? null : passphraseOf(order.diskKey),
   );
@@ -93,6 +106,7 @@ export async function startQemu(
     const controlMs = elapsedMs();
     const run = async (onSent?: () => void): Promise<void> => {
       await recorded;
+      await limitDisk(qmp, order.rates, signal);
       await qmp.command('cont', undefined, z.unknown(), { signal, onSent });
     };
     try {
@@ -113,10 +127,10 @@ export async function startQemu(
   }
 }
 
-function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, folder, diskGib, diskKey }: StartOrder) {
+function jailOf({ template, image, accelerator }: RestoreBase, { slot, folder, diskGib, diskKey }: StartOrder) {
   return {
     namespacePath: slot.namespacePath,
-    imageFolder,
+    imageFolder: image.folder,
     template: { folder: template.folder, writable: false },
     vmFolder: folder,
     diskGib,
@@ -127,11 +141,14 @@ function jailOf({ template, imageFolder, accelerator }: RestoreBase, { slot, fol
 }
 
 function startOf(
-  { version, accelerator, hostVendor, rootDisk, boot }: RestoreBase,
+  { version, accelerator, cpuModel, image, boot }: RestoreBase,
   { vmId, slot, diskKey }: StartOrder,
   state: StartState,
 ) {
   const encrypted = diskKey !== null;
-  const always = { version, accelerator, hostVendor, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId, encrypted };
-  return state.kind === 'restore' ? { ...always, ...state } : { ...always, ...state, vcpu: VCPU_MAX, boot };
+  const rootDisk = basename(image.rootPath);
+  const always = { version, accelerator, cpuModel, rootDisk, uid: slot.uid, tap: slot.tap, name: vmId, encrypted };
+  return state.kind === 'restore'
+    ? { ...always, ...state, vcpu: state.size.vcpu }
+    : { ...always, ...state, vcpu: VCPU_MAX, boot };
 }

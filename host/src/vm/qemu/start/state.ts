@@ -7,6 +7,7 @@ import { DriverError, type DriverState } from '../../driver.ts';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import { isSame, type ProcessIdentity } from '@berth/os/process-identity.ts';
 import { machineHash } from '../machine/machine.ts';
+import { virtualization } from '../machine/cpu-models.ts';
 import type { RestoreBase } from '../template/bases.ts';
 
 const vmProcess = z.object({ pid: z.int(), startTicks: z.string(), bootId: z.string() });
@@ -16,6 +17,8 @@ const vmState = z.object({
   templateId: z.string(),
   /** Hash of the options of its latest QEMU. */
   machineHash: z.string(),
+  /** Accelerator and processor of its latest QEMU; absent: those of the template. */
+  virtualization: virtualization.optional(),
   /** Disk size at the latest start; {@link readDiskGib} includes later growth. */
   diskGib: z.int().min(1),
   /** Null while it sleeps. */
@@ -39,11 +42,12 @@ export function stateOf(state: DriverState): VmState {
 }
 
 /** State of a VM that has neither slot nor process yet. */
-export function newState(vmId: string, { template, accelerator, hostVendor }: RestoreBase, diskGib: number): VmState {
+export function newState(vmId: string, { template, accelerator, cpuModel }: RestoreBase, diskGib: number): VmState {
   return {
     vmId,
     templateId: template.templateId,
-    machineHash: machineHash(accelerator, hostVendor),
+    machineHash: machineHash({ accelerator, cpuModel }),
+    virtualization: { accelerator, cpuModel },
     diskGib,
     slot: null,
   };

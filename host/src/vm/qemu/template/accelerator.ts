@@ -8,7 +8,8 @@ import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
 import { readHostPlatform, type HostPlatform } from '../machine/host-platform.ts';
-import type { Accelerator } from '../machine/machine.ts';
+import { TCG_MODEL } from '../machine/cpu-models.ts';
+import type { Virtualization } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
 import { closeTemplatesFolder, templatesFolder } from './template.ts';
 
@@ -16,6 +17,10 @@ const KVM_DEVICE = '/dev/kvm';
 
 const probeRecord = z.strictObject({
   accelerator: z.enum(['kvm', 'tcg']),
+  /** Processor model of new VMs. */
+  cpuModel: z.string(),
+  /** Models that a VM can have under KVM on this host; empty under TCG. */
+  cpuModels: z.array(z.string()),
   /** A sentence for the operator. */
   reason: z.string(),
   qemuVersion: z.string(),
@@ -42,24 +47,32 @@ export async function readProbeFor(
   host: HostPlatform,
 ): Promise<Probe | null> {
   const missing = await kvmMissing();
-  if (missing !== null) return describe('tcg', missing, version, host);
+  if (missing !== null) return describe(EMULATED, missing, version, host);
 
   const text = await readIfPresent(probeFile(cacheFolder, version, host));
   const parsed = text === null ? null : probeRecord.safeParse(parseJson(text));
   return parsed?.success === true ? parsed.data : null;
 }
 
-/** Records a boot under KVM: `failure` is null if the guest responded. */
+/** Processor model of a boot under KVM and the supported ones, or why it did not succeed. */
+export type ProbeResult = { cpuModel: string; cpuModels: readonly string[] } | { failure: string };
+
+/** Records the result of a boot under KVM. */
 export async function writeProbe(
   cacheFolder: string,
   version: QemuVersion,
   host: HostPlatform,
-  failure: string | null,
+  result: ProbeResult,
 ): Promise<Probe> {
   const probe =
-    failure === null
-      ? describe('kvm', 'the guest boots under KVM', version, host)
-      : describe('tcg', `${KVM_DEVICE} exists, but a boot under KVM failed: ${failure}`, version, host);
+    'failure' in result
+      ? describe(EMULATED, `${KVM_DEVICE} exists, but ${result.failure}`, version, host)
+      : describe(
+          { accelerator: 'kvm', cpuModel: result.cpuModel, cpuModels: [...result.cpuModels] },
+          `the guest boots under KVM with the processor ${result.cpuModel}${host.isVm ? ', within another VM' : ''}`,
+          version,
+          host,
+        );
   await closeTemplatesFolder(cacheFolder);
   await writeDurably(probeFile(cacheFolder, version, host), `${JSON.stringify(probe, null, 2)}\n`, 0o644);
   return probe;
@@ -75,9 +88,13 @@ async function kvmMissing(): Promise<string | null> {
   }
 }
 
-function describe(accelerator: Accelerator, reason: string, version: QemuVersion, host: HostPlatform): Probe {
+type Found = Virtualization & Pick<Probe, 'cpuModels'>;
+
+const EMULATED: Found = { accelerator: 'tcg', cpuModel: TCG_MODEL, cpuModels: [] };
+
+function describe(found: Found, reason: string, version: QemuVersion, host: HostPlatform): Probe {
   return {
-    accelerator,
+    ...found,
     reason,
     qemuVersion: version.text,
     hostKernel: host.kernel,

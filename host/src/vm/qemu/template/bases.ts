@@ -3,24 +3,28 @@
 // nothing.
 import { basename, join } from 'node:path';
 import { ImageError, openImage, type Image } from '@berth/image/image-folder.ts';
+import { assertSpoken } from '../../../guest/protocol-version.ts';
 import { DriverError } from '../../driver.ts';
-import { readProbeFor } from './accelerator.ts';
+import { readProbeFor, type Probe } from './accelerator.ts';
 import type { BootFiles } from '../machine/argv.ts';
 import { readHostPlatform } from '../machine/host-platform.ts';
-import { kernelCommandLine, type Accelerator } from '../machine/machine.ts';
+import { kernelCommandLine, type Accelerator, type Virtualization } from '../machine/machine.ts';
 import { readQemuVersion, type QemuVersion } from '../machine/qemu-version.ts';
-import { closeTemplatesFolder, openTemplate, templateFacts, templateIdOf, type Template } from './template.ts';
+import {
+  closeTemplatesFolder,
+  findTemplate,
+  openTemplate,
+  templateFacts,
+  virtualizationOf,
+  type Template,
+} from './template.ts';
 
 /** Properties shared by all VMs of one template. */
-export interface RestoreBase {
+export interface RestoreBase extends Virtualization {
   template: Template;
-  imageFolder: string;
-  /** File name of the base root disk in the image's folder. */
-  rootDisk: string;
+  image: Image;
   boot: BootFiles;
-  accelerator: Accelerator;
   version: QemuVersion;
-  hostVendor: string;
 }
 
 export class Bases {
@@ -28,13 +32,16 @@ export class Bases {
   readonly current: RestoreBase;
   /** Why this accelerator was selected, for the operator. */
   readonly reason: string;
+  /** Processor models that VMs can have under KVM on this host. */
+  readonly cpuModels: readonly string[];
   readonly #cacheFolder: string;
   readonly #opened = new Map<string, Promise<RestoreBase>>();
 
-  private constructor(cacheFolder: string, current: RestoreBase, reason: string) {
+  private constructor(cacheFolder: string, current: RestoreBase, { reason, cpuModels }: Probe) {
     this.#cacheFolder = cacheFolder;
     this.current = current;
     this.reason = reason;
+    this.cpuModels = cpuModels;
     this.#opened.set(current.template.templateId, Promise.resolve(current));
   }
 
@@ -55,15 +62,12 @@ export class Bases {
         `the accelerator was not probed yet for QEMU ${version.text} on this kernel and processor: run berth up`,
       );
     }
-    const templateId = templateIdOf(templateFacts(image.imageId, version, probe.accelerator, host));
-    const template = await openTemplate(cacheFolder, templateId);
-    if (template === null) {
-      throw new DriverError(
-        `there is no template ${templateId} of image ${image.imageId} in ${cacheFolder}: run berth up`,
-      );
-    }
+    const facts = templateFacts(image.imageId, version, probe, host);
+    const template = await findTemplate(cacheFolder, facts);
+    if (template === null)
+      throw new DriverError(`there is no template of image ${image.imageId} in ${cacheFolder}: run berth up`);
 
-    return new Bases(cacheFolder, baseOf(template, image, version, host.cpuVendor), probe.reason);
+    return new Bases(cacheFolder, baseOf(template, image, version), probe);
   }
 
   /**
@@ -82,6 +86,21 @@ export class Bases {
     }
   }
 
+  /** Whether VMs with this processor run on this host. */
+  canRun({ accelerator, cpuModel }: Virtualization): boolean {
+    return accelerator === 'tcg' || (this.current.accelerator === 'kvm' && this.cpuModels.includes(cpuModel));
+  }
+
+  /** As {@link of}, for a boot: with a processor of this host if it lacks that of the template. */
+  async forBoot(templateId: string): Promise<RestoreBase> {
+    const base = await this.of(templateId);
+    if (this.canRun(base)) return base;
+
+    const { accelerator, cpuModel } = this.current;
+    // The template's time stamp counter ran at the rate of another accelerator.
+    return { ...base, accelerator, cpuModel, boot: bootFilesOf(base.image, accelerator, null) };
+  }
+
   async #open(templateId: string): Promise<RestoreBase> {
     const template = await openTemplate(this.#cacheFolder, templateId);
     if (template === null) throw new DriverError(`the VM's template ${templateId} is missing in ${this.#cacheFolder}`);
@@ -89,14 +108,9 @@ export class Bases {
     const { imageId } = template.facts;
     const { current } = this;
     const imageFolder =
-      imageId === current.template.facts.imageId ? current.imageFolder : join(this.#cacheFolder, 'image', imageId);
+      imageId === current.template.facts.imageId ? current.image.folder : join(this.#cacheFolder, 'image', imageId);
     try {
-      return baseOf(
-        template,
-        await openImage(imageFolder, { verify: 'remembered' }),
-        current.version,
-        current.hostVendor,
-      );
+      return baseOf(template, await openImage(imageFolder, { verify: 'remembered' }), current.version);
     } catch (error) {
       throw error instanceof ImageError
         ? new DriverError(`the image of the VM's template: ${error.message}`, { cause: error })
@@ -105,16 +119,16 @@ export class Bases {
   }
 }
 
-function baseOf(template: Template, image: Image, version: QemuVersion, hostVendor: string): RestoreBase {
-  const { accelerator } = template.facts;
+/** Rejects a guest daemon that this host does not understand. */
+function baseOf(template: Template, image: Image, version: QemuVersion): RestoreBase {
+  assertSpoken(image.record.guestProtocol, `the guest daemon of image ${image.imageId}`);
+  const virtualization = virtualizationOf(template.facts);
   return {
     template,
-    imageFolder: image.folder,
-    rootDisk: basename(image.rootPath),
-    boot: bootFilesOf(image, accelerator, template.tscKhz),
-    accelerator,
+    image,
+    boot: bootFilesOf(image, virtualization.accelerator, template.tscKhz),
+    ...virtualization,
     version,
-    hostVendor,
   };
 }
 

@@ -5,7 +5,7 @@ import { qemuArgv, type BootStart, type RebootStart, type RestoreStart } from '.
 const START = {
   version: { text: '10.0.2', runWithUser: true },
   accelerator: 'tcg',
-  hostVendor: 'AuthenticAMD',
+  cpuModel: 'max,la57=off',
   uid: 200_007,
   tap: 'tap0',
   rootDisk: 'root.ext4',
@@ -101,8 +101,8 @@ test('QEMU filters its system calls and runs as the user of its slot, by its ver
 });
 
 test('each vCPU has its own thread; the translation buffer grows with their number', () => {
-  assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=64']);
-  assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=88']);
+  assert.deepEqual(valuesOf(qemuArgv(RESTORE), '-accel'), ['tcg,thread=multi,tb-size=448']);
+  assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, vcpu: 4 }), '-accel'), ['tcg,thread=multi,tb-size=472']);
   assert.deepEqual(valuesOf(qemuArgv({ ...RESTORE, accelerator: 'kvm' }), '-accel'), ['kvm']);
 });
 
@@ -121,7 +121,13 @@ test('a VM that had devices starts paused with the same devices at the same addr
   );
   assert.ok(valuesOf(argv, '-object').includes('memory-backend-ram,id=module2-memory,size=2048M'));
   assert.ok(argv.includes('-S'));
-  const kvm = qemuArgv({ ...RESTORE, accelerator: 'kvm', vcpu: 2, devices: { cpus: [1], modules: [] } });
+  const kvm = qemuArgv({
+    ...RESTORE,
+    accelerator: 'kvm',
+    cpuModel: 'EPYC-v2',
+    vcpu: 2,
+    devices: { cpus: [1], modules: [] },
+  });
   assert.match(valuesOf(kvm, '-device').at(-1) ?? '', /"EPYC-v2-x86_64-cpu"/);
 });
 

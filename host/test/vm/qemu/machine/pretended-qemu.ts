@@ -15,6 +15,8 @@ export class PretendedQemu {
   readonly devices = new Set<string>();
   readonly #objects = new Map<string, number>();
   diskGib = 10;
+  /** Response to `info ramblock`. */
+  ramBlocks = '';
   /** Devices that the guest refuses to release. */
   readonly keeps = new Set<string>();
   /** Called before each command; a throw refuses the command. */
@@ -91,6 +93,12 @@ export class PretendedQemu {
       case 'block_resize':
         this.diskGib = Number(parameters['size']) / GIB;
         return {};
+      case 'migrate-incoming':
+        return {};
+      case 'query-migrate':
+        return { status: 'completed' };
+      case 'human-monitor-command':
+        return this.ramBlocks;
       default:
         throw new Error(`The command ${command} has not been found`);
     }

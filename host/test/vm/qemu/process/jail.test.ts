@@ -7,6 +7,7 @@ const JAIL: Jail = {
   imageFolder: '/cache/image/a',
   template: { folder: '/cache/template/b', writable: false },
   vmFolder: '/data/vms/c',
+  memoryMib: 1_024,
   diskGib: 10,
   kvm: false,
   diesWithParent: false,
@@ -58,7 +59,12 @@ test('a VM outlives its parent process; the VM that makes a template does not', 
 test('limits are set first, then the slot’s namespace is entered, and the program starts last', () => {
   const argv = jailArgv(JAIL, '/usr/bin/program', ['-a', 'b']);
   const entering = argv.indexOf('nsenter');
-  assert.deepEqual(argv.slice(0, entering), ['prlimit', '--core=0', `--fsize=${11 * 2 ** 30}:`, '--nproc=4096', '--']);
+  assert.deepEqual(argv.slice(0, entering), [
+    ...['prlimit', '--core=0', '--nproc=4096', '--nofile=1024'],
+    ...[`--fsize=${11 * 2 ** 30}:`, `--data=${2.5 * 2 ** 30}:`, `--as=${18.5 * 2 ** 30}:`, '--'],
+  ]);
+  const underKvm = jailArgv({ ...JAIL, kvm: true }, '/usr/bin/program', []);
+  assert.ok(underKvm.includes(`--data=${2 * 2 ** 30}:`), 'KVM translates no code');
   assert.deepEqual(argv.slice(entering, entering + 4), ['nsenter', '--net=/run/netns/berth7', '--', 'setpriv']);
   assert.deepEqual(argv.slice(argv.indexOf('bwrap') - 3, argv.indexOf('bwrap')), [
     'setpriv',

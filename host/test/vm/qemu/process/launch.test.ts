@@ -6,7 +6,7 @@ import { endProcess } from '@berth/os/process-identity.ts';
 import { DEVICE_STATE_FD } from '../../../../src/vm/qemu/machine/argv.ts';
 import { launchQemu, MESSAGES_BYTES_PER_SECOND } from '../../../../src/vm/qemu/process/launch.ts';
 
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 180_000;
 const NEVER = new AbortController().signal;
 /** Reports its pid on the status descriptor like bwrap, then runs the script in QEMU's place. */
 const program = (script: string): [string, ...string[]] => [

@@ -14,7 +14,16 @@ import { qemuFilter } from '../../../../src/vm/qemu/process/seccomp.ts';
 const CALLS = 512;
 const REFUSED: SystemCall[] = [
   ...(['add_key', 'bpf', 'chroot', 'clone3', 'finit_module', 'init_module', 'io_uring_setup', 'kexec_load'] as const),
-  ...(['keyctl', 'mount', 'mount_setattr', 'move_mount', 'open_tree', 'perf_event_open', 'pidfd_getfd'] as const),
+  ...([
+    'keyctl',
+    'memfd_create',
+    'mount',
+    'mount_setattr',
+    'move_mount',
+    'open_tree',
+    'perf_event_open',
+    'pidfd_getfd',
+  ] as const),
   ...(['pidfd_open', 'pivot_root', 'process_vm_readv', 'process_vm_writev', 'ptrace', 'setns', 'unshare'] as const),
   ...(['userfaultfd'] as const),
 ];
@@ -33,6 +42,12 @@ for (const nodeArch of ['x64', 'arm64']) {
     assert.deepEqual(
       [0x0120_0011n, 0x003d_0f00n, 0x103d_0f00n].map((flags) => run(clone, flags)),
       [1, 'allowed', 1],
+    );
+    // Anonymous memory, a file, and shared files; shared anonymous memory, and a growing stack.
+    const mmap = numberOf('mmap') as number;
+    assert.deepEqual(
+      [0x22n, 0x0002_0022n, 0x02n, 0x01n, 0x21n, 0x122n].map((flags) => run(mmap, 0n, 4_096n, 3n, flags)),
+      ['allowed', 'allowed', 'allowed', 'allowed', 1, 1],
     );
     const ioctl = numberOf('ioctl') as number;
     // TUNSETIFF, KVM_RUN; TIOCSTI, SIOCGIFCONF, TUNATTACHFILTER.

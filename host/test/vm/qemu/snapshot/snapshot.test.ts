@@ -9,6 +9,7 @@ import { fileCipher, fileKey } from '../../../../src/vm/qemu/snapshot/encryption
 import {
   digest,
   hasManifest,
+  isSameDisk,
   readManifest,
   writeManifest,
   type Manifest,
@@ -100,6 +101,20 @@ test('a manifest is read back as written, and a changed one is unusable', async 
   const path = join(folder, 'manifest.json');
   await writeFile(path, (await readFile(path, 'utf8')).replace('"diskGib": 10', '"diskGib": 90'));
   await assert.rejects(readManifest(folder), SnapshotUnusable);
+});
+
+test('a snapshot fits its disk and a copy of it, but neither after a write', () => {
+  const captured = { sizeBytes: 8, modifiedNs: '5', inode: '1', mark: 'a'.repeat(32) };
+  assert.equal(isSameDisk(captured, captured), true);
+  assert.equal(isSameDisk(captured, { ...captured, inode: '2', modifiedNs: '9' }), true);
+  assert.equal(isSameDisk(captured, { ...captured, modifiedNs: '9' }), false);
+  const { mark: _, ...unmarked } = captured;
+  for (const other of [{ ...captured, mark: 'b'.repeat(32) }, unmarked, { ...captured, sizeBytes: 9 }])
+    assert.equal(isSameDisk(captured, { ...other, inode: '2' }), false);
+  // In manifests of earlier releases the time decides.
+  const former = { sizeBytes: 8, modifiedNs: '5' };
+  assert.equal(isSameDisk(former, { ...captured, inode: '2' }), true);
+  assert.equal(isSameDisk(former, { ...captured, modifiedNs: '9' }), false);
 });
 
 test('the manifest of an encrypted snapshot is authenticated with the disk key', async (context) => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import { TEMPLATE_SIZE } from '../../../../src/vm/machine-size.ts';
 import { DriverError } from '../../../../src/vm/driver.ts';
-import { DevicesRefused, loadDevices } from '../../../../src/vm/qemu/start/restore.ts';
+import { DevicesRefused, loadDevices, resumeTemplate } from '../../../../src/vm/qemu/start/restore.ts';
 import type { PausedQemu } from '../../../../src/vm/qemu/start/start.ts';
+import { pretendMemory } from '../machine/pretended-memory.ts';
 
 const SLOW_ANSWER_MS = 3_000;
 
@@ -33,4 +35,23 @@ test('devices count as refused when QEMU reports so', async (context) => {
     assert.match(error.message, /Unknown savevm section/);
     return true;
   });
+});
+
+test('a restore replaces the kernel secrets of the template before the vCPUs run', async (context) => {
+  const { qemu, process, read } = await pretendMemory(context);
+  const kernelSecrets = [{ symbol: 'net_secret', offset: 64, sizeBytes: 16 }];
+  let atResume: Buffer | undefined;
+  const paused = {
+    process,
+    qmp: qemu.qmp,
+    launched: { deviceState: { end: () => undefined } },
+    signal: AbortSignal.timeout(60_000),
+    elapsedMs: () => 0,
+    run: async () => {
+      atResume = (await read(80)).subarray(64);
+    },
+  } as unknown as PausedQemu;
+  await resumeTemplate(paused, { deviceState: Buffer.alloc(1), kernelSecrets }, TEMPLATE_SIZE);
+  assert.equal(atResume?.length, 16);
+  assert.notDeepEqual(atResume, Buffer.alloc(16));
 });

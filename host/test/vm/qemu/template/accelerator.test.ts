@@ -6,7 +6,8 @@ import { test, type TestContext } from 'node:test';
 import { readProbeFor, writeProbe } from '../../../../src/vm/qemu/template/accelerator.ts';
 
 const VERSION = { text: '10.0.2 (Debian)', runWithUser: true };
-const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0' };
+const HOST = { cpuVendor: 'AuthenticAMD', cpuModel: 'AMD EPYC', kernel: '6.1.0', isVm: false };
+const BOOTED = { cpuModel: 'EPYC-v2', cpuModels: ['EPYC-v2', 'EPYC-v1'] };
 
 const hasKvm = await access('/dev/kvm').then(
   () => true,
@@ -26,7 +27,9 @@ test('before a probe a host with /dev/kvm is undecided; without it there is noth
 
 test('a failed boot under KVM is cached as TCG with its reason', async (context) => {
   const cache = await cacheFolder(context);
-  const written = await writeProbe(cache, VERSION, HOST, 'the guest daemon did not answer');
+  const written = await writeProbe(cache, VERSION, HOST, {
+    failure: 'a boot under KVM failed: the guest daemon did not answer',
+  });
   assert.equal(written.accelerator, 'tcg');
   assert.match(written.reason, /a boot under KVM failed: the guest daemon did not answer/);
   const read = await readProbeFor(cache, VERSION, HOST);
@@ -36,13 +39,13 @@ test('a failed boot under KVM is cached as TCG with its reason', async (context)
 
 test('a successful boot is cached as KVM while the device exists', async (context) => {
   const cache = await cacheFolder(context);
-  await writeProbe(cache, VERSION, HOST, null);
+  await writeProbe(cache, VERSION, HOST, BOOTED);
   assert.equal((await readProbeFor(cache, VERSION, HOST))?.accelerator, hasKvm ? 'kvm' : 'tcg');
 });
 
 test('a cached probe applies only to its QEMU, kernel and processor', async (context) => {
   const cache = await cacheFolder(context);
-  await writeProbe(cache, VERSION, HOST, null);
+  await writeProbe(cache, VERSION, HOST, BOOTED);
   const others = [
     await readProbeFor(cache, { ...VERSION, text: '10.0.3' }, HOST),
     await readProbeFor(cache, VERSION, { ...HOST, kernel: '6.12.0' }),
@@ -54,9 +57,18 @@ test('a cached probe applies only to its QEMU, kernel and processor', async (con
   );
 });
 
+test('a probe names the processor of new VMs, those that this host has, and whether KVM is nested', async (context) => {
+  const cache = await cacheFolder(context);
+  const probe = await writeProbe(cache, VERSION, { ...HOST, isVm: true }, BOOTED);
+  assert.deepEqual([probe.cpuModel, probe.cpuModels], ['EPYC-v2', ['EPYC-v2', 'EPYC-v1']]);
+  assert.equal(probe.reason, 'the guest boots under KVM with the processor EPYC-v2, within another VM');
+  const emulated = await writeProbe(cache, VERSION, HOST, { failure: 'it failed' });
+  assert.deepEqual([emulated.cpuModel, emulated.cpuModels], ['max,la57=off', []]);
+});
+
 test('an unreadable cached probe is ignored', async (context) => {
   const cache = await cacheFolder(context);
-  await writeProbe(cache, VERSION, HOST, null);
+  await writeProbe(cache, VERSION, HOST, BOOTED);
   const [name = ''] = await readdir(join(cache, 'template'));
   await writeFile(join(cache, 'template', name), '{"accelerator": "kvm"');
   assert.equal((await readProbeFor(cache, VERSION, HOST))?.accelerator, hasKvm ? undefined : 'tcg');

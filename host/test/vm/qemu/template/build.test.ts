@@ -30,7 +30,7 @@ before(async () => {
   // On a disk, like a real cache: memory files of templates are large.
   cache = await mkdtemp('/var/tmp/berth-template-');
   // The probed accelerator does not matter here; TCG works everywhere.
-  await writeProbe(cache, await readQemuVersion(), await readHostPlatform(), 'not wanted in this test');
+  await writeProbe(cache, await readQemuVersion(), await readHostPlatform(), { failure: 'this test wants TCG' });
 });
 after(() => rm(cache, { recursive: true, force: true }));
 

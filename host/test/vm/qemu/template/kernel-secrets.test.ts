@@ -1,6 +1,8 @@
+// Places of the kernel's secrets, and their renewal in the memory of a process in QEMU's place.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kernelSecretsIn } from '../../../../src/vm/qemu/template/kernel-secrets.ts';
+import { kernelSecretsIn, renewKernelSecrets } from '../../../../src/vm/qemu/template/kernel-secrets.ts';
+import { pretendMemory } from '../machine/pretended-memory.ts';
 
 const IOMEM = '  1a000000-1b3fffff : Kernel code\n';
 const symbol = (offset: number, name: string): string =>
@@ -32,3 +34,22 @@ for (const [what, output, message] of [
     assert.throws(() => kernelSecretsIn(output), message);
   });
 }
+
+test('each renewal writes new secrets at their places, and leaves the memory around them', async (context) => {
+  const { qemu, process, read } = await pretendMemory(context);
+  const secrets = [
+    { symbol: 'net_secret', offset: 64, sizeBytes: 16 },
+    { symbol: 'inet_ehash_secret', offset: 4_094, sizeBytes: 4 },
+  ];
+  const seen = new Set<string>();
+  for (let renewal = 0; renewal < 8; renewal += 1) {
+    await renewKernelSecrets({ process, qmp: qemu.qmp, signal: AbortSignal.timeout(60_000) }, secrets);
+    const buffer = await read(8_192);
+    for (const { offset, sizeBytes } of secrets) {
+      seen.add(buffer.toString('hex', offset, offset + sizeBytes));
+      buffer.fill(0, offset, offset + sizeBytes);
+    }
+    assert.ok(buffer.every((byte) => byte === 0));
+  }
+  assert.equal(seen.size, 16);
+});

@@ -5,12 +5,13 @@ import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../../../src/config.ts';
 import { DaemonFixture } from '../../../daemon/daemon-process.ts';
 import { slotLeftovers, slotProcesses } from '../../../network/slots/slot-leftovers.ts';
+import { LONG_RUN } from '../../../../../os/test/long-run.ts';
 import { SMALL, vmIdOf } from '../../lifecycle/lifecycle-fixture.ts';
 import { enterPrivateHost } from '../../private-host.ts';
 
 enterPrivateHost();
 
-const VMS = 20;
+const VMS = LONG_RUN ? 20 : 8;
 const { cacheFolder } = readConfig([], process.env);
 
 /** Prints each secret of the kernel as `name hex`, read from its memory. */

@@ -13,13 +13,12 @@ import { processExited } from '@berth/os/process-identity.ts';
 import { qemuArgv, TEMPLATE_FILES, VM_FILES } from '../../machine/argv.ts';
 import { bootFilesOf } from '../bases.ts';
 import { writeOverlay } from '../../machine/disk.ts';
-import type { HostPlatform } from '../../machine/host-platform.ts';
 import { bootToGuest } from '../../start/boot.ts';
 import { unplugAllCpus } from '../../machine/hotplug.ts';
 import { jailArgv } from '../../process/jail.ts';
 import { launchQemu, reasonOf, type LaunchedQemu } from '../../process/launch.ts';
 import { TEMPLATE_SIZE } from '../../../machine-size.ts';
-import type { Accelerator } from '../../machine/machine.ts';
+import type { Virtualization } from '../../machine/machine.ts';
 import type { Network, Slot } from '../../../../network/slots/slot.ts';
 import { openQmp, type QmpSession } from '../../machine/qmp.ts';
 import { QEMU_PROGRAM, type QemuVersion } from '../../machine/qemu-version.ts';
@@ -30,9 +29,8 @@ const UNPLUG_DEADLINE_MS = 60_000;
 
 export interface BootOrder {
   image: Image;
-  accelerator: Accelerator;
+  virtualization: Virtualization;
   version: QemuVersion;
-  host: HostPlatform;
   network: Network;
   /** A folder created here, for memory, disk and sockets. */
   folder: string;
@@ -65,7 +63,7 @@ export async function withBootedVm<T>(
 ): Promise<T> {
   const slot = await order.network.claim(`template-${basename(order.folder)}`, signal);
   try {
-    const templateFolder = await makeFiles(order.folder, slot);
+    const templateFolder = await makeFiles(order, slot);
     const launched = await launchQemu(
       jailArgv(jailOf(order, slot, templateFolder), QEMU_PROGRAM, qemuArgv(startOf(order, slot))),
       signal,
@@ -94,7 +92,14 @@ async function workWith<T>(
     const endpoint = { address: slot.address, port: GUEST_PORT };
     const run = async (): Promise<void> => void (await qmp.command('cont', undefined, z.unknown(), { signal }));
     await bootToGuest(
-      { qmp, endpoint, guests: DIRECT_GUESTS, accelerator: order.accelerator, deadlineMs: order.deadlineMs, run },
+      {
+        qmp,
+        endpoint,
+        guests: DIRECT_GUESTS,
+        accelerator: order.virtualization.accelerator,
+        deadlineMs: order.deadlineMs,
+        run,
+      },
       signal,
     );
     await unplugAllCpus(qmp, UNPLUG_DEADLINE_MS, signal);
@@ -107,12 +112,12 @@ async function workWith<T>(
 /**
  * QEMU writes the device state after it dropped root, so its user owns the folder until it exits.
  */
-async function makeFiles(folder: string, slot: Slot): Promise<string> {
+async function makeFiles({ folder, image }: BootOrder, slot: Slot): Promise<string> {
   const templateFolder = join(folder, 'template');
   await mkdir(join(folder, 'vm'), { recursive: true, mode: 0o700 });
   await mkdir(templateFolder, { mode: 0o700 });
   await chown(templateFolder, slot.uid, slot.uid);
-  await writeOverlay(join(templateFolder, TEMPLATE_FILES.disk), TEMPLATE_SIZE.diskGib);
+  await writeOverlay(join(templateFolder, TEMPLATE_FILES.disk), TEMPLATE_SIZE.diskGib, image.imageId);
   const memory = await open(join(templateFolder, TEMPLATE_FILES.memory), 'wx', 0o600);
   try {
     await memory.truncate(TEMPLATE_SIZE.memoryMib * 2 ** 20);
@@ -128,23 +133,23 @@ function jailOf(order: BootOrder, slot: Slot, templateFolder: string) {
     imageFolder: order.image.folder,
     template: { folder: templateFolder, writable: true },
     vmFolder: join(order.folder, 'vm'),
+    memoryMib: TEMPLATE_SIZE.memoryMib,
     diskGib: TEMPLATE_SIZE.diskGib,
-    kvm: order.accelerator === 'kvm',
+    kvm: order.virtualization.accelerator === 'kvm',
     diesWithParent: true,
   };
 }
 
-function startOf({ image, accelerator, version, host }: BootOrder, slot: Slot) {
+function startOf({ image, virtualization, version }: BootOrder, slot: Slot) {
   return {
     kind: 'boot' as const,
     version,
-    accelerator,
-    hostVendor: host.cpuVendor,
+    ...virtualization,
     uid: slot.uid,
     tap: slot.tap,
     rootDisk: basename(image.rootPath),
     name: 'berth-template',
-    boot: bootFilesOf(image, accelerator, null),
+    boot: bootFilesOf(image, virtualization.accelerator, null),
   };
 }
 

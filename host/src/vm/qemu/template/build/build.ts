@@ -11,7 +11,9 @@ import { z } from 'zod';
 import { waitForLock } from '@berth/os/file-lock.ts';
 import { DriverError } from '../../../driver.ts';
 import { flushFolder } from '@berth/os/durable-file.ts';
-import { readProbeFor, writeProbe, type Probe } from '../accelerator.ts';
+import { readProbeFor, writeProbe, type Probe, type ProbeResult } from '../accelerator.ts';
+import { readCpuModels } from '../../machine/cpu-models.ts';
+import { slowness } from '@berth/os/slowness.ts';
 import { JAIL_PATHS, TEMPLATE_FILES } from '../../machine/argv.ts';
 import { bootAgain } from '../../start/boot-again.ts';
 import { BOOT_DEADLINE_MS } from '../../start/boot.ts';
@@ -24,17 +26,21 @@ import { rehearse, type Rehearsed } from './rehearsal.ts';
 import { endSlotProcesses } from '../../../../network/slots/slot-processes.ts';
 import {
   closeTemplatesFolder,
+  findTemplate,
   openTemplate,
   templateFacts,
-  templateIdOf,
   templatesFolder,
   writeTemplateRecord,
   type Template,
+  type TemplateFacts,
 } from '../template.ts';
 import { withBootedVm, type BootedVm, type BootOrder } from './boot.ts';
 
-/** A kernel that boots under KVM at all does so in seconds. */
-const KVM_PROBE_DEADLINE_MS = 20_000;
+/**
+ * A kernel that boots under KVM at all does so in seconds, on a slow computer in as many times
+ * more.
+ */
+const KVM_PROBE_DEADLINE_MS = 30_000;
 const BUILD_PREFIX = '.build-';
 
 /** The guest counts as quiet when its vCPU used less than this share of a window. */
@@ -74,10 +80,12 @@ export async function ensureTemplate(order: BuildOrder): Promise<{ template: Tem
   });
 }
 
+const factsOf = ({ image, version, host }: BuildOrder, probe: Probe): TemplateFacts =>
+  templateFacts(image.imageId, version, probe, host);
+
 async function usable(order: BuildOrder, probe: Probe): Promise<Template | null> {
-  const id = templateIdOf(templateFacts(order.image.imageId, order.version, probe.accelerator, order.host));
   try {
-    return await openTemplate(order.cacheFolder, id);
+    return await findTemplate(order.cacheFolder, factsOf(order, probe));
   } catch (error) {
     if (error instanceof DriverError) {
       order.report(`rebuilding the template: ${error.message}`);
@@ -132,20 +140,30 @@ async function probe(order: BuildOrder, network: Network): Promise<Probe> {
   const known = await readProbeFor(order.cacheFolder, order.version, order.host);
   if (known !== null) return known;
 
-  order.report(`probing KVM by a boot (at most ${KVM_PROBE_DEADLINE_MS / 1_000} s)`);
-  const failure = await inBuildFolder(order, async (folder) => {
-    try {
-      const boot: BootOrder = { ...order, network, folder, accelerator: 'kvm', deadlineMs: KVM_PROBE_DEADLINE_MS };
-      await withBootedVm(boot, order.signal, (machine) => machine.quit());
-      return null;
-    } catch (error) {
-      // Any failure under KVM counts against KVM; a general failure recurs under TCG.
-      if (error instanceof DriverError) return error.message;
+  const result = await tryKvm(order, network).catch((error: unknown) => {
+    // Any failure under KVM counts against KVM; a general failure recurs under TCG.
+    if (error instanceof DriverError) return { failure: `a boot under KVM failed: ${error.message}` };
 
-      throw error;
-    }
+    throw error;
   });
-  return writeProbe(order.cacheFolder, order.version, order.host, failure);
+  return writeProbe(order.cacheFolder, order.version, order.host, result);
+}
+
+async function tryKvm(order: BuildOrder, network: Network): Promise<ProbeResult> {
+  const { supported, chosen, lacks } = await readCpuModels(order.host.cpuVendor, order.signal);
+  // KVM without a processor to virtualize: it interprets most instructions.
+  if (chosen === null) {
+    const missing = lacks.length === 0 ? 'QEMU knows none of them' : `missing features: ${lacks.join(', ')}`;
+    return { failure: `KVM on this host has none of the processor models that Berth uses (${missing})` };
+  }
+
+  const deadlineMs = Math.round(KVM_PROBE_DEADLINE_MS * slowness());
+  order.report(`probing KVM by a boot (at most ${Math.round(deadlineMs / 1_000)} s)`);
+  await inBuildFolder(order, async (folder) => {
+    const virtualization = { accelerator: 'kvm', cpuModel: chosen } as const;
+    await withBootedVm({ ...order, network, folder, virtualization, deadlineMs }, order.signal, (vm) => vm.quit());
+  });
+  return { cpuModel: chosen, cpuModels: supported };
 }
 
 function build(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
@@ -155,12 +173,12 @@ function build(order: BuildOrder, network: Network, probe: Probe): Promise<Templ
   );
 }
 
-async function buildOnce(order: BuildOrder, network: Network, { accelerator }: Probe): Promise<Template> {
-  const facts = templateFacts(order.image.imageId, order.version, accelerator, order.host);
-  const templateId = templateIdOf(facts);
-  await inBuildFolder(order, async (folder) => {
+async function buildOnce(order: BuildOrder, network: Network, probe: Probe): Promise<Template> {
+  const { accelerator, cpuModel } = probe;
+  const templateId = await inBuildFolder(order, async (folder) => {
     order.report(`booting the template under ${accelerator.toUpperCase()}`);
-    const boot: BootOrder = { ...order, network, folder, accelerator, deadlineMs: BOOT_DEADLINE_MS[accelerator] };
+    const deadlineMs = BOOT_DEADLINE_MS[accelerator];
+    const boot: BootOrder = { ...order, network, folder, virtualization: { accelerator, cpuModel }, deadlineMs };
     const rehearsed = await withBootedVm(boot, order.signal, (machine) => freeze(order, machine));
     order.report('recording the template');
     const template = join(folder, 'template');
@@ -168,11 +186,10 @@ async function buildOnce(order: BuildOrder, network: Network, { accelerator }: P
     await chmod(template, 0o755);
     for (const name of Object.values(TEMPLATE_FILES)) await makeDurableAndReadOnly(join(template, name));
 
-    await writeTemplateRecord(template, facts, rehearsed);
-    const target = join(templatesFolder(order.cacheFolder), templateId);
-    await rm(target, { recursive: true, force: true });
-    await rename(template, target);
+    const id = await writeTemplateRecord(template, factsOf(order, probe), rehearsed);
+    await rename(template, join(templatesFolder(order.cacheFolder), id));
     await flushFolder(templatesFolder(order.cacheFolder));
+    return id;
   });
   const built = await openTemplate(order.cacheFolder, templateId);
   if (built === null) throw new DriverError(`template ${templateId} disappeared after the build`);

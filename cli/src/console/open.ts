@@ -1,0 +1,55 @@
+// `berth open`: opens a page of the web console in a browser, or prints its address.
+import { browserOpener, openInBrowser } from '../interaction/browser.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import type { CliContext } from '../program/context.ts';
+import type { Input } from '../program/command-spec.ts';
+import { checkResourceId } from '../service/resource-id.ts';
+
+const PAGES = {
+  sandbox: ['terminal', 'files', 'activity', 'previews', 'agents', 'metrics'],
+  org: ['sandboxes', 'activity', 'usage', 'projects', 'members', 'api-keys', 'billing'],
+  'agent session': [],
+} as const;
+type Kind = keyof typeof PAGES;
+
+const FOLDERS: Readonly<Record<Kind, string>> = {
+  sandbox: 'sandboxes',
+  org: 'orgs',
+  'agent session': 'agent-sessions',
+};
+
+export async function openConsole(
+  { connect, environment, out, signal }: CliContext,
+  { args: [typed], options: { page } }: Input<{ page?: string }>,
+): Promise<void> {
+  const kind = kindOf(typed);
+  const pages: readonly string[] = PAGES[kind];
+  if (page !== undefined && !pages.includes(page)) {
+    const allowed = pages.length === 0 ? 'it has none' : `allowed: ${pages.join(', ')}`;
+    throw new UsageError(`--page ${page} is no page of the ${kind}; ${allowed}`);
+  }
+  const { berth, orgId } = await connect();
+  const { publicUrl, features } = await berth.raw.getService({ signal });
+  if (!features.console)
+    throw new CliFailure('the service has no web console', { remedy: 'its operator serves it with berth up' });
+
+  const id = typed === undefined ? await orgId() : checkResourceId(kind, typed);
+  // Named as the resource of the API.
+  const part = page === 'billing' ? 'subscription' : page;
+  const url = `${publicUrl}/console/${FOLDERS[kind]}/${id}${part === undefined ? '' : `/${part}`}`;
+  if (out.json) out.object({ url });
+  const opener = /^https?:\/\//.test(url) ? browserOpener(environment) : null;
+  const opened = opener !== null && (await openInBrowser(opener, url));
+  if (opened) out.note(`opened ${plainText(url)}`);
+  else if (!out.json) out.line(plainText(url));
+}
+
+function kindOf(typed: string | undefined): Kind {
+  if (typed === undefined || typed.startsWith('org_')) return 'org';
+  if (typed.startsWith('sbx_')) return 'sandbox';
+  if (typed.startsWith('ags_')) return 'agent session';
+  throw new UsageError(`'${plainText(typed)}' is no id of a sandbox, agent session or org`, {
+    remedy: 'they start with sbx_, ags_ or org_',
+  });
+}

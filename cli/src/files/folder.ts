@@ -1,0 +1,92 @@
+// `berth files`: files and folders of a sandbox, through the file routes.
+import { Readable } from 'node:stream';
+import type { FileEntry } from '@berth/sdk';
+import { bytes } from '../output/amount.ts';
+import { EXIT } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
+import { since } from '../output/time.ts';
+import type { Input } from '../program/command-spec.ts';
+import type { CliContext } from '../program/context.ts';
+import { runEach } from '../program/each.ts';
+import { sandboxId } from '../service/resource-id.ts';
+
+/** Resolves with 1 if entries are missing. */
+export async function listFolder(
+  { connect, out, signal }: CliContext,
+  { args: [typed, path = ''] }: Input,
+): Promise<number> {
+  const { berth } = await connect();
+  const listing = await berth.raw.listFiles({ path: { sandboxId: sandboxId(typed) }, query: { path }, signal });
+  if (out.json) {
+    out.object(listing);
+  } else {
+    out.table(
+      [
+        {
+          title: 'name',
+          value: ({ label, type }) => plainText(type === 'directory' ? `${label}/` : label),
+          whole: true,
+        },
+        { title: 'kind', value: ({ kind, type }) => kind ?? type },
+        { title: 'size', value: (entry) => sizeOf(entry), align: 'right' },
+        { title: 'changed', value: ({ modifiedAt }) => (modifiedAt ? since(modifiedAt) : null), optional: true },
+      ],
+      listing.entries,
+      'the folder is empty',
+    );
+  }
+  if (!listing.truncated) return EXIT.ok;
+  out.note('berth: the listing is incomplete: the folder is too large, or a name is not UTF-8');
+  return EXIT.failed;
+}
+
+function sizeOf({ kind, size }: FileEntry): string | null {
+  return kind === 'file' && size !== undefined ? bytes(size) : null;
+}
+
+export async function writeContent(
+  { connect, out, signal }: CliContext,
+  { args: [typed, path = ''] }: Input,
+): Promise<void> {
+  const { berth } = await connect();
+  const sandbox = await berth.sandboxes.get(sandboxId(typed), { signal });
+  const { stream } = await sandbox.files.download(path, { signal });
+  for await (const chunk of Readable.fromWeb(stream)) await out.bytes(chunk as Buffer);
+}
+
+export async function removePaths(
+  context: CliContext,
+  { args: [typed, ...paths], options: { recursive = false } }: Input<{ recursive?: boolean }>,
+): Promise<number> {
+  const { connect, out, signal } = context;
+  const path = { sandboxId: sandboxId(typed) };
+  const { berth } = await connect();
+  return await runEach(context, paths, {
+    progressText: 'deleting',
+    work: async (one) =>
+      await berth.raw.deleteFile({ path, query: { path: one, recursive: recursive ? 'true' : 'false' }, signal }),
+    show: (answer) => (out.json ? out.object(answer) : out.line(`${plainText(answer.path)} deleted`)),
+  });
+}
+
+export async function movePath(
+  { connect, out, signal }: CliContext,
+  { args: [typed, from = '', to = ''], options: { force = false } }: Input<{ force?: boolean }>,
+): Promise<void> {
+  const { berth } = await connect();
+  const path = { sandboxId: sandboxId(typed) };
+  const moved = await berth.raw.moveFile({ path, body: { from, to, replace: force }, signal });
+  if (out.json) out.object(moved);
+  else out.line(`${plainText(moved.from)} is now ${plainText(moved.to)}`);
+}
+
+export async function createFolders(context: CliContext, { args: [typed, ...paths] }: Input): Promise<number> {
+  const { connect, out, signal } = context;
+  const path = { sandboxId: sandboxId(typed) };
+  const { berth } = await connect();
+  return await runEach(context, paths, {
+    progressText: 'creating',
+    work: async (one) => await berth.raw.createFolder({ path, body: { path: one }, signal }),
+    show: (answer) => (out.json ? out.object(answer) : out.line(`${plainText(answer.path)} created`)),
+  });
+}

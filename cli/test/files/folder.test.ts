@@ -1,0 +1,57 @@
+// `berth files` against a real service with a scripted host.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { ExecRefusal, type FileCall } from '../../../api/test/world/exec-front.ts';
+import { Service } from '../world/service.ts';
+
+let service: Service;
+let id: string;
+let calls: FileCall[];
+before(async () => {
+  service = await Service.start({ durable: false });
+  ({ id } = await service.api.makeSandbox('ready'));
+  calls = [];
+  const { files } = service.api.front;
+  service.api.front.files = (call) => {
+    calls.push(call);
+    if (call.path.endsWith('/missing')) throw new ExecRefusal('file_not_found', 'no');
+    if (call.verb === 'list') return Buffer.from('D\0dsrc\0m4096 1\0fa\u001b[1m\0m2048 1\0lto\0m3 1\0ET', 'latin1');
+    return files(call);
+  };
+});
+after(() => service.close());
+
+test('ls shows kind and size without control characters, and fails for an incomplete listing', async () => {
+  const { code, stdout, stderr } = await service.run(['files', 'ls', id, 'src']);
+  assert.equal(code, 1);
+  assert.match(stdout, /src\/.*directory/);
+  assert.match(stdout, /link/);
+  assert.match(stdout, /2\.0 KiB/);
+  assert.equal(stdout.includes('\u001b'), false);
+  assert.match(stderr, /incomplete/);
+});
+
+test('cat writes the content alone to stdout', async () => {
+  const { code, stdout } = await service.run(['files', 'cat', id, 'a']);
+  assert.deepEqual([code, stdout], [0, 'a content']);
+});
+
+test('rm, mv and mkdir change what they name; rm tries every path', async () => {
+  calls = [];
+  const removed = await service.run(['files', 'rm', '-r', id, 'a', 'missing', 'b']);
+  assert.equal(removed.code, 1);
+  assert.equal(removed.stdout, '/code/a deleted\n/code/b deleted\n');
+  assert.match(removed.stderr, /missing.*no such file/);
+  assert.equal((await service.run(['files', 'mv', '-f', id, 'a', 'b'])).stdout, '/code/a is now /code/b\n');
+  assert.equal((await service.run(['files', 'mkdir', id, 'n/m'])).stdout, '/code/n/m created\n');
+  assert.deepEqual(
+    calls.map(({ verb, query }) => [verb, query['path'], query['recursive'] ?? query['replace']].join(' ')).toSorted(),
+    [
+      'folder /code/n/m ',
+      'move /code/a true',
+      'remove /code/a true',
+      'remove /code/b true',
+      'remove /code/missing true',
+    ],
+  );
+});

@@ -1,0 +1,35 @@
+// Texts of the person's own page.
+export const meText = {
+  title: 'You',
+  name: { label: 'Name', hint: 'All members of your orgs see it.' },
+  save: 'Save',
+  saved: 'Your name is changed',
+  failed: 'Your name was not changed',
+  email: (address: string) => `You sign in as ${address}.`,
+  account: 'Password and second factor',
+  tokens: 'Agent tokens',
+  tokensHint:
+    'Personal credentials for agent sessions in all your orgs, as for a phone or a chat. They can do nothing else.',
+  empty: 'No agent tokens yet',
+  accesses: { read_only: 'Read sessions and replies', read_send: 'Read, send messages and interrupt' },
+  accessOf: (access: string) => (access === 'read_only' ? 'read' : access === 'read_send' ? 'read, send' : access),
+  approves: 'approve',
+  wakes: 'wake',
+  revoke: {
+    hint: 'Programs that use the token are refused at once. This cannot be undone.',
+    submit: 'Revoke token',
+    failed: 'The token was not revoked',
+  },
+  createWords: {
+    title: 'Create an agent token',
+    hint: 'The token acts as you, in agent sessions only.',
+    submit: 'Create token',
+    failed: 'The token was not created',
+  },
+  tokenName: { label: 'Name', hint: 'Where the token is used.' },
+  access: 'May',
+  canApprove: 'May answer approval requests',
+  canWake: 'May wake sandboxes',
+  days: 'Days until it expires',
+  secret: { title: 'Copy the token now', hint: 'It is not shown again.', what: 'agent token' },
+} as const;

@@ -1,0 +1,35 @@
+// Texts of the first run of an org.
+export const startText = {
+  title: 'Get started',
+  hint: 'Each step ticks itself as you go. Leave out what you do not need.',
+  skip: 'Skip',
+  steps: {
+    create: 'Create your first sandbox',
+    terminal: 'Look around in its terminal',
+    code: 'Do the same from your code',
+    serve: 'Serve something',
+    sleep: 'Let it sleep, and wake it',
+    next: 'Go on',
+  },
+  createHint: 'A small virtual machine in the project',
+  create: 'Create sandbox',
+  stages: 'Stages',
+  elapsed: (seconds: number) => `${seconds} s`,
+  after: (ms: number) => `${ms.toLocaleString('en')} ms`,
+  needsSandbox: 'This needs a sandbox.',
+  typed: 'This command is typed for you; press Enter to run it:',
+  run: 'Run a command',
+  keyName: 'First steps',
+  key: 'Make a key for this',
+  keyMade: (days: number) =>
+    'The key is in the code. It is shown only here, and only once: copy it before you leave. ' +
+    `It can run sandboxes, for ${days} days.`,
+  keyIsMade: 'The key is in the code already.',
+  keyLost: 'If it exists all the same, revoke it: ',
+  serveHint: 'This command serves the working folder in the background. Members of the org can open its files:',
+  serve: 'Run it, and make a link',
+  serveFailed: 'Nothing is served',
+  notListening: (port: number) => `Nothing listens on port ${port}.`,
+  sleepHint: 'Asleep, it keeps memory and disk and uses no machine hours. Awake again, its shell is the same.',
+  docs: 'API reference',
+} as const;

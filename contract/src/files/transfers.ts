@@ -1,0 +1,36 @@
+// Contents of any length, as raw bytes.
+import { z } from 'zod';
+import { defineRoute } from '../route/route.ts';
+import { sandboxParams } from '../sandboxes/sandboxes.ts';
+import { FILE_CALL_ERRORS, filePath, ifUnchanged, writtenFile } from './files.ts';
+
+const ERRORS = [...FILE_CALL_ERRORS, 'not_a_file', 'too_many_connections'] as const;
+
+export const downloadFile = defineRoute({
+  name: 'downloadFile',
+  summary: 'Sends the bytes of a file of any size; a response that breaks off is shorter than its Content-Length',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/file/content',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.read',
+  request: { params: sandboxParams, query: z.object({ path: filePath }) },
+  response: { status: 200, body: z.unknown(), bytes: true },
+  errors: [...ERRORS, 'file_too_large'],
+  activity: null,
+  published: true,
+});
+
+export const uploadFile = defineRoute({
+  name: 'uploadFile',
+  summary: 'Writes a file of any size atomically; missing parent folders are created',
+  method: 'PUT',
+  path: '/v1/sandboxes/{sandboxId}/file/content',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.write',
+  request: { params: sandboxParams, query: z.object({ path: filePath, ifUnchanged }) },
+  upload: true,
+  response: { status: 200, body: writtenFile },
+  errors: [...ERRORS, 'guest_disk_full', 'file_changed', 'file_exists', 'upload_stalled'],
+  activity: 'sandbox_file_written',
+  published: true,
+});

@@ -1,0 +1,50 @@
+// The content of a file of any length, over the stream of the call `openFile`
+// (protocol/src/calls/files.ts).
+import type { Duplex, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { exactly } from '@berth/protocol/http/serve.ts';
+import { FileRefused, type Files } from './files.ts';
+
+/** Sends the length and the content; a truncated content breaks the stream. */
+export async function sendContent(caller: Duplex, bytes: number, content: Readable): Promise<void> {
+  caller.resume();
+  caller.write(`${bytes}\n`);
+  await pipeline(content, exactly(bytes), caller);
+}
+
+interface Target {
+  path: string;
+  bytes: number;
+  ifUnchanged?: string | undefined;
+}
+
+/** Writes the content that the caller sends, and sends the outcome. */
+export async function receiveContent(
+  files: Files,
+  caller: Duplex,
+  { path, bytes, ifUnchanged }: Target,
+  gone: AbortSignal,
+): Promise<void> {
+  const early = new AbortController();
+  let arrived = 0;
+  // Until the helper takes it.
+  caller.pause();
+  caller.on('data', (chunk: Buffer) => (arrived += chunk.length));
+  caller.once('end', () => {
+    if (arrived < bytes) early.abort(new Error('the content ended early'));
+  });
+  let outcome: object;
+  try {
+    await files.write(path, { bytes, content: caller, ifUnchanged }, AbortSignal.any([gone, early.signal]), true);
+    outcome = { size: bytes };
+  } catch (error) {
+    if (!(error instanceof FileRefused)) {
+      // Without an outcome: the caller cannot mistake it for a refusal.
+      caller.destroy();
+      return;
+    }
+    outcome = { error: { code: error.code, errno: error.errno } };
+  }
+  caller.resume();
+  caller.end(`${JSON.stringify(outcome)}\n`);
+}
