@@ -21,7 +21,7 @@ const TEMPLATE: Step = { name: 'probe and template', command: BUILD };
 const KVM: readonly Step[] = [
   { name: 'a real /dev/kvm', command: 'test -c /dev/kvm && grep -c svm /proc/cpuinfo' },
   TEMPLATE,
-  { name: 'conformance of the driver', command: testsOf('host/test/vm/qemu/conformance.test.ts') },
+  { name: 'conformance of the driver', command: testsOf('host/test/vm/qemu/conformance.long.test.ts') },
   { name: 'clock, devices and memory', command: testsOf('host/test/vm/qemu/kvm.lab.ts') },
   { name: 'demo', command: './berth demo' },
 ];
@@ -32,7 +32,7 @@ const CGROUPS: readonly Step[] = [
   { name: 'groups of an instance', command: testsOf('machine/test/supervisor/cgroups.lab.ts') },
   {
     name: 'limits of VMs',
-    command: testsOf('host/test/vm/qemu/bounds.test.ts', 'host/test/vm/qemu/kernel-limits.lab.ts'),
+    command: testsOf('host/test/vm/qemu/bounds.long.test.ts', 'host/test/vm/qemu/kernel-limits.lab.ts'),
   },
 ];
 

@@ -1,4 +1,4 @@
-// Sizes of the costly tests. `./berth test --long` runs them whole; other runs take samples where
+// Sizes of the costly tests. `./berth test --whole` runs them whole; other runs take samples where
 // cheaper tests cover each case.
 export const LONG_RUN = process.env.BERTH_TEST_LONG === '1';
 

@@ -1,7 +1,7 @@
 // Development servers of Next and Astro in a sandbox, with their default address and origin check,
 // opened by a link in a real browser; edits appear. The fake driver runs them at the host's speed:
-// a first compilation takes minutes on an emulated CPU. e2e/previews/dev-servers.test.ts has Vite
-// and Python on emulated VMs.
+// a first compilation takes minutes on an emulated CPU. e2e/previews/dev-servers.long.test.ts has
+// Vite and Python on emulated VMs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';

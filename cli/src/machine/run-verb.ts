@@ -10,7 +10,8 @@ export interface MachineFlags extends Flags {
   org?: string;
   plan?: string;
   profile?: boolean;
-  long?: boolean;
+  tier?: string | undefined;
+  whole?: boolean;
   force?: boolean;
   sleep?: boolean;
   systemd?: boolean;

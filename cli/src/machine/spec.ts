@@ -194,12 +194,13 @@ const secrets: MachineGroup = {
 const test: MachineCommand = {
   name: 'test',
   summary: 'set up this host and run the tests',
-  arguments: [{ name: '[filters...]', about: 'substrings of test file paths (default: all files)' }],
+  arguments: [{ name: '[filters...]', about: 'substrings of test file paths (default: all files of the tier)' }],
   options: [
     ...FOLDERS,
     { flags: '--name <pattern>', about: 'run only tests with a matching title' },
     { flags: '--profile', about: 'measure CPU time per file and write docs/measurements/test-suite.md' },
-    { flags: '--long', about: 'run every case of the costly tests, not a sample' },
+    { flags: '--tier <tier>', about: 'fast, long (*.long.test.ts) or all (default: fast, with filters all)' },
+    { flags: '--whole', about: 'run every case of the costly tests, not a sample' },
   ],
   examples: ['./berth test', './berth test api/test/routes e2e/ssh'],
   local: true,

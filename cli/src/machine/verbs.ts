@@ -34,8 +34,8 @@ const VERBS: Readonly<Record<string, () => Promise<Verb>>> = {
   },
   test: async () => {
     const { test } = await import('@berth/machine/verbs/test.ts');
-    return async (context, { name, profile = false, long = false }, filters) =>
-      await test(context, { filters, name, profile, long });
+    return async (context, { name, profile = false, tier, whole = false }, filters) =>
+      await test(context, { filters, name, profile, tier, whole });
   },
   bench: async () => {
     const { bench } = await import('@berth/machine/verbs/bench.ts');

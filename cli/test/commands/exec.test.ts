@@ -1,5 +1,5 @@
 // `berth exec` in pipes, against a fake API that runs commands locally. With a real VM:
-// e2e/commands/cli-streams.test.ts.
+// e2e/commands/cli-streams.long.test.ts.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';

@@ -1,5 +1,5 @@
 // `berth ssh` and `berth known-host` against a fake API, with a fake ssh. The real one:
-// e2e/connections/ssh.test.ts.
+// e2e/connections/ssh.long.test.ts.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

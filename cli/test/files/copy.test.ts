@@ -1,5 +1,5 @@
 // `berth cp` against a local folder as the sandbox: targets, metadata and refusals. With a real VM:
-// e2e/commands/cli-streams.test.ts.
+// e2e/commands/cli-streams.long.test.ts.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';

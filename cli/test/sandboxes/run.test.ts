@@ -1,5 +1,5 @@
 // `berth run` against a fake API that runs commands locally: no sandbox remains. With a real VM:
-// e2e/commands/cli-streams.test.ts.
+// e2e/commands/cli-streams.long.test.ts.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

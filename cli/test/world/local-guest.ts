@@ -1,5 +1,6 @@
 // A local folder as the sandbox of ApiServer: runs commands of the exec route and of WebSockets
-// without a terminal. Terminals, limits and users need a real VM: e2e/commands/cli-streams.test.ts.
+// without a terminal. Terminals, limits and users need a real VM:
+// e2e/commands/cli-streams.long.test.ts.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { WebSocket } from 'ws';

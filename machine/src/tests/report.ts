@@ -1,4 +1,8 @@
 // Summary lines of a test run.
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MOST_UNSTABLE, type Unstable } from './confirm.ts';
 import type { FileResult } from './run-file.ts';
 
 const SLOWEST = 10;
@@ -7,6 +11,16 @@ export function describeSlowest(results: readonly Pick<FileResult, 'file' | 'cos
   const slowest = results.toSorted((a, b) => b.cost.seconds - a.cost.seconds).slice(0, SLOWEST);
   const lines = slowest.map(({ file, cost }) => `  ${cost.seconds.toFixed(1).padStart(7)} s  ${file}\n`);
   return `\nSlowest files:\n${lines.join('')}`;
+}
+
+/** Unstable files with their first errors, also written to a file. Empty without any. */
+export async function describeUnstable(unstable: readonly Unstable[], files: number): Promise<string> {
+  if (unstable.length === 0) return '';
+  const errors = unstable.map(({ file, error }) => `${file}\n${error.replaceAll(/^/gm, '  ')}\n`).join('\n');
+  const path = join(await mkdtemp(join(tmpdir(), 'berth-unstable-')), 'unstable.txt');
+  await writeFile(path, errors);
+  const count = `${unstable.length} of ${files} files failed once and passed alone, limit ${MOST_UNSTABLE}`;
+  return `\nUNSTABLE: ${count}; list in ${path}\n${errors}\n`;
 }
 
 /** Counts of all files, in the form of Node's runner. */

@@ -1,11 +1,14 @@
 // Runs the test files selected by `berth test`, each in its own process, the longest first. Prints
-// a file's tests when the file has finished; at the end the slowest files, then the counts. Exits
-// with 1 if a test failed.
+// a file's tests when the file has finished. Files that failed run again at the end, alone; a file
+// that passes then is unstable, and counts as a failure only beyond MOST_UNSTABLE. Prints last the
+// slowest files, the unstable ones with their first errors, and the counts. Exits with 1 if a file
+// failed alone, or if too many were unstable.
 import { once } from 'node:events';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { CpuAccounts } from './cpu-accounts.ts';
-import { describeCounts, describeSlowest } from './report.ts';
+import { confirmFailures, MOST_UNSTABLE, type Unstable } from './confirm.ts';
+import { describeCounts, describeSlowest, describeUnstable } from './report.ts';
 import { startShared } from './shared-service.ts';
 import { runFile, type FileResult } from './run-file.ts';
 import { longestFirst, runOnIdleCores, timeoutMs } from './schedule.ts';
@@ -32,7 +35,8 @@ const costs = await readCosts();
 const accounts = values.profile ? await CpuAccounts.open() : undefined;
 const reporter = new spec();
 reporter.pipe(process.stdout);
-const results: FileResult[] = [];
+let results: FileResult[] = [];
+let unstable: Unstable[] = [];
 const startedAt = performance.now();
 const shared = values.serve === undefined ? undefined : await startShared(values.serve, accounts);
 const measured = new Map(costs);
@@ -43,24 +47,38 @@ const reports = setInterval(() => {
     if (seconds >= REPORT_AFTER_S) process.stderr.write(`» still running: ${file}, ${seconds.toFixed(0)} s\n`);
   }
 }, REPORT_EVERY_MS);
+const runOnce = async (file: string): Promise<FileResult> => {
+  running.set(file, performance.now());
+  const result = await runFile(file, {
+    timeoutMs: values.timeout === undefined ? timeoutMs(costs.get(file)) : Number(values.timeout) * 1_000,
+    name: values.name,
+    signal: interrupted.signal,
+    accounts,
+    environment: shared?.environment,
+  });
+  running.delete(file);
+  measured.set(file, result.cost);
+  return result;
+};
+const report = (place: string, { file, success, cost }: FileResult): void => {
+  process.stderr.write(`» ${place} ${file}: ${success ? 'ok' : 'FAILED'}, ${cost.seconds.toFixed(1)} s\n`);
+};
 try {
   await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
-    running.set(file, performance.now());
-    const result = await runFile(file, {
-      timeoutMs: values.timeout === undefined ? timeoutMs(costs.get(file)) : Number(values.timeout) * 1_000,
-      name: values.name,
-      signal: interrupted.signal,
-      accounts,
-      environment: shared?.environment,
-    });
-    running.delete(file);
+    const result = await runOnce(file);
     results.push(result);
-    measured.set(file, result.cost);
-    for (const event of result.events) reporter.write(event);
-    const place = `${results.length}/${positionals.length}`;
-    const outcome = `${result.success ? 'ok' : 'FAILED'}, ${result.cost.seconds.toFixed(1)} s`;
-    process.stderr.write(`» ${place} ${file}: ${outcome}\n`);
+    for (const event of result.events) if (result.success) reporter.write(event);
+    report(`${results.length}/${positionals.length}`, result);
   });
+  ({ results, unstable } = await confirmFailures(results, async (file) => {
+    const result = await runOnce(file);
+    report('alone', result);
+    return result;
+  }));
+  for (const { file, success, events } of results) {
+    const again = !success || unstable.some((other) => other.file === file);
+    for (const event of events) if (again) reporter.write(event);
+  }
 } finally {
   clearInterval(reports);
   const cost = await shared?.stop();
@@ -69,9 +87,10 @@ try {
 
 reporter.end();
 await once(reporter, 'end');
-process.stdout.write(describeSlowest(results) + describeCounts(results, performance.now() - startedAt));
+process.stdout.write(describeSlowest(results) + (await describeUnstable(unstable, results.length)));
+process.stdout.write(describeCounts(results, performance.now() - startedAt));
 if (accounts !== undefined) {
   await accounts.close();
   await writeCosts(measured);
 }
-if (results.some(({ success }) => !success)) process.exitCode = 1;
+if (results.some(({ success }) => !success) || unstable.length > MOST_UNSTABLE) process.exitCode = 1;

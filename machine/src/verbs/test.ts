@@ -11,9 +11,17 @@ import type { VerbContext } from './context.ts';
 const PATTERNS = ['*/test/**/*.test.ts', 'e2e/**/*.test.ts'];
 /** Shared database server of the API's test files; see its head comment. */
 const SHARED_DATABASE = 'api/test/world/cluster/shared.ts';
-/** Timeout of a file with `--long`, in seconds. */
-const LONG_RUN_SECONDS = 5_400;
+/** Timeout of a file with `--whole`, in seconds. */
+const WHOLE_RUN_SECONDS = 5_400;
 const RUNNER = fileURLToPath(new URL('../tests/run.ts', import.meta.url));
+
+/** Crash matrices, chaos, builds, and stories on VMs beyond the main one of each capability. */
+const LONG = /\.long\.test\.ts$/;
+const TIERS: Readonly<Record<string, (file: string) => boolean>> = {
+  fast: (file) => !LONG.test(file),
+  long: (file) => LONG.test(file),
+  all: () => true,
+};
 
 export interface TestSelection {
   /** Path fragments; a file runs if its path contains one. Empty: all files. */
@@ -22,15 +30,21 @@ export interface TestSelection {
   name: string | undefined;
   /** Measures the cost of each file, and writes docs/measurements/test-suite.md. */
   profile: boolean;
+  /** `fast`, `long` or `all`. Default: `fast`, with filters `all`. */
+  tier: string | undefined;
   /** Runs the costly tests whole (os/test/long-run.ts). */
-  long: boolean;
+  whole: boolean;
 }
 
 export async function test(context: VerbContext, selection: TestSelection): Promise<number> {
-  const files = selectTests(findTests(), selection.filters);
+  const { filters, tier = filters.length === 0 ? 'fast' : 'all' } = selection;
+  const inTier = Object.hasOwn(TIERS, tier) ? TIERS[tier] : undefined;
+  if (inTier === undefined)
+    throw new OperatorFailure(`unknown tier '${tier}': use one of ${Object.keys(TIERS).join(', ')}`);
+  const files = selectTests(findTests().filter(inTier), filters);
   if (files.length === 0) {
     throw new OperatorFailure(
-      `no test file's path has ${selection.filters.map((filter) => `'${filter}'`).join(' or ')} in it`,
+      `no test file's path in tier '${tier}' has ${filters.map((filter) => `'${filter}'`).join(' or ')} in it`,
     );
   }
 
@@ -38,7 +52,7 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   const flags = [
     ...(selection.name === undefined ? [] : [`--name=${selection.name}`]),
     ...(selection.profile ? ['--profile'] : []),
-    ...(selection.long ? [`--timeout=${LONG_RUN_SECONDS}`] : []),
+    ...(selection.whole ? [`--timeout=${WHOLE_RUN_SECONDS}`] : []),
     ...(files.some((file) => file.startsWith('api/')) ? [`--serve=${SHARED_DATABASE}`] : []),
   ];
   context.progress.say(`Running ${files.length} test files.`);
@@ -46,7 +60,7 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
   const environment = {
     ...context.environment,
     NODE_COMPILE_CACHE: join(context.config.cacheFolder, 'node-compile'),
-    BERTH_TEST_LONG: selection.long ? '1' : '0',
+    BERTH_TEST_LONG: selection.whole ? '1' : '0',
   };
   return runNode([RUNNER, ...flags, ...files], { ...context, environment }, ready);
 }

@@ -1,9 +1,9 @@
 // The program that runs test files, on files of the test's own.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 const RUNNER = join(import.meta.dirname, '../../src/tests/run.ts');
@@ -12,6 +12,10 @@ const FILES = {
   'fails.test.ts': "test('one fails', () => { throw new Error('on purpose'); }); test.skip('one is skipped');",
   'ends.test.ts': "console.error('its last words'); process.exit(3);",
   'stays.test.ts': "process.on('SIGTERM', () => {}); test('it passes', () => {}); setInterval(() => {}, 1_000);",
+  'unstable.test.ts':
+    "import { existsSync, writeFileSync } from 'node:fs';" +
+    "test('it passes the second time', () => { const before = existsSync('ran'); writeFileSync('ran', '');" +
+    "if (!before) throw new Error('not yet'); });",
   'served.test.ts': "test('it is served', (t) => t.assert.equal(process.env.BERTH_TEST_SERVED, 'yes'));",
   'serves.ts':
     "console.log(JSON.stringify({ BERTH_TEST_SERVED: 'yes' }));" +
@@ -77,4 +81,32 @@ test('a shared program serves from before the first file until after the last', 
   const refused = await run('--serve=ends.test.ts', 'passes.test.ts');
   assert.equal(refused.exitCode, 1);
   assert.match(refused.stderr, /ends\.test\.ts exited with 3 before it served/);
+});
+
+test('a file that fails once and passes alone is listed as unstable with its error', async () => {
+  const { exitCode, stdout, stderr } = await run('unstable.test.ts', 'passes.test.ts');
+  assert.equal(exitCode, 0, stdout);
+  assert.match(stderr, /unstable\.test\.ts: FAILED[^]*» alone unstable\.test\.ts: ok/);
+  const list = /\nUNSTABLE: 1 of 2 files [^;]*; list in (?<path>.*)\n(?<errors>[^]*?)\nℹ tests 3\n/.exec(
+    stdout,
+  )?.groups;
+  assert.match(
+    list?.['errors'] ?? '',
+    /^unstable\.test\.ts\n {2}it passes the second time\n {2}Error: not yet\n {4,}at /,
+  );
+  const path = list?.['path'] ?? '';
+  assert.match(await readFile(path, 'utf8'), /Error: not yet/);
+  await rm(dirname(path), { recursive: true });
+});
+
+test('more unstable files than the limit fail the run', async () => {
+  const files = Array.from({ length: 6 }, (_, index) => `unstable-${index}.test.ts`);
+  for (const file of files) {
+    const text = FILES['unstable.test.ts'].replaceAll("'ran'", `'ran-${file}'`);
+    await writeFile(join(folder, file), `import { test } from 'node:test';\n${text}\n`);
+  }
+  const { exitCode, stdout } = await run(...files);
+  assert.match(stdout, /UNSTABLE: 6 of 6 files /);
+  await rm(dirname(/list in (?<path>.*)/.exec(stdout)?.groups?.['path'] ?? ''), { recursive: true });
+  assert.equal(exitCode, 1);
 });

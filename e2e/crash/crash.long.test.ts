@@ -15,7 +15,7 @@ import { sampleOf } from '../../os/test/long-run.ts';
 import { until } from '../../os/test/until.ts';
 import { killIfThere } from '../../os/test/signal-if-there.ts';
 
-/** lifecycle.test.ts covers sleep, wake and resize, pool.test.ts the pool. */
+/** lifecycle.long.test.ts covers sleep, wake and resize, pool.long.test.ts the pool. */
 const API_POINTS = pointsOf(API_CRASH_POINTS, 'step:', 'provision:', 'destroy:', 'lost:', 'reap:');
 const HOST_POINTS = pointsOf(HOST_CRASH_POINTS, 'create:', 'destroy:');
 

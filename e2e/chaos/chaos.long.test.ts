@@ -12,7 +12,7 @@ test('killed processes, a full disk and hung guests lose nothing that clients sa
   const report = await runChaos({
     seed: SEED,
     minutes: MINUTES,
-    // Turns are few on an emulated CPU; mutants.test.ts has many.
+    // Turns are few on an emulated CPU; mutants.long.test.ts has many.
     isEnough: ({ counts: { operations, kills, sandboxes, files } }) =>
       operations > 50 && kills > 3 && sandboxes > 3 && files > 3,
     clients: 3,
