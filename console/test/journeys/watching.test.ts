@@ -61,6 +61,10 @@ test('two people open an empty list, which waits for changes', async () => {
     const opened = await site.open('/me');
     const { page } = opened;
     const requests: string[] = [];
+    const pending = new Set<Request>();
+    page.on('request', (request) => pending.add(request));
+    page.on('requestfinished', (request) => pending.delete(request));
+    page.on('requestfailed', (request) => pending.delete(request));
     const isWait = (request: Request): boolean => /\/activity\/follow\?.*since=/.test(request.url());
     const waits = page.waitForRequest(isWait);
     page.on('request', (request) => {
@@ -70,6 +74,11 @@ test('two people open an empty list, which waits for changes', async () => {
     await page.getByRole('link', { name: 'Sandboxes', exact: true }).click();
     await page.getByText('No sandboxes yet').waitFor();
     await waits;
+    // The reads of the empty page are over: all further ones follow a change.
+    await until(
+      () => `only the feed is awaited: ${[...pending].map((request) => request.url()).join(' ')}`,
+      () => Promise.resolve([...pending].every(isWait) ? true : null),
+    );
     watchers.push({ ...opened, requests });
   }
 });

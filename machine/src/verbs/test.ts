@@ -43,9 +43,9 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
     throw new OperatorFailure(`unknown tier '${tier}': use one of ${Object.keys(TIERS).join(', ')}`);
   const files = selectTests(findTests().filter(inTier), filters);
   if (files.length === 0) {
-    throw new OperatorFailure(
-      `no test file's path in tier '${tier}' has ${filters.map((filter) => `'${filter}'`).join(' or ')} in it`,
-    );
+    const among = tier === 'all' ? '' : ` in tier '${tier}'`;
+    const wanted = filters.map((filter) => `'${filter}'`).join(' or ');
+    throw new OperatorFailure(`no test file's path${among} has ${wanted} in it`);
   }
 
   const ready = await setUp(context, { forTests: true });
