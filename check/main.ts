@@ -4,6 +4,7 @@ import { importCycles } from './rules/import-cycles.ts';
 import { layerDirection } from './rules/layers.ts';
 import { packageExports } from './rules/package-exports.ts';
 import { fileLengths, folderSizes } from './rules/sizes.ts';
+import { testTiers } from './rules/test-tiers.ts';
 import { testTitles } from './rules/test-titles.ts';
 import { unusedExports } from './rules/unused-exports.ts';
 import { lineWidths } from './rules/widths.ts';
@@ -15,6 +16,7 @@ const RULES = {
   fileLengths,
   folderSizes,
   lineWidths,
+  testTiers,
   testTitles,
   importCycles,
   unusedExports,

@@ -5,6 +5,7 @@ import { importCycles } from '../rules/import-cycles.ts';
 import { layerDirection } from '../rules/layers.ts';
 import { packageExports } from '../rules/package-exports.ts';
 import { fileLengths, folderSizes, FOLDER_FILES, TEST_LINES } from '../rules/sizes.ts';
+import { testTiers } from '../rules/test-tiers.ts';
 import { testTitles, titlesOf } from '../rules/test-titles.ts';
 import { unusedExports } from '../rules/unused-exports.ts';
 import { lineWidths } from '../rules/widths.ts';
@@ -135,4 +136,14 @@ test('unusedExports leaves out modules that are imported as a whole, and those t
   const module = sourceFile('os/src/turns.ts', 'export const LIMIT = 1;\n');
   const whole = sourceFile('os/src/user.ts', "import * as turns from './os/src/turns.ts';\n", ['os/src/turns.ts']);
   assert.deepEqual(unusedExports([module, whole, sourceFile('sdk/src/index.ts', 'export const LIMIT = 1;\n')]), []);
+});
+
+test('testTiers reports a fast test that boots a VM, and accepts long ones and stories', () => {
+  const boots = sourceFile('e2e/world/instance.ts', '');
+  const helper = sourceFile('e2e/files/app.ts', '', ['e2e/world/instance.ts']);
+  const tests = ['e2e/files/app.test.ts', 'e2e/files/app.long.test.ts', 'e2e/files/app.story.test.ts'];
+  const files = [boots, helper, ...tests.map((path) => sourceFile(path, '', ['e2e/files/app.ts']))];
+  assert.deepEqual(testTiers(files), [
+    'e2e/files/app.test.ts uses e2e/world/instance.ts: end its name with .long.test.ts or .story.test.ts',
+  ]);
 });

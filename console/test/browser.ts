@@ -9,6 +9,7 @@ import type { TestApiOptions } from '../../api/test/world/api.ts';
 import { SETTINGS } from '../../api/test/world/settings.ts';
 import { insertMembership } from '../../api/src/store/people/identity.ts';
 import { builtConsole } from './built.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const { publicUrl } = SETTINGS;
 /** The narrowest supported screen. */
@@ -75,7 +76,7 @@ export async function startConsole(
       if (role !== null) await insertMembership(site.api.db, { orgId: site.api.orgId, userId, role });
       const person = await Person.make(browser, PICTURES, SIZES);
       const { page } = person;
-      page.setDefaultTimeout(60_000);
+      page.setDefaultTimeout(deadlineOf(60_000));
       await person.open(addressOf(path));
       await page.waitForURL(/\/sign-in\?/);
       await page.getByLabel('Email address').fill(email);

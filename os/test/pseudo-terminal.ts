@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { deadlineOf } from './until.ts';
 
 const run = promisify(execFile);
 const DEADLINE_MS = 120_000;
@@ -36,7 +37,7 @@ export class PseudoTerminal {
   async shows(what: string | RegExp, from = 0): Promise<RegExpExecArray> {
     const pattern =
       typeof what === 'string' ? new RegExp(what.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)) : what;
-    const deadline = Date.now() + DEADLINE_MS;
+    const deadline = Date.now() + deadlineOf(DEADLINE_MS);
     for (;;) {
       const found = pattern.exec(this.text.slice(from));
       if (found !== null) return found;

@@ -1,5 +1,5 @@
-// `npm run sdk:runtimes`: runs sdk/test/package.test.ts on Bun and Deno, fetched from npm (94 MB)
-// into a temporary folder.
+// `npm run sdk:runtimes`: runs sdk/test/package.story.test.ts on Bun and Deno, fetched from npm
+// (94 MB) into a temporary folder.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 // Use of passkeys with signatures that browsers would not make: other origins, old challenges, no
-// user verification. passkeys-browser.test.ts has the rest.
+// user verification. passkeys-browser.long.test.ts has the rest.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PASSKEYS_PER_USER } from '@berth/contract/route/limits.ts';

@@ -1,5 +1,5 @@
 // Isolation of previews from pages of other origins, at the gate: rejected requests, the headers of
-// responses, links that allow frames, and URLs without tokens. siblings.test.ts has the browser.
+// responses, links that allow frames, and URLs without tokens. In a browser: siblings.long.test.ts.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';

@@ -13,6 +13,7 @@ import type { TestPostgres } from '../../../api/test/world/database.ts';
 import type { Database } from '../../../api/src/store/database/schema.ts';
 import { PICTURES, SIZES } from '../browser.ts';
 import { builtConsole } from '../built.ts';
+import { deadlineOf } from '../../../os/test/until.ts';
 
 const DEADLINE_MS = 60_000;
 
@@ -39,7 +40,7 @@ export async function startInstalledConsole(
   const browser = await openBrowser(url, berth.url, names);
   const person = await Person.make(browser, PICTURES, SIZES);
   const { page } = person;
-  page.setDefaultTimeout(DEADLINE_MS);
+  page.setDefaultTimeout(deadlineOf(DEADLINE_MS));
   const { path } = await withDatabase(berth, makeOwnerLink);
   await person.open(url + path);
   await page.getByLabel('Email address').fill('olive@example.test');
@@ -89,7 +90,7 @@ export async function inviteMember(
   });
   const person = await Person.make(browser, PICTURES, SIZES);
   const { page } = person;
-  page.setDefaultTimeout(DEADLINE_MS);
+  page.setDefaultTimeout(deadlineOf(DEADLINE_MS));
   await person.open(`${berth.url}/invitation?token=${token}`);
   await page.getByLabel('Your name').fill(name);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);

@@ -1,7 +1,7 @@
 // Confirms failures of test files: runs each failed file again, alone. A loaded machine can fail a
 // file that passes otherwise; such a file is reported as unstable.
 import { inspect } from 'node:util';
-import type { FileResult } from './run-file.ts';
+import type { FileResult } from './file-results.ts';
 
 /** Limit of unstable files in a passing run. */
 export const MOST_UNSTABLE = 5;

@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MOST_UNSTABLE, type Unstable } from './confirm.ts';
-import type { FileResult } from './run-file.ts';
+import type { FileResult } from './file-results.ts';
 
 const SLOWEST = 10;
 

@@ -1,19 +1,24 @@
-// Runs the test files selected by `berth test`, each in its own process, the longest first. Prints
-// a file's tests when the file has finished. Files that failed run again at the end, alone; a file
-// that passes then is unstable, and counts as a failure only beyond MOST_UNSTABLE. Prints last the
-// slowest files, the unstable ones with their first errors, and the counts. Exits with 1 if a file
-// failed alone, or if too many were unstable.
+// Runs the test files selected by `berth test`, the longest first; short ones share a process,
+// unless each is measured. Prints the tests of a file when its process has ended. Files that failed
+// run again at the end, alone; a file that passes then is unstable, and counts as a failure only
+// beyond MOST_UNSTABLE. Prints last the slowest files, the unstable ones with their first errors,
+// and the counts. Exits with 1 if a file failed alone, or if too many were unstable.
 import { once } from 'node:events';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { slowness } from '@berth/os/slowness.ts';
+import { groupFiles } from './batches.ts';
 import { CpuAccounts } from './cpu-accounts.ts';
 import { confirmFailures, MOST_UNSTABLE, type Unstable } from './confirm.ts';
 import { describeCounts, describeSlowest, describeUnstable } from './report.ts';
 import { startShared } from './shared-service.ts';
-import { runFile, type FileResult } from './run-file.ts';
-import { longestFirst, runOnIdleCores, timeoutMs } from './schedule.ts';
+import type { FileResult } from './file-results.ts';
+import { runFiles } from './run-files.ts';
+import { longestFirst, runOnIdleCores, timeoutMs, type Group } from './schedule.ts';
 import { readCosts, writeCosts } from './costs.ts';
 
+/** Files that share a core at most; lengthens the deadlines in them. */
+const FILES_PER_CORE = 3;
 /** Files that run for longer are named now and then. */
 const REPORT_AFTER_S = 120;
 const REPORT_EVERY_MS = 60_000;
@@ -38,6 +43,7 @@ reporter.pipe(process.stdout);
 let results: FileResult[] = [];
 let unstable: Unstable[] = [];
 const startedAt = performance.now();
+const slower = slowness() * FILES_PER_CORE;
 const shared = values.serve === undefined ? undefined : await startShared(values.serve, accounts);
 const measured = new Map(costs);
 const running = new Map<string, number>();
@@ -47,31 +53,36 @@ const reports = setInterval(() => {
     if (seconds >= REPORT_AFTER_S) process.stderr.write(`» still running: ${file}, ${seconds.toFixed(0)} s\n`);
   }
 }, REPORT_EVERY_MS);
-const runOnce = async (file: string): Promise<FileResult> => {
-  running.set(file, performance.now());
-  const result = await runFile(file, {
-    timeoutMs: values.timeout === undefined ? timeoutMs(costs.get(file)) : Number(values.timeout) * 1_000,
+const runTogether = async (files: Group): Promise<FileResult[]> => {
+  const name = files.length === 1 ? files[0] : `${files[0]} and ${files.length - 1} more`;
+  running.set(name, performance.now());
+  const limits = files.map((file) => timeoutMs(costs.get(file)));
+  const results = await runFiles(files, {
+    timeoutMs: values.timeout === undefined ? Math.max(...limits) : Number(values.timeout) * 1_000,
     name: values.name,
     signal: interrupted.signal,
     accounts,
-    environment: shared?.environment,
+    environment: { ...shared?.environment, BERTH_TEST_SLOWNESS: slower.toFixed(1) },
   });
-  running.delete(file);
-  measured.set(file, result.cost);
-  return result;
+  running.delete(name);
+  for (const { file, cost } of results) measured.set(file, cost);
+  return results;
 };
 const report = (place: string, { file, success, cost }: FileResult): void => {
   process.stderr.write(`» ${place} ${file}: ${success ? 'ok' : 'FAILED'}, ${cost.seconds.toFixed(1)} s\n`);
 };
 try {
-  await runOnIdleCores(longestFirst(positionals, costs), async (file) => {
-    const result = await runOnce(file);
-    results.push(result);
-    for (const event of result.events) if (result.success) reporter.write(event);
-    report(`${results.length}/${positionals.length}`, result);
+  const groups = accounts === undefined ? groupFiles(positionals, costs) : positionals.map((file): Group => [file]);
+  await runOnIdleCores(longestFirst(groups, costs), async (files) => {
+    for (const result of await runTogether(files)) {
+      results.push(result);
+      for (const event of result.events) if (result.success) reporter.write(event);
+      report(`${results.length}/${positionals.length}`, result);
+    }
   });
   ({ results, unstable } = await confirmFailures(results, async (file) => {
-    const result = await runOnce(file);
+    const [result] = await runTogether([file]);
+    if (result === undefined) throw new Error(`${file} has no result`);
     report('alone', result);
     return result;
   }));

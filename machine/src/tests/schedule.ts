@@ -1,6 +1,6 @@
 // Order and concurrency of test files: more than two while cores are idle, because many files wait
 // for timers, processes and disks.
-import { cpus, freemem } from 'node:os';
+import { availableParallelism, cpus, freemem } from 'node:os';
 import type { Cost } from './costs.ts';
 
 /** Minimum of concurrent files at any load. */
@@ -18,6 +18,9 @@ const TIMEOUT_MS = { least: 10 * 60_000, most: 30 * 60_000, unknown: 20 * 60_000
 /** Slowdown of a file, against its measured cost, that a loaded machine explains. */
 const SLOWDOWN = 10;
 
+/** Test files that run in one process. */
+export type Group = readonly [string, ...string[]];
+
 interface Load {
   running: number;
   /** Recent idle share of all cores, 0 to 1. */
@@ -25,9 +28,21 @@ interface Load {
   freeBytes: number;
 }
 
-export function longestFirst(files: readonly string[], costs: ReadonlyMap<string, Cost>): string[] {
-  const secondsOf = (file: string): number => costs.get(file)?.seconds ?? UNKNOWN_SECONDS;
-  return files.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+/** @param groups of files that run in one process */
+export function longestFirst(groups: readonly Group[], costs: ReadonlyMap<string, Cost>): Group[] {
+  const secondsOf = (group: Group): number =>
+    group.reduce((sum, file) => sum + (costs.get(file)?.seconds ?? UNKNOWN_SECONDS), 0);
+  return groups.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+}
+
+/** Expected duration of a run on idle cores, in whole minutes. */
+export function expectedMinutes(files: readonly string[], costs: ReadonlyMap<string, Cost>): number {
+  const cpuSeconds = files.map((file) => {
+    const cost = costs.get(file);
+    return cost?.cpuSeconds ?? cost?.seconds ?? UNKNOWN_SECONDS;
+  });
+  const total = cpuSeconds.reduce((sum, seconds) => sum + seconds, 0);
+  return Math.ceil(total / availableParallelism() / 60);
 }
 
 /** Timeout of a file, and of each test in it: a hanging test must not outlast the run. */
@@ -41,12 +56,12 @@ export function hasRoom({ running, idleShare, freeBytes }: Load): boolean {
   return running < MOST_AT_ONCE && idleShare >= IDLE_SHARE && freeBytes >= FREE_BYTES;
 }
 
-/** Runs the files in order. Rejects if a run rejects. */
+/** Starts the groups in order. Rejects if a run rejects. */
 export async function runOnIdleCores(
-  files: readonly string[],
-  runFile: (file: string) => Promise<void>,
+  groups: readonly Group[],
+  runGroup: (files: Group) => Promise<void>,
 ): Promise<void> {
-  const waiting = [...files];
+  const waiting = [...groups];
   const running = new Set<Promise<void>>();
   let sample = cpuTimes();
   let idleShare = 0;
@@ -58,10 +73,12 @@ export async function runOnIdleCores(
   }, SAMPLE_MS);
   const done = Promise.withResolvers<void>();
   const startFitting = (): void => {
-    while (waiting.length > 0 && hasRoom({ running: running.size, idleShare, freeBytes: freemem() })) {
-      // At most one more file per sample.
+    while (hasRoom({ running: running.size, idleShare, freeBytes: freemem() })) {
+      const group = waiting.shift();
+      if (group === undefined) break;
+      // At most one more process per sample.
       idleShare = 0;
-      const run = runFile(waiting.shift() ?? '').finally(() => running.delete(run));
+      const run = runGroup(group).finally(() => running.delete(run));
       running.add(run);
       run.then(startFitting, done.reject);
     }

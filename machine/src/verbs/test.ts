@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OperatorFailure } from '../output/failure.ts';
 import { CHECKOUT } from '../config/folders.ts';
+import { readCosts } from '../tests/costs.ts';
+import { expectedMinutes } from '../tests/schedule.ts';
 import { setUp } from '../setup/setup.ts';
 import { runNode } from './bench.ts';
 import type { VerbContext } from './context.ts';
@@ -55,7 +57,8 @@ export async function test(context: VerbContext, selection: TestSelection): Prom
     ...(selection.whole ? [`--timeout=${WHOLE_RUN_SECONDS}`] : []),
     ...(files.some((file) => file.startsWith('api/')) ? [`--serve=${SHARED_DATABASE}`] : []),
   ];
-  context.progress.say(`Running ${files.length} test files.`);
+  const minutes = expectedMinutes(files, await readCosts());
+  context.progress.say(`Running ${files.length} test files, about ${minutes} min while nothing else runs.`);
   // All Node processes of the tests compile the same files.
   const environment = {
     ...context.environment,

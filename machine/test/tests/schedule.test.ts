@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { formatCosts, parseCosts } from '../../src/tests/costs.ts';
 import { describeSlowest } from '../../src/tests/report.ts';
-import { hasRoom, longestFirst, runOnIdleCores, timeoutMs } from '../../src/tests/schedule.ts';
+import { hasRoom, longestFirst, runOnIdleCores, timeoutMs, type Group } from '../../src/tests/schedule.ts';
 
 const cost = (seconds: number) => ({ seconds, cpuSeconds: null });
 
@@ -12,7 +12,12 @@ test('the longest file starts first; an unmeasured file counts as half a minute'
     ['long', cost(90)],
     ['middle', cost(31)],
   ]);
-  assert.deepEqual(longestFirst(['short', 'new', 'middle', 'long'], costs), ['long', 'middle', 'new', 'short']);
+  assert.deepEqual(longestFirst([['short'], ['new'], ['middle'], ['long']], costs).flat(), [
+    'long',
+    'middle',
+    'new',
+    'short',
+  ]);
 });
 
 test('a file times out after ten times its cost, within 10 and 30 minutes', () => {
@@ -31,23 +36,23 @@ test('two files always run at once; more need idle cores and free memory, up to 
 });
 
 test('each file runs once, in order, beside at least one other', async () => {
-  const files = Array.from({ length: 9 }, (_, index) => String(index));
-  const started: string[] = [];
+  const groups = Array.from({ length: 9 }, (_, index): Group => [String(index)]);
+  const started: Group[] = [];
   let running = 0;
-  await runOnIdleCores(files, async (file) => {
-    started.push(file);
+  await runOnIdleCores(groups, async (group) => {
+    started.push(group);
     running += 1;
     assert.ok(running <= 6);
     await new Promise(setImmediate);
     running -= 1;
   });
-  assert.deepEqual(started, files);
+  assert.deepEqual(started, groups);
   await runOnIdleCores([], () => Promise.reject(new Error('there is nothing to run')));
 });
 
 test('a run rejects when a file rejects', async () => {
   await assert.rejects(
-    runOnIdleCores(['a', 'b'], () => Promise.reject(new Error('on purpose'))),
+    runOnIdleCores([['a'], ['b']], () => Promise.reject(new Error('on purpose'))),
     /on purpose/,
   );
 });

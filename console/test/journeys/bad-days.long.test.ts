@@ -7,6 +7,7 @@ import type { FakeInstallation } from '../../../api/test/fake-installation.ts';
 import { startOwnPostgres, type OwnPostgres } from '../../../api/test/world/database.ts';
 import { freePort } from '../../../protocol/test/free-port.ts';
 import { startInstalledConsole, type InstalledConsole } from '../installed/installation.ts';
+import { deadlineOf } from '../../../os/test/until.ts';
 
 const OTHER_NAME = 'berth.other.test';
 const STALE = /^The service does not respond\. This is from /;
@@ -41,7 +42,7 @@ async function openList(script = '', prepare = (_page: Page): unknown => undefin
   const storageState = await installed.page.context().storageState();
   const context = await installed.browser.newContext({ storageState });
   const page = await context.newPage();
-  page.setDefaultTimeout(DEADLINE_MS);
+  page.setDefaultTimeout(deadlineOf(DEADLINE_MS));
   await page.addInitScript(script);
   await prepare(page);
   await page.goto(list);

@@ -1,5 +1,5 @@
 // The first run of an org in a real browser: refusals, failures and several tabs. The journey on
-// real processes: ../installed/first-run.test.ts.
+// real processes: ../installed/first-run.long.test.ts.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Updateable } from 'kysely';

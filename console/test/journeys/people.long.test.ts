@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { Person } from '../../../api/test/pages/browser.ts';
 import { mailedToken, PASSWORD } from '../../../api/test/pages/site.ts';
-import { until } from '../../../os/test/until.ts';
+import { deadlineOf, until } from '../../../os/test/until.ts';
 import { addressOf, assertDisabled, PICTURES, SIZES, startConsole, type ConsoleSite } from '../browser.ts';
 
 const EMAIL = 'vera@example.test';
@@ -38,7 +38,7 @@ test('an owner invites a viewer, who joins by the link of the mail', async () =>
 
   vera = await Person.make(site.browser, PICTURES, SIZES);
   ({ page } = vera);
-  page.setDefaultTimeout(DEADLINE_MS);
+  page.setDefaultTimeout(deadlineOf(DEADLINE_MS));
   page.on('response', (response) => {
     if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`);
   });

@@ -1,4 +1,4 @@
-// API keys of an org in a real browser. The life of a key: ../journeys/key.test.ts.
+// API keys of an org in a real browser. The life of a key: ../journeys/key.long.test.ts.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';

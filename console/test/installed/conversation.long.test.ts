@@ -1,6 +1,6 @@
 // Conversations with the scripted agent in a real browser, on real processes: API, host daemon with
-// its fake driver, guest daemons and bridges. Whole stories: ../journeys/conversation.test.ts and
-// ../journeys/approval.test.ts.
+// its fake driver, guest daemons and bridges. Whole stories: ../journeys/conversation.long.test.ts
+// and ../journeys/approval.long.test.ts.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Page } from 'playwright-core';

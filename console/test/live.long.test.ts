@@ -10,6 +10,7 @@ import { followFeed } from '../src/live/feed.ts';
 import { Pace } from '../src/live/pace.ts';
 import { staleBy, type Stale } from '../src/live/stale.ts';
 import { addressOf, startConsole, type ConsoleSite } from './browser.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 let site: ConsoleSite;
 let list: string;
@@ -73,7 +74,7 @@ for (const locks of ['with', 'without'] as const) {
       .waitFor();
     await untilTrue('the first tab waits', () => first.open === 1);
     const other = await context.newPage();
-    other.setDefaultTimeout(60_000);
+    other.setDefaultTimeout(deadlineOf(60_000));
     const second = waits(other);
     await other.goto(addressOf(list));
     await other

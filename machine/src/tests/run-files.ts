@@ -1,30 +1,24 @@
-// Runs one test file in a process with Node's test runner, and collects its events.
+// Runs test files in one process with Node's test runner, and collects the events of each.
 import { run, type EventData } from 'node:test';
 import type { TestEvent } from 'node:test/reporters';
+import { fileURLToPath } from 'node:url';
 import type { CpuAccounts } from './cpu-accounts.ts';
-import type { Cost } from './costs.ts';
+import type { Group } from './schedule.ts';
+import { resultsOf, type FileResult } from './file-results.ts';
 
 /** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
+const BATCH = fileURLToPath(new URL('batch.ts', import.meta.url));
 const DEADLINE = new URL('file-deadline.ts', import.meta.url).href;
-/** Time from the timeout of a test to that of its file, for its clean-up. */
+/** Time from the timeout of a test to that of its process, for the clean-up. */
 const AFTER_LAST_TEST_MS = 60_000;
 
-/** Limit of the lines of standard error in the failure of a file. */
+/** Limit of the lines of standard error in the failure of a process. */
 const LAST_LINES = 20;
 
-export interface FileResult {
-  file: string;
-  cost: Cost;
-  success: boolean;
-  counts: EventData.TestSummary['counts'];
-  /** Events for a reporter, in order, without the final counts. */
-  events: TestEvent[];
-}
-
 interface RunOptions {
-  /** Timeout of the file, and of each test that has no shorter one. */
+  /** Timeout of the process, and of each test that has no shorter one. */
   timeoutMs: number;
   name: string | undefined;
   signal: AbortSignal;
@@ -33,21 +27,29 @@ interface RunOptions {
   environment: NodeJS.ProcessEnv | undefined;
 }
 
-export async function runFile(
-  file: string,
+/** @returns a result per file, in the order of `files` */
+export async function runFiles(
+  files: Group,
   { timeoutMs, name, signal, accounts, environment }: RunOptions,
-): Promise<FileResult> {
+): Promise<FileResult[]> {
   const startedAt = performance.now();
-  const account = await accounts?.openFor(file);
+  const account = await accounts?.openFor(files[0]);
+  const program = files.length === 1 ? files[0] : BATCH;
   // Later than the timeout of a test, which names it.
-  const fileTimeoutMs = timeoutMs + Math.min(timeoutMs, AFTER_LAST_TEST_MS);
+  const processTimeoutMs = timeoutMs + Math.min(timeoutMs, AFTER_LAST_TEST_MS);
   const stream = run({
-    files: [file],
+    files: [program],
     concurrency: 1,
     timeout: timeoutMs,
     signal,
     execArgv: [`--import=${DEADLINE}`, ...(account?.execArgv ?? [])],
-    env: { ...process.env, ...environment, ...account?.environment, BERTH_TEST_FILE_MS: String(fileTimeoutMs) },
+    env: {
+      ...process.env,
+      ...environment,
+      ...account?.environment,
+      BERTH_TEST_FILE_MS: String(processTimeoutMs),
+      BERTH_TEST_FILES: files.join('\n'),
+    },
     ...(name === undefined ? {} : { testNamePatterns: name }),
   });
   const events: TestEvent[] = [];
@@ -56,22 +58,22 @@ export async function runFile(
   for await (const event of stream as AsyncIterable<TestEvent>) {
     // An event without a file summarises the run, not its file.
     if (event.type === 'test:stderr') errorLines.push(event.data.message);
-    if (event.type === 'test:fail' && event.data.name === file) addExit(event.data, errorLines);
+    if (event.type === 'test:fail' && event.data.name === program) addExit(event.data, errorLines);
     if (event.type === 'test:summary' && event.data.file === undefined) summary = event.data;
     else if (event.type !== 'test:diagnostic' || !COUNT_LINE.test(event.data.message)) events.push(event);
   }
-  if (summary === undefined) throw new Error(`Node's test runner reported no summary for ${file}`);
+  if (summary === undefined) throw new Error(`Node's test runner reported no summary for ${files.join(', ')}`);
 
-  const seconds = (performance.now() - startedAt) / 1000;
-  const cost = { seconds, cpuSeconds: (await account?.close()) ?? null };
-  return { file, cost, success: summary.success, counts: summary.counts, events };
+  const cost = { seconds: (performance.now() - startedAt) / 1000, cpuSeconds: (await account?.close()) ?? null };
+  if (files.length > 1) return resultsOf(files, events, summary.success);
+  return [{ file: files[0], cost, success: summary.success, counts: summary.counts, events }];
 }
 
-/** Adds to the failure of a whole file how its process ended, which Node's runner omits. */
+/** Adds to the failure of a whole process how it ended, which Node's runner omits. */
 function addExit({ details: { error } }: EventData.TestFail, errorLines: readonly string[]): void {
   const { exitCode, signal } = error as { exitCode?: number; signal?: string | null };
   const exit = signal == null ? `exit code ${exitCode}` : `signal ${signal}`;
   const last = errorLines.join('').trimEnd().split('\n').slice(-LAST_LINES).join('\n');
-  error.cause = new Error(`the file's process ended with ${exit}, and wrote last:\n${last}`);
+  error.cause = new Error(`the process ended with ${exit}, and wrote last:\n${last}`);
   error.cause.stack = error.cause.message;
 }
