@@ -14,7 +14,7 @@ import { openDatabase } from '../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from './world/database.ts';
 import { StripeServer } from './payment/stripe-server.ts';
 import { startExecFront, type ExecFront } from './world/exec-front.ts';
-import { untilTrue } from './world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 import { HostStandIn } from './world/host-stand-in.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));

@@ -7,7 +7,7 @@ import { after, afterEach, before, test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import { basic, GitServer } from '../../guest/test/clones/git-server.ts';
 import { FakeInstallation } from './fake-installation.ts';
-import { untilTrue } from './world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 
 /** Distinctive text, as the tests search for it everywhere. */
 const CREDENTIALS = { username: 'watched-for-user', token: 'WatchedForEverywhere0123456789' };

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { startAgentWorld, storeKey, type AgentWorld } from '../../e2e/agents/suite/world.ts';
 import { call as callApi } from '../../e2e/world/client.ts';
 import type { Answer } from './world/answer.ts';
-import { untilTrue } from './world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 
 let world: AgentWorld;
 before(async () => {

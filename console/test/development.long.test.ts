@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { goTo } from '../../api/test/pages/browser.ts';
 import { PASSWORD } from '../../api/test/pages/site.ts';
-import { untilTrue } from '../../api/test/world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 import { startDevelopment } from '../build/dev.ts';
 import { startConsole, type ConsoleSite } from './browser.ts';
 

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { Locator, Page } from 'playwright-core';
-import { untilTrue } from '../../api/test/world/until-true.ts';
-import { until } from '../../os/test/until.ts';
+import { until, untilTrue } from '../../os/test/until.ts';
 
 const MOST_TABS = 60;
 const SHOWN_DEADLINE_MS = 180_000;

@@ -4,13 +4,12 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
 import { SETTINGS } from '../../api/test/world/settings.ts';
-import { untilTrue } from '../../api/test/world/until-true.ts';
+import { deadlineOf, untilTrue } from '../../os/test/until.ts';
 import { insertActivity } from '../../api/src/store/activity/activity.ts';
 import { followFeed } from '../src/live/feed.ts';
 import { Pace } from '../src/live/pace.ts';
 import { staleBy, type Stale } from '../src/live/stale.ts';
 import { addressOf, startConsole, type ConsoleSite } from './browser.ts';
-import { deadlineOf } from '../../os/test/until.ts';
 
 let site: ConsoleSite;
 let list: string;

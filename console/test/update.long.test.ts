@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { untilTrue } from '../../api/test/world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 import { addressOf, startConsole, type ConsoleSite } from './browser.ts';
 
 let site: ConsoleSite;

@@ -1,11 +1,12 @@
 // Runs the bundled guest daemon as a separate process, and talks to it over HTTP. For tests.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { request, type Agent, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, type TestContext } from 'node:test';
+import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { guestExecResult, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import type { GuestIdentity, GuestWake } from '@berth/protocol/calls/identity.ts';
@@ -26,7 +27,8 @@ export interface Answer {
 const bundleFolder = await mkdtemp(join(tmpdir(), 'berth-guest-bundle-'));
 const bundlePath = join(bundleFolder, 'guestd.mjs');
 await writeFile(bundlePath, (await bundleGuestDaemon()).code);
-after(() => rm(bundleFolder, { recursive: true }));
+// Not after the tests of the first file that imports this: files share a process.
+process.once('exit', () => rmSync(bundleFolder, { recursive: true }));
 
 export class TestDaemon {
   readonly folder: string;

@@ -1,7 +1,8 @@
 // Waits for a condition in a test, with a deadline and a description; deadlines of tests.
 import { setTimeout as delay } from 'node:timers/promises';
 
-const POLL_MS = 50;
+const POLL_MS = 20;
+const IDLE_MS = 240_000;
 /** Against a test alone on an idle computer; measured by `berth test`. */
 const SLOWNESS = Math.max(1, Number(process.env['BERTH_TEST_SLOWNESS'] ?? 1));
 /** A longer deadline would hide behind the timeout of the file. */
@@ -16,7 +17,7 @@ export function deadlineOf(idleMs: number): number {
 export async function until<T>(
   what: string | (() => string),
   look: () => Promise<T | null>,
-  idleMs = 240_000,
+  idleMs = IDLE_MS,
 ): Promise<T> {
   const deadlineMs = deadlineOf(idleMs);
   const deadline = Date.now() + deadlineMs;
@@ -27,4 +28,9 @@ export async function until<T>(
       throw new Error(`not within ${deadlineMs / 1_000} s: ${typeof what === 'string' ? what : what()}`);
     await delay(POLL_MS);
   }
+}
+
+/** Resolves once `done` is true. @param idleMs deadline on an idle computer */
+export async function untilTrue(what: string, done: () => boolean | Promise<boolean>, idleMs = IDLE_MS): Promise<void> {
+  await until(what, async () => ((await done()) ? true : null), idleMs);
 }

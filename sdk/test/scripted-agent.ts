@@ -6,7 +6,7 @@
 import type { GuestTurn } from '@berth/protocol/agents.ts';
 import { ExecRefusal } from '../../api/test/world/exec-front.ts';
 import type { AgentGuests, GuestSession } from '../../api/test/world/agent-guests.ts';
-import { untilTrue } from '../../api/test/world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 import type { TestAgentTurn } from '../src/testing/index.ts';
 
 type Turn = Pick<TestAgentTurn, 'text' | 'signal' | 'reply' | 'ask'>;

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket as NodeWebSocket } from 'ws';
 import { signInAs, startApi, type TestApi } from '../../api/test/world/api.ts';
 import { ExecRefusal } from '../../api/test/world/exec-front.ts';
-import { untilTrue } from '../../api/test/world/until-true.ts';
+import { untilTrue } from '../../os/test/until.ts';
 import {
   Berth,
   BerthError,

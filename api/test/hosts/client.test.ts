@@ -12,7 +12,7 @@ import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 const VM = 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa';
 const SPEC = { vcpu: 1, memoryMib: 1024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };

@@ -12,7 +12,7 @@ import { STREAM_HEADERS } from '@berth/protocol/calls/connections.ts';
 import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { HostClient } from '../../src/hosts/client.ts';
 import { HostError } from '../../src/hosts/error.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 const VM = 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa';
 const OWNED = { vmId: VM, orgId: 'org_a' };

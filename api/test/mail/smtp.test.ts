@@ -9,7 +9,7 @@ import { pino } from 'pino';
 import type { SMTPServerOptions } from 'smtp-server';
 import { openMailer } from '../../src/mail/mailer.ts';
 import type { Mailer } from '../../src/services/context/mail-port.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startMailServer, type MailServer } from './mail-server.ts';
 
 const MESSAGE = {

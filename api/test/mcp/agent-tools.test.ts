@@ -6,7 +6,7 @@ import type { GuestSession } from '../world/agent-guests.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { ExecRefusal } from '../world/exec-front.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { callTool, postMcp, type PostOptions } from './post.ts';
 
 const KEY = 'request-key.1';

@@ -9,7 +9,7 @@ import { claudeEnvironment } from '../../../guest/src/bridge/claude/program.ts';
 import { CODEX_ENVIRONMENT, codexArguments } from '../../../guest/src/bridge/codex/program.ts';
 import { realAgent, type RealAgent } from '../../../guest/test/bridge/real-agents.ts';
 import { FakeInstallation } from '../fake-installation.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { documented, paste, type Shell } from './documented.ts';
 
 type Body = Record<string, unknown>;

@@ -7,7 +7,7 @@ import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
 import type { GuestSession } from '../world/agent-guests.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { makePerson } from '../world/people-rows.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { prepareRequest } from '../sweeps/route-requests.ts';
 import { callTool, listTools, postMcp, type Posted } from './post.ts';
 

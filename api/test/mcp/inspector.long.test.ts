@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
 import { FakeInstallation } from '../fake-installation.ts';
 import { installPackages } from '../world/packages.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { documented, paste, type Shell } from './documented.ts';
 
 let berth: FakeInstallation;

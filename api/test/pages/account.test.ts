@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { Secret, TOTP } from 'otpauth';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { PASSWORD, startSite, type PageResponse, type TestSite, type TestVisitor } from './site.ts';
 
 let site: TestSite;

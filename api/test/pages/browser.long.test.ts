@@ -6,7 +6,7 @@ import type { Browser } from 'playwright-core';
 import { makeOwnerLink } from '../../src/services/people/accounts.ts';
 import { startProvider, type TestProvider } from '../sign-in/provider.ts';
 import { SETTINGS } from '../world/settings.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { openBrowser, Person } from './browser.ts';
 import { mailedToken, startSite, type TestSite } from './site.ts';
 

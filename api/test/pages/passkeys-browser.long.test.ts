@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import type { Browser } from 'playwright-core';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { openBrowser, Person } from './browser.ts';
 import { PASSWORD, startSite, type TestSite } from './site.ts';
 

@@ -13,7 +13,7 @@ import { openServer } from '../../src/control-plane/server.ts';
 import { makeOwnerLink } from '../../src/services/people/accounts.ts';
 import type { Mailer } from '../../src/services/context/mail-port.ts';
 import { lockWaiters } from '../world/lock-waiters.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { breakMail, mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
 const NEW = 'another boat entirely';

@@ -1,7 +1,7 @@
 // Signing in and out in a browser.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { mailedToken, PASSWORD, startSite, type TestSite } from './site.ts';
 
 let site: TestSite;

@@ -13,7 +13,7 @@ import { insertProject } from '../../src/store/orgs/projects.ts';
 import { lockSandbox } from '../../src/store/sandboxes/sandboxes.ts';
 import { ExecRefusal } from '../world/exec-front.ts';
 import { SETTINGS } from '../world/settings.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type RequestOptions, type PreviewWorld } from './world.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;

@@ -9,7 +9,7 @@ import { PREVIEW_PROXY } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
 import { boundsOf } from '../../src/preview/bounds.ts';
 import { CHANGES_CHANNEL } from '../../src/store/database/changes.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { bareServer, startPreview, readAll, type PreviewWorld } from './world.ts';
 
 type App = (request: IncomingMessage, response: ServerResponse) => void;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type PreviewWorld, type RequestOptions } from './world.ts';
 
 const SIBLING = 'http://3000-bbbbbbbbbbbbbbbbbbbbbbbb.previews.example.test';

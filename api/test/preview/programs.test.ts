@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 import { WebSocket } from 'ws';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type PreviewWorld, type RequestOptions } from './world.ts';
 
 let world: PreviewWorld;

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 import { Visitors } from '../../src/preview/visitors.ts';
 import { cookieValue } from '../../src/services/previews/token.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type PreviewWorld } from './world.ts';
 
 const CONNECTIONS = 4;

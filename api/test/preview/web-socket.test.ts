@@ -6,7 +6,7 @@ import http from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { RawData, WebSocket } from 'ws';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { bareServer, startPreview, type PreviewWorld } from './world.ts';
 
 let world: PreviewWorld;

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { DeviceRefusal } from '../../src/services/people/client-sign-in-port.ts';
 import { startApi, type TestApi } from '../world/api.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { DEVICE_GRANT, makePerson, newCaller, post, startInstance, type Instance } from './client.ts';
 import { lockWaiters } from '../world/lock-waiters.ts';
 

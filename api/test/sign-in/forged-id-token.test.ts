@@ -11,7 +11,7 @@ import type { SignInError } from '../../src/services/people/sign-in-port.ts';
 import { OidcSignIn } from '../../src/sign-in/oidc.ts';
 import { openSignIn } from '../../src/sign-in/sign-in.ts';
 import { startApi, type TestApi } from '../world/api.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { makePerson, newCaller } from './client.ts';
 
 const CLIENT_ID = 'berth';

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { deleteLoginsOfUser, putPassword } from '../../src/store/people/sign-in.ts';
 import { startApi, type TestApi } from '../world/api.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import {
   makePerson,
   newCaller,

@@ -15,7 +15,7 @@ import { mailedToken, TestVisitor } from '../pages/site.ts';
 import { SecretsScan } from '../world/secrets-scan.ts';
 import { cookieOf, mintLink, tokenIn as tokenOfPreview, requestAccess } from '../services/previews/links.ts';
 import { DEVICE_GRANT, post } from '../sign-in/client.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 const PASSWORD = 'nine.lanterns.on.the.quay';
 const NEW_PASSWORD = 'seven.anchors.in.the.sand';

@@ -1,7 +1,7 @@
 // A replica that is paused for longer than its lease, and resumes.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 

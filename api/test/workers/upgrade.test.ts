@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
 import * as durableStep from '../../migrations/0001-0020/0016_durable_step.ts';
-import { untilTrue } from '../world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { Replica } from './replica.ts';
 import { openWorld, type World } from './world.ts';
 

@@ -7,7 +7,7 @@ import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { findSandbox } from '../../src/store/sandboxes/sandboxes.ts';
 import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
 import type { Answer, TestApi } from './api.ts';
-import { untilTrue } from './until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 /** Tolerance between clocks and timers of two processes. */
 const CLOCK_MS = 50;

@@ -8,13 +8,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { sharedOptions } from '../../src/program/program.ts';
 import { execCommand } from '../../src/sandboxes/exec-spec.ts';
 import { ApiServer, refusal } from '../world/api-server.ts';
 import { berth, cleanEnvironment, MAIN, startBerth, type Ended } from '../world/berth.ts';
 import { LocalGuest } from '../world/local-guest.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 let api: ApiServer;
 let guest: LocalGuest;
@@ -42,13 +42,6 @@ afterEach(() => {
 const env = (): Record<string, string | undefined> => api.environment;
 const exec = (args: readonly string[], stdin?: string | Buffer): Promise<Ended> =>
   berth(['exec', ...args], { env: env(), ...(stdin === undefined ? {} : { stdin }) });
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let looks = 0; !holds(); looks += 1) {
-    assert.ok(looks < 6_000, what);
-    await delay(10);
-  }
-}
 
 /** Quotes a word for the shell of the test. */
 function shellWord(text: string): string {
@@ -228,7 +221,7 @@ test('signals to berth reach the command, and its exit code is returned', async 
     const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'], {
       env: env(),
     });
-    await until(`${name}: it runs`, () => seen.stdout === 'begun\n');
+    await untilTrue(`${name}: it runs`, () => seen.stdout === 'begun\n');
     child.kill(name);
     assert.deepEqual(await ended, { code, stdout: 'begun\n', stderr: '' }, name);
     assert.deepEqual(guest.orders.at(-1), { signal: name });
@@ -242,23 +235,23 @@ test('a second signal stops berth and ends a command that ignored the first', as
       env: env(),
     },
   );
-  await until('it runs', () => seen.stdout === 'begun\n');
+  await untilTrue('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
-  await until('it refuses', () => seen.stdout === 'begun\nno\n');
+  await untilTrue('it refuses', () => seen.stdout === 'begun\nno\n');
   child.kill('SIGINT');
   assert.deepEqual(await ended, { code: 130, stdout: 'begun\nno\n', stderr: 'berth: stopped by SIGINT\n' });
-  await until('nothing runs', () => guest.running.size === 0);
+  await untilTrue('nothing runs', () => guest.running.size === 0);
 });
 
 for (const flags of [[], ['-i']]) {
   test(`SIGKILL of berth ends the command${flags.length > 0 ? ' with -i' : ''}, SIGINT also without -i`, async () => {
     for (const name of ['SIGKILL', ...(flags.length > 0 ? [] : ['SIGINT' as const])] as const) {
       const { child, ended } = startBerth(['exec', ...flags, 'sbx_abc', '--', 'sleep 1000'], { env: env() });
-      await until('it runs', () => guest.running.size === 1);
+      await untilTrue('it runs', () => guest.running.size === 1);
       child.kill(name);
       const { code, stderr } = await ended;
       assert.deepEqual([code, stderr], name === 'SIGKILL' ? [null, ''] : [130, 'berth: stopped by SIGINT\n']);
-      await until('nothing runs', () => guest.running.size === 0);
+      await untilTrue('nothing runs', () => guest.running.size === 0);
     }
   });
 }
@@ -268,7 +261,7 @@ test('a closed output pipe ends berth silently, and the command', async () => {
     const { stdout, stderr } = await shell(`{ ${program()} ${command}; echo "code $?" >&2; } | head -n 1`);
     assert.deepEqual([stdout, stderr], ['y\n', 'code 141\n']);
   }
-  await until('nothing runs', () => guest.running.size === 0);
+  await untilTrue('nothing runs', () => guest.running.size === 0);
 });
 
 /** Runs a shell line without blocking the server in this process. */
@@ -290,7 +283,7 @@ test('a slow reader blocks the command', async () => {
   );
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  await until('the server has to wait', () => guest.heldBack);
+  await untilTrue('the server has to wait', () => guest.heldBack);
   assert.equal(stderr, '');
   let bytes = 0;
   child.stdout.on('data', (chunk: Buffer) => (bytes += chunk.length));
@@ -342,11 +335,11 @@ test('-it connects the terminals: size, keys as bytes, signals, exit code', asyn
   assert.equal(query.get('command'), "vim 'a file'");
   assert.equal(query.get('tty'), null, 'it is so by default');
   await screen.resize(33, 101);
-  await until('the size comes', () => JSON.stringify(remote.orders.at(-1)) === '{"resize":{"cols":101,"rows":33}}');
+  await untilTrue('the size comes', () => JSON.stringify(remote.orders.at(-1)) === '{"resize":{"cols":101,"rows":33}}');
   screen.type('\x03\x1a');
-  await until('keys are bytes', () => remote.typed() === '\x03\x1a');
+  await untilTrue('keys are bytes', () => remote.typed() === '\x03\x1a');
   process.kill(await screen.program(), 'SIGTERM');
-  await until('a signal is an order', () => JSON.stringify(remote.orders.at(-1)) === '{"signal":"SIGTERM"}');
+  await untilTrue('a signal is an order', () => JSON.stringify(remote.orders.at(-1)) === '{"signal":"SIGTERM"}');
   remote.end(143);
   assert.equal(await screen.ended(), 143);
 });

@@ -4,10 +4,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
 import { ApiServer, refusal, TOKEN } from '../world/api-server.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
@@ -52,15 +52,8 @@ async function startShell(program: string, args: readonly string[]): Promise<Rem
   screen = new PseudoTerminal(program, args, api.environment);
   const remote = await promise;
   // The first order shows that raw mode is set.
-  await until('the first size comes', () => remote.orders.length > 0);
+  await untilTrue('the first size comes', () => remote.orders.length > 0);
   return remote;
-}
-
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let looks = 0; !holds(); looks += 1) {
-    assert.ok(looks < 3_000, what);
-    await delay(10);
-  }
 }
 
 test('shell sends keys, Ctrl-C and split characters unchanged, shows output and returns the exit code', async () => {
@@ -72,7 +65,7 @@ test('shell sends keys, Ctrl-C and split characters unchanged, shows output and 
   await screen.shows('grüße\n日本語\r\n\u001b[31m$ ');
   const keys = Buffer.from('é\r\x03\x1a\x04\x1b[A💡');
   for (const byte of keys) screen.type(Buffer.from([byte]));
-  await until('the keys arrive', () => remote.typed.length >= keys.length);
+  await untilTrue('the keys arrive', () => remote.typed.length >= keys.length);
   assert.deepEqual(remote.typed, keys);
   assert.ok(!screen.text.includes('💡'), 'what is typed is shown by the other terminal alone');
   remote.socket.send(JSON.stringify({ exit: 42 }));
@@ -84,9 +77,9 @@ test('the window size is sent at the start and on each change, within its limit'
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   const last = (): string => JSON.stringify(remote.orders.at(-1));
   await screen.resize(33, 101);
-  await until('the new size comes', () => last() === '{"resize":{"cols":101,"rows":33}}');
+  await untilTrue('the new size comes', () => last() === '{"resize":{"cols":101,"rows":33}}');
   await screen.resize(5_000, 5_000);
-  await until('the largest size comes', () => last() === '{"resize":{"cols":1000,"rows":1000}}');
+  await untilTrue('the largest size comes', () => last() === '{"resize":{"cols":1000,"rows":1000}}');
 });
 
 for (const [what, end, code, said] of [
@@ -130,14 +123,14 @@ for (const [what, end, code, said] of [
     assert.match(ended, new RegExp(`^it gave ${code}\\r\\n`));
     await screen.ended();
     assert.ok(screen.text.endsWith(settings), screen.text);
-    await until('the other terminal is hung up', () => remote.closed);
+    await untilTrue('the other terminal is hung up', () => remote.closed);
   });
 }
 
 test('a closed local terminal hangs up the remote one', async () => {
   const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
   screen.hangUp();
-  await until('it is closed', () => remote.closed);
+  await untilTrue('it is closed', () => remote.closed);
 });
 
 test("a refusal is printed with the API's message and exit code 1", async () => {

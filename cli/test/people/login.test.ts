@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import type { Profile } from '../../src/service/profile-file.ts';
 import { PASSWORD, startSite, type TestSite, type TestVisitor } from '../../../api/test/pages/site.ts';
 import { statusOfMe } from '../../../api/test/sign-in/client.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { berth, cleanEnvironment, MAIN, newHome, startBerth, type Ended } from '../world/berth.ts';
 import { profilePath, readProfiles, sessionOf, writeProfiles } from '../world/profile.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';

@@ -5,11 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { exampleSandbox } from '@berth/contract/route/examples.ts';
 import { ApiServer } from '../world/api-server.ts';
 import { berth, startBerth, type Ended } from '../world/berth.ts';
 import { LocalGuest } from '../world/local-guest.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 
 const ID = 'sbx_made';
 const DESTROY = `POST /v1/sandboxes/${ID}/destroy`;
@@ -59,12 +59,6 @@ const env = (): Record<string, string | undefined> => ({
 const run = (args: string[], stdin?: string): Promise<Ended> =>
   berth(['run', ...args], { env: env(), ...(stdin === undefined ? {} : { stdin }) });
 
-async function until(what: string, holds: () => boolean): Promise<void> {
-  for (let looks = 0; !holds(); looks += 1) {
-    assert.ok(looks < 6_000, what);
-    await delay(10);
-  }
-}
 const destroyed = (): number => asked.filter((call) => call === DESTROY).length;
 
 test('run creates a sandbox by its options, runs the command as exec -i, and destroys it', async () => {
@@ -110,7 +104,7 @@ test('--keep keeps the sandbox and prints its id on stderr', async () => {
 
 test('Ctrl-C reaches the command, and the sandbox is destroyed', async () => {
   const { child, seen, ended } = startBerth(['run', '--', 'echo begun; exec sleep 1000'], { env: env() });
-  await until('it runs', () => seen.stdout === 'begun\n');
+  await untilTrue('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
   assert.deepEqual(await ended, { code: 130, stdout: 'begun\n', stderr: '' });
   assert.equal(destroyed(), 1);
@@ -119,7 +113,7 @@ test('Ctrl-C reaches the command, and the sandbox is destroyed', async () => {
 test('Ctrl-C during creation destroys the sandbox, even before its id is known', async () => {
   looksLeft = Number.POSITIVE_INFINITY;
   const waiting = startBerth(['run', '--', 'true'], { env: env() });
-  await until('it is waited for', () => asked.some((call) => call.startsWith('GET')));
+  await untilTrue('it is waited for', () => asked.some((call) => call.startsWith('GET')));
   waiting.child.kill('SIGINT');
   assert.deepEqual(await waiting.ended, { code: 130, stdout: '', stderr: 'berth: stopped by SIGINT\n' });
   assert.equal(destroyed(), 1);
@@ -127,10 +121,10 @@ test('Ctrl-C during creation destroys the sandbox, even before its id is known',
   const answering = Promise.withResolvers<void>();
   trouble.create = [() => answering.promise];
   const unknown = startBerth(['run', '--', 'true'], { env: env() });
-  await until('it is asked for', () => asked.filter((call) => call === asked[0]).length === 2);
+  await untilTrue('it is asked for', () => asked.filter((call) => call === asked[0]).length === 2);
   unknown.child.kill('SIGTERM');
   // The signal arrives before the response.
-  await until('it was told', () => unknown.child.killed);
+  await untilTrue('it was told', () => unknown.child.killed);
   answering.resolve();
   assert.deepEqual(await unknown.ended, { code: 143, stdout: '', stderr: 'berth: stopped by SIGTERM\n' });
   assert.equal(destroyed(), 2);
@@ -149,9 +143,9 @@ test('a lost response of a create is retried with the same key; a destroy too', 
 test('a second Ctrl-C skips waiting for the destroy, and names the possibly remaining sandbox', async () => {
   trouble.destroy = [() => new Promise(() => undefined)];
   const { child, seen, ended } = startBerth(['run', '--', 'echo begun; exec sleep 1000'], { env: env() });
-  await until('it runs', () => seen.stdout === 'begun\n');
+  await untilTrue('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
-  await until('it is being destroyed', () => destroyed() === 1);
+  await untilTrue('it is being destroyed', () => destroyed() === 1);
   child.kill('SIGINT');
   const { code, stderr } = await ended;
   assert.deepEqual(
@@ -165,9 +159,9 @@ test('a second Ctrl-C ends a command that ignored the first, and destroys its sa
     ['run', '--', 'trap "echo no" INT; echo begun; while :; do sleep 0.1; done'],
     { env: env() },
   );
-  await until('it runs', () => seen.stdout === 'begun\n');
+  await untilTrue('it runs', () => seen.stdout === 'begun\n');
   child.kill('SIGINT');
-  await until('it refuses', () => seen.stdout === 'begun\nno\n');
+  await untilTrue('it refuses', () => seen.stdout === 'begun\nno\n');
   child.kill('SIGINT');
   assert.deepEqual(await ended, { code: 130, stdout: 'begun\nno\n', stderr: 'berth: stopped by SIGINT\n' });
   assert.equal(destroyed(), 1);
@@ -187,7 +181,7 @@ test('a lost connection or a closed output pipe destroys the sandbox too', async
   child.stdout.once('data', () => child.stdout.destroy());
   assert.deepEqual(await ended.then(({ code, stderr }) => [code, stderr]), [141, '']);
   assert.equal(destroyed(), 2);
-  await until('nothing runs', () => guest.running.size === 0);
+  await untilTrue('nothing runs', () => guest.running.size === 0);
 });
 
 test('a failed creation is reported with exit code 125, a usage error with 2', async () => {

@@ -52,7 +52,8 @@ export class LocalGuest {
       detached: true,
     });
     this.running.add(child);
-    child.once('close', () => this.running.delete(child));
+    // Not at 'close': output that was held back when its reader left stays unread.
+    child.once('exit', () => this.running.delete(child));
     return child;
   }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { insertMembership } from '../../../api/src/store/people/identity.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { addressOf, copySandbox, HARMLESS, HOSTILE, startConsole, type ConsoleSite } from '../browser.ts';
 
 let site: ConsoleSite;

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Locator, Page } from 'playwright-core';
 import { freePort } from '../../../protocol/test/free-port.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { lookFromTop } from '../browser.ts';
 import { pressInMain, screenText, stepOf, tabTo, untilDone, untilShown } from '../hands.ts';
 import { Shell } from '../snippets/shell.ts';

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { goTo, Person } from '../../../api/test/pages/browser.ts';
 import { PASSWORD } from '../../../api/test/pages/site.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { freePort } from '../../../protocol/test/free-port.ts';
 import { PICTURES, SIZES } from '../browser.ts';
 import { pressInMain, tabTo, untilShown } from '../hands.ts';

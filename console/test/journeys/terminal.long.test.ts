@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import type { FakeInstallation } from '../../../api/test/fake-installation.ts';
 import { Person } from '../../../api/test/pages/browser.ts';
 import { PASSWORD } from '../../../api/test/pages/site.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { LONG_RUN } from '../../../os/test/long-run.ts';
 import { PICTURES, SIZES } from '../browser.ts';
 import { countReceived, floodOf, pressInMain, screenText, tabTo, untilShown } from '../hands.ts';

@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import { ExecRefusal } from '../../../api/test/world/exec-front.ts';
 import { idleMetrics } from '../../../api/test/world/host-stand-in.ts';
 import { insertActivity } from '../../../api/src/store/activity/activity.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { addressOf, startConsole, type ConsoleSite } from '../browser.ts';
 import { assertPollsOnlyShown } from '../hands.ts';
 

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { insertMembership } from '../../../api/src/store/people/identity.ts';
 import { insertActivity } from '../../../api/src/store/activity/activity.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { addressOf, HARMLESS, HOSTILE, startConsole, type ConsoleSite } from '../browser.ts';
 
 const DAY_MS = 86_400_000;

@@ -8,7 +8,7 @@ import type { Role } from '@berth/contract/route/permissions.ts';
 import type { SandboxTable } from '../../../api/src/store/database/tables-sandboxes.ts';
 import { insertActivity } from '../../../api/src/store/activity/activity.ts';
 import { insertMembership } from '../../../api/src/store/people/identity.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { untilDone } from '../hands.ts';
 import {
   addressOf,

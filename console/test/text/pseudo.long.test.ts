@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 import { AGENT_LABELS } from '@berth/contract/agents/sessions.ts';
 import { insertActivity } from '../../../api/src/store/activity/activity.ts';
 import { makeKeyRow } from '../../../api/test/world/people-rows.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { addressOf, HOSTILE, NARROWEST, PICTURES, startConsole, type ConsoleSite } from '../browser.ts';
 import { buildPseudo } from './pseudo-build.ts';
 

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { chown, mkdtemp, readFile, rm, writeFile, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { startClaude } from '../../src/bridge/claude/driver.ts';
 import { startCodex } from '../../src/bridge/codex/driver.ts';
 import type { AgentDriver, AgentPrompt, Decision } from '../../src/bridge/driver.ts';

@@ -1,7 +1,7 @@
 // The real agents behind the driver interface, with scripted models.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { ModelServer } from '../../../e2e/model-servers/server.ts';
 import { AgentHome, type AgentSession } from './agent-session.ts';
 

@@ -8,8 +8,6 @@ import type { Group } from './schedule.ts';
 const SHORT_SECONDS = 15;
 /** Limits of a group: its failure repeats each of its files. */
 const GROUP = { files: 15, seconds: 60 };
-/** Workspaces whose tests change their process: user, environment, limits. */
-const APART = ['guest'];
 /** A comment in a file that changes or measures its process. */
 const OWN_PROCESS = /^\/\/ Own process: /m;
 
@@ -20,7 +18,7 @@ export function groupFiles(files: readonly string[], costs: ReadonlyMap<string, 
   for (const file of files) {
     const seconds = costs.get(file)?.seconds ?? Infinity;
     const workspace = file.split('/', 1)[0] ?? '';
-    if (seconds > SHORT_SECONDS || APART.includes(workspace) || OWN_PROCESS.test(readFileSync(file, 'utf8'))) {
+    if (seconds > SHORT_SECONDS || OWN_PROCESS.test(readFileSync(file, 'utf8'))) {
       groups.push([file]);
       continue;
     }

@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
 import { Client } from 'pg';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { socketDatabaseUrl } from '../../src/roles/database/connection.ts';
 import { BERTH, TestInstance, runVerb } from './berth-program.ts';
 

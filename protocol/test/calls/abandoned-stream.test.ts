@@ -9,7 +9,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { pino } from 'pino';
 import { HostClient } from '../../../api/src/hosts/client.ts';
-import { untilTrue } from '../../../api/test/world/until-true.ts';
+import { untilTrue } from '../../../os/test/until.ts';
 import { hostCalls } from '../../../host/src/server/calls.ts';
 import { HostTokens } from '../../../host/src/server/host-tokens.ts';
 import { HostServer } from '../../../host/src/server/server.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { drainAfterLastResponses } from '../../../src/http/answers/drain.ts';
 import { Drains } from '../../../src/http/answers/drains.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 test('eight drains run at once, 256 wait, and a further one closes the longest waiting', () => {
   const drains = new Drains();

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, test } from 'node:test';
 import { errorEnvelope } from '@berth/contract/route/errors.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 const MIB = 1_048_576;
 /** An org may take half. */

@@ -10,7 +10,7 @@ import { sql } from 'kysely';
 import { tokenSha256 } from '../../../src/services/access/bearer-token.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 let person: TestSession;

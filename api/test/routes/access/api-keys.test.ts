@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { tokenSha256 } from '../../../src/services/access/bearer-token.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { routeOf, signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 let owner: string;

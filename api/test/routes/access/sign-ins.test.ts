@@ -15,7 +15,7 @@ import {
 } from '../../sign-in/client.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 let second: Instance;

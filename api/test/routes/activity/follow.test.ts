@@ -10,7 +10,7 @@ import { selectFollowing, selectHorizon } from '../../../src/store/activity/foll
 import type { Database } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../../world/api.ts';
 import { openWatched } from '../../world/watched-database.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {

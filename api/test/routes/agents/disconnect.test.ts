@@ -5,7 +5,7 @@ import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { ExecRefusal, type AgentCall } from '../../world/exec-front.ts';
 import { leaveDuring } from '../../world/leave.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 
 let api: TestApi;

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { HOLDS } from '@berth/contract/route/limits.ts';
 import { LONG_RUN } from '../../../../os/test/long-run.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { AgentSessionUnderTest } from './agent-session.ts';
 
 const ORGS = 10;

@@ -10,7 +10,7 @@ import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { leaveDuring } from '../../world/leave.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from '../../world/people-rows.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;

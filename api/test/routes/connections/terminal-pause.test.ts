@@ -11,7 +11,7 @@ import {
   outputFrame,
 } from '@berth/protocol/terminal-frames.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
 const MIB = 1_048_576;

@@ -17,7 +17,7 @@ import { ensureAwake } from '../../../src/services/sandboxes/use.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
 let api: TestApi;

@@ -13,7 +13,7 @@ import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
 const SYSTEM = { kind: 'system', id: null, userId: null } as const;

@@ -10,7 +10,7 @@ import { mintApiKey } from '../../../src/services/access/api-keys.ts';
 import { insertMembership, insertUser } from '../../../src/store/people/identity.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { signInAs, startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';
 
 let api: TestApi;

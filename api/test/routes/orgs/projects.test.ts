@@ -6,7 +6,7 @@ import type { Project } from '@berth/contract/orgs/projects.ts';
 import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
 import { startApi, type Answer, type CallOptions, type TestApi, type TestSession } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';
 
 let api: TestApi;

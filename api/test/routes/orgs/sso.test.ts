@@ -9,7 +9,7 @@ import { grantPreview, readTeamLink } from '../../../src/services/previews/sign-
 import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { makeDomainRow, makeAgentTokenRow, makeKeyRow, makePerson, type Person } from '../../world/people-rows.ts';
 import { cookieOf, grantedLink, requestAccess } from '../../services/previews/links.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { RecordingWebSocket, requestWebSocket } from '../../world/websocket-client.ts';
 import { filledPath, prepareRequest, callOptionsOf } from '../../sweeps/route-requests.ts';
 

@@ -4,7 +4,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { canonicalJson } from '../../../src/rules/canonical-json.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {

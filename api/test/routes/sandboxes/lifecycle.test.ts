@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {

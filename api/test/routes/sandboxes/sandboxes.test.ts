@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { MACHINE_SIZES } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {

@@ -8,7 +8,7 @@ import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../../world/api.ts';
 import { addRunning, addUsed, HOUR_MS, setSubscription } from '../../world/machine-time.ts';
 import { startInstance, type Instance } from '../../sign-in/client.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', includedMachineHours: 10 };
 

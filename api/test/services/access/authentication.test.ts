@@ -10,7 +10,7 @@ import { openServer } from '../../../src/control-plane/server.ts';
 import { listen } from '../../../src/http/app.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 /** Another API instance on the same database, with its own connections and memory. */

@@ -7,7 +7,7 @@ import { findLinkedAccount, resetPassword, welcomeOwner } from '../../../src/ser
 import { makeOneTimeLink } from '../../../src/services/access/one-time-links.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 import { refusedWith } from '../../sign-in/client.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 const PASSWORD = 'correct horse battery staple';
 

@@ -11,7 +11,7 @@ import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
 import { StatementRecorder } from '../../world/statements.ts';
 import { SETTINGS } from '../../world/settings.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { cookieOf, grantedLink, mintLink, startReplica, requestAccess } from './links.ts';
 
 const recorder = new StatementRecorder();

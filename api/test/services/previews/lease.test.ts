@@ -8,7 +8,7 @@ import { leasePreview, type PreviewAccess, type PreviewEnd } from '../../../src/
 import { deleteLogin } from '../../../src/store/access/session-tokens.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
 import { StatementRecorder } from '../../world/statements.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { grantedLink, mintLink, startReplica, requestAccess, type MintedLink } from './links.ts';
 
 const recorder = new StatementRecorder();

@@ -5,7 +5,7 @@ import type { PreviewAccessCache } from '../../../src/services/previews/access-c
 import { leasePreview } from '../../../src/services/previews/access.ts';
 import { insertMembership } from '../../../src/store/people/identity.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { cookieOf, requestAccess, startReplica, tokenIn, type MintedLink } from './links.ts';
 
 let api: TestApi;

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { sealText } from '../../../src/services/context/sealed.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 

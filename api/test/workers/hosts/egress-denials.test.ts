@@ -6,7 +6,7 @@ import type { VmView } from '@berth/protocol/host.ts';
 import { findFences } from '../../../src/store/sandboxes/lifecycle.ts';
 import { EgressDenials } from '../../../src/workers/hosts/egress-denials.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {

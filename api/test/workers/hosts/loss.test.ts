@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { VmSpec } from '@berth/protocol/host.ts';
 import { sql } from 'kysely';
 import { HostStandIn } from '../../world/host-stand-in.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 

@@ -10,7 +10,7 @@ import { listAwakeOnHost } from '../../../src/store/sandboxes/lifecycle.ts';
 import { ModelAccessRepair } from '../../../src/workers/hosts/model-access.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 const ENDPOINT = 'https://api.openai.test';
 

@@ -14,7 +14,7 @@ import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
 import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { MAIL_RETRY_POLICY } from '../../../src/workers/orgs/invitation-mail.ts';
 import { startMailServer, tokenInContent, type MailServer } from '../../mail/mail-server.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { Replica, type ReplicaOptions } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 

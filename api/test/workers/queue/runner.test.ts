@@ -8,7 +8,7 @@ import { openDatabase } from '../../../src/store/database/database.ts';
 import type { Database } from '../../../src/store/database/schema.ts';
 import { StepRunner, type RunnerOptions, type StepPrograms } from '../../../src/workers/queue/runner.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 interface Input {
   org: string;

@@ -10,7 +10,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { ReplicaSession } from '../../../src/workers/steps/replica-session.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
-import { untilTrue } from '../../world/until-true.ts';
+import { untilTrue } from '../../../../os/test/until.ts';
 
 type ProxyMode = 'pass' | 'close before an answer' | 'break at the lock';
 
