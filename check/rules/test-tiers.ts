@@ -3,15 +3,16 @@
 import type { SourceFile } from '../source/tree.ts';
 
 /** Modules that boot VMs of the QEMU driver or open browsers. */
-const SLOW = ['e2e/world/instance.ts', 'host/src/vm/qemu/driver.ts', 'api/test/pages/browser.ts'];
+export const SLOW = ['e2e/world/instance.ts', 'host/src/vm/qemu/driver.ts', 'api/test/pages/browser.ts'];
 const ALLOWED = /\.(?:long|story)\.test\.ts$/;
 
 export function testTiers(files: readonly SourceFile[]): string[] {
-  return SLOW.flatMap((module) =>
-    importersOf(module, files)
+  return SLOW.flatMap((module) => {
+    if (!files.some(({ path }) => path === module)) return `${module} does not exist: correct the list of this rule`;
+    return importersOf(module, files)
       .filter((path) => path.endsWith('.test.ts') && !ALLOWED.test(path))
-      .map((path) => `${path} uses ${module}: end its name with .long.test.ts or .story.test.ts`),
-  );
+      .map((path) => `${path} uses ${module}: end its name with .long.test.ts or .story.test.ts`);
+  });
 }
 
 /** Files that import the module, directly or through others. */

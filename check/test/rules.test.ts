@@ -5,7 +5,7 @@ import { importCycles } from '../rules/import-cycles.ts';
 import { layerDirection } from '../rules/layers.ts';
 import { packageExports } from '../rules/package-exports.ts';
 import { fileLengths, folderSizes, FOLDER_FILES, TEST_LINES } from '../rules/sizes.ts';
-import { testTiers } from '../rules/test-tiers.ts';
+import { SLOW, testTiers } from '../rules/test-tiers.ts';
 import { testTitles, titlesOf } from '../rules/test-titles.ts';
 import { unusedExports } from '../rules/unused-exports.ts';
 import { lineWidths } from '../rules/widths.ts';
@@ -139,11 +139,13 @@ test('unusedExports leaves out modules that are imported as a whole, and those t
 });
 
 test('testTiers reports a fast test that boots a VM, and accepts long ones and stories', () => {
-  const boots = sourceFile('e2e/world/instance.ts', '');
   const helper = sourceFile('e2e/files/app.ts', '', ['e2e/world/instance.ts']);
   const tests = ['e2e/files/app.test.ts', 'e2e/files/app.long.test.ts', 'e2e/files/app.story.test.ts'];
-  const files = [boots, helper, ...tests.map((path) => sourceFile(path, '', ['e2e/files/app.ts']))];
+  const slow = SLOW.map((path) => sourceFile(path, ''));
+  const files = [...slow, helper, ...tests.map((path) => sourceFile(path, '', ['e2e/files/app.ts']))];
   assert.deepEqual(testTiers(files), [
     'e2e/files/app.test.ts uses e2e/world/instance.ts: end its name with .long.test.ts or .story.test.ts',
   ]);
+  const [fault = ''] = testTiers(files.slice(1));
+  assert.match(fault, /^e2e\/world\/instance\.ts does not exist/);
 });

@@ -1,5 +1,5 @@
 // The main story of each capability, told in order on one service with one real VM: the only VM of
-// `npm test`. Further stories are in the other folders, as `*.long.test.ts`.
+// `npm test`. Further stories are `*.long.test.ts` beside it and in the other folders.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';

@@ -29,7 +29,8 @@ export function resultsOf(files: readonly string[], events: readonly TestEvent[]
   for (const event of events) {
     const { nesting, name } = event.data as { nesting?: number; name?: string };
     if (nesting !== 0 || name === undefined || !files.includes(name)) {
-      // Enqueued and dequeued tests are reported out of order; no reporter shows them.
+      // One level higher, as if the file had no suite around it.
+      // One level higher, as if the file had no suite around it.
       if (nesting !== undefined && nesting > 0) event.data = { ...event.data, nesting: nesting - 1 } as never;
       own.push(event);
       continue;

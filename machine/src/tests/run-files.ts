@@ -9,7 +9,7 @@ import { resultsOf, type FileResult } from './file-results.ts';
 /** Summary lines of Node's runner for one file. */
 const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 
-const BATCH = fileURLToPath(new URL('batch.ts', import.meta.url));
+const GROUP_PROGRAM = fileURLToPath(new URL('group.ts', import.meta.url));
 const DEADLINE = new URL('file-deadline.ts', import.meta.url).href;
 /** Time from the timeout of a test to that of its process, for the clean-up. */
 const AFTER_LAST_TEST_MS = 60_000;
@@ -34,7 +34,7 @@ export async function runFiles(
 ): Promise<FileResult[]> {
   const startedAt = performance.now();
   const account = await accounts?.openFor(files[0]);
-  const program = files.length === 1 ? files[0] : BATCH;
+  const program = files.length === 1 ? files[0] : GROUP_PROGRAM;
   // Later than the timeout of a test, which names it.
   const processTimeoutMs = timeoutMs + Math.min(timeoutMs, AFTER_LAST_TEST_MS);
   const stream = run({

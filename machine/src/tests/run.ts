@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { slowness } from '@berth/os/slowness.ts';
-import { groupFiles } from './batches.ts';
+import { groupFiles } from './groups.ts';
 import { CpuAccounts } from './cpu-accounts.ts';
 import { confirmFailures, MOST_UNSTABLE, type Unstable } from './confirm.ts';
 import { describeCounts, describeSlowest, describeUnstable } from './report.ts';

@@ -28,22 +28,17 @@ interface Load {
   freeBytes: number;
 }
 
-/** @param groups of files that run in one process */
 export function longestFirst(groups: readonly Group[], costs: ReadonlyMap<string, Cost>): Group[] {
-  const secondsOf = (group: Group): number =>
-    group.reduce((sum, file) => sum + (costs.get(file)?.seconds ?? UNKNOWN_SECONDS), 0);
-  return groups.toSorted((a, b) => secondsOf(b) - secondsOf(a));
+  return groups.toSorted((a, b) => secondsOf(b, costs) - secondsOf(a, costs));
 }
 
 /** Expected duration of a run on idle cores, in whole minutes. */
 export function expectedMinutes(files: readonly string[], costs: ReadonlyMap<string, Cost>): number {
-  const cpuSeconds = files.map((file) => {
-    const cost = costs.get(file);
-    return cost?.cpuSeconds ?? cost?.seconds ?? UNKNOWN_SECONDS;
-  });
-  const total = cpuSeconds.reduce((sum, seconds) => sum + seconds, 0);
-  return Math.ceil(total / availableParallelism() / 60);
+  return Math.ceil(secondsOf(files, costs) / availableParallelism() / 60);
 }
+
+const secondsOf = (files: readonly string[], costs: ReadonlyMap<string, Cost>): number =>
+  files.reduce((sum, file) => sum + (costs.get(file)?.seconds ?? UNKNOWN_SECONDS), 0);
 
 /** Timeout of a file, and of each test in it: a hanging test must not outlast the run. */
 export function timeoutMs(cost: Cost | undefined): number {

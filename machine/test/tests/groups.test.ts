@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { groupFiles } from '../../src/tests/batches.ts';
+import { groupFiles } from '../../src/tests/groups.ts';
 import type { FileResult } from '../../src/tests/file-results.ts';
 import { runFiles } from '../../src/tests/run-files.ts';
 
@@ -16,7 +16,6 @@ const FILES = {
   'fails.test.ts': "test('fails', () => { throw new Error('on purpose'); }); test('passes', () => {});",
   'broken.test.ts': "throw new Error('cannot be loaded');",
   'ends.test.ts': "test('ends', () => process.exit(3));",
-  'own.test.ts': "// Own process: to be left alone\ntest('passes', () => {});",
 };
 
 let folder: string;
@@ -51,6 +50,11 @@ const namesOf = ({ events }: FileResult): string[] =>
     event.type === 'test:pass' || event.type === 'test:fail' ? `${event.data.nesting} ${event.data.name}` : [],
   );
 
+const causesOf = (result: FileResult | undefined): string =>
+  (result?.events ?? [])
+    .map((event) => (event.type === 'test:fail' ? String(event.data.details.error.cause) : ''))
+    .join('\n');
+
 test('files of one process have their own hooks, results and counts', async () => {
   const [hooks, plain, fails] = await runTogether('hooks.test.ts', 'plain.test.ts', 'fails.test.ts');
   assert.ok(hooks && plain && fails);
@@ -67,12 +71,7 @@ test('a file that cannot be loaded fails alone, with its error', async () => {
   const [broken, plain] = await runTogether('broken.test.ts', 'plain.test.ts');
   assert.deepEqual([broken?.success, plain?.success], [false, true]);
   assert.equal(broken?.counts.tests, 1);
-  assert.match(
-    JSON.stringify(
-      broken?.events.map(({ data }) => String((data as { details?: { error?: Error } }).details?.error?.cause)),
-    ),
-    /cannot be loaded/,
-  );
+  assert.match(causesOf(broken), /cannot be loaded/);
 });
 
 test('a process that ends early fails the files that had not ended', async () => {
@@ -85,23 +84,19 @@ test('a process that ends early fails the files that had not ended', async () =>
       [false, 0],
     ],
   );
-  assert.match(
-    JSON.stringify(
-      results[1]?.events.map(({ data }) => String((data as { details?: { error?: Error } }).details?.error?.cause)),
-    ),
-    /exit code 3/,
-  );
+  assert.match(causesOf(results[1]), /exit code 3/);
 });
 
-test('short files of a workspace share a process; long, unmeasured and marked ones do not', () => {
+test('short files of a workspace share a process; long and unmeasured ones do not', () => {
   const costs = new Map(
-    Object.entries({ 'plain.test.ts': 1, 'hooks.test.ts': 14, 'fails.test.ts': 16, 'own.test.ts': 1 }).map(
-      ([name, seconds]) => [pathOf(name), { seconds, cpuSeconds: null }],
-    ),
+    Object.entries({ 'plain.test.ts': 1, 'hooks.test.ts': 14, 'fails.test.ts': 16 }).map(([name, seconds]) => [
+      pathOf(name),
+      { seconds, cpuSeconds: null },
+    ]),
   );
   const files = [...costs.keys(), pathOf('ends.test.ts')];
   assert.deepEqual(
     groupFiles(files, costs).map((group) => group.map((file) => file.slice(folder.length + 1))),
-    [['plain.test.ts', 'hooks.test.ts'], ['fails.test.ts'], ['own.test.ts'], ['ends.test.ts']],
+    [['plain.test.ts', 'hooks.test.ts'], ['fails.test.ts'], ['ends.test.ts']],
   );
 });

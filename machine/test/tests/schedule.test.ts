@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import { formatCosts, parseCosts } from '../../src/tests/costs.ts';
 import { describeSlowest } from '../../src/tests/report.ts';
-import { hasRoom, longestFirst, runOnIdleCores, timeoutMs, type Group } from '../../src/tests/schedule.ts';
+import {
+  expectedMinutes,
+  hasRoom,
+  longestFirst,
+  runOnIdleCores,
+  timeoutMs,
+  type Group,
+} from '../../src/tests/schedule.ts';
 
 const cost = (seconds: number) => ({ seconds, cpuSeconds: null });
 
@@ -18,6 +26,12 @@ test('the longest file starts first; an unmeasured file counts as half a minute'
     'new',
     'short',
   ]);
+});
+
+test('a run takes the time of its files, divided by the cores, in whole minutes', () => {
+  const costs = new Map([['long', cost(90 * availableParallelism())]]);
+  assert.equal(expectedMinutes(['long'], costs), 2);
+  assert.equal(expectedMinutes([], costs), 0);
 });
 
 test('a file times out after ten times its cost, within 10 and 30 minutes', () => {

@@ -1,15 +1,12 @@
 // Groups short test files: files of one group share a process, and so the import of the modules
 // that they have in common, which takes longer than most of their tests.
-import { readFileSync } from 'node:fs';
 import type { Cost } from './costs.ts';
 import type { Group } from './schedule.ts';
 
 /** Longest file that shares a process, in seconds. */
 const SHORT_SECONDS = 15;
 /** Limits of a group: its failure repeats each of its files. */
-const GROUP = { files: 15, seconds: 60 };
-/** A comment in a file that changes or measures its process. */
-const OWN_PROCESS = /^\/\/ Own process: /m;
+const LIMITS = { files: 15, seconds: 60 };
 
 /** @returns groups in no particular order; an unmeasured file is alone */
 export function groupFiles(files: readonly string[], costs: ReadonlyMap<string, Cost>): Group[] {
@@ -18,19 +15,16 @@ export function groupFiles(files: readonly string[], costs: ReadonlyMap<string, 
   for (const file of files) {
     const seconds = costs.get(file)?.seconds ?? Infinity;
     const workspace = file.split('/', 1)[0] ?? '';
-    if (seconds > SHORT_SECONDS || OWN_PROCESS.test(readFileSync(file, 'utf8'))) {
-      groups.push([file]);
-      continue;
-    }
     const last = open.get(workspace);
-    if (last !== undefined && last.group.length < GROUP.files && last.seconds + seconds <= GROUP.seconds) {
+    const fits = last !== undefined && last.group.length < LIMITS.files && last.seconds + seconds <= LIMITS.seconds;
+    if (fits && seconds <= SHORT_SECONDS) {
       last.group.push(file);
       last.seconds += seconds;
       continue;
     }
     const group: [string, ...string[]] = [file];
     groups.push(group);
-    open.set(workspace, { group, seconds });
+    if (seconds <= SHORT_SECONDS) open.set(workspace, { group, seconds });
   }
   return groups;
 }
