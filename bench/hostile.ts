@@ -28,10 +28,11 @@ const TENANT_EVERY_MS = 50;
 const values = readOptions({
   bodies: { type: 'string', default: '600' },
   connections: { type: 'string', default: '5000' },
+  escaped: { type: 'string', default: '12' },
   seconds: { type: 'string', default: '30' },
   json: { type: 'boolean', default: false },
 });
-const count = (name: 'bodies' | 'connections' | 'seconds'): number => {
+const count = (name: 'bodies' | 'connections' | 'escaped' | 'seconds'): number => {
   const value = Number(values[name]);
   if (!Number.isInteger(value) || value < 1 || value > 10_000)
     throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to 10000`);
@@ -39,6 +40,7 @@ const count = (name: 'bodies' | 'connections' | 'seconds'): number => {
 };
 const bodies = count('bodies');
 const connections = count('connections');
+const escaped = count('escaped');
 const seconds = count('seconds');
 
 const folder = await mkdtemp(join(tmpdir(), 'berth-bench-hostile-'));
@@ -58,12 +60,18 @@ try {
   });
   try {
     const attacker = await plane.makeOrg();
+    const accomplice = await plane.makeOrg();
+    const attackersId = await insertReadySandbox(plane.db, attacker);
     const order: AttackOrder = {
       port: api.port,
       token: attacker.token,
-      sandboxId: await insertReadySandbox(plane.db, attacker),
+      sandboxId: attackersId,
       bodies,
       connections,
+      escaping: [
+        { token: attacker.token, sandboxId: attackersId, connections: escaped },
+        { token: accomplice.token, sandboxId: await insertReadySandbox(plane.db, accomplice), connections: escaped },
+      ],
     };
     const path = `/v1/sandboxes/${await insertReadySandbox(plane.db, plane.first)}`;
     const read = (milliseconds: number): Promise<{ latenciesMs: number[] }> =>

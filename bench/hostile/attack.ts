@@ -1,5 +1,6 @@
 // The attackers' process: an API key that sends the longest file bodies, and connections without a
 // key that send slowly. Holds everything open until the order to stop. Driven by ../hostile.ts.
+import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -12,12 +13,16 @@ export interface AttackOrder {
   bodies: number;
   /** Connections without a key. */
   connections: number;
+  /** Orgs whose connections each write a file of 2 MiB again and again, with each character escaped. */
+  escaping: { token: string; sandboxId: string; connections: number }[];
 }
 
 /** Responses by status, or the word of a failure. */
 export type AttackReport = Record<string, number>;
 
 const BODY_BYTES = 16_000_000;
+/** A file of 2 MiB as base64. */
+const FILE_BASE64_CHARACTERS = 2_796_204;
 /** Connections opened at once; a listener's queue holds some hundred. */
 const BURST = 100;
 const BURST_PAUSE_MS = 50;
@@ -27,10 +32,12 @@ const CHUNK_BYTES = 1_048_576;
 
 const sockets = new Set<Socket>();
 const report: AttackReport = {};
+let isOver = false;
 const count = (what: string): void => void (report[what] = (report[what] ?? 0) + 1);
 
 process.on('message', (order: AttackOrder | 'stop') => {
   if (order === 'stop') {
+    isOver = true;
     for (const socket of sockets) socket.destroy();
     process.send?.(report);
   } else {
@@ -45,10 +52,42 @@ async function attack(order: AttackOrder): Promise<void> {
     `authorization: Bearer ${order.token}`,
     `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
   ].join('\r\n');
+  for (const { connections, ...caller } of order.escaping)
+    for (let index = 0; index < connections; index += 1) void writeAgainAndAgain(order.port, caller);
   for (let opened = 0; opened < Math.max(order.connections, order.bodies); opened += 1) {
     if (opened < order.connections) sendSlowly(order.port, opened);
     if (opened < order.bodies) sendBody(order.port, head, opened % 2 === 0 ? body : body.subarray(0, -1));
     if (opened % BURST === BURST - 1) await delay(BURST_PAUSE_MS);
+  }
+}
+
+/** Writes a file of the maximal size, with each character of its base64 text escaped. */
+async function writeAgainAndAgain(port: number, caller: { token: string; sandboxId: string }): Promise<void> {
+  const body = `{"path":"/tmp/big","encoding":"base64","content":"${'\\u0041'.repeat(FILE_BASE64_CHARACTERS)}"}`;
+  const agent = new Agent({ keepAlive: true });
+  for (let isAttacking = true; isAttacking;) {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const sent = request(
+      {
+        agent,
+        port,
+        host: '127.0.0.1',
+        method: 'PUT',
+        path: `/v1/sandboxes/${caller.sandboxId}/file`,
+        headers: { authorization: `Bearer ${caller.token}`, 'content-type': 'application/json' },
+      },
+      (response) => {
+        count(`escaped ${response.statusCode}`);
+        response.resume().once('close', () => resolve(true));
+      },
+    );
+    sent.once('socket', (socket: Socket) => sockets.add(socket));
+    sent.once('error', (error: NodeJS.ErrnoException) => {
+      count(`escaped ${error.code}`);
+      resolve(!isOver);
+    });
+    sent.end(body);
+    isAttacking = (await promise) && !isOver;
   }
 }
 

@@ -2,6 +2,7 @@
 import {
   argumentsOf,
   IDEMPOTENCY_ARGUMENT,
+  idempotencyKey,
   outputOf,
   WAIT_ARGUMENT,
   waitSeconds,
@@ -13,7 +14,8 @@ import type { BoundAnswer } from '../call/bind.ts';
 import { callRoute, type RouteCall } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
 import type { HeldBytes } from '../call/bytes-in-flight.ts';
-import { parseWith } from '../call/validation.ts';
+import { parseWith, type NameField } from '../call/validation.ts';
+import { CodedError } from '../rules/coded-error.ts';
 
 /** A tool with its route's handler. */
 export interface BoundTool {
@@ -26,6 +28,8 @@ export interface BoundTool {
 
 /** The request that calls tools. */
 export type ToolCaller = Pick<RouteCall, 'credential' | 'address' | 'requestId' | 'log' | 'signal'>;
+
+type Properties = Readonly<Record<string, { type?: unknown }>>;
 
 interface Envelope {
   error: { code: string; message: string };
@@ -72,13 +76,21 @@ export async function callTool(
   caller: ToolCaller,
   kept: (held: HeldBytes) => void,
 ): Promise<CallToolResult> {
-  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(schema['properties'] as object, name));
+  const properties = schema['properties'] as Properties;
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(properties, name));
   if (unknown.length > 0) {
-    const allowed = Object.keys(schema['properties'] as object).join(', ');
+    const allowed = Object.keys(properties).join(', ');
     const message = `unknown argument ${JSON.stringify(unknown[0]?.slice(0, 60))}; allowed: ${allowed}`;
     return failed({ error: { code: 'invalid_request', message } });
   }
-  const parts = partsOf(given, places);
+  const parts = partsOf(given, places, properties);
+  const nameOf: NameField = (place, steps) => argumentName(place, steps, places);
+  try {
+    refuseWrongTypes(bound, given, parts.params, nameOf);
+  } catch (error) {
+    if (!(error instanceof CodedError)) throw error;
+    return failed({ error: { code: error.code, message: error.message } });
+  }
   const response = await callRoute(control, bound, {
     ...caller,
     get signal() {
@@ -90,7 +102,7 @@ export async function callTool(
       query: parts.query,
       header: (name) => headerOf(name, given),
       body: () => parts.body,
-      nameOf: (place, steps) => argumentName(place, steps, places),
+      nameOf,
     },
   });
   if (response.held !== undefined) kept(response.held);
@@ -108,34 +120,43 @@ function failed({ error }: Envelope): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: `${error.code}: ${error.message}` }], _meta: { error } };
 }
 
-/**
- * Parameters and queries are text in a URL. The access check relies on it for parameters; the
- * schema of a query refuses what it does not describe.
- */
+/** Queries of a URL are text; a number or boolean becomes it where the schema allows one. */
 function partsOf(
   given: Readonly<Record<string, unknown>>,
   places: ToolArguments['places'],
+  properties: Properties,
 ): Record<'params' | 'query' | 'body', Record<string, unknown>> {
   const parts = { params: {}, query: {}, body: {} } as ReturnType<typeof partsOf>;
   for (const [name, value] of Object.entries(given)) {
     const place = places.get(name);
     if (place === undefined) continue;
-    parts[place.part][place.field] = place.part === 'body' ? value : textOf(value, place.part);
+    const isScalar = typeof value === 'number' || typeof value === 'boolean';
+    const isText = place.part === 'query' && isScalar && properties[name]?.type !== 'string';
+    parts[place.part][place.field] = isText ? String(value) : value;
   }
   return parts;
 }
 
-function textOf(value: unknown, part: 'params' | 'query'): unknown {
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return part === 'params' && typeof value !== 'string' ? JSON.stringify(value) : value;
+/** Checks ids before the access check, which expects text, and the arguments that become headers. */
+function refuseWrongTypes(
+  { route }: BoundAnswer,
+  given: Readonly<Record<string, unknown>>,
+  params: unknown,
+  nameOf: NameField,
+): void {
+  if (route.request.params !== undefined) parseWith(route.request.params, params, 'path', nameOf);
+  for (const [name, schema] of [
+    [IDEMPOTENCY_ARGUMENT, idempotencyKey],
+    [WAIT_ARGUMENT, waitSeconds],
+  ] as const)
+    if (given[name] !== undefined) parseWith(schema, given[name], 'query', () => name);
 }
 
 function headerOf(name: string, given: Readonly<Record<string, unknown>>): string[] {
-  if (name === 'prefer' && given[WAIT_ARGUMENT] !== undefined)
-    return [`wait=${parseWith(waitSeconds, given[WAIT_ARGUMENT], 'query', () => WAIT_ARGUMENT)}`];
-  const value = name === 'idempotency-key' ? given[IDEMPOTENCY_ARGUMENT] : undefined;
-  if (value === undefined) return [];
-  return [typeof value === 'string' ? value : JSON.stringify(value)];
+  const wait = given[WAIT_ARGUMENT];
+  if (name === 'prefer' && wait !== undefined) return [`wait=${Number(wait)}`];
+  const key = given[IDEMPOTENCY_ARGUMENT];
+  return name === 'idempotency-key' && key !== undefined ? [String(key)] : [];
 }
 
 function argumentName(

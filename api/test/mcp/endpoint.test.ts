@@ -124,7 +124,7 @@ test('faulty arguments are tool errors that name the argument', async () => {
   const { id } = await api.makeSandbox('ready');
   const cases: [string, object, RegExp][] = [
     ['get_sandbox', {}, /sandbox_id is required/],
-    ['get_sandbox', { sandbox_id: 7 }, /^sandbox_not_found: /],
+    ['get_sandbox', { sandbox_id: 7 }, /^invalid_request: sandbox_id must be a string, not 7/],
     ['get_sandbox', { sandbox_id: id, sandboxId: id }, /unknown argument "sandboxId"; allowed: sandbox_id/],
     ['list_sandboxes', { org_id: api.orgId, limit: 0 }, /: limit must be an integer from 1 to 1000/],
     ['create_preview', { sandbox_id: id, port: '3000' }, /: port must be a number|: port must be an integer/],

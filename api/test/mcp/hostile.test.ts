@@ -71,19 +71,44 @@ test('the limit of structure counts no byte of a string', async () => {
   assert.equal(guest.messages[0]?.text, text);
 });
 
-test('an id that is no text names nothing, however deep it is', async () => {
-  const { session_id } = await makeSession();
-  for (const json of [`["${session_id}"]`, `{"id":"${session_id}"}`, 'null', 'true', nested(4_000)]) {
-    const { body } = await post(callWith('session_id', json));
-    assert.equal(body.result._meta.error.code, 'agent_session_not_found', json.slice(0, 40));
-  }
-  for (const argument of ['revision', 'detail', 'wait_seconds'] as const) {
-    const call = callWith('session_id', JSON.stringify(session_id));
-    for (const json of ['[]', '{"a":1}', 'null', nested(4_000)]) {
-      const { body } = await post(call.replace('"session_id"', `"${argument}":${json},"session_id"`));
-      assert.equal(body.result._meta.error.code, 'invalid_request', `${argument} ${json.slice(0, 40)}`);
+/** One value of each kind that no id has. */
+const WRONG_VALUES = ['null', '[]', '["x"]', '{}', '{"a":1}', '5', 'true', '""', JSON.stringify('x'.repeat(5_000))];
+
+/** Reports whether the published schema of an argument allows the value. */
+function allows({ type, maxLength, minLength }: Record<string, unknown>, value: unknown): boolean {
+  const kind = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
+  const isType = type === kind || (type === 'integer' && Number.isInteger(value));
+  if (typeof value !== 'string' || type !== 'string') return isType || type === undefined;
+  return value.length <= Number(maxLength ?? Infinity) && value.length >= Number(minLength ?? 0);
+}
+
+test('a wrong value of any argument of any tool is a tool error that names the argument', async () => {
+  const { session_id, sandboxId: sandbox_id } = await makeSession();
+  let tried = 0;
+  for (const { name, route } of MCP_TOOLS) {
+    const { schema } = argumentsOf(route);
+    const ids = { session_id, sandbox_id, org_id: api.orgId };
+    const required = Object.fromEntries(Object.entries(ids).filter(([id]) => id in (schema['properties'] as object)));
+    for (const [argument, described] of Object.entries(schema['properties'] as Record<string, object>)) {
+      for (const json of WRONG_VALUES) {
+        if (allows({ ...described }, JSON.parse(json))) continue;
+        const call = JSON.stringify(callTool(name, { ...required, [argument]: 'JSON' })).replace('"JSON"', json);
+        const { status, body } = await postMcp(api, call, { query: '?toolsets=sandboxes' });
+        const { isError, content } = body.result;
+        const what = `${name} ${argument} ${json.slice(0, 40)}: ${content[0].text.slice(0, 300)}`;
+        assert.equal(status, 200, what);
+        assert.equal(isError, true, what);
+        assert.match(content[0].text, new RegExp(`^invalid_request: .*\\b${argument}\\b`), what);
+        tried += 1;
+      }
     }
   }
+  assert.ok(tried > 200, `${tried}`);
+});
+
+test('an id that is deeply nested is refused', async () => {
+  const { body } = await post(callWith('session_id', nested(4_000)));
+  assert.match(body.result.content[0].text, /^invalid_request: session_id must be a string/);
 });
 
 test('ids, methods and names of a megabyte cost one response', async () => {

@@ -1,7 +1,7 @@
 // Arguments of a tool: the parameters, query and body of its route in one object, with names in
 // snake case. Names inside nested objects are the route's.
 import { z } from 'zod';
-import { HOLD_SECONDS } from '../route/limits.ts';
+import { HOLD_SECONDS, IDEMPOTENCY_KEY } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
 
 type JsonSchema = Record<string, unknown>;
@@ -18,6 +18,12 @@ export const waitSeconds = z
   .min(HOLD_SECONDS.min)
   .max(HOLD_SECONDS.max)
   .describe('Waits this long for something new; without it, the response comes at once.');
+
+export const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(IDEMPOTENCY_KEY.maxCharacters)
+  .describe('A repeat with the same key and arguments within a day returns the first resource.');
 
 /** Where an argument goes in a request of the route. */
 interface ArgumentPlace {
@@ -50,16 +56,8 @@ export function argumentsOf(route: Route): ToolArguments {
       if (part === 'params' || found.required?.includes(field) === true) required.push(name);
     }
   }
-  if (route.idempotent === true) {
-    properties[IDEMPOTENCY_ARGUMENT] = {
-      type: 'string',
-      description: 'A repeat with the same key and arguments within a day returns the first resource.',
-    };
-  }
-  if (route.holds === true) {
-    const { $schema: _, ...schema } = z.toJSONSchema(waitSeconds);
-    properties[WAIT_ARGUMENT] = schema;
-  }
+  if (route.idempotent === true) properties[IDEMPOTENCY_ARGUMENT] = schemaOf(idempotencyKey);
+  if (route.holds === true) properties[WAIT_ARGUMENT] = schemaOf(waitSeconds);
   return {
     places,
     schema: {
@@ -70,6 +68,11 @@ export function argumentsOf(route: Route): ToolArguments {
       ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }),
     },
   };
+}
+
+function schemaOf(argument: z.ZodType): JsonSchema {
+  const { $schema: _, ...schema } = z.toJSONSchema(argument);
+  return schema;
 }
 
 interface PartSchema {

@@ -2,6 +2,8 @@
 // one-byte chunk costs a hundred bytes and the network buffer behind it. So every chunk is copied,
 // and none is kept.
 
+import { freeChunk } from './free-chunk.ts';
+
 const FIRST_BYTES = 16_384;
 
 export class GatheredBytes {
@@ -37,6 +39,15 @@ export class GatheredBytes {
     const larger = Buffer.allocUnsafeSlow(Math.max(this.#firstBytes, length, 2 * this.#buffer.length));
     this.#buffer.copy(larger, 0, 0, this.#length);
     this.#buffer = larger;
+  }
+
+  /** Decodes all bytes as UTF-8 and frees them. */
+  takeText(): string {
+    const text = this.whole().toString('utf8');
+    freeChunk(this.#buffer);
+    this.#buffer = Buffer.alloc(0);
+    this.#length = 0;
+    return text;
   }
 
   /** All bytes added so far, without a copy. */

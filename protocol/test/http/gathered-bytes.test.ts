@@ -32,3 +32,14 @@ test('a million one-byte pieces use the memory of a million bytes', () => {
   assert.equal(gathered.length, 1_000_000);
   assert.ok(after - before < 8 * 2 ** 20, `${after - before} bytes`);
 });
+
+test('taken text leaves neither bytes nor memory', () => {
+  const gathered = new GatheredBytes();
+  gathered.add(Buffer.from('é'.repeat(100_000)));
+  const { buffer } = gathered.whole();
+  assert.equal(gathered.takeText(), 'é'.repeat(100_000));
+  assert.equal(gathered.length, 0);
+  assert.equal(buffer.byteLength, 0);
+  gathered.add(Buffer.from('again'));
+  assert.equal(gathered.takeText(), 'again');
+});

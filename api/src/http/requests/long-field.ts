@@ -34,7 +34,8 @@ export async function readWithLongField(
   const reader = new LongFieldReader(field, limitBytes, Math.min(length, field.maxBytes));
   await readInto(reader, request.raw, limitBytes, turns);
   const value = await parse(request, Buffer.from(reader.rest));
-  if (reader.text !== undefined && isObject(value) && value[field.name] === '') value[field.name] = reader.text;
+  const text = reader.takeText();
+  if (text !== undefined && isObject(value) && value[field.name] === '') value[field.name] = text;
   return value;
 }
 
@@ -102,9 +103,9 @@ class LongFieldReader {
     return this.#rest;
   }
 
-  /** The last text of the field; undefined without one. */
-  get text(): string | undefined {
-    return this.#found ? this.#bytes.whole().toString('utf8') : undefined;
+  /** The last text of the field; undefined without one. Frees its bytes: call it once, at the end. */
+  takeText(): string | undefined {
+    return this.#found ? this.#bytes.takeText() : undefined;
   }
 
   /** Returns false if the body cannot be JSON: then its rest is not JSON either. */

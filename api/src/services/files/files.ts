@@ -1,6 +1,7 @@
 // Files of a sandbox: data plane, directly through the host, without a queue.
 import { createHash } from 'node:crypto';
 import type { FileContent, FilesSnapshot, FolderListing, WrittenFile } from '@berth/contract/files/files.ts';
+import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { bytesOfContent, contentOfBytes } from '../../rules/files/content.ts';
 import { filePath, folderPath, quotedPath } from '../../rules/files/path.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -48,8 +49,10 @@ export async function writeFile(
   call: FileCall,
   given: Pick<FileContent, 'path' | 'content' | 'encoding'> & { ifUnchanged?: string | undefined },
 ): Promise<WrittenFile> {
-  const bytes = bytesOfContent(given);
   const path = filePath(given.path);
+  const bytes = bytesOfContent(given);
+  // The text is counted since its arrival.
+  call.hold(bytes.length);
   const writing = { action: 'files_write', what: quotedPath(path), open: MAY_BE_WRITTEN } as const;
   return await useFiles(context, call, writing, async (host, sandbox) => {
     const { ifUnchanged } = given;
@@ -58,8 +61,10 @@ export async function writeFile(
       { path, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) },
       bytes,
     );
+    const sha256 = sha256Of(bytes);
+    freeChunk(bytes);
     await noteChange(context, call, 'sandbox_file_written', { path, size });
-    return { path, size, sha256: sha256Of(bytes) };
+    return { path, size, sha256 };
   });
 }
 

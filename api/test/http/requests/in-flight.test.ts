@@ -130,6 +130,26 @@ test('a file write counts for the text it keeps, not for its JSON', async () => 
   assert.ok(api.calls.inFlight.held < 14 * MIB);
 });
 
+test('a file write counts its text and its bytes while the host writes', async () => {
+  const bytes = 600_000;
+  const { promise: written, resolve: finish } = Promise.withResolvers<object>();
+  api.front.files = () => written;
+  const content = Buffer.alloc(bytes, 7).toString('base64');
+  const escaped = content.replaceAll(
+    /./g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  const writing = api.call('PUT', path.replace('/exec', '/file'), {
+    body: `{"path":"f","encoding":"base64","content":"${escaped}"}`,
+  });
+  await untilTrue('both are held', () => api.calls.inFlight.held >= bytes + content.length);
+  assert.ok(api.calls.inFlight.held < bytes + content.length + MIB);
+  finish({ size: bytes });
+  const { status, body } = await writing;
+  assert.deepEqual([status, body.size, body.sha256.slice(0, 8)], [200, bytes, 'b8414ecc']);
+  assert.equal(api.calls.inFlight.held, 0);
+});
+
 test('a file read counts until its response is sent; another org reads meanwhile', async () => {
   const other = await api.makeOrg();
   const mine = path.replace('/exec', '/file?path=f');
