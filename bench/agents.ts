@@ -11,23 +11,17 @@ import { gatewayRatios } from './model-gateway/ratio.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
 import { readOptions } from './world/options.ts';
-import { renderTable, rounded, type Figure } from './world/statistics.ts';
+import { renderTable, round, rounded, type Figure } from './world/statistics.ts';
 
-const values = readOptions({
+const options = readOptions({
   rounds: { type: 'string', default: '50' },
   starts: { type: 'string', default: '3' },
   sessions: { type: 'string', default: '100000' },
   json: { type: 'boolean', default: false },
 });
-const whole = (name: 'rounds' | 'starts' | 'sessions', most: number): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > most)
-    throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to ${most}`);
-  return value;
-};
-const rounds = whole('rounds', 10_000);
-const starts = whole('starts', 100);
-const sessions = whole('sessions', 1_000_000);
+const rounds = options.whole('rounds', 1, 10_000);
+const starts = options.whole('starts', 1, 100);
+const sessions = options.whole('sessions', 1, 1_000_000);
 
 const progress = new Progress();
 const calls = await withWorld(progress, { BERTH_SCRIPTED_AGENT: '1' }, (world) => measureCalls(world, rounds));
@@ -38,8 +32,7 @@ const { codex, claude } = await measureRealAgents(progress, starts);
 const gateway = await progress.step('the model gateway', () => gatewayRatios(5));
 const images = { both: await measureImage(progress, ''), none: await measureImage(progress, 'none') };
 
-const ratio = (one: Figure, other: Figure): number => Math.round((one.median / other.median) * 100) / 100;
-const tenth = (value: number): number => Math.round(value * 10) / 10;
+const ratio = (one: Figure, other: Figure): number => round(one.median / other.median, 2);
 const row = (label: string, figure: Figure, count = rounds) => ({ label, unit: 'ms', count, figure });
 console.log(`\n${hardware()}\n`);
 console.log(
@@ -63,10 +56,10 @@ const figures = {
   messageRatio: ratio(calls.messageMs, calls.execMs),
   pollRatio: ratio(calls.pollMs, calls.metricsMs),
   discoveryRatio: ratio(pages.many, pages.few),
-  gatewayRatio: Math.round(gateway.model.ratio * 100) / 100,
+  gatewayRatio: round(gateway.model.ratio, 2),
   idleVmRatio: ratio(images.both.vmMib, images.none.vmMib),
   imageGrowthMib: images.both.imageMib - images.none.imageMib,
-  bridgeMib: tenth(calls.bridgeMib),
+  bridgeMib: round(calls.bridgeMib),
 };
 const ofAgents = Object.entries({ codex, claude }).map(([name, agent]) => {
   const { bridgeMib, agentMib, snapshotGrowthMib } = agent;
@@ -75,7 +68,7 @@ const ofAgents = Object.entries({ codex, claude }).map(([name, agent]) => {
     {
       createRatio: ratio(agent.createMs, agent.byHandMs),
       ...{ createMs: rounded(agent.createMs), startedMs: rounded(agent.startedMs) },
-      ...{ bridgeMib: tenth(bridgeMib), agentMib: tenth(agentMib), snapshotGrowthMib: tenth(snapshotGrowthMib) },
+      ...{ bridgeMib: round(bridgeMib), agentMib: round(agentMib), snapshotGrowthMib: round(snapshotGrowthMib) },
     },
   ] as const;
 });
@@ -88,4 +81,4 @@ for (const [name, { createMs: _, startedMs: __, ...rest }] of ofAgents) {
   );
 }
 const made = { ...figures, ...Object.fromEntries(ofAgents), createMs: rounded(calls.createMs) };
-if (values.json) console.log(JSON.stringify({ ...made, rounds, starts, sessions }));
+if (options.values.json) console.log(JSON.stringify({ ...made, rounds, starts, sessions }));

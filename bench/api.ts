@@ -9,8 +9,9 @@ import { Load } from './api/load-client.ts';
 import type { LoadOrder } from './api/load.ts';
 import { POOL_CONNECTIONS } from './api/control-plane.ts';
 import { openApiWorld } from './api/world.ts';
+import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
+import { figureOf, percentile, renderTable, round, rounded, type Figure, type TableRow } from './world/statistics.ts';
 
 const LIVE = 100;
 const DELETED = 100_000;
@@ -18,21 +19,15 @@ const WARM_UP_MS = 3_000;
 const LIST_CONNECTIONS = 4;
 const LADDER = [1, 32, 200];
 
-const flags = readOptions({
+const options = readOptions({
   rounds: { type: 'string', default: '40' },
   seconds: { type: 'string', default: '0.5' },
   connections: { type: 'string', default: '16' },
   json: { type: 'boolean', default: false },
 });
-const positive = (name: 'rounds' | 'seconds' | 'connections', most: number): number => {
-  const value = Number(flags[name]);
-  if (!(value > 0 && value <= most))
-    throw new Error(`--${name}: '${flags[name]}' is not a number above 0 and up to ${most}`);
-  return value;
-};
-const rounds = Math.ceil(positive('rounds', 1_000));
-const seconds = positive('seconds', 600);
-const connections = Math.ceil(positive('connections', 1_000));
+const rounds = options.whole('rounds', 1, 1_000);
+const seconds = options.number('seconds', 0.001, 600);
+const connections = options.whole('connections', 1, 1_000);
 
 type Target = Omit<LoadOrder, 'connections' | 'milliseconds'>;
 
@@ -72,24 +67,13 @@ async function alternate(load: Load, targets: readonly Target[], atOnce: number,
 
 /** Ratio of responses per second, per round. */
 const ratio = (one: Measured, other: Measured): Figure =>
-  exact(figureOf(one.perSecond.map((perSecond, round) => perSecond / (other.perSecond[round] ?? Number.NaN))));
+  rounded(figureOf(one.perSecond.map((perSecond, at) => perSecond / (other.perSecond[at] ?? Number.NaN))), 2);
 
-const percentile = (values: readonly number[], share: number): number => {
-  const sorted = Float64Array.from(values).toSorted();
-  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-};
-const twoDecimals = (value: number): number => Math.round(value * 100) / 100;
-const exact = (figure: Figure): Figure => ({
-  min: twoDecimals(figure.min),
-  median: twoDecimals(figure.median),
-  p95: twoDecimals(figure.p95),
-  max: twoDecimals(figure.max),
-});
 const told = ({ perSecond, latenciesMs, cpuMicros }: Measured) => ({
-  perSecond: exact(figureOf(perSecond)),
-  p50Ms: twoDecimals(percentile(latenciesMs, 0.5)),
-  p99Ms: twoDecimals(percentile(latenciesMs, 0.99)),
-  serverCpuMicros: exact(figureOf(cpuMicros)),
+  perSecond: rounded(figureOf(perSecond), 2),
+  p50Ms: round(percentile(latenciesMs, 0.5), 2),
+  p99Ms: round(percentile(latenciesMs, 0.99), 2),
+  serverCpuMicros: rounded(figureOf(cpuMicros), 2),
 });
 
 const world = await openApiWorld({ live: LIVE, deleted: DELETED });
@@ -144,8 +128,7 @@ try {
     versions,
   };
   console.log(
-    `${machine.model ?? 'unknown CPU'}, ${machine.cpus} cores, ${machine.memoryGib} GiB, Node ${versions.node}, ` +
-      `PostgreSQL ${versions.postgres}\n` +
+    `${hardware()}, Node ${versions.node}, PostgreSQL ${versions.postgres}\n` +
       `${rounds} rounds of ${seconds} s, ${connections} connections, a pool of ${POOL_CONNECTIONS}; ` +
       'client, server and Postgres share the cores\n',
   );
@@ -182,7 +165,7 @@ try {
   ] as const)
     console.log(`${label}: ${median} (${min} to ${max})`);
 
-  if (flags.json) console.log(JSON.stringify(result));
+  if (options.values.json) console.log(JSON.stringify(result));
 } finally {
   await load.close();
   await world.close();

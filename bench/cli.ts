@@ -5,20 +5,19 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { constants, cpus, tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from '../cli/build/build.ts';
+import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
+import { figuresByKey, measured, renderTable, type Measured } from './world/statistics.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..');
 const ALLOWED_HELP_MS = 150;
 
-const values = readOptions({ pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } });
-const pairs = Number(values.pairs);
-if (!Number.isInteger(pairs) || pairs < 1 || pairs > 10_000)
-  throw new Error(`--pairs: '${values.pairs}' is not an integer from 1 to 10000`);
+const options = readOptions({ pairs: { type: 'string', default: '40' }, json: { type: 'boolean', default: false } });
+const pairs = options.whole('pairs', 1, 10_000);
 
 const execute = promisify(execFile);
 const interrupted = new AbortController();
@@ -63,16 +62,9 @@ async function installPackage(): Promise<string> {
   return join(folder, 'bin/berth');
 }
 
-const rows: TableRow[] = [];
-const figures: Record<string, unknown> = {};
-/** Medians of both programs. */
-const helpMedians: number[] = [];
-function add(key: string, label: string, numbers: readonly number[]): void {
-  const figure = figureOf(numbers);
-  rows.push({ label, unit: 'ms', figure, count: numbers.length });
-  figures[key] = rounded(figure);
-  if (key.endsWith('.helpAddedMs')) helpMedians.push(figure.median);
-}
+const rows: Measured[] = [];
+const add = (key: string, label: string, numbers: readonly number[]): void =>
+  void rows.push(measured(key, label, 'ms', numbers));
 
 try {
   const programs = [
@@ -113,7 +105,11 @@ try {
 }
 if (signal.aborted) process.exit();
 
-const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
+const machine = hardware();
 console.log(`\n${machine}; Node ${process.versions.node}; at most ${ALLOWED_HELP_MS} ms more for help are allowed\n`);
 console.log(renderTable(rows));
-if (values.json) console.log(JSON.stringify({ helpAddedMs: Math.max(...helpMedians), ...figures, pairs, machine }));
+if (options.values.json) {
+  const ofHelp = rows.filter(({ key }) => key.endsWith('.helpAddedMs'));
+  const helpAddedMs = Math.max(...ofHelp.map(({ figure }) => figure.median));
+  console.log(JSON.stringify({ helpAddedMs, ...figuresByKey(rows), pairs, machine }));
+}

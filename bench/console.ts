@@ -12,28 +12,22 @@ import { measureIdle, measureStatus } from './console/live.ts';
 import { measureKeys, measureOutput } from './console/terminal.ts';
 import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { renderTable, rounded } from './world/statistics.ts';
+import { renderTable, round, rounded } from './world/statistics.ts';
 
-const flags = readOptions({
+const options = readOptions({
   sandboxes: { type: 'string', default: '10000' },
   'terminal-mb': { type: 'string', default: '100' },
   changes: { type: 'string', default: '20' },
   keys: { type: 'string', default: '200' },
   json: { type: 'boolean', default: false },
 });
-const whole = (name: 'sandboxes' | 'terminal-mb' | 'changes' | 'keys', most: number): number => {
-  const value = Number(flags[name]);
-  if (!Number.isInteger(value) || value < 1 || value > most)
-    throw new Error(`--${name}: '${flags[name]}' is not an integer from 1 to ${most}`);
-  return value;
-};
-const sandboxes = whole('sandboxes', 100_000);
-const megabytes = whole('terminal-mb', 1_000);
-const changes = whole('changes', 1_000);
-const keys = whole('keys', 10_000);
+const sandboxes = options.whole('sandboxes', 1, 100_000);
+const megabytes = options.whole('terminal-mb', 1, 1_000);
+const changes = options.whole('changes', 1, 1_000);
+const keys = options.whole('keys', 1, 10_000);
 
 const progress = new Progress();
-const entryJsKb = Math.round(entrySizes(builtConsole()).js / 100) / 10;
+const entryJsKb = round(entrySizes(builtConsole()).js / 1_000);
 
 const list = await progress.step(`a list of ${sandboxes} sandboxes`, async () => {
   const site = await startConsole();
@@ -69,14 +63,14 @@ try {
     statusVisibleMs: rounded(status).p95,
     scrollFrameMs: rounded(list.frameMs).p95,
     scrollNodes: list.nodes,
-    terminalMBps: Math.round(output.megabytesPerSecond * 10) / 10,
+    terminalMBps: round(output.megabytesPerSecond),
     terminalHashEqual: output.hashEqual,
     keyEchoAddedMs: rounded(echo.addedMs).p95,
-    idleRequestsPerMinute: Math.round(idle * 10) / 10,
-    heapGrowthMb: Math.round(heap * 10) / 10,
+    idleRequestsPerMinute: round(idle),
+    heapGrowthMb: round(heap),
   };
   for (const [name, value] of Object.entries(figures)) console.log(`${name}: ${value}`);
-  if (flags.json) console.log(JSON.stringify({ ...figures, sandboxes, megabytes, changes, keys }));
+  if (options.values.json) console.log(JSON.stringify({ ...figures, sandboxes, megabytes, changes, keys }));
 } finally {
   await installed.close();
 }

@@ -2,190 +2,132 @@
 // memory of an idle VM. Measured through the public API of a dedicated installation, beside
 // gVisor's `runsc run` of the same command in the same run. Usage: npm run bench:create --
 // [--creates N] [--burst N] [--execs N] [--json]
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readConfig } from '@berth/machine/config/config.ts';
-import { CHECKOUT } from '@berth/machine/config/folders.ts';
-import { startInstallation } from '@berth/machine/roles/installation.ts';
-import { findFreePort } from '@berth/machine/config/ports.ts';
 import { Progress } from '@berth/machine/output/progress.ts';
-import { readHostInfo } from '@berth/machine/roles/host/service.ts';
-import { Client } from './world/client.ts';
+import type { HostInfo } from '@berth/protocol/calls/vms.ts';
 import { guestOf, unsharedMemoryOf } from './world/guest.ts';
 import { hardware } from './world/hardware.ts';
+import { timed, withWorld } from './world/installation.ts';
 import { readOptions } from './world/options.ts';
 import { Runsc } from './world/runsc.ts';
-import { figureOf, renderTable, rounded, type TableRow } from './world/statistics.ts';
+import { figuresByKey, measured, renderTable } from './world/statistics.ts';
 
 const COMMAND = 'uname -a';
 /** Idle time before the memory of a VM is measured. */
 const IDLE_MS = 5_000;
 
-const values = readOptions({
+const options = readOptions({
   creates: { type: 'string', default: '15' },
   burst: { type: 'string', default: '4' },
   execs: { type: 'string', default: '20' },
   json: { type: 'boolean', default: false },
 });
-const count = (name: 'creates' | 'burst' | 'execs'): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > 1_000)
-    throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to 1000`);
-  return value;
-};
-const creates = count('creates');
-const burst = count('burst');
-const execs = count('execs');
+const creates = options.whole('creates', 1, 1_000);
+const burst = options.whole('burst', 1, 1_000);
+const execs = options.whole('execs', 1, 1_000);
 
-const progress = new Progress();
-const signal = AbortSignal.timeout(60 * 60_000);
-const dataFolder = await mkdtemp(join(tmpdir(), 'berth-bench-'));
-const config = readConfig({ dataDir: dataFolder, port: String(await findFreePort('127.0.0.1')) }, process.env);
-const installation = await startInstallation(
-  // A single key makes all calls.
-  {
-    checkout: CHECKOUT,
-    config,
-    progress,
-    environment: { ...process.env, BERTH_REQUESTS_PER_MINUTE: '1000000' },
-    onEvent: () => undefined,
-  },
-  signal,
-);
-const measured = {
-  createToRunningMs: [] as number[],
-  createToFirstExecMs: [] as number[],
-  apiExecMs: [] as number[],
-  guestExecMs: [] as number[],
-  apiAddsMs: [] as number[],
-  burstToRunningMs: [] as number[],
-  burstToFirstExecMs: [] as number[],
-  idleVmUnsharedMib: [] as number[],
-  idleGuestUnsharedMib: [] as number[],
-  runscRunMs: [] as number[],
+const ms = {
+  create: [] as number[],
+  firstExec: [] as number[],
+  burst: [] as number[],
+  burstFirstExec: [] as number[],
+  apiExec: [] as number[],
+  guestExec: [] as number[],
+  apiAdds: [] as number[],
+  runsc: [] as number[],
 };
+const idle: { vmMib: number; guestMib: number }[] = [];
 /** A create from the pool is several times faster. */
 let poolReadyAtBurst = 0;
+const runsc = await Runsc.open(COMMAND);
+let host: HostInfo;
 try {
-  if (!installation.first.created) throw new Error('a new data folder has an account already');
-  const { orgId, projectId, token } = installation.first;
-  const client = new Client({ url: installation.url, token, orgId, projectId });
-  const runsc = await Runsc.open(COMMAND);
-  const host = await readHostInfo(installation.paths, signal);
-  if (host === null) throw new Error('the host daemon does not answer');
-  try {
-    await createOnce(client, null); // warm-up: code not yet compiled
+  host = await withWorld(new Progress(), {}, async (world) => {
+    const { client, progress } = world;
+    /** Creates a sandbox and runs a command in it. */
+    const create = async (): Promise<{ id: string; runningMs: number; firstExecMs: number }> => {
+      const startedAt = performance.now();
+      const id = await client.createAwake();
+      const runningMs = performance.now() - startedAt;
+      await client.exec(id, COMMAND);
+      return { id, runningMs, firstExecMs: performance.now() - startedAt };
+    };
     await progress.step(`${creates} creates one after another`, async (report) => {
-      for (let index = 0; index < creates; index += 1) {
+      // The first one is unmeasured: its code is not yet compiled.
+      for (let index = -1; index < creates; index += 1) {
         report(`${index + 1} of ${creates}`);
-        await createOnce(client, measured);
-        measured.runscRunMs.push(await runsc.run());
+        const { id, runningMs, firstExecMs } = await create();
+        await client.destroy(id);
+        if (index < 0) continue;
+        ms.create.push(runningMs);
+        ms.firstExec.push(firstExecMs);
+        ms.runsc.push(await runsc.run());
       }
     });
 
     await progress.step(`a burst of ${burst} creates, then their idle memory`, async () => {
-      poolReadyAtBurst = (await readHostInfo(installation.paths, signal))?.pool.ready ?? 0;
-      const ids = await Promise.all(
-        Array.from({ length: burst }, async () => {
-          const startedAt = performance.now();
-          const id = await client.createAwake();
-          measured.burstToRunningMs.push(performance.now() - startedAt);
-          await client.exec(id, COMMAND);
-          measured.burstToFirstExecMs.push(performance.now() - startedAt);
-          return id;
-        }),
-      );
-      await delay(IDLE_MS);
-      for (const id of ids) {
-        const { vmMib, guestMib } = await unsharedMemoryOf(id);
-        measured.idleVmUnsharedMib.push(vmMib);
-        measured.idleGuestUnsharedMib.push(guestMib);
+      poolReadyAtBurst = (await world.host()).pool.ready;
+      const created = await Promise.all(Array.from({ length: burst }, create));
+      for (const { runningMs, firstExecMs } of created) {
+        ms.burst.push(runningMs);
+        ms.burstFirstExec.push(firstExecMs);
       }
-      await Promise.all(ids.map((id) => client.destroy(id)));
+      await delay(IDLE_MS);
+      for (const { id } of created) idle.push(await unsharedMemoryOf(id));
+      await Promise.all(created.map(({ id }) => client.destroy(id)));
     });
 
     await progress.step(`${execs} commands through the API and straight to the guest, in turn`, async () => {
       const id = await client.createAwake();
-      const guest = await guestOf(installation.paths, config.guestCidr, id);
+      const guest = await guestOf(world, id);
       for (let index = -2; index < execs; index += 1) {
         const throughApi = await timed(() => client.exec(id, COMMAND));
         const straight = await timed(() => guest.exec(COMMAND));
         if (index < 0) continue;
-        measured.apiExecMs.push(throughApi);
-        measured.guestExecMs.push(straight);
-        measured.apiAddsMs.push(throughApi - straight);
+        ms.apiExec.push(throughApi);
+        ms.guestExec.push(straight);
+        ms.apiAdds.push(throughApi - straight);
       }
       guest.close();
       await client.destroy(id);
     });
-  } finally {
-    // After a failure too: VMs outlive the service.
-    await client.destroyAll();
-    client.close();
-    await runsc.close();
-  }
-
-  const machine = hardware();
-  const labels: Record<keyof typeof measured, [string, string]> = {
-    createToRunningMs: ['create to running', 'ms'],
-    createToFirstExecMs: ['create to first exec answered', 'ms'],
-    burstToRunningMs: [`burst of ${burst}: create to running`, 'ms'],
-    burstToFirstExecMs: [`burst of ${burst}: create to first exec`, 'ms'],
-    apiExecMs: ['exec through the API', 'ms'],
-    guestExecMs: ['exec straight to the guest daemon', 'ms'],
-    apiAddsMs: ['added by the API (pair by pair)', 'ms'],
-    runscRunMs: ['runsc run (gVisor) of the same', 'ms'],
-    idleVmUnsharedMib: ['idle VM, unshared memory', 'MiB'],
-    idleGuestUnsharedMib: ["  the guest's share of it", 'MiB'],
-  };
-  const rows: TableRow[] = Object.entries(labels).map(([name, [label, unit]]) => {
-    const numbers = measured[name as keyof typeof measured];
-    return { label, unit, count: numbers.length, figure: figureOf(numbers) };
+    return await world.host();
   });
-  console.log(
-    `\n${machine}; accelerator ${host.accelerator}, QEMU ${host.qemuVersion}, ${runsc.version}; command: ${COMMAND}; ` +
-      `${poolReadyAtBurst} VMs ready in the pool when the burst began\n`,
-  );
-  console.log(renderTable(rows));
-  if (values.json) {
-    const figures = Object.fromEntries(
-      Object.entries(measured).map(([name, numbers]) => [name, rounded(figureOf(numbers))]),
-    );
-    console.log(
-      JSON.stringify({
-        ...figures,
-        creates,
-        burst,
-        poolReadyAtBurst,
-        execs,
-        command: COMMAND,
-        machine,
-        accelerator: host.accelerator,
-        qemuVersion: host.qemuVersion,
-        runscVersion: runsc.version,
-      }),
-    );
-  }
 } finally {
-  await installation.stop();
-  await rm(dataFolder, { recursive: true, force: true });
+  await runsc.close();
 }
 
-async function createOnce(client: Client, into: typeof measured | null): Promise<void> {
-  const startedAt = performance.now();
-  const id = await client.createAwake();
-  const runningMs = performance.now() - startedAt;
-  await client.exec(id, COMMAND);
-  const firstExecMs = performance.now() - startedAt;
-  into?.createToRunningMs.push(runningMs);
-  into?.createToFirstExecMs.push(firstExecMs);
-  await client.destroy(id);
-}
-
-async function timed(act: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await act();
-  return performance.now() - startedAt;
+const rows = [
+  measured('createToRunningMs', 'create to running', 'ms', ms.create),
+  measured('createToFirstExecMs', 'create to first exec answered', 'ms', ms.firstExec),
+  measured('burstToRunningMs', `burst of ${burst}: create to running`, 'ms', ms.burst),
+  measured('burstToFirstExecMs', `burst of ${burst}: create to first exec`, 'ms', ms.burstFirstExec),
+  measured('apiExecMs', 'exec through the API', 'ms', ms.apiExec),
+  measured('guestExecMs', 'exec straight to the guest daemon', 'ms', ms.guestExec),
+  measured('apiAddsMs', 'added by the API (pair by pair)', 'ms', ms.apiAdds),
+  measured('runscRunMs', 'runsc run (gVisor) of the same', 'ms', ms.runsc),
+  measured(
+    'idleVmUnsharedMib',
+    'idle VM, unshared memory',
+    'MiB',
+    idle.map(({ vmMib }) => vmMib),
+  ),
+  measured(
+    'idleGuestUnsharedMib',
+    "  the guest's share of it",
+    'MiB',
+    idle.map(({ guestMib }) => guestMib),
+  ),
+];
+const machine = hardware();
+const { accelerator, qemuVersion } = host;
+console.log(
+  `\n${machine}; accelerator ${accelerator}, QEMU ${qemuVersion}, ${runsc.version}; command: ${COMMAND}; ` +
+    `${poolReadyAtBurst} VMs ready in the pool when the burst began\n`,
+);
+console.log(renderTable(rows));
+if (options.values.json) {
+  const facts = { machine, accelerator, qemuVersion, runscVersion: runsc.version };
+  const counts = { creates, burst, poolReadyAtBurst, execs, command: COMMAND };
+  console.log(JSON.stringify({ ...figuresByKey(rows), ...counts, ...facts }));
 }

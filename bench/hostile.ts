@@ -1,7 +1,8 @@
-// Memory and latency of the API under attack: one key sends 600 file bodies of 16 MB, and 5,000
-// slow connections have no key. Another tenant reads its sandbox all the while. Prints the API's
-// memory at the start, at its peak and a minute after the attack, and the tenant's latencies.
-// Usage: npm run bench:hostile -- [--bodies N] [--connections N] [--seconds N] [--json]
+// Memory and latency of the API under attack: one key sends 600 file bodies of 16 MB, two orgs write
+// escaped files of 2 MiB on 12 connections each, and 5,000 slow connections have no key. Another
+// tenant reads its sandbox all the while. Prints the API's memory at the start, at its peak and a
+// minute after the attack, and the tenant's latencies.
+// Usage: npm run bench:hostile -- [--bodies N] [--connections N] [--escaped N] [--seconds N] [--json]
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -17,7 +18,7 @@ import { ApiProcess } from './hostile/api-process.ts';
 import type { AttackOrder, AttackReport } from './hostile/attack.ts';
 import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf } from './world/statistics.ts';
+import { figureOf, percentile, round } from './world/statistics.ts';
 
 const ATTACK = fileURLToPath(new URL('hostile/attack.ts', import.meta.url));
 const WARM_UP_MS = 10_000;
@@ -25,23 +26,17 @@ const AFTER_MS = 60_000;
 const TENANT_CONNECTIONS = 4;
 const TENANT_EVERY_MS = 50;
 
-const values = readOptions({
+const options = readOptions({
   bodies: { type: 'string', default: '600' },
   connections: { type: 'string', default: '5000' },
   escaped: { type: 'string', default: '12' },
   seconds: { type: 'string', default: '30' },
   json: { type: 'boolean', default: false },
 });
-const count = (name: 'bodies' | 'connections' | 'escaped' | 'seconds'): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > 10_000)
-    throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to 10000`);
-  return value;
-};
-const bodies = count('bodies');
-const connections = count('connections');
-const escaped = count('escaped');
-const seconds = count('seconds');
+const bodies = options.whole('bodies', 1, 10_000);
+const connections = options.whole('connections', 1, 10_000);
+const escaped = options.whole('escaped', 1, 100);
+const seconds = options.whole('seconds', 1, 10_000);
 
 const folder = await mkdtemp(join(tmpdir(), 'berth-bench-hostile-'));
 const plane = await openBenchControlPlane();
@@ -98,23 +93,20 @@ try {
     await read(AFTER_MS);
     const { nowMib: afterMib, peakMib } = api.memory();
 
-    const round = (value: number, decimals = 0): number => Math.round(value * 10 ** decimals) / 10 ** decimals;
-    const p99 = (latencies: number[]): number => {
-      const sorted = latencies.toSorted((a, b) => a - b);
-      return round(sorted[Math.ceil(0.99 * sorted.length) - 1] ?? Number.NaN, 1);
-    };
+    const p99 = (latencies: number[]): number => round(percentile(latencies, 0.99));
     const result = {
-      apiPeakMib: round(peakMib),
+      apiPeakMib: Math.round(peakMib),
       otherTenantP99Ms: p99(attacked.latenciesMs),
       apiAfterRatio: round(afterMib / startMib, 2),
-      apiStartMib: round(startMib),
-      apiAfterMib: round(afterMib),
-      otherTenantP50Ms: round(figureOf(attacked.latenciesMs).median, 1),
-      otherTenantMaxMs: round(Math.max(...attacked.latenciesMs), 1),
+      apiStartMib: Math.round(startMib),
+      apiAfterMib: Math.round(afterMib),
+      otherTenantP50Ms: round(figureOf(attacked.latenciesMs).median),
+      otherTenantMaxMs: round(Math.max(...attacked.latenciesMs)),
       calmP99Ms: p99(calm.latenciesMs),
       answers: report,
       bodies,
       connections,
+      escaped,
       seconds,
       bodiesInFlightMib: BODIES_IN_FLIGHT_MIB,
       machine: hardware(),
@@ -122,7 +114,7 @@ try {
     };
     console.log(
       `${result.machine}, Node ${process.version}; attackers, tenant, API and Postgres share the cores\n` +
-        `${bodies} bodies of 16 MB with one key, ${connections} slow connections without a key, ${seconds} s\n\n` +
+        `${bodies} bodies of 16 MB with one key, ${escaped} escaped writers of each of two orgs, ${connections} slow connections without a key, ${seconds} s\n\n` +
         `API memory: ${result.apiStartMib} MiB at the start, ${result.apiPeakMib} at the peak, ` +
         `${result.apiAfterMib} after ${AFTER_MS / 1_000} s (${result.apiAfterRatio} of the start)\n` +
         `GET of another tenant: half within ${result.otherTenantP50Ms} ms, 99 % within ` +
@@ -132,7 +124,7 @@ try {
           .map(([what, times]) => `${what}: ${times}`)
           .join(', ')}`,
     );
-    if (values.json) console.log(JSON.stringify(result));
+    if (options.values.json) console.log(JSON.stringify(result));
   } finally {
     await api.stop();
   }

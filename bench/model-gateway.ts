@@ -3,5 +3,5 @@
 import { gatewayRatios } from './model-gateway/ratio.ts';
 import { readOptions } from './world/options.ts';
 
-const { turns } = readOptions({ turns: { type: 'string', default: '5' } });
-console.log(JSON.stringify(await gatewayRatios(Number(turns)), null, 2));
+const options = readOptions({ turns: { type: 'string', default: '5' } });
+console.log(JSON.stringify(await gatewayRatios(options.whole('turns', 1, 1_000)), null, 2));

@@ -11,26 +11,20 @@ import { measureRates, RESOURCES, type Rates, type Resource } from './neighbours
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderTable, rounded, type Figure } from './world/statistics.ts';
+import { figureOf, renderTable, round, rounded, type Figure } from './world/statistics.ts';
 
 /** vCPUs of the busy sandbox, of the size medium; the others have one. */
 const BUSY_VCPU = 2;
 
-const values = readOptions({
+const options = readOptions({
   neighbours: { type: 'string', default: '2' },
   rounds: { type: 'string', default: '3' },
   seconds: { type: 'string', default: '5' },
   json: { type: 'boolean', default: false },
 });
-const whole = (name: 'neighbours' | 'rounds' | 'seconds'): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > 600)
-    throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to 600`);
-  return value;
-};
-const neighbours = whole('neighbours');
-const rounds = whole('rounds');
-const seconds = whole('seconds');
+const neighbours = options.whole('neighbours', 1, 600);
+const rounds = options.whole('rounds', 1, 600);
+const seconds = options.whole('seconds', 1, 600);
 
 const shares: Record<Resource, number[]> = { cpu: [], disk: [], network: [] };
 const progress = new Progress();
@@ -78,10 +72,10 @@ console.log(
     })),
   ),
 );
-if (values.json) {
+if (options.values.json) {
   console.log(
     JSON.stringify({
-      neighbourShare: Math.min(...figures.map(([, { median }]) => rounded({ ...figureOf([median]) }, 2).median)),
+      neighbourShare: Math.min(...figures.map(([, { median }]) => round(median, 2))),
       ...Object.fromEntries(figures.map(([resource, figure]) => [`${resource}Share`, rounded(figure, 2)])),
       ...{ neighbours, rounds, seconds, limits, machine: hardware(), accelerator },
     }),

@@ -8,8 +8,9 @@ import { cpus } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Replica, type ReplicaOptions } from '../api/test/workers/replica.ts';
 import { openWorld, type World } from '../api/test/workers/world.ts';
+import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderTable, type Figure, type TableRow } from './world/statistics.ts';
+import { figureOf, renderTable, type Figure } from './world/statistics.ts';
 
 const HOST_ANSWER_MS = 10;
 const ROUNDS = 3;
@@ -111,48 +112,35 @@ async function measureRecovery(world: World, kills: number, liveReplica: boolean
   return figureOf(samples);
 }
 
-const flags = readOptions({
+const options = readOptions({
   json: { type: 'boolean', default: false },
   creates: { type: 'string', default: '60' },
   kills: { type: 'string', default: '8' },
 });
+const createCount = options.whole('creates', 1, 100_000);
+const kills = options.whole('kills', 1, 100_000);
 const world = await openWorld();
 try {
-  const creates = await measureCreates(world, Number(flags.creates));
+  const creates = await measureCreates(world, createCount);
   const idle = new Map<number, Awaited<ReturnType<typeof measureIdle>>>();
   for (const pollMs of [1_000, 100, 10]) idle.set(pollMs, await measureIdle(world, pollMs));
-  const restart = await measureRecovery(world, Number(flags.kills), false);
-  const takeover = await measureRecovery(world, Number(flags.kills), true);
+  const restart = await measureRecovery(world, kills, false);
+  const takeover = await measureRecovery(world, kills, true);
 
-  const rows: TableRow[] = [...creates].map(([name, figure]) => ({
-    label: `create, ${name}`,
-    unit: 'ms',
-    count: Number(flags.creates),
-    figure,
-  }));
-  rows.push({
-    label: 'kill -9 to ready, a new replica is started',
-    unit: 'ms',
-    count: Number(flags.kills),
-    figure: restart,
-  });
-  rows.push({
-    label: 'kill -9 to ready, another replica is alive',
-    unit: 'ms',
-    count: Number(flags.kills),
-    figure: takeover,
-  });
-  console.log(
-    `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, ` +
-      `host answers in ${HOST_ANSWER_MS} ms\n`,
-  );
+  const row = (label: string, count: number, figure: Figure) => ({ label, unit: 'ms', count, figure });
+  const rows = [
+    ...[...creates].map(([name, figure]) => row(`create, ${name}`, createCount, figure)),
+    row('kill -9 to ready, a new replica is started', kills, restart),
+    row('kill -9 to ready, another replica is alive', kills, takeover),
+  ];
+  console.log(`${hardware()}, Node ${process.version}, host answers in ${HOST_ANSWER_MS} ms\n`);
   console.log(renderTable(rows));
   console.log('\nidle, processor time in ms per second');
   for (const [pollMs, { replicaCpuMsPerSecond, postgresCpuMsPerSecond }] of idle) {
     const figures = `replica ${replicaCpuMsPerSecond.toFixed(1)}, PostgreSQL ${postgresCpuMsPerSecond.toFixed(1)}`;
     console.log(`  poll ${pollMs} ms: ${figures}`);
   }
-  if (flags.json) {
+  if (options.values.json) {
     console.log(
       JSON.stringify({
         machine: { cpus: cpus().length, model: cpus()[0]?.model ?? null, node: process.version },

@@ -12,7 +12,7 @@ import { openBenchControlPlane, type BenchOrg } from './api/control-plane.ts';
 import { JsonCaller } from './world/client.ts';
 import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderTable, type TableRow } from './world/statistics.ts';
+import { figureOf, percentile, renderTable, round, type TableRow } from './world/statistics.ts';
 import {
   DAYS,
   END_USERS,
@@ -31,27 +31,18 @@ const WARM_UP_ROUNDS = 100;
 /** Larger than the worker's transactions: nothing here waits for the org's lock. */
 const BATCH = 20_000;
 
-const flags = readOptions({
+const options = readOptions({
   rounds: { type: 'string', default: '1500' },
   intervals: { type: 'string', default: '10000000' },
   json: { type: 'boolean', default: false },
 });
-const integer = (name: 'rounds' | 'intervals', least: number, most: number): number => {
-  const value = Number(flags[name]);
-  if (!Number.isInteger(value) || value < least || value > most)
-    throw new Error(`--${name}: '${flags[name]}' is not an integer from ${least} to ${most}`);
+const rounds = options.whole('rounds', 1, 100_000);
+const long = Math.ceil(options.whole('intervals', SANDBOXES, 100_000_000) / SANDBOXES) * SANDBOXES;
 
-  return value;
-};
-const rounds = integer('rounds', 1, 100_000);
-const long = Math.ceil(integer('intervals', SANDBOXES, 100_000_000) / SANDBOXES) * SANDBOXES;
-
-const twoDecimals = (value: number): number => Math.round(value * 100) / 100;
-const p99 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.ceil(0.99 * values.length) - 1] ?? Number.NaN;
+const p99 = (values: readonly number[]): number => percentile(values, 0.99);
 const ratio = (one: readonly number[], other: readonly number[]): { median: number; p99: number } => ({
-  median: twoDecimals(figureOf(one).median / figureOf(other).median),
-  p99: twoDecimals(p99(one) / p99(other)),
+  median: round(figureOf(one).median / figureOf(other).median, 2),
+  p99: round(p99(one) / p99(other), 2),
 });
 
 /** Shuffled each time, so that none always follows the same one. */
@@ -109,11 +100,11 @@ try {
     }));
   });
   await timed(`${rounds} calls of each`, async () => {
-    for (let round = -WARM_UP_ROUNDS; round < rounds; round += 1) {
+    for (let done = -WARM_UP_ROUNDS; done < rounds; done += 1) {
       for (const target of shuffled(targets)) {
         const startedAt = performance.now();
         await target.caller.call('GET', target.path);
-        if (round >= 0) target.ms.push(performance.now() - startedAt);
+        if (done >= 0) target.ms.push(performance.now() - startedAt);
       }
     }
   });
@@ -123,8 +114,8 @@ try {
     targets.find((target) => target.route === route && target.intervals === intervals)?.ms ?? [];
   const machine = hardware();
   const told = (times: readonly number[]) => ({
-    median: twoDecimals(figureOf(times).median),
-    p99: twoDecimals(p99(times)),
+    median: round(figureOf(times).median, 2),
+    p99: round(p99(times), 2),
   });
   const result = {
     orgUsageRatio: ratio(timesOf('usage', long), timesOf('usage', SHORT)),
@@ -133,8 +124,8 @@ try {
     endUsersMs: { short: told(timesOf('usage/end-users', SHORT)), long: told(timesOf('usage/end-users', long)) },
     intervals: { short: SHORT, long },
     rollUp: {
-      seconds: twoDecimals(rolledUp.seconds),
-      microsecondsEach: twoDecimals((rolledUp.seconds * 1e6) / (SHORT + long)),
+      seconds: round(rolledUp.seconds, 2),
+      microsecondsEach: round((rolledUp.seconds * 1e6) / (SHORT + long), 2),
     },
     sumsAgree: true,
     rounds,
@@ -165,7 +156,7 @@ try {
         `by the median, ${tail} times by the 99th percentile`,
     );
   }
-  if (flags.json) console.log(JSON.stringify(result));
+  if (options.values.json) console.log(JSON.stringify(result));
 } finally {
   await patient.close();
   await plane.close();

@@ -8,24 +8,21 @@ import { measureOperations, measurePool, outsideGuest, type Operations } from '.
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
 import { readOptions } from './world/options.ts';
-import { figureOf, renderCells, rounded } from './world/statistics.ts';
+import { figureOf, renderCells, round, rounded } from './world/statistics.ts';
 
-const values = readOptions({
+const options = readOptions({
   only: { type: 'string', multiple: true, default: ['operations', 'pool'] },
   rounds: { type: 'string', default: '7' },
   execs: { type: 'string', default: '20' },
   requests: { type: 'string', default: '1000' },
   json: { type: 'boolean', default: false },
 });
-const count = (name: 'rounds' | 'execs' | 'requests'): number => {
-  const value = Number(values[name]);
-  if (!Number.isInteger(value) || value < 1 || value > 100_000)
-    throw new Error(`--${name}: '${values[name]}' is not an integer from 1 to 100000`);
-  return value;
+const counts = {
+  rounds: options.whole('rounds', 1, 100_000),
+  execs: options.whole('execs', 1, 100_000),
+  requests: options.whole('requests', 1, 100_000),
 };
-const counts = { rounds: count('rounds'), execs: count('execs'), requests: count('requests') };
-for (const name of values.only)
-  if (!['operations', 'pool'].includes(name)) throw new Error(`--only: '${name}' is none of operations, pool`);
+const parts = options.chosen('only', ['operations', 'pool']);
 
 const progress = new Progress();
 const limits = { BERTH_VISITOR_REQUESTS_PER_MINUTE: '10000000' };
@@ -35,7 +32,7 @@ for (const [name, measure, pool] of [
   ['operations', measureOperations, '0'],
   ['pool', measurePool, '1'],
 ] as const) {
-  if (!values.only.includes(name)) continue;
+  if (!parts.includes(name)) continue;
   let accounts: Accounts | undefined;
   try {
     await withWorld(progress, { ...limits, BERTH_POOL_MIN: pool, BERTH_POOL_MAX: pool }, async (world) => {
@@ -52,7 +49,7 @@ for (const [name, measure, pool] of [
 const machine = hardware();
 console.log(`\n${machine}; ${JSON.stringify(facts)}; medians in ms\n`);
 const medianOf = (numbers: readonly number[]): number | null =>
-  numbers.length === 0 ? null : rounded(figureOf(numbers), 2).median;
+  numbers.length === 0 ? null : round(figureOf(numbers).median, 2);
 const partMedian = (name: string, part: (typeof PARTS)[number]): number | null =>
   medianOf((operations[name]?.times ?? []).map((times) => times[part]));
 console.log(
@@ -62,7 +59,7 @@ console.log(
       name,
       String(operation.times.length),
       ...[
-        rounded(outsideGuest(operation), 2).median,
+        round(outsideGuest(operation).median, 2),
         ...PARTS.map((part) => partMedian(name, part)),
         medianOf(operation.wallMs),
         medianOf(operation.untilRunsMs),
@@ -71,7 +68,7 @@ console.log(
     1,
   ),
 );
-if (values.json) {
+if (options.values.json) {
   const figures = Object.fromEntries(
     Object.entries(operations).map(([name, operation]) => [
       name,

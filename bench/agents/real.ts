@@ -1,13 +1,12 @@
 // Figures of the image's real agents in a VM, with a scripted model: a create beside the start of
 // the program by hand in the same VM, in turns; the way of a message to the model; memory.
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ModelServer } from '../../e2e/model-servers/server.ts';
 import { ownerSession } from '../../e2e/world/owner-session.ts';
 import { claudeArguments, claudeEnvironment } from '../../guest/src/bridge/claude/program.ts';
 import { codexArguments, CODEX_ENVIRONMENT } from '../../guest/src/bridge/codex/program.ts';
 import type { Progress } from '@berth/machine/output/progress.ts';
+import { snapshotMib } from '../lifecycle/sleep-wake.ts';
 import { JsonCaller } from '../world/client.ts';
 import { timed, withWorld, type BenchWorld } from '../world/installation.ts';
 import { figureOf, type Figure } from '../world/statistics.ts';
@@ -133,10 +132,9 @@ async function measureAgent({ client, dataFolder }: BenchWorld, subject: Subject
   /** Size of a snapshot in MiB. */
   async function sleepAndWake(): Promise<number> {
     await client.sleep(id);
-    const folder = join(dataFolder, 'host', 'vms', id, 'snapshot');
-    const sizes = await Promise.all((await readdir(folder)).map(async (file) => (await stat(join(folder, file))).size));
+    const size = await snapshotMib(dataFolder, id);
     await client.wake(id);
-    return sizes.reduce((sum, size) => sum + size, 0) / 2 ** 20;
+    return size;
   }
 }
 

@@ -1,8 +1,9 @@
 // A load generator that costs little compared with its target: a separate process with keep-alive
 // connections, each of which sends its next request after the complete response. Reads only status
 // and length of a response. Driven by load-client.ts.
-import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '@berth/os/errors.ts';
+import { answered, open } from '../world/http-load.ts';
 
 export interface LoadOrder {
   port: number;
@@ -15,8 +16,6 @@ export interface LoadOrder {
 }
 
 export type LoadReport = { answers: number; milliseconds: number; latenciesMs: number[] } | { error: string };
-
-const HEAD_END = Buffer.from('\r\n\r\n');
 
 process.on('message', (order: LoadOrder) => {
   run(order).then(
@@ -44,61 +43,19 @@ async function requestInTurn(
   endsAt: number,
   latenciesMs: number[],
 ): Promise<void> {
-  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  const socket = await open({ address: '127.0.0.1', port });
   try {
-    await new Promise<void>((resolve, reject) => {
-      let sentAt = 0;
-      let received: Buffer = Buffer.alloc(0);
-      const send = (): void => {
-        sentAt = performance.now();
-        socket.write(request);
-      };
+    let dueAt = performance.now();
+    for (;;) {
+      await answered(socket, request);
+      const now = performance.now();
+      latenciesMs.push(now - dueAt);
+      if (now >= endsAt) return;
       // A late response delays the next request, whose latency has to show that.
-      const sendWhenDue = (): void => {
-        const dueAt = sentAt + (everyMs ?? 0);
-        setTimeout(
-          () => {
-            socket.write(request);
-            sentAt = dueAt;
-          },
-          Math.max(0, dueAt - performance.now()),
-        );
-      };
-      socket.once('connect', send);
-      socket.once('error', reject);
-      socket.once('close', () => reject(new Error('the connection was closed')));
-      socket.on('data', (chunk: Buffer) => {
-        received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
-        const length = wholeLength(received);
-        if (length instanceof Error) {
-          reject(length);
-        } else if (length !== null && received.length >= length) {
-          const now = performance.now();
-          latenciesMs.push(now - sentAt);
-          received = received.subarray(length);
-          if (now < endsAt) (everyMs === undefined ? send : sendWhenDue)();
-          else resolve();
-        }
-      });
-    });
+      dueAt = everyMs === undefined ? now : dueAt + everyMs;
+      if (everyMs !== undefined) await delay(Math.max(0, dueAt - now));
+    }
   } finally {
-    end(socket);
+    socket.destroy();
   }
-}
-
-/** Length in bytes of the first response in the buffer; null while its head is incomplete. */
-function wholeLength(received: Buffer): number | null | Error {
-  const headEnd = received.indexOf(HEAD_END);
-  if (headEnd < 0) return null;
-  const head = received.toString('latin1', 0, headEnd);
-  if (!head.startsWith('HTTP/1.1 200 ')) return new Error(`an answer was ${received.toString('utf8', 0, 500)}`);
-  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  return length === undefined
-    ? new Error('an answer has no content-length')
-    : headEnd + HEAD_END.length + Number(length);
-}
-
-function end(socket: Socket): void {
-  socket.removeAllListeners('close');
-  socket.destroy();
 }

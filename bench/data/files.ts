@@ -1,7 +1,7 @@
 // Duration of file writes and reads through the public API, beside a minimal command.
 import { randomBytes } from 'node:crypto';
 import { timed, type BenchWorld } from '../world/installation.ts';
-import { measured, type Measured } from './measured.ts';
+import { measured, type Measured } from '../world/statistics.ts';
 
 const SIZES = [
   { name: '1 KiB', key: '1KiB', bytes: 1_024 },

@@ -4,9 +4,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { addressOf } from '../world/guest.ts';
 import type { BenchWorld } from '../world/installation.ts';
-import { figureOf } from '../world/statistics.ts';
-import { headOf, timeFrames, timeRequests, type LoadTarget } from './http-load.ts';
-import { measured, type Measured } from './measured.ts';
+import { figureOf, measured, type Measured } from '../world/statistics.ts';
+import { headOf, timeFrames, timeRequests, type LoadTarget } from '../world/http-load.ts';
 import { BIG_BYTES, PREVIEW_APP, PREVIEW_APP_PORT } from './preview-app.ts';
 
 /** Enough that neither path waits for its caller: this compares throughput. */
@@ -81,13 +80,14 @@ export async function measurePreviews(world: BenchWorld, rounds: number): Promis
 
 /** Starts the app in a sandbox. Resolves when it responds, with both ways to it. */
 export async function startPreviewApp(
-  { client, url, guestCidr }: BenchWorld,
+  world: BenchWorld,
   id: string,
 ): Promise<Record<'straight' | 'preview', LoadTarget>> {
+  const { client, url } = world;
   await client.writeFile(id, 'bench/app.py', Buffer.from(PREVIEW_APP));
   await client.exec(id, 'setsid python3 bench/app.py </dev/null >bench/app.log 2>&1 & echo started');
   const straight: LoadTarget = {
-    address: await addressOf(guestCidr, id),
+    address: await addressOf(world, id),
     port: PREVIEW_APP_PORT,
     headers: 'host: guest\r\n',
   };

@@ -1,13 +1,14 @@
 // Unshared memory of an idle VM, for growing numbers of VMs.
 import { setTimeout as delay } from 'node:timers/promises';
 import { unsharedMemoryOf } from '../world/guest.ts';
-import { figureOf, type Figure } from '../world/statistics.ts';
+import { figureOf, rounded, type Figure, type TableRow } from '../world/statistics.ts';
+import type { PartFigures } from './part-figures.ts';
 import type { BenchWorld } from '../world/installation.ts';
 
 /** Idle time before a VM is measured. */
 const IDLE_MS = 5_000;
 
-export interface MemoryFigures {
+interface MemoryFigures {
   vms: number;
   vmUnsharedMib: Figure;
   guestUnsharedMib: Figure;
@@ -40,4 +41,18 @@ export async function measureMemory(
   }
   for (const id of ids) await client.destroy(id);
   return figures;
+}
+
+export function memoryFigures(figures: readonly MemoryFigures[]): PartFigures {
+  const rows = figures.flatMap(({ vms, vmUnsharedMib, guestUnsharedMib }): TableRow[] => [
+    { label: `idle VM of ${vms}, unshared memory`, unit: 'MiB', count: vms, figure: vmUnsharedMib },
+    { label: "  the guest's share of it", unit: 'MiB', count: vms, figure: guestUnsharedMib },
+  ]);
+  const idleByVms = figures.map(({ vms, vmUnsharedMib, guestUnsharedMib }) => ({
+    vms,
+    vmUnsharedMib: rounded(vmUnsharedMib),
+    guestUnsharedMib: rounded(guestUnsharedMib),
+  }));
+  const { vmUnsharedMib: idleVmUnsharedMib, guestUnsharedMib: idleGuestUnsharedMib } = idleByVms.at(-1) ?? {};
+  return { rows, json: { idleVmUnsharedMib, idleGuestUnsharedMib, idleByVms } };
 }

@@ -1,23 +1,16 @@
 // Time from create to the first command's response with a VM waiting in the pool: one by one, and
 // as a burst within the pool's size; beside gVisor's `runsc run` of the same command.
 import { Runsc } from '../world/runsc.ts';
-import { figureOf, type Figure } from '../world/statistics.ts';
+import { figuresByKey, measured } from '../world/statistics.ts';
 import type { BenchWorld } from '../world/installation.ts';
+import type { PartFigures } from './part-figures.ts';
 
 const COMMAND = 'uname -a';
-
-export interface PoolFigures {
-  poolCreateMs: Figure;
-  poolCreateToFirstExecMs: Figure;
-  burstCreateToFirstExecMs: Figure;
-  runscRunMs: Figure;
-  runscVersion: string;
-}
 
 export async function measurePool(
   world: BenchWorld,
   { creates, burst }: { creates: number; burst: number },
-): Promise<PoolFigures> {
+): Promise<PartFigures> {
   const { client, progress, poolHas } = world;
   const createMs: number[] = [];
   const toFirstExecMs: number[] = [];
@@ -60,11 +53,11 @@ export async function measurePool(
   } finally {
     await runsc.close();
   }
-  return {
-    poolCreateMs: figureOf(createMs),
-    poolCreateToFirstExecMs: figureOf(toFirstExecMs),
-    burstCreateToFirstExecMs: figureOf(burstMs),
-    runscRunMs: figureOf(runscMs),
-    runscVersion: runsc.version,
-  };
+  const rows = [
+    measured('poolCreateMs', 'create from the pool to running', 'ms', createMs),
+    measured('poolCreateToFirstExecMs', 'create from the pool to first exec', 'ms', toFirstExecMs),
+    measured(`burst${burst}CreateToFirstExecMs`, `burst of ${burst} from the pool to first exec`, 'ms', burstMs),
+    measured('runscRunMs', 'runsc run (gVisor) of the same', 'ms', runscMs),
+  ];
+  return { rows, json: { ...figuresByKey(rows), runscVersion: runsc.version } };
 }

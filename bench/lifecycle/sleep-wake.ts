@@ -2,22 +2,13 @@
 // round after round; each has its own sandbox, which sleeps while others are measured.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { figureOf, type Figure } from '../world/statistics.ts';
+import { figureOf, measured, rounded, type TableRow } from '../world/statistics.ts';
+import type { PartFigures } from './part-figures.ts';
 import { timed, type BenchWorld } from '../world/installation.ts';
 
 const DIRTY_MIB = [0, 64, 256] as const;
 const RAM_GIB = [1, 2, 4] as const;
 const COMMAND = 'uname -a';
-
-export interface SleepWakeFigures {
-  dirtyMib: number;
-  ramMib: number;
-  sleepMs: Figure;
-  wakeMs: Figure;
-  wakeToFirstExecMs: Figure;
-  /** Size of the snapshot: pages dirtied by the command and by all other programs. */
-  snapshotMib: Figure;
-}
 
 interface Subject {
   id: string;
@@ -26,10 +17,11 @@ interface Subject {
   sleepMs: number[];
   wakeMs: number[];
   wakeToFirstExecMs: number[];
+  /** Size of the snapshot: pages dirtied by the command and by all other programs. */
   snapshotMib: number[];
 }
 
-export async function measureSleepWake(world: BenchWorld, rounds: number): Promise<SleepWakeFigures[]> {
+export async function measureSleepWake(world: BenchWorld, rounds: number): Promise<PartFigures> {
   const { client, progress } = world;
   const subjects: Subject[] = [];
   await progress.step('sandboxes of each size, with memory dirtied, put to sleep', async (report) => {
@@ -69,17 +61,32 @@ export async function measureSleepWake(world: BenchWorld, rounds: number): Promi
     }
   });
   for (const { id } of subjects) await client.destroy(id);
-  return subjects.map(({ dirtyMib, ramMib, ...measured }) => ({
-    dirtyMib,
-    ramMib,
-    sleepMs: figureOf(measured.sleepMs),
-    wakeMs: figureOf(measured.wakeMs),
-    wakeToFirstExecMs: figureOf(measured.wakeToFirstExecMs),
-    snapshotMib: figureOf(measured.snapshotMib),
-  }));
+  const rowsOf = (key: 'sleepMs' | 'wakeToFirstExecMs' | 'snapshotMib', what: string, unit: string): TableRow[] =>
+    subjects.map(({ ramMib, dirtyMib, [key]: numbers }) =>
+      measured(key, `${what}, ${ramMib} MiB RAM, ${dirtyMib} dirtied`, unit, numbers),
+    );
+  const medians = (key: 'sleepMs' | 'wakeMs' | 'wakeToFirstExecMs' | 'snapshotMib'): unknown[] =>
+    subjects.map(({ dirtyMib, ramMib, [key]: numbers }) => {
+      const { median, max } = rounded(figureOf(numbers));
+      return { dirtyMib, ramMib, median, max };
+    });
+  return {
+    rows: [
+      ...rowsOf('sleepMs', 'sleep', 'ms'),
+      ...rowsOf('wakeToFirstExecMs', 'wake to first exec', 'ms'),
+      ...rowsOf('snapshotMib', 'snapshot', 'MiB'),
+    ],
+    json: {
+      sleepMs: medians('sleepMs'),
+      wakeMs: medians('wakeMs'),
+      wakeToFirstExecMs: medians('wakeToFirstExecMs'),
+      snapshotMib: medians('snapshotMib'),
+    },
+  };
 }
 
-async function snapshotMib(dataFolder: string, id: string): Promise<number> {
+/** Size of a sleeping sandbox's snapshot. */
+export async function snapshotMib(dataFolder: string, id: string): Promise<number> {
   const folder = join(dataFolder, 'host', 'vms', id, 'snapshot');
   const sizes = await Promise.all((await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size));
   return sizes.reduce((sum, size) => sum + size, 0) / 2 ** 20;

@@ -4,13 +4,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
+import { findFreePort } from '@berth/machine/config/ports.ts';
 import { ModelGateway } from '../../host/src/model-gateway/client.ts';
 import { FAKE_MODEL_GATEWAY_UID } from '../../host/src/network/slots/slot.ts';
+import { figureOf } from '../world/statistics.ts';
 import type { ModelStream } from './model-stream.ts';
 
 interface StreamLoad extends ModelStream {
@@ -45,7 +46,7 @@ export async function gatewayRatios(turns: number): Promise<Record<keyof typeof 
   try {
     const [line] = (await once(server.stdout, 'data')) as [Buffer];
     const direct = `http://127.0.0.1:${Number(String(line))}`;
-    const listen = { address: '127.0.0.1', port: await freePort() };
+    const listen = { address: '127.0.0.1', port: await findFreePort('127.0.0.1') };
     await gateway.serve('vm', listen);
     const agent = { endpoint: direct, key: 'key' };
     await gateway.setAccess('vm', {
@@ -63,9 +64,9 @@ export async function gatewayRatios(turns: number): Promise<Record<keyof typeof 
       for (let turn = 0; turn < turns; turn += 1)
         pairs.push([await mibPerSecond(direct, load), await mibPerSecond(through, load)]);
       measured[name] = {
-        ratio: median(pairs.map(([without, by]) => by / without)),
-        directMibPerSecond: median(pairs.map(([without]) => without)),
-        gatewayMibPerSecond: median(pairs.map(([, by]) => by)),
+        ratio: medianOf(pairs.map(([without, by]) => by / without)),
+        directMibPerSecond: medianOf(pairs.map(([without]) => without)),
+        gatewayMibPerSecond: medianOf(pairs.map(([, by]) => by)),
       };
     }
     return measured;
@@ -75,6 +76,8 @@ export async function gatewayRatios(turns: number): Promise<Record<keyof typeof 
     await rm(folder, { recursive: true });
   }
 }
+
+const medianOf = (values: readonly number[]): number => figureOf(values).median;
 
 async function mibPerSecond(url: string, { streams, ...asked }: StreamLoad): Promise<number> {
   const startMs = performance.now();
@@ -90,16 +93,4 @@ async function read(url: string, asked: ModelStream): Promise<number> {
   await once(response, 'end');
   if (bytes !== asked.events * asked.bytes) throw new Error(`${bytes} bytes of status ${response.statusCode}`);
   return bytes;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { instancePaths } from '@berth/machine/supervisor/instance.ts';
-import { timeRequests } from '../data/http-load.ts';
+import { timeRequests } from '../world/http-load.ts';
 import { startPreviewApp } from '../data/previews.ts';
 import type { BenchWorld } from '../world/installation.ts';
 import { figureOf } from '../world/statistics.ts';

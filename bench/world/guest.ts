@@ -11,8 +11,8 @@ import { DataKeys } from '../../host/src/vm/directory/data-keys.ts';
 import { SecretFolders } from '../../host/src/vm/directory/secret-folders.ts';
 import { TEMPLATE_FILES } from '../../host/src/vm/qemu/machine/argv.ts';
 import { FIRST_SLOT_UID, parseGuestCidr, slotOf } from '@berth/host/network/slots/slot.ts';
-import type { InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import { expectSuccess, JsonCaller } from './client.ts';
+import type { BenchWorld } from './installation.ts';
 
 const run = promisify(execFile);
 
@@ -22,10 +22,10 @@ interface DirectGuest {
 }
 
 /** The guest daemon of a running sandbox, with the secret from the VM's folder. */
-export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId: string): Promise<DirectGuest> {
+export async function guestOf({ dataFolder, guestCidr }: BenchWorld, sandboxId: string): Promise<DirectGuest> {
   const { number, instanceId } = await slotEntryOf(sandboxId);
   const { address } = slotOf(parseGuestCidr(guestCidr), number);
-  const folders = new SecretFolders(join(paths.root, 'host', 'vms'), await DataKeys.open(instanceId));
+  const folders = new SecretFolders(join(dataFolder, 'host', 'vms'), await DataKeys.open(instanceId));
   const token = await folders.readSecret(sandboxId);
   if (token === null) throw new Error(`this host holds no data key of ${sandboxId}`);
   const caller = new JsonCaller({ address, port: GUEST_PORT, token });
@@ -36,7 +36,7 @@ export async function guestOf(paths: InstancePaths, guestCidr: string, sandboxId
 }
 
 /** The guest's address on its slot's network, at which the host reaches its listeners. */
-export async function addressOf(guestCidr: string, sandboxId: string): Promise<string> {
+export async function addressOf({ guestCidr }: BenchWorld, sandboxId: string): Promise<string> {
   return slotOf(parseGuestCidr(guestCidr), (await slotEntryOf(sandboxId)).number).address;
 }
 

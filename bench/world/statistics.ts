@@ -8,22 +8,40 @@ export interface Figure {
 
 /** Needs at least one number. The median of an even count is a mean; p95 is by nearest rank. */
 export function figureOf(values: readonly number[]): Figure {
-  if (values.length === 0) throw new Error('no values were measured');
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (index: number): number => sorted[Math.min(sorted.length - 1, Math.max(0, index))] as number;
+  const sorted = sortedOf(values);
+  const at = (index: number): number => sorted[index] as number;
   const middle = (sorted.length - 1) / 2;
   return {
     min: at(0),
     median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
-    p95: at(Math.ceil(0.95 * sorted.length) - 1),
+    p95: percentile(values, 0.95),
     max: at(sorted.length - 1),
   };
 }
 
+/** Percentile by nearest rank. Needs at least one number. @param share 0 to 1 */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = sortedOf(values);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] as number;
+}
+
+function sortedOf(values: readonly number[]): Float64Array {
+  if (values.length === 0) throw new Error('no values were measured');
+  return Float64Array.from(values).sort();
+}
+
+export function round(value: number, decimals = 1): number {
+  return Math.round(value * 10 ** decimals) / 10 ** decimals;
+}
+
 /** Rounds the numbers for JSON and tables. */
-export function rounded(figure: Figure, decimals = 1): Figure {
-  const round = (value: number): number => Math.round(value * 10 ** decimals) / 10 ** decimals;
-  return { min: round(figure.min), median: round(figure.median), p95: round(figure.p95), max: round(figure.max) };
+export function rounded({ min, median, p95, max }: Figure, decimals = 1): Figure {
+  return {
+    min: round(min, decimals),
+    median: round(median, decimals),
+    p95: round(p95, decimals),
+    max: round(max, decimals),
+  };
 }
 
 export interface TableRow {
@@ -33,6 +51,20 @@ export interface TableRow {
   count: number;
   /** Absent: 1. */
   decimals?: number;
+}
+
+/** A row with its name in JSON. */
+export interface Measured extends TableRow {
+  key: string;
+}
+
+export function measured(key: string, label: string, unit: string, numbers: readonly number[], decimals = 1): Measured {
+  return { key, label, unit, figure: figureOf(numbers), count: numbers.length, decimals };
+}
+
+/** Figures of the rows for JSON, by their keys. */
+export function figuresByKey(rows: readonly Measured[]): Record<string, Figure> {
+  return Object.fromEntries(rows.map(({ key, figure, decimals }) => [key, rounded(figure, decimals)]));
 }
 
 /** A plain table: a row per figure. */

@@ -46,7 +46,7 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
       `GET ${path} HTTP/1.1\r\n${target.headers}connection: Upgrade\r\n` +
       'upgrade: websocket\r\nsec-websocket-version: 13\r\n' +
       `sec-websocket-key: ${key}\r\n\r\n`;
-    const head = await until(socket, Buffer.from(handshake), (text) => text.includes('\r\n\r\n'));
+    const head = await headAfter(socket, handshake);
     if (!head.startsWith('HTTP/1.1 101 ')) throw new Error(`the handshake was answered: ${head.slice(0, 200)}`);
     const body = randomBytes(64);
     // Masked with zeros: a client's frame must be masked.
@@ -67,15 +67,13 @@ export async function timeFrames(target: LoadTarget, path: string, frames: numbe
 export async function headOf(target: LoadTarget, path: string): Promise<string> {
   const socket = await open(target);
   try {
-    return await until(socket, Buffer.from(`GET ${path} HTTP/1.1\r\n${target.headers}\r\n`), (text) =>
-      text.includes('\r\n\r\n'),
-    );
+    return await headAfter(socket, `GET ${path} HTTP/1.1\r\n${target.headers}\r\n`);
   } finally {
     socket.destroy();
   }
 }
 
-function open({ address, port }: LoadTarget): Promise<Socket> {
+export function open({ address, port }: Pick<LoadTarget, 'address' | 'port'>): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: address, port, noDelay: true });
     socket.once('error', reject);
@@ -84,7 +82,7 @@ function open({ address, port }: LoadTarget): Promise<Socket> {
 }
 
 /** Sends one request and reads its complete response, delimited by content-length. */
-async function answered(socket: Socket, request: Buffer): Promise<void> {
+export async function answered(socket: Socket, request: Buffer): Promise<void> {
   let expected = Number.POSITIVE_INFINITY;
   let bytes = 0;
   let head = '';
@@ -95,7 +93,8 @@ async function answered(socket: Socket, request: Buffer): Promise<void> {
       const end = head.indexOf('\r\n\r\n');
       if (end === -1) return false;
       const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-      if (!head.startsWith('HTTP/1.1 200 ') || length === undefined) throw new Error(`answered: ${head.slice(0, 300)}`);
+      if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`an answer was ${head.slice(0, 500)}`);
+      if (length === undefined) throw new Error('an answer has no content-length');
       expected = end + 4 + Number(length);
     }
     return bytes >= expected;
@@ -107,9 +106,9 @@ async function received(socket: Socket, sent: Buffer, expected: number): Promise
   await exchange(socket, sent, (chunk) => (bytes += chunk.length) >= expected);
 }
 
-async function until(socket: Socket, sent: Buffer, enough: (text: string) => boolean): Promise<string> {
+async function headAfter(socket: Socket, sent: string): Promise<string> {
   let text = '';
-  await exchange(socket, sent, (chunk) => enough((text += chunk.toString('latin1'))));
+  await exchange(socket, Buffer.from(sent), (chunk) => (text += chunk.toString('latin1')).includes('\r\n\r\n'));
   return text;
 }
 
