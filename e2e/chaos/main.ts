@@ -5,7 +5,7 @@
 import { agentOperationsOf } from './agents/plan.ts';
 import { DISTURBANCE_KINDS, disturbancesOf, operationsOf } from './model/plan.ts';
 import { Random } from '../world/random.ts';
-import { readOptions } from '../world/options.ts';
+import { interruption, readOptions } from '../world/options.ts';
 import { runChaos } from './run.ts';
 
 const options = readOptions('berth chaos', {
@@ -29,9 +29,6 @@ const disturbanceMs = options.number('disturbance-ms', 100, 600_000);
 
 if (values.plan === undefined) {
   const minutes = options.number('minutes', 0.1, 10_000);
-  const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
-  process.once('SIGTERM', () => stop.abort());
   const report = await runChaos({
     seed: values.seed,
     minutes,
@@ -41,12 +38,9 @@ if (values.plan === undefined) {
     disturbanceMs,
     disturbances,
     say: (line) => console.log(line),
-    signal: stop.signal,
+    signal: interruption(),
   });
-  for (const line of report.tally()) console.log(line);
-  for (const { finding, what } of report.findings) console.log(`!! ${finding}: ${what}`);
-  console.log(report.lastLine(values.seed, minutes));
-  process.exitCode = report.clean ? 0 : 1;
+  report.conclude(report.lastLine(values.seed, minutes));
 } else {
   const random = new Random(values.seed);
   const first = options.whole('plan', 1, 100_000);

@@ -2,7 +2,7 @@
 // faults. Longer runs are started by hand.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import fc from 'fast-check';
@@ -11,22 +11,15 @@ import type { ApiFuzzReport } from './report.ts';
 import { Known } from './known.ts';
 import { ready, requests } from './request.ts';
 import { runApiFuzz } from './run.ts';
-import { ApiFuzzWorld } from './world.ts';
+import { fuzzApi } from './world.ts';
 
 const SEED = '1';
 const never = new AbortController().signal;
 
 test('requests made from openapi.json get only documented statuses and schemas and no 500', async () => {
-  const world = await ApiFuzzWorld.start('fake');
-  let report: ApiFuzzReport;
-  let left: string[];
-  try {
-    report = await runApiFuzz({ seed: SEED, runs: 250, clients: 3, target: world, say: console.log, signal: never });
-  } finally {
-    left = await world.end();
-  }
+  const report = await fuzzApi('fake', { seed: SEED, runs: 250, clients: 3, say: console.log, signal: never });
   console.log(report.lastLine(SEED));
-  assert.deepEqual([report.findings, left], [[], []]);
+  assert.deepEqual(report.findings, []);
   assert.ok(report.requests >= 250);
   const { length } = report.neverSucceeded();
   assert.ok(length < operations.length / 2, `${length} operations were never answered with a success`);
@@ -54,10 +47,13 @@ test('most requests are valid, and every operation gets some that are not', () =
 /** Runs against a service with one fixed response. */
 async function against(
   t: TestContext,
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  answer: { status: number; type: string; text: string },
+  options: { runs: number; document?: string },
 ): Promise<ApiFuzzReport> {
   const server = createServer((request, response) => {
-    request.resume().once('end', () => answer(request, response));
+    request
+      .resume()
+      .once('end', () => void response.writeHead(answer.status, { 'content-type': answer.type }).end(answer.text));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -66,7 +62,7 @@ async function against(
   });
   const { port } = server.address() as AddressInfo;
   const target = { url: `http://127.0.0.1:${port}`, tokens: { apiKey: 'key' }, tidy: () => Promise.resolve() };
-  return await runApiFuzz({ seed: '1', runs: 40, clients: 1, target, say: () => undefined, signal: never });
+  return await runApiFuzz({ seed: '1', clients: 1, target, say: () => undefined, signal: never, ...options });
 }
 
 const error = (code: string): string => JSON.stringify({ error: { code, message: 'no' } });
@@ -78,12 +74,9 @@ for (const [what, status, type, text, kind] of [
   ['an answer that is no JSON', 401, 'text/html', '<p>no</p>', 'schema'],
 ] as const) {
   test(`${what} is found`, async (t) => {
-    const report = await against(
-      t,
-      (_, response) => void response.writeHead(status, { 'content-type': type }).end(text),
-    );
+    const report = await against(t, { status, type, text }, { runs: 40 });
     // All operations but the health check, which has fewer statuses.
-    assert.ok(report.findings.filter((finding) => finding.kind === kind).length > 30);
+    assert.ok(report.findings.filter(({ finding }) => finding === kind).length > 30);
     assert.equal(report.clean, false);
     assert.match(
       report.lastLine('1'),
@@ -107,28 +100,8 @@ test('an accepted body that the document forbids is found, and so is an undocume
     [exec, 'taken'],
     [{ ...exec, more: 1 }, 'schema'],
   ] as const) {
-    const server = createServer((request, response) => {
-      request
-        .resume()
-        .once(
-          'end',
-          () => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)),
-        );
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
-    const target = { url: `http://127.0.0.1:${port}`, tokens: { apiKey: 'key' }, tidy: () => Promise.resolve() };
-    const report = await runApiFuzz({
-      seed: '1',
-      runs: 60,
-      clients: 1,
-      target,
-      say: () => undefined,
-      signal: never,
-      document: only,
-    });
-    assert.ok(report.findings.some((finding) => finding.kind === kind));
-    server.closeAllConnections();
+    const text = JSON.stringify(answer);
+    const report = await against(t, { status: 200, type: 'application/json', text }, { runs: 60, document: only });
+    assert.ok(report.findings.some(({ finding }) => finding === kind));
   }
 });

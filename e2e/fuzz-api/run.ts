@@ -15,7 +15,7 @@ interface Target {
   tidy(): Promise<unknown>;
 }
 
-interface ApiFuzzOptions {
+export interface ApiFuzzOptions {
   seed: string;
   runs: number;
   clients: number;

@@ -5,10 +5,10 @@ import { MACHINE_SIZES } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { AgentSession } from '@berth/contract/agents/sessions.ts';
 import { awakeSandbox, call, createProject, destroySandbox, listSandboxes, type Caller } from '../world/client.ts';
 import { agentTokenOf } from '../world/agent-token.ts';
-import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { ownerSession } from '../world/owner-session.ts';
 import { Parts } from '../world/parts.ts';
-import { killIfThere } from '../../os/test/signal-if-there.ts';
+import type { ApiFuzzReport } from './report.ts';
+import { runApiFuzz, type ApiFuzzOptions } from './run.ts';
 
 /** Sandboxes kept between batches, each of the smallest size: so a run reserves a constant disk. */
 const AWAKE = 2;
@@ -20,7 +20,7 @@ const isAwake = ({ status }: Sandbox): boolean => status === 'ready' || status =
 const isSmall = ({ allocated_disk_gb: diskGb, allocated_memory_gb: memoryGb, pendingAllocation }: Sandbox): boolean =>
   diskGb <= MACHINE_SIZES[SIZE].diskGb && memoryGb <= MACHINE_SIZES[SIZE].memoryGb && pendingAllocation === undefined;
 
-export class ApiFuzzWorld {
+class ApiFuzzWorld {
   readonly url: string;
   /** By the names of the document's security schemes. */
   readonly tokens: { session: string; apiKey: string; agentToken: string };
@@ -93,12 +93,27 @@ export class ApiFuzzWorld {
     const caller = { ...this.#parts.caller, token: this.tokens.session };
     try {
       for (const { id } of await listSandboxes(caller)) await destroySandbox(caller, id);
-    } finally {
-      await this.#parts.stop();
+    } catch (error) {
+      await this.#parts.close();
+      throw error;
     }
-    const left = await leftoversOf(this.#parts.dataFolder);
-    for (const pid of await processesOfInstance(this.#parts.dataFolder)) killIfThere(pid);
-    await this.#parts.remove();
-    return left;
+    return await this.#parts.close();
   }
+}
+
+/** Runs the fuzzer against an installation of its own. Leftovers of it are findings. */
+export async function fuzzApi(
+  driver: 'qemu' | 'fake',
+  options: Omit<ApiFuzzOptions, 'target'>,
+): Promise<ApiFuzzReport> {
+  const world = await ApiFuzzWorld.start(driver);
+  let report: ApiFuzzReport;
+  let left: string[];
+  try {
+    report = await runApiFuzz({ ...options, target: world });
+  } finally {
+    left = await world.end();
+  }
+  for (const what of left) report.found('left', `after the end: ${what}`);
+  return report;
 }

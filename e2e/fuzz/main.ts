@@ -1,7 +1,7 @@
 // `npm run fuzz -- --seed S`: one fuzzer run. The last line counts responses and findings; the exit
 // status is 0 when no response was a 500, missing, or against the contract. `--only KIND`
 // (repeatable) leaves out the other kinds of requests.
-import { readOptions } from '../world/options.ts';
+import { interruption, readOptions } from '../world/options.ts';
 import { FUZZ_KINDS } from './kinds.ts';
 import { runFuzz } from './run.ts';
 
@@ -21,9 +21,6 @@ const kinds = options.chosen(
 const [driver = 'qemu'] = options.chosen('driver', ['qemu', 'fake']);
 const { seed } = options.values;
 
-const stop = new AbortController();
-process.once('SIGINT', () => stop.abort());
-process.once('SIGTERM', () => stop.abort());
 const report = await runFuzz({
   seed,
   requests,
@@ -31,9 +28,6 @@ const report = await runFuzz({
   kinds: FUZZ_KINDS.filter(({ name }) => kinds.includes(name)),
   driver,
   say: (line) => console.log(line),
-  signal: stop.signal,
+  signal: interruption(),
 });
-for (const line of report.tally()) console.log(line);
-for (const { finding, what } of report.findings) console.log(`!! ${finding}: ${what}`);
-console.log(report.lastLine(seed));
-process.exitCode = report.clean ? 0 : 1;
+report.conclude(report.lastLine(seed));

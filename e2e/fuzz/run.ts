@@ -1,7 +1,6 @@
 // Executes a fuzzer run from its seed: installation, sandboxes, clients and clean-up.
 import { Random } from '../world/random.ts';
 import { awakeSandbox, destroySandbox, listSandboxes, sleepSandbox } from '../world/client.ts';
-import { leftoversOf, processesOfInstance } from '../world/leftovers.ts';
 import { Parts } from '../world/parts.ts';
 import { agentTokenOf } from '../world/agent-token.ts';
 import { ownerSession } from '../world/owner-session.ts';
@@ -11,7 +10,6 @@ import type { FuzzKind, FuzzWorld, Turn } from './core/kind.ts';
 import { checkReceived, createEndpoints, secretsOf } from './previews/endpoints.ts';
 import { FuzzReport } from './core/report.ts';
 import { PreviewClient } from './previews/client.ts';
-import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 interface FuzzOptions {
   seed: string;
@@ -39,11 +37,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
     await sendAll(options, parts, report);
     for (const { id } of await listSandboxes(parts.caller)) await destroySandbox(parts.caller, id);
   } finally {
-    await parts.stop();
-    for (const what of await leftoversOf(parts.dataFolder)) report.found('wrong', `after the end: ${what}`);
-    // A failure of the run itself may leave VMs behind.
-    for (const pid of await processesOfInstance(parts.dataFolder)) killIfThere(pid);
-    await parts.remove();
+    for (const what of await parts.close()) report.found('wrong', `after the end: ${what}`);
   }
   return report;
 }

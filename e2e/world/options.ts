@@ -62,6 +62,13 @@ class Options<T extends ParseArgsOptionsConfig> {
   }
 }
 
+/** Aborts at SIGINT or SIGTERM, so that a run ends in order. */
+export function interruption(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
+  return stop.signal;
+}
+
 function refuse(message: string): never {
   console.error(message);
   return process.exit(USAGE);

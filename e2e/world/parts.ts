@@ -14,6 +14,7 @@ import { hostService } from '@berth/machine/roles/host/service.ts';
 import type { RunningService, Service } from '@berth/machine/supervisor/service.ts';
 import { freePort } from '../../protocol/test/free-port.ts';
 import type { Caller } from './client.ts';
+import { leftoversOf, processesOfInstance } from './leftovers.ts';
 import { killIfThere } from '../../os/test/signal-if-there.ts';
 
 export const PARTS = ['database', 'host', 'api'] as const;
@@ -169,6 +170,18 @@ export class Parts {
   /** Stops everything in order. */
   async stop(): Promise<void> {
     for (const name of PARTS.toReversed()) await this.end(name);
+  }
+
+  /**
+   * Stops everything in order and removes it. Returns the leftovers. A failure may leave VMs:
+   * they are killed.
+   */
+  async close(): Promise<string[]> {
+    await this.stop();
+    const left = await leftoversOf(this.dataFolder);
+    for (const pid of await processesOfInstance(this.dataFolder)) killIfThere(pid);
+    await this.remove();
+    return left;
   }
 
   /** Removes the data folder unless the caller owns it. */

@@ -1,4 +1,5 @@
 // Counters and contradictions of a chaos run. Owns the last line and the result.
+import { RunReport } from '../../world/run-report.ts';
 
 export type Finding =
   | 'sandbox-lost'
@@ -26,7 +27,7 @@ interface Counts {
   replies: number;
 }
 
-export class Report {
+export class Report extends RunReport<Finding> {
   readonly counts: Counts = {
     operations: 0,
     kills: 0,
@@ -37,53 +38,18 @@ export class Report {
     turns: 0,
     replies: 0,
   };
-  readonly findings: { finding: Finding; what: string }[] = [];
   readonly slowOnes: string[] = [];
-  readonly #tally = new Map<string, number>();
-  readonly #print: (line: string) => void;
-  readonly #startedMs = Date.now();
-
-  /** @param say receives each line as soon as it is known */
-  constructor(say: (line: string) => void) {
-    this.#print = say;
-  }
-
-  say(text: string): void {
-    const seconds = ((Date.now() - this.#startedMs) / 1_000).toFixed(1).padStart(6);
-    this.#print(`${seconds} s  ${text}`);
-  }
 
   /** Reports a contradiction, once. */
-  found(finding: Finding, what: string): void {
+  override found(finding: Finding, what: string): void {
     if (this.findings.some((entry) => entry.finding === finding && entry.what === what)) return;
-    this.findings.push({ finding, what });
-    this.say(`!! ${finding}: ${what}`);
+    super.found(finding, what);
   }
 
   /** Reports a slow sandbox, which is no contradiction. */
   slow(what: string): void {
     this.slowOnes.push(what);
     this.say(what);
-  }
-
-  /** Counts an allowed event for the summary. */
-  note(what: string): void {
-    this.#tally.set(what, (this.#tally.get(what) ?? 0) + 1);
-  }
-
-  count(finding: Finding): number {
-    return this.findings.filter((entry) => entry.finding === finding).length;
-  }
-
-  get clean(): boolean {
-    return this.findings.length === 0;
-  }
-
-  /** Counts of the noted events, most frequent first. */
-  tally(): string[] {
-    return [...this.#tally]
-      .sort(([, a], [, b]) => b - a)
-      .map(([what, times]) => `${String(times).padStart(6)}  ${what}`);
   }
 
   lastLine(seed: string, minutes: number): string {
