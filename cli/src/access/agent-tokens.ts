@@ -18,10 +18,7 @@ interface TokenOptions {
 export async function listTokens({ connect, out, signal }: CliContext): Promise<void> {
   const { berth } = await connect();
   const answer = await berth.raw.listAgentTokens({ signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },
@@ -51,10 +48,7 @@ export async function createToken(
     ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as TokenOptions),
   };
   const answer = await berth.raw.createAgentToken({ body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { agentToken, token } = answer;
   out.line(token);
   out.note(

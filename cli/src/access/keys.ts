@@ -17,10 +17,7 @@ interface KeyOptions {
 export async function listKeys({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.listApiKeys({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },
@@ -48,10 +45,7 @@ export async function createKey(
     ...(expiresInDays === undefined ? {} : { expiresInDays }),
   };
   const answer = await berth.raw.createApiKey({ path: { orgId: await orgId() }, body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { apiKey, token } = answer;
   out.line(token);
   out.note(

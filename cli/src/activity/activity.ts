@@ -69,10 +69,7 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
     return;
   }
   const page = await read(limit ?? SHOWN);
-  if (out.json) {
-    out.object(page);
-    return;
-  }
+  if (out.json) return out.object(page);
   out.table(COLUMNS, page.activity, 'no activity');
   if (page.hasMore && stdout.isTTY) out.note('more entries exist: use --limit N or --all');
 }

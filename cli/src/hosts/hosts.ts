@@ -54,10 +54,7 @@ export async function showHost(
   const hostId = checkResourceId('host', typed);
   const { berth } = await connect();
   const answer = await berth.raw.getHost({ path: { hostId }, query, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { host, sandboxes, nextCursor } = answer;
   const { capacity, reserved } = host;
   const of = (show: (room: Host['free']) => string, resource: keyof Host['free']): string => {

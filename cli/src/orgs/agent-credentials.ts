@@ -49,10 +49,7 @@ async function listCredentials(
       async (one) => await berth.raw.getAgentCredentials({ path: { ...project, agent: one }, signal }),
     ),
   );
-  if (out.json) {
-    out.object({ agentCredentials: found.map((answer) => answer.agentCredentials) });
-    return;
-  }
+  if (out.json) return out.object({ agentCredentials: found.map((answer) => answer.agentCredentials) });
   out.table(
     [
       { title: 'agent', value: (one) => one.agent, whole: true },

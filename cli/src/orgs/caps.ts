@@ -17,10 +17,7 @@ export async function orgCaps(
   const path = { orgId: await orgId() };
   if (machineHours === undefined && overage === undefined) {
     const answer = await berth.raw.getSubscription({ path, signal });
-    if (out.json) {
-      out.object(answer);
-      return;
-    }
+    if (out.json) return out.object(answer);
     const { plan, sandboxMachineHourLimit, sandboxOverageEnabled, periodEndsAt } = answer.subscription;
     out.fields([
       ['included', hours(plan.includedMachineHours, 'unlimited')],
@@ -35,10 +32,7 @@ export async function orgCaps(
     ...(overage === undefined ? {} : { sandboxOverageEnabled: overage === 'on' }),
   };
   const answer = await berth.raw.updateUsageGuardrails({ path, body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { includedMachineHours, sandboxMachineHourLimit, sandboxMachineHourLimitOverride, sandboxOverageEnabled } =
     answer.usageGuardrails;
   out.fields([
@@ -59,10 +53,7 @@ export async function projectCaps(
   let limit: number | null;
   if (machineHours === undefined) {
     const answer = await berth.raw.getProject({ path, signal });
-    if (out.json) {
-      out.object(answer);
-      return;
-    }
+    if (out.json) return out.object(answer);
     limit = answer.project.sandboxMachineHourLimit;
   } else {
     const answer = await berth.raw.updateProjectUsageGuardrails({
@@ -70,10 +61,7 @@ export async function projectCaps(
       body: { sandboxMachineHourLimit: machineHours === 'none' ? null : machineHours },
       signal,
     });
-    if (out.json) {
-      out.object(answer);
-      return;
-    }
+    if (out.json) return out.object(answer);
     limit = answer.usageGuardrails.sandboxMachineHourLimit;
   }
   out.fields([

@@ -14,10 +14,7 @@ export async function invite(
   const { berth, orgId } = await connect();
   const body = { email, ...(role === undefined ? {} : { role }) };
   const answer = await berth.raw.createInvitation({ path: { orgId: await orgId() }, body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { invitation } = answer;
   out.line(invitation.id);
   out.note(
@@ -29,10 +26,7 @@ export async function invite(
 export async function listInvitations({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.listInvitations({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },

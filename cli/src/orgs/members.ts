@@ -12,10 +12,7 @@ import type { Input } from '../program/command-spec.ts';
 export async function listMembers({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.listMembers({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'user', value: ({ userId }) => userId, whole: true },

@@ -13,10 +13,7 @@ import type { Input } from '../program/command-spec.ts';
 export async function listOrgs({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, chosen } = await connect();
   const answer = await berth.raw.listMyOrgs({ signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const meant = chosen.orgId ?? (answer.orgs.length === 1 ? answer.orgs[0]?.id : undefined);
   out.table(
     [
@@ -46,10 +43,7 @@ export async function useOrg(context: CliContext, { args: [typed = ''] }: Input)
 export async function createOrg({ connect, out, signal }: CliContext, { args: [name = ''] }: Input): Promise<void> {
   const { berth } = await connect();
   const answer = await berth.raw.createOrg({ body: { name }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.line(answer.org.id);
   out.hint(`you are the owner; to make it the default: berth org use ${answer.org.id}`);
 }

@@ -35,10 +35,7 @@ export async function createProject(
   const { berth, orgId } = await connect();
   const body = { ...(await bodyOf(context, options)), ...(name === undefined ? {} : { name }) };
   const answer = await berth.raw.createProject({ path: { orgId: await orgId() }, body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.line(answer.project.id);
   out.hint(`to make it the default: berth project use ${answer.project.id}`);
 }

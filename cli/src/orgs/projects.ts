@@ -13,10 +13,7 @@ import { oneOf, useInProfile } from './orgs.ts';
 export async function listProjects({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId, chosen } = await connect();
   const answer = await berth.raw.listProjects({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const meant = chosen.projectId ?? (answer.projects.length === 1 ? answer.projects[0]?.id : undefined);
   out.table(
     [

@@ -9,10 +9,7 @@ import type { Input } from '../program/command-spec.ts';
 export async function listDomains({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.getSso({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { required, domains } = answer.sso;
   out.table(
     [
@@ -29,10 +26,7 @@ export async function listDomains({ connect, out, signal }: CliContext): Promise
 export async function claimDomain({ connect, out, signal }: CliContext, { args: [domain = ''] }: Input): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.claimDomain({ path: { orgId: await orgId() }, body: { domain }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { record, expiresAt, domain: name } = answer.domain;
   out.line(`${record.name} TXT "${record.value}"`);
   const end = expiresAt === null ? '' : ` (the claim expires ${until(expiresAt)})`;

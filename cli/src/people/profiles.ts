@@ -27,10 +27,7 @@ export async function listProfiles({ environment, out }: CliContext): Promise<vo
       projectId: profile.projectId ?? null,
       inUse: name === used,
     }));
-  if (out.json) {
-    out.object({ profiles: rows });
-    return;
-  }
+  if (out.json) return out.object({ profiles: rows });
   out.table(
     [
       { title: 'name', value: ({ name }) => name, whole: true },

@@ -8,10 +8,7 @@ import { checkResourceId } from '../service/resource-id.ts';
 export async function listSignIns({ connect, out, signal }: CliContext): Promise<void> {
   const { berth } = await connect();
   const answer = await berth.raw.listSignIns({ signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },

@@ -11,10 +11,7 @@ export async function whoami(
     rename === undefined
       ? await berth.me({ signal })
       : await berth.raw.updateMe({ body: { displayName: rename }, signal });
-  if (out.json) {
-    out.object(identity);
-    return;
-  }
+  if (out.json) return out.object(identity);
   const orgs = await berth.orgs({ signal });
   const from = credential.kind === 'environment' ? 'BERTH_API_KEY' : `profile ${credential.name}`;
   out.fields([

@@ -34,10 +34,7 @@ export async function createPreview(
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   const preview = await sandbox.previews.create(spec, { signal });
-  if (out.json) {
-    out.object({ preview });
-    return;
-  }
+  if (out.json) return out.object({ preview });
   out.line(plainText(preview.url ?? ''));
   const forWhom =
     preview.audience === 'public' ? 'anyone with the link can open it' : 'signed-in members of the org can open it';

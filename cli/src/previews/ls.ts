@@ -9,10 +9,7 @@ export async function listPreviews({ connect, out, signal }: CliContext, { args:
   const id = sandboxId(typed);
   const { berth } = await connect();
   const answer = await berth.raw.listPreviews({ path: { sandboxId: id }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: (link) => link.id, whole: true },

@@ -39,10 +39,7 @@ export async function setEgress({ connect, out, signal }: CliContext, { args: [t
   const body = parseEgress(policy ?? '');
   const { berth } = await connect();
   const answer = await berth.raw.setEgress({ path: { sandboxId: id }, body, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.line(`${id} ${egressText(answer.sandbox.egress)}`);
   if (!answer.enforced) out.note('not in force yet: it is enforced at the next wake, or when the host responds');
 }

@@ -31,10 +31,7 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
   };
   const query = { ...filter, ...(sort === undefined ? {} : { sort }), ...(limit === undefined ? {} : { limit }) };
   const answer = await berth.raw.listSandboxes({ path: { orgId: await orgId() }, query, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const shown = answer.sandboxes;
   if (quiet === true) {
     shown.forEach(({ id }) => out.line(id));

@@ -20,10 +20,7 @@ export async function resizeSandbox(
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   await out.step('resizing', () => sandbox.resize(size, { signal }));
-  if (out.json) {
-    out.object({ sandbox: sandbox.data });
-    return;
-  }
+  if (out.json) return out.object({ sandbox: sandbox.data });
   const { pendingAllocation: pending } = sandbox.data;
   out.line(`${id} ${sizeText(sizeOf(sandbox.data))}`);
   if (pending !== undefined) out.note(`pending until the next wake: ${sizeText(pending)}`);

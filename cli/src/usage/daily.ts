@@ -22,10 +22,7 @@ export async function showDailyUsage(
     ...(endUser === undefined ? {} : { endUserId: endUser }),
   };
   const answer = await berth.raw.getDailyUsage({ path: { orgId: await orgId() }, query, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const most = Math.max(...answer.days.map(({ machineHours }) => machineHours));
   const share = (machineHours: number): number => (most === 0 ? 0 : (machineHours / most) * 100);
   out.table(

@@ -7,10 +7,7 @@ const BAR_CELLS = 12;
 export async function listEndUserUsage({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.getEndUserUsage({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   const { endUsers } = answer;
   const total = endUsers.reduce((sum, { machineHours }) => sum + machineHours, 0);
   const shareOf = (machineHours: number): number => (total === 0 ? 0 : (machineHours / total) * 100);

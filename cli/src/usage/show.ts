@@ -29,10 +29,7 @@ export async function showUsage({ connect, out, signal }: CliContext, { options 
     ...(endUser === undefined ? {} : { endUserId: endUser }),
   };
   const usage = await connection.berth.raw.getOrgUsage({ path: { orgId: await connection.orgId() }, query, signal });
-  if (out.json) {
-    out.object(usage);
-    return;
-  }
+  if (out.json) return out.object(usage);
   const whose = [project && `project ${project}`, endUser && `end user ${endUser}`].filter(Boolean).join(', ');
   out.fields([
     ['scope', whose || 'the org'],
