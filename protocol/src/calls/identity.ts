@@ -4,9 +4,16 @@ import { z } from 'zod';
 import { defineCall } from './define.ts';
 
 const SMALL_BYTES = 4_096;
-const RESPONSE_BYTES = 16_384;
-const DEADLINE_MS = 50_000;
-const MARGIN_MS = 10_000;
+
+const guestCall = {
+  target: 'guest',
+  form: 'json',
+  responseBytes: 16_384,
+  deadlineMs: 50_000,
+  marginMs: 10_000,
+  repeatable: true,
+  since: 1,
+} as const;
 
 /** Bearer secret of a VM: 32 random bytes, base64url. */
 const secret = z.string().min(43).max(64);
@@ -65,19 +72,13 @@ export type GuestIdentityResult = z.infer<typeof guestIdentityResult>;
  * disk.
  */
 export const identity = defineCall({
+  ...guestCall,
   name: 'identity',
-  target: 'guest',
   method: 'POST',
   path: '/identity',
   body: guestIdentity,
   requestBytes: 6 * 1_048_576 + 1_024,
-  form: 'json',
   response: guestIdentityResult,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: DEADLINE_MS,
-  marginMs: MARGIN_MS,
-  repeatable: true,
-  since: 1,
 });
 
 export const guestTemplateResult = z.object({});
@@ -88,17 +89,11 @@ export const guestTemplateResult = z.object({});
  * of a VM before it joins the pool.
  */
 export const template = defineCall({
+  ...guestCall,
   name: 'template',
-  target: 'guest',
   method: 'POST',
   path: '/template',
-  form: 'json',
   response: guestTemplateResult,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: DEADLINE_MS,
-  marginMs: MARGIN_MS,
-  repeatable: true,
-  since: 1,
 });
 
 export const guestWake = z.strictObject({ secret, clockUnixMs, entropy, ...guestSize.shape });
@@ -121,20 +116,14 @@ export type GuestSizeResult = z.infer<typeof guestSizeResult>;
  * identity}.
  */
 export const wake = defineCall({
+  ...guestCall,
   name: 'wake',
-  target: 'guest',
   method: 'POST',
   path: '/wake',
   body: guestWake,
   // Small, because the caller may be unauthenticated so far.
   requestBytes: SMALL_BYTES,
-  form: 'json',
   response: guestSizeResult,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: DEADLINE_MS,
-  marginMs: MARGIN_MS,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -143,19 +132,13 @@ export const wake = defineCall({
  * size.
  */
 export const size = defineCall({
+  ...guestCall,
   name: 'size',
-  target: 'guest',
   method: 'POST',
   path: '/size',
   body: guestSize,
   requestBytes: SMALL_BYTES,
-  form: 'json',
   response: guestSizeResult,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: DEADLINE_MS,
-  marginMs: MARGIN_MS,
-  repeatable: true,
-  since: 1,
 });
 
 export const guestHealth = z.object({
@@ -169,15 +152,9 @@ export type GuestHealth = z.infer<typeof guestHealth>;
 
 /** Returns when the daemon can run commands. Requires the secret once set. */
 export const health = defineCall({
+  ...guestCall,
   name: 'health',
-  target: 'guest',
   method: 'GET',
   path: '/health',
-  form: 'json',
   response: guestHealth,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: DEADLINE_MS,
-  marginMs: MARGIN_MS,
-  repeatable: true,
-  since: 1,
 });

@@ -8,8 +8,19 @@ import { defineCall } from './define.ts';
 /** Sixteen long keys, every character escaped. */
 const SPEC_BYTES = 2 * 1_024 * 1_024;
 const SMALL_BYTES = 4_096;
-/** A list of 1,000 VMs is 400 KB. */
-const RESPONSE_BYTES = 8 * 1_024 * 1_024;
+
+const hostCall = {
+  target: 'host',
+  form: 'json',
+  /** A list of 1,000 VMs is 400 KB. */
+  responseBytes: 8 * 1_024 * 1_024,
+  repeatable: true,
+  since: 1,
+} as const;
+/** Read from memory and the disk of the host. */
+const hostRead = { ...hostCall, method: 'GET', deadlineMs: 0, marginMs: 5_000 } as const;
+/** Changes one VM. */
+const vmVerb = { ...hostCall, fenced: true, response: vmView } as const;
 
 /** A host: its identity, capacity and reservations. */
 export const hostInfo = z.object({
@@ -35,49 +46,28 @@ export const hostInfo = z.object({
 export type HostInfo = z.infer<typeof hostInfo>;
 
 export const info = defineCall({
+  ...hostRead,
   name: 'info',
-  target: 'host',
-  method: 'GET',
   path: '/host',
-  form: 'json',
   response: hostInfo,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: 0,
-  marginMs: 5_000,
-  repeatable: true,
-  since: 1,
 });
 
 export const vmList = z.object({ vms: z.array(vmView) });
 
 /** Lists the VMs on record at the host, without destroyed ones. */
 export const listVms = defineCall({
+  ...hostRead,
   name: 'listVms',
-  target: 'host',
-  method: 'GET',
   path: '/vms',
-  form: 'json',
   response: vmList,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: 0,
-  marginMs: 5_000,
-  repeatable: true,
-  since: 1,
 });
 
 /** `vm_not_found` for a VM that the host has never seen. */
 export const getVm = defineCall({
+  ...hostRead,
   name: 'getVm',
-  target: 'host',
-  method: 'GET',
   path: '/vms/{vmId}',
-  form: 'json',
   response: vmView,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: 0,
-  marginMs: 5_000,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -87,20 +77,14 @@ export const getVm = defineCall({
  * may set another deadline (`BERTH_CREATE_DEADLINE_SECONDS`), reported by {@link hostInfo}.
  */
 export const createVm = defineCall({
+  ...vmVerb,
   name: 'createVm',
-  target: 'host',
   method: 'PUT',
   path: '/vms/{vmId}',
-  fenced: true,
   body: z.strictObject({ spec: vmSpec, dataKey: dataKey.optional() }),
   requestBytes: SPEC_BYTES,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 60_000,
   marginMs: 30_000,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -109,20 +93,14 @@ export const createVm = defineCall({
  * `vm_not_running`: it is dead or was never created. The deadline covers writing the dirty memory.
  */
 export const sleepVm = defineCall({
+  ...vmVerb,
   name: 'sleepVm',
-  target: 'host',
   method: 'POST',
   path: '/vms/{vmId}/sleep',
-  fenced: true,
   body: z.strictObject({ dataKey: dataKey.optional() }),
   requestBytes: SMALL_BYTES,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 280_000,
   marginMs: 35_000,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -135,20 +113,14 @@ export const sleepVm = defineCall({
  * disk.
  */
 export const wakeVm = defineCall({
+  ...vmVerb,
   name: 'wakeVm',
-  target: 'host',
   method: 'POST',
   path: '/vms/{vmId}/wake',
-  fenced: true,
   body: z.strictObject({ spec: vmSpec, dataKey: dataKey.optional() }),
   requestBytes: SPEC_BYTES,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 170_000,
   marginMs: 25_000,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -157,22 +129,16 @@ export const wakeVm = defineCall({
  * `insufficient_capacity` as for a create. `invalid_request`: a resource would shrink.
  */
 export const resizeVm = defineCall({
+  ...vmVerb,
   name: 'resizeVm',
-  target: 'host',
   method: 'POST',
   path: '/vms/{vmId}/resize',
-  fenced: true,
   body: z.strictObject({
     size: z.strictObject({ vcpu: z.int().min(1).max(64), memoryMib: z.int().min(256), diskGib: z.int().min(1) }),
   }),
   requestBytes: SMALL_BYTES,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 60_000,
   marginMs: 30_000,
-  repeatable: true,
-  since: 1,
 });
 
 /**
@@ -180,19 +146,14 @@ export const resizeVm = defineCall({
  * higher revision. Waits for a verb in progress. `vm_not_running` if the host has no such VM.
  */
 export const setEgress = defineCall({
+  ...vmVerb,
   name: 'setEgress',
-  target: 'host',
   method: 'POST',
   path: '/vms/{vmId}/egress',
-  fenced: true,
   body: z.strictObject({ egress: egressPolicy }),
   requestBytes: 64 * 1_024,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 10_000,
   marginMs: 5_000,
-  repeatable: true,
   since: 3,
 });
 
@@ -202,18 +163,12 @@ export const setEgress = defineCall({
  * every call in flight for the VM (`superseded`).
  */
 export const destroyVm = defineCall({
+  ...vmVerb,
   name: 'destroyVm',
-  target: 'host',
   method: 'DELETE',
   path: '/vms/{vmId}',
-  fenced: true,
-  form: 'json',
-  response: vmView,
-  responseBytes: RESPONSE_BYTES,
   deadlineMs: 20_000,
   marginMs: 10_000,
-  repeatable: true,
-  since: 1,
 });
 
 export const vmSshHostKey = z.object({ publicKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/) });
@@ -225,15 +180,8 @@ export type VmSshHostKey = z.infer<typeof vmSshHostKey>;
  * is on record.
  */
 export const sshHostKey = defineCall({
+  ...hostRead,
   name: 'sshHostKey',
-  target: 'host',
-  method: 'GET',
   path: '/vms/{vmId}/ssh-host-key',
-  form: 'json',
   response: vmSshHostKey,
-  responseBytes: RESPONSE_BYTES,
-  deadlineMs: 0,
-  marginMs: 5_000,
-  repeatable: true,
-  since: 1,
 });
