@@ -6,12 +6,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { FILE_WRITE_BYTES } from '@berth/protocol/files.ts';
 import { hostError } from '@berth/protocol/host.ts';
-import { pino } from 'pino';
-import { hostCalls } from '../../src/server/calls.ts';
 import { HostTokens } from '../../src/server/host-tokens.ts';
-import { HostServer } from '../../src/server/server.ts';
+import type { HostServer } from '../../src/server/server.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import { json, type ScriptedGuest } from '../vm/scripted-guest.ts';
+import { serverOf } from './served-host.ts';
 
 const A = vmIdOf('a');
 const TOKEN = 't'.repeat(40);
@@ -24,23 +23,7 @@ describe('file calls through a host daemon', () => {
   beforeEach(async () => {
     host = await LifecycleFixture.start();
     socketPath = join(host.root, 'host.sock');
-    server = new HostServer({
-      calls: hostCalls({
-        lifecycle: host.lifecycle,
-        pool: { state: () => ({ ready: 0, target: 0 }) },
-        host: {
-          hostId: 'hst_x',
-          startId: 'run_x',
-          driver: 'fake',
-          accelerator: 'none',
-          qemuVersion: null,
-          templateId: null,
-        },
-      }),
-      streamBounds: { idleMs: 1_000, longestMs: 1_000 },
-      tokens: new HostTokens([TOKEN]),
-      log: pino({ level: 'silent' }),
-    });
+    server = serverOf(host, new HostTokens([TOKEN]));
     await server.listen({ socket: socketPath, uid: null, gid: null });
     agent = new Agent({ keepAlive: true });
     await host.lifecycle.create(A, { epoch: 1, spec: SMALL });
@@ -51,11 +34,7 @@ describe('file calls through a host daemon', () => {
     await host.stop();
   });
 
-  function guest(): ScriptedGuest {
-    const [vm] = host.machine.of(A);
-    assert.ok(vm);
-    return vm.guest;
-  }
+  const guest = (): ScriptedGuest => host.guest(A);
 
   async function open(
     method: string,

@@ -13,10 +13,11 @@ import { vmHistory, vmMetrics } from '@berth/protocol/calls/metrics.ts';
 import { hostInfo, vmList, vmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import { hostError, storageGib, vmView } from '@berth/protocol/host.ts';
 import { pino } from 'pino';
-import { hostCalls } from '../../src/server/calls.ts';
 import { HostTokens } from '../../src/server/host-tokens.ts';
-import { HostServer } from '../../src/server/server.ts';
+import type { HostServer } from '../../src/server/server.ts';
+import { gate } from '../vm/gate.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
+import { serverOf } from './served-host.ts';
 
 const A = vmIdOf('a');
 const TOKEN = randomBytes(32).toString('hex');
@@ -46,23 +47,7 @@ describe('the HTTP of a host daemon', () => {
     // Socket of a killed daemon.
     await writeFile(socketPath, '');
     tokens = new HostTokens([TOKEN]);
-    server = new HostServer({
-      calls: hostCalls({
-        lifecycle: host.lifecycle,
-        pool: { state: () => ({ ready: 1, target: 2 }) },
-        host: {
-          hostId: 'hst_x',
-          startId: 'run_x',
-          driver: 'fake',
-          accelerator: 'none',
-          qemuVersion: null,
-          templateId: null,
-        },
-      }),
-      streamBounds: { idleMs: 1_000, longestMs: 1_000 },
-      tokens,
-      log: pino({ level: 'silent' }),
-    });
+    server = serverOf(host, tokens);
     assert.equal(await server.listen({ socket: socketPath, uid: null, gid: null }), `unix:${socketPath}`);
     agent = new Agent({ keepAlive: true });
   });
@@ -386,17 +371,13 @@ describe('the HTTP of a host daemon', () => {
   });
 
   it('finishes in-flight calls when it closes, and accepts no new ones', async () => {
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    host.driver.onCreate = async () => {
-      begun.resolve();
-      await gate.promise;
-    };
+    const { begun, wait, go } = gate();
+    host.driver.onCreate = () => wait();
     const create = call('PUT', `/vms/${A}`, { epoch: 1, spec: SMALL });
-    await begun.promise;
+    await begun;
     const closed = server.close(new AbortController().signal);
     await assert.rejects(open('GET', '/host'), /ENOENT|ECONNREFUSED/);
-    gate.resolve();
+    go();
     assert.equal((await create).status, 200);
     await closed;
   });

@@ -9,14 +9,13 @@ import { STREAM_HEADERS } from '@berth/protocol/calls/connections.ts';
 import { GUEST_PORT } from '@berth/protocol/guest.ts';
 import { hostError } from '@berth/protocol/host.ts';
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
-import { pino } from 'pino';
-import { hostCalls } from '../../src/server/calls.ts';
 import { HostTokens } from '../../src/server/host-tokens.ts';
-import { HostServer, type ListenOn } from '../../src/server/server.ts';
+import type { HostServer, ListenOn } from '../../src/server/server.ts';
 
 import { secondsToProbe } from '../../../protocol/test/keepalive-timer.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from '../vm/lifecycle/lifecycle-fixture.ts';
 import type { ScriptedVm } from '../vm/scripted-driver.ts';
+import { serverOf } from './served-host.ts';
 
 const [A, B, C] = [vmIdOf('a'), vmIdOf('b'), vmIdOf('c')];
 const TOKEN = 't'.repeat(43);
@@ -41,23 +40,7 @@ describe('the streams of a host daemon', () => {
     bounds: SpliceBounds,
     on: ListenOn = { socket: socketPath, uid: null, gid: null },
   ): Promise<string> {
-    server = new HostServer({
-      calls: hostCalls({
-        lifecycle: host.lifecycle,
-        pool: { state: () => ({ ready: 0, target: 0 }) },
-        host: {
-          hostId: 'hst_x',
-          startId: 'run_x',
-          driver: 'fake',
-          accelerator: 'none',
-          qemuVersion: null,
-          templateId: null,
-        },
-      }),
-      streamBounds: bounds,
-      tokens: new HostTokens([TOKEN]),
-      log: pino({ level: 'silent' }),
-    });
+    server = serverOf(host, new HostTokens([TOKEN]), bounds);
     return server.listen(on);
   }
 

@@ -35,11 +35,7 @@ describe('cloning in a VM', () => {
     await host.stop();
   });
 
-  function guest(): ScriptedGuest {
-    const [vm] = host.machine.of(A);
-    assert.ok(vm);
-    return vm.guest;
-  }
+  const guest = (): ScriptedGuest => host.guest(A);
 
   /** The guest accepts clones, holds them, and ends them on request. */
   function delayClones(atEnd: (response: ServerResponse) => void = (response) => json(response, 200, {})): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { failing } from '../scripted-driver.ts';
+import { gate, type Gate } from '../gate.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
@@ -17,15 +18,10 @@ describe('the lifecycle of VMs', () => {
   });
 
   /** Resolves once the driver's next create is in progress; `go` lets it finish. */
-  function heldCreate(): { begun: Promise<void>; go: () => void } {
-    const begun = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
-    host.driver.onCreate = async ({ signal }) => {
-      signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      begun.resolve();
-      await gate.promise;
-    };
-    return { begun: begun.promise, go: () => gate.resolve() };
+  function heldCreate(): Gate {
+    const held = gate();
+    host.driver.onCreate = ({ signal }) => held.wait(signal);
+    return held;
   }
 
   it('starts a VM with its own identity and reports running only then', async () => {

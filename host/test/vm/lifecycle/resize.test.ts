@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { reservationOf } from '../../../src/vm/admission.ts';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { ResizeFailed } from '../../../src/vm/driver.ts';
+import { gate, type Gate } from '../gate.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { failing } from '../scripted-driver.ts';
 import { METRICS, type ScriptedGuest } from '../scripted-guest.ts';
@@ -22,26 +23,17 @@ describe('resizing a VM', () => {
     await host.stop();
   });
 
-  function guest(): ScriptedGuest {
-    const [vm] = host.machine.of(A);
-    assert.ok(vm);
-    return vm.guest;
-  }
+  const guest = (): ScriptedGuest => host.guest(A);
 
   /** Resolves once the driver's next resize is in progress; `go` lets it finish. */
-  function heldResize(): { begun: Promise<void>; go: () => void } {
-    const begun = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
+  function heldResize(): Gate {
+    const held = gate();
     host.driver.onResize = async (_from, to, { signal }) => {
-      signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) gate.resolve();
-
-      begun.resolve();
-      await gate.promise;
+      await held.wait(signal);
       signal.throwIfAborted();
       return to;
     };
-    return { begun: begun.promise, go: () => gate.resolve() };
+    return held;
   }
 
   it('grows it, has the guest confirm the size, and only then reports it', async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { pino } from 'pino';
 import { sleepAll } from '../../../src/vm/lifecycle/sleep-all.ts';
+import { gate, type Gate } from '../gate.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { failing, MANIFEST } from '../scripted-driver.ts';
 
@@ -23,17 +24,10 @@ describe('putting a VM to sleep', () => {
   });
 
   /** Resolves once the driver's next capture is in progress; `go` lets it finish. */
-  function heldSleep(): { begun: Promise<void>; go: () => void } {
-    const begun = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
-    host.driver.onSleep = async ({ signal }) => {
-      signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) gate.resolve();
-
-      begun.resolve();
-      await gate.promise;
-    };
-    return { begun: begun.promise, go: () => gate.resolve() };
+  function heldSleep(): Gate {
+    const held = gate();
+    host.driver.onSleep = ({ signal }) => held.wait(signal);
+    return held;
   }
 
   it('leaves its snapshot and disk, and nothing else on the host', async () => {
@@ -70,16 +64,12 @@ describe('putting a VM to sleep', () => {
 
   it('waits for a create in flight', async () => {
     const b = vmIdOf('b');
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    host.driver.onCreate = async () => {
-      begun.resolve();
-      await gate.promise;
-    };
+    const { begun, wait, go } = gate();
+    host.driver.onCreate = () => wait();
     const create = host.lifecycle.create(b, { epoch: 1, spec: SMALL });
-    await begun.promise;
+    await begun;
     const sleep = host.lifecycle.sleep(b, { epoch: 2 });
-    gate.resolve();
+    go();
     await create;
     assert.equal((await sleep).status, 'asleep');
   });
@@ -189,20 +179,16 @@ describe('putting a VM to sleep', () => {
   });
 
   it('is refused while the VM’s death is being recorded, and does not revive it', async () => {
-    const gate = Promise.withResolvers<void>();
-    const recording = Promise.withResolvers<void>();
+    const { begun, wait, go } = gate();
     const write = host.directory.write.bind(host.directory);
     host.directory.write = async (record) => {
-      if (record.status === 'dead') {
-        recording.resolve();
-        await gate.promise;
-      }
+      if (record.status === 'dead') await wait();
       await write(record);
     };
     await host.machine.kill(A, 'qemu aborted');
-    await recording.promise;
+    await begun;
     const sleep = assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'vm_not_running', message: /dead/ });
-    gate.resolve();
+    go();
     await sleep;
     assert.deepEqual([host.lifecycle.get(A).status, host.lifecycle.get(A).keeps], ['dead', 'disk']);
     assert.equal((await host.recordOf(A)).status, 'dead');

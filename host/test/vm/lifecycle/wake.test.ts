@@ -5,6 +5,7 @@ import type { VmSpec } from '@berth/protocol/host.ts';
 import type { HostError } from '../../../src/vm/host-error.ts';
 import { NeverContinued } from '../../../src/vm/driver.ts';
 import { sizeOf } from '../../../src/vm/owned/owned-vm.ts';
+import { gate, type Gate } from '../gate.ts';
 import { LifecycleFixture, SMALL, vmIdOf } from './lifecycle-fixture.ts';
 import { failing } from '../scripted-driver.ts';
 
@@ -24,17 +25,10 @@ describe('waking a VM', () => {
   });
 
   /** Resolves once the driver's next wake is in progress; `go` lets it finish. */
-  function heldWake(): { begun: Promise<void>; go: () => void } {
-    const begun = Promise.withResolvers<void>();
-    const gate = Promise.withResolvers<void>();
-    host.driver.onWake = async ({ signal }) => {
-      signal.addEventListener('abort', () => gate.resolve(), { once: true });
-      if (signal.aborted) gate.resolve();
-
-      begun.resolve();
-      await gate.promise;
-    };
-    return { begun: begun.promise, go: () => gate.resolve() };
+  function heldWake(): Gate {
+    const held = gate();
+    host.driver.onWake = ({ signal }) => held.wait(signal);
+    return held;
   }
 
   /** Resolves once the guest of the next wake gets a request, to which it never responds. */
@@ -111,16 +105,12 @@ describe('waking a VM', () => {
 
   it('waits for a sleep in flight', async () => {
     await host.lifecycle.wake(A, { epoch: 3, spec: SMALL });
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    host.driver.onSleep = async () => {
-      begun.resolve();
-      await gate.promise;
-    };
+    const { begun, wait, go } = gate();
+    host.driver.onSleep = () => wait();
     const sleep = host.lifecycle.sleep(A, { epoch: 4 });
-    await begun.promise;
+    await begun;
     const wake = host.lifecycle.wake(A, { epoch: 5, spec: SMALL });
-    gate.resolve();
+    go();
     assert.equal((await sleep).status, 'asleep');
     assert.deepEqual([(await wake).status, (await wake).epoch], ['running', 5]);
   });

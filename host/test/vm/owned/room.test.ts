@@ -2,21 +2,12 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { createVm, resizeVm, wakeVm } from '@berth/protocol/calls/vms.ts';
 import { ROOM_WAIT_MS } from '../../../src/vm/owned/room.ts';
+import { gate } from '../gate.ts';
 import { LifecycleFixture, ROOMY, SMALL, vmIdOf } from '../lifecycle/lifecycle-fixture.ts';
 
 const A = vmIdOf('a');
 const B = vmIdOf('b');
 const LARGE = { ...SMALL, memoryMib: 2_048 };
-
-/** A gate: `reached` resolves when a caller waits at it. */
-function gate(): { reached: Promise<void>; wait: () => Promise<void>; open: () => void } {
-  const [reached, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const wait = (): Promise<void> => {
-    reached.resolve();
-    return opened.promise;
-  };
-  return { reached: reached.promise, wait, open: opened.resolve };
-}
 
 describe('a verb without room on its host', () => {
   let host: LifecycleFixture;
@@ -29,12 +20,12 @@ describe('a verb without room on its host', () => {
 
   it('waits for a destroy in progress', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    const { reached, wait, open } = gate();
-    host.driver.onDestroy = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onDestroy = () => wait();
     const destroyed = host.lifecycle.destroy(A, 2);
-    await reached;
+    await begun;
     const created = host.lifecycle.create(B, { epoch: 1, spec: SMALL });
-    open();
+    go();
     assert.equal((await created).status, 'running');
     await destroyed;
   });
@@ -42,24 +33,24 @@ describe('a verb without room on its host', () => {
   it('waits for a sleep in progress, also as a wake', async () => {
     await host.makeAsleep(B);
     await host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    const { reached, wait, open } = gate();
-    host.driver.onSleep = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onSleep = () => wait();
     const slept = host.lifecycle.sleep(A, { epoch: 2 });
-    await reached;
+    await begun;
     const woken = host.lifecycle.wake(B, { epoch: 9, spec: SMALL });
-    open();
+    go();
     assert.equal((await woken).status, 'running');
     await slept;
   });
 
   it('waits for a create in progress that leaves promised memory unused', async () => {
     host.figures = { ...ROOMY, memAvailableMib: 1_500 };
-    const { reached, wait, open } = gate();
-    host.driver.onCreate = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onCreate = () => wait();
     const first = host.lifecycle.create(A, { epoch: 1, spec: SMALL });
-    await reached;
+    await begun;
     const second = host.lifecycle.create(B, { epoch: 1, spec: SMALL });
-    open();
+    go();
     assert.deepEqual(
       (await Promise.all([first, second])).map(({ status }) => status),
       ['running', 'running'],
@@ -67,54 +58,54 @@ describe('a verb without room on its host', () => {
   });
 
   it('is refused at once when the verbs in progress leave too little', async () => {
-    const { reached, wait, open } = gate();
-    host.driver.onCreate = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onCreate = () => wait();
     const first = host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    await reached;
+    await begun;
     await assert.rejects(host.lifecycle.create(B, { epoch: 1, spec: SMALL }), { code: 'insufficient_capacity' });
-    open();
+    go();
     await first;
   });
 
   it('is refused with the missing amount when the awaited sleep fails', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    const { reached, wait, open } = gate();
+    const { begun, wait, go } = gate();
     host.driver.onSleep = async () => {
       await wait();
       throw new Error('the disk is full');
     };
     const slept = assert.rejects(host.lifecycle.sleep(A, { epoch: 2 }), { code: 'sleep_failed' });
-    await reached;
+    await begun;
     const created = assert.rejects(host.lifecycle.create(B, { epoch: 1, spec: SMALL }), {
       code: 'insufficient_capacity',
       message: /1024 requested, 452 available\. .*BERTH_MEMORY_OVERCOMMIT/,
     });
-    open();
+    go();
     await Promise.all([slept, created]);
   });
 
   it('gives way to a destroy of its own sandbox during the wait', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    const { reached, wait, open } = gate();
-    host.driver.onDestroy = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onDestroy = () => wait();
     const destroyed = host.lifecycle.destroy(A, 2);
-    await reached;
+    await begun;
     const created = assert.rejects(host.lifecycle.create(B, { epoch: 1, spec: SMALL }), { code: 'stale_epoch' });
     await host.lifecycle.destroy(B, 2);
-    open();
+    go();
     await Promise.all([destroyed, created]);
   });
 
   it('stops waiting when the daemon closes', async () => {
     await host.lifecycle.create(A, { epoch: 1, spec: LARGE });
-    const { reached, wait, open } = gate();
-    host.driver.onDestroy = wait;
+    const { begun, wait, go } = gate();
+    host.driver.onDestroy = () => wait();
     const destroyed = host.lifecycle.destroy(A, 2);
-    await reached;
+    await begun;
     const created = assert.rejects(host.lifecycle.create(B, { epoch: 1, spec: SMALL }), { code: 'internal' });
     const closed = host.lifecycle.close(AbortSignal.abort());
     await created;
-    open();
+    go();
     await Promise.all([closed, destroyed]);
   });
 
