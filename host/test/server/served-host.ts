@@ -2,7 +2,7 @@
 import type { SpliceBounds } from '@berth/protocol/splice.ts';
 import { pino } from 'pino';
 import { hostCalls } from '../../src/server/calls.ts';
-import { HostTokens } from '../../src/server/host-tokens.ts';
+import type { HostTokens } from '../../src/server/host-tokens.ts';
 import { HostServer } from '../../src/server/server.ts';
 import type { LifecycleFixture } from '../vm/lifecycle/lifecycle-fixture.ts';
 
