@@ -6,8 +6,8 @@ import { delimiter, isAbsolute, join } from 'node:path';
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
 /** Program that opens URLs; null without a display, as over ssh. */
-export function browserOpener(environment: Environment, platform: NodeJS.Platform = process.platform): string | null {
-  if (platform === 'darwin') return onPath('open', environment);
+export function browserOpener(environment: Environment): string | null {
+  if (process.platform === 'darwin') return onPath('open', environment);
   const hasScreen = ['DISPLAY', 'WAYLAND_DISPLAY', 'BROWSER'].some((name) => (environment[name] ?? '') !== '');
   return hasScreen ? onPath('xdg-open', environment) : null;
 }
