@@ -1,17 +1,14 @@
 // Attached commands on a real VM: bytes intact in both directions, how commands end, and that
 // nothing of them remains.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test, type TestContext } from 'node:test';
-import { promisify } from 'node:util';
 import { COMMAND_OUTPUT, type CommandOrder } from '@berth/contract/connections/terminal.ts';
 import type { WebSocket } from 'ws';
 import { requestWebSocket } from '../../api/test/world/websocket-client.ts';
 import { awakeSandbox, exec, sleepSandbox, wakeSandbox } from '../world/client.ts';
 import { activityOf, queryDatabase } from '../world/database.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
-import { BERTH } from '../world/ssh-client.ts';
+import { createKey, startInstance, type Instance } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
 
 const MIB = 2 ** 20;
@@ -214,15 +211,7 @@ test('signals reach the command; a gone client ends all of it, even with unread 
 });
 
 test('a command ends when its key is revoked and when its sandbox sleeps', async () => {
-  const made = await promisify(execFile)(BERTH, [
-    'keys',
-    'create',
-    '--name',
-    'revoked',
-    '--data-dir',
-    berth.dataFolder,
-  ]);
-  const [token = ''] = /brt_\w+/.exec(made.stdout) ?? [];
+  const token = await createKey(berth, 'revoked');
   const revoked = await Command.start('trap "" HUP; sleep 6363', { tty: 'false' }, token);
   await until('it runs', async () =>
     (await output('pgrep -x -f "sleep 6363" || echo none')) === 'none' ? null : true,

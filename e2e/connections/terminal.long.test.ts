@@ -1,12 +1,10 @@
 // `berth shell` in a pseudo-terminal, on a real VM: size, keys, characters, exit codes, ends.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
 import { PseudoTerminal } from '../../os/test/pseudo-terminal.ts';
 import { awakeSandbox, destroySandbox, exec, sleepSandbox, wakeSandbox } from '../world/client.ts';
 import { activityOf, queryDatabase } from '../world/database.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { createKey, startInstance, type Instance } from '../world/instance.ts';
 import { BERTH } from '../world/ssh-client.ts';
 import { until } from '../../os/test/until.ts';
 
@@ -126,15 +124,7 @@ test('a closed local terminal hangs up the remote programs', async () => {
 });
 
 test('a terminal closes when its key is revoked', async () => {
-  const made = await promisify(execFile)(BERTH, [
-    'keys',
-    'create',
-    '--name',
-    'revoked',
-    '--data-dir',
-    berth.dataFolder,
-  ]);
-  const [token = ''] = /brt_\w+/.exec(made.stdout) ?? [];
+  const token = await createKey(berth, 'revoked');
   const terminal = await shell({ token });
   terminal.type('sleep 5353\r');
   await queryDatabase(berth.dataFolder, `update api_key set revoked_at = now() where name = 'revoked'`);

@@ -1,19 +1,12 @@
 // The CLI on a real VM: a sandbox from create to destroy, through `berth sandbox` alone.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { berth, type Ended } from '../../cli/test/world/berth.ts';
 import { exec, getSandbox } from '../world/client.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { instanceForTests } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
 
-let service: Instance;
-before(async () => {
-  service = await startInstance('cli-sandbox');
-});
-after(async () => {
-  await service?.end();
-});
-
+const service = instanceForTests('cli-sandbox');
 async function run(...words: string[]): Promise<Ended> {
   const ended = await berth(['sandbox', ...words], { env: { BERTH_URL: service.url, BERTH_API_KEY: service.token } });
   assert.equal(ended.code, 0, ended.stderr);

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { LONG_RUN } from '../../os/test/long-run.ts';
 import { awakeSandbox, destroySandbox, exec } from '../world/client.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { instanceForTests } from '../world/instance.ts';
 
 const SANDBOXES = LONG_RUN ? 100 : 12;
 const AT_ONCE = 4;
@@ -20,15 +20,7 @@ const OWN: Readonly<Record<string, string>> = {
   nodeRandom: 'node -p "crypto.randomUUID()"',
 };
 
-let berth: Instance;
-
-before(async () => {
-  berth = await startInstance('identity', { BERTH_POOL_MIN: '2', BERTH_POOL_MAX: '4' });
-});
-
-after(async () => {
-  await berth?.end();
-});
+const berth = instanceForTests('identity', { BERTH_POOL_MIN: '2', BERTH_POOL_MAX: '4' });
 
 test(`${SANDBOXES} sandboxes have distinct names, keys, secrets and random numbers`, async () => {
   const seen = new Map<string, Map<string, string>>(

@@ -1,6 +1,6 @@
 // Resizes: live and verified in the guest, stored for the next wake while asleep, refused.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import {
   awakeSandbox,
@@ -13,19 +13,11 @@ import {
   waitForStatus,
   wakeSandbox,
 } from '../world/client.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { instanceForTests } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
 import { queryWitness, startWitness } from '../world/witness.ts';
 
-let berth: Instance;
-
-before(async () => {
-  berth = await startInstance('resize');
-});
-
-after(async () => {
-  await berth?.end();
-});
+const berth = instanceForTests('resize');
 
 test('an increase takes effect at once, and the guest sees it', async () => {
   const { id } = await awakeSandbox(berth);

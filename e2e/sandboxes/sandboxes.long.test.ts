@@ -1,7 +1,7 @@
 // The main flow through the public HTTP API, on real microVMs: create, run commands, read, destroy;
 // and responses to invalid calls.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import {
   call,
   createSandbox,
@@ -16,18 +16,10 @@ import {
   wakeSandbox,
 } from '../world/client.ts';
 import { activityOf } from '../world/database.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { instanceForTests } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
 
-let berth: Instance;
-
-before(async () => {
-  berth = await startInstance('sandboxes');
-});
-
-after(async () => {
-  await berth?.end();
-});
+const berth = instanceForTests('sandboxes');
 
 test('a sandbox is created, runs commands as user berth in /code, and is destroyed', async () => {
   const sandbox = await awakeSandbox(berth, {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { sandboxAnswer } from '@berth/contract/sandboxes/sandboxes.ts';
 import {
   act,
@@ -17,7 +17,7 @@ import {
   wakeSandbox,
 } from '../world/client.ts';
 import { activityOf, usageIntervals } from '../world/database.ts';
-import { startInstance, type Instance } from '../world/instance.ts';
+import { instanceForTests } from '../world/instance.ts';
 import { until } from '../../os/test/until.ts';
 import { queryWitness, connectToWitness, startWitness } from '../world/witness.ts';
 
@@ -25,15 +25,7 @@ const GUEST_CIDR = '10.200.0.0/16';
 /** A VM that dies by itself is noticed within this time. */
 const NOTICED_MS = 5_000;
 
-let berth: Instance;
-
-before(async () => {
-  berth = await startInstance('wake');
-});
-
-after(async () => {
-  await berth?.end();
-});
+const berth = instanceForTests('wake');
 
 test('a connection open when the sandbox fell asleep fails at once after the wake', async () => {
   const { id } = await awakeSandbox(berth);

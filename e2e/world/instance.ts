@@ -1,10 +1,12 @@
 // A Berth installation for one test file: `./berth up` on a fresh data folder and free port.
 import assert from 'node:assert/strict';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
+import { promisify } from 'node:util';
 import { freePort } from '../../protocol/test/free-port.ts';
 import { destroySandbox, listSandboxes, type Caller } from './client.ts';
 import { leftoversOf, processesOfVm } from './leftovers.ts';
@@ -19,6 +21,17 @@ export interface Instance extends Caller {
   qemuPid(sandboxId: string): Promise<number>;
   /** Destroys every sandbox, runs `./berth down`, and fails when anything is left on the host. */
   end(): Promise<void>;
+}
+
+/**
+ * An instance that runs from before the first test of a file until after the last one. Not for
+ * files with another `before`: hooks of a file do not wait for each other.
+ */
+export function instanceForTests(name: string, environment: Record<string, string> = {}): Instance {
+  const instance = {} as Instance;
+  before(async () => void Object.assign(instance, await startInstance(name, environment)));
+  after(() => instance.end?.());
+  return instance;
 }
 
 /** Starts it and resolves with its first org, project and API key, as printed. */
@@ -64,6 +77,13 @@ export async function startInstance(name: string, environment: Record<string, st
       await rm(dataFolder, { recursive: true, force: true });
     },
   };
+}
+
+/** Creates an API key of the operator; resolves with its token. */
+export async function createKey({ dataFolder }: Instance, name: string): Promise<string> {
+  const words = ['keys', 'create', '--name', name, '--data-dir', dataFolder];
+  const { stdout } = await promisify(execFile)(join(CHECKOUT, 'berth'), words);
+  return /brt_\w+/.exec(stdout)?.[0] ?? '';
 }
 
 /** Resolves with stdout up to the end of the greeting; rejects with all output on an exit. */
