@@ -1,5 +1,6 @@
 // Pages under test: the whole server on loopback, its log in memory, visitors with cookies.
 import assert from 'node:assert/strict';
+import type { Role } from '@berth/contract/route/permissions.ts';
 import { pino } from 'pino';
 import { newServices } from '../../src/control-plane/control-plane.ts';
 import { openServer } from '../../src/control-plane/server.ts';
@@ -24,7 +25,7 @@ export interface TestSite {
   /** Creates an account with the password, not signed in. */
   account(options?: { emailVerified?: boolean; name?: string }): Promise<{ userId: string; email: string }>;
   /** Creates a pending invitation to the first org, already mailed. */
-  invite(email: string, options?: { role?: string; expired?: boolean }): Promise<{ id: string; token: string }>;
+  invite(email: string, options?: { role?: Role; expired?: boolean }): Promise<{ id: string; token: string }>;
   close(): Promise<void>;
 }
 

@@ -12,8 +12,9 @@ import { idText, timestamp } from '../route/text.ts';
  * on a timer.
  */
 export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
+export type ActivityActorKind = z.infer<typeof activityActorKind>;
 
-/** Kind of the resource that changed. */
+/** Kind of the resource that changed. Entries have these kinds, or those of another version. */
 export const activitySubjectKind = z.enum([
   'org',
   'user',
@@ -28,13 +29,15 @@ export const activitySubjectKind = z.enum([
 ]);
 export type ActivitySubjectKind = z.infer<typeof activitySubjectKind>;
 
+const listed = (kinds: readonly string[]): string => kinds.map((kind) => `\`${kind}\``).join(', ');
+
 export const activityEntry = z
   .strictObject({
     id: idText,
     at: timestamp,
     /**
-     * A value of {@link activityKind}, or one written by an older version: entries stay in the feed
-     * when a kind is retired.
+     * The kinds are text: an entry of another version must not hide the others. Writes are limited
+     * to {@link activityKind}, {@link activityActorKind} and {@link activitySubjectKind}.
      */
     kind: z
       .string()
@@ -42,11 +45,18 @@ export const activityEntry = z
         'Kind of event, noun first, such as `sandbox_created`. More may be added; clients must accept unknown values.',
       ),
     actor: z.strictObject({
-      kind: activityActorKind,
+      kind: z
+        .string()
+        .describe(`${listed(activityActorKind.options)}. More may be added; clients must accept unknown values.`),
       id: idText.nullable().describe('Id of the API key or personal agent token; null for other actors.'),
       userId: idText.nullable().describe('Id of the user who called, or as whom the key or token acts.'),
     }),
-    subject: z.strictObject({ kind: activitySubjectKind, id: idText }),
+    subject: z.strictObject({
+      kind: z
+        .string()
+        .describe(`${listed(activitySubjectKind.options)}. More may be added; clients must accept unknown values.`),
+      id: idText,
+    }),
     orgId: idText,
     projectId: idText.nullable(),
     sandboxId: idText.nullable(),

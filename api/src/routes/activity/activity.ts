@@ -1,11 +1,5 @@
 // Wire format of the activity feed.
-import {
-  activityActorKind,
-  activitySubjectKind,
-  exportActivity,
-  listActivity,
-  type ActivityEntry,
-} from '@berth/contract/activity/feed.ts';
+import { exportActivity, listActivity, type ActivityEntry } from '@berth/contract/activity/feed.ts';
 import { followActivity } from '@berth/contract/activity/follow.ts';
 import {
   exportActivity as readExport,
@@ -37,8 +31,8 @@ function viewEntry(row: ActivityRow): ActivityEntry {
     id: row.id,
     at: row.at.toISOString(),
     kind: row.kind,
-    actor: { kind: activityActorKind.parse(row.actor_kind), id: row.actor_id, userId: row.actor_user_id },
-    subject: { kind: activitySubjectKind.parse(row.subject_kind), id: row.subject_id },
+    actor: { kind: row.actor_kind, id: row.actor_id, userId: row.actor_user_id },
+    subject: { kind: row.subject_kind, id: row.subject_id },
     orgId: row.org_id,
     projectId: row.project_id,
     sandboxId: row.sandbox_id,

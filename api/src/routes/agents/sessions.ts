@@ -18,7 +18,6 @@ import {
   type AgentTurn,
 } from '@berth/contract/agents/sessions.ts';
 import { capabilitiesOf, communicationStatusOf, shownBridgeState } from '@berth/contract/agents/state.ts';
-import { agent } from '@berth/contract/sandboxes/fields.ts';
 import * as conversation from '../../services/agents/conversation.ts';
 import * as messages from '../../services/agents/messages.ts';
 import * as sessions from '../../services/agents/sessions.ts';
@@ -105,15 +104,14 @@ function viewSession(row: ShownSessionRow, prompt: SessionDetail['prompt']): Age
     turn: row.turn_state,
   };
   const pendingInput = viewPrompt(row, prompt);
-  const known = agent.parse(row.agent);
   return {
     id: row.id,
     orgId: row.org_id,
     projectId: row.project_id,
     sandboxId: row.sandbox_id,
     endUserId: row.end_user_id,
-    agent: known,
-    agentLabel: AGENT_LABELS[known],
+    agent: row.agent,
+    agentLabel: AGENT_LABELS[row.agent],
     surface: row.surface,
     sandboxStatus: row.sandbox_status,
     bridgeState: shownBridgeState(facts),

@@ -8,7 +8,6 @@ import {
   type Invitation,
   type ReceivedInvitation,
 } from '@berth/contract/orgs/invitations.ts';
-import { role } from '@berth/contract/route/permissions.ts';
 import * as invitations from '../../services/orgs/invitations.ts';
 import { bind } from '../../call/bind.ts';
 import { viewMember } from './orgs.ts';
@@ -42,7 +41,7 @@ function viewInvitation(row: invitations.InvitationWithStatus): Invitation {
     id: row.id,
     orgId: row.org_id,
     email: row.email,
-    role: role.parse(row.role),
+    role: row.role,
     status: row.status,
     invitedBy: row.invited_by,
     createdAt: row.created_at.toISOString(),
@@ -56,7 +55,7 @@ function viewReceivedInvitation(row: invitations.ReceivedInvitationRow): Receive
     id: row.id,
     org: { id: row.org_id, name: row.orgName },
     email: row.email,
-    role: role.parse(row.role),
+    role: row.role,
     status: row.status,
     expiresAt: row.expires_at.toISOString(),
   };

@@ -8,7 +8,6 @@ import {
   updateOrg,
   type Member,
 } from '@berth/contract/orgs/orgs.ts';
-import { role } from '@berth/contract/route/permissions.ts';
 import * as members from '../../services/orgs/members.ts';
 import * as orgs from '../../services/orgs/orgs.ts';
 import { bind } from '../../call/bind.ts';
@@ -41,7 +40,7 @@ export function viewMember(row: members.MemberRow): Member {
     userId: row.user_id,
     email: row.email === '' ? null : row.email,
     displayName: row.name === '' ? null : row.name,
-    role: role.parse(row.role),
+    role: row.role,
     joinedAt: row.created_at.toISOString(),
   };
 }

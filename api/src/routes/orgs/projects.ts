@@ -1,5 +1,4 @@
 // Wire format of projects.
-import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import {
   createProject,
   deleteProject,
@@ -8,7 +7,6 @@ import {
   updateProject,
   type Project,
 } from '@berth/contract/orgs/projects.ts';
-import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import * as projects from '../../services/orgs/projects.ts';
 import { bind } from '../../call/bind.ts';
 
@@ -39,8 +37,8 @@ function viewProject(row: projects.ProjectRecord): Project {
     useCase: row.use_case,
     defaultRepository: row.default_repository,
     defaultBranch: row.default_branch,
-    defaultProfile: profile.nullable().parse(row.default_profile),
-    defaultPersistencePolicy: persistencePolicy.nullable().parse(row.default_persistence_policy),
+    defaultProfile: row.default_profile,
+    defaultPersistencePolicy: row.default_persistence_policy,
     defaultIdleMinutes: row.default_idle_minutes,
     defaultEgress: row.default_egress,
     wakeOnUse: row.wake_on_use,

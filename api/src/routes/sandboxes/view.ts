@@ -1,6 +1,4 @@
 // Converts a sandbox row to the wire format.
-import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
-import { agent, persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../services/sandboxes/sandboxes.ts';
@@ -11,20 +9,20 @@ export function viewSandbox(row: SandboxRow): Sandbox {
     orgId: row.org_id,
     projectId: row.project_id,
     name: row.name,
-    agent: agent.parse(row.agent),
+    agent: row.agent,
     status: row.status,
     statusReason:
       row.status_reason_code === null
         ? null
         : { code: row.status_reason_code, message: row.status_reason_message ?? row.status_reason_code },
     statusChangedAt: row.status_changed_at.toISOString(),
-    sandbox_profile: profile.parse(row.profile),
+    sandbox_profile: row.profile,
     allocated_vcpu: row.allocated_vcpu,
     allocated_memory_gb: row.allocated_memory_gb,
     allocated_disk_gb: row.allocated_disk_gb,
     ...viewPending(row),
     resizing: row.resizing,
-    persistencePolicy: persistencePolicy.parse(row.persistence_policy),
+    persistencePolicy: row.persistence_policy,
     mode: row.mode === 'ephemeral' ? 'ephemeral' : 'persistent',
     ttlSeconds: row.ttl_seconds,
     expiresAt: row.expires_at?.toISOString() ?? null,

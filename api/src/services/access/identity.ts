@@ -43,7 +43,11 @@ export async function renameCaller(
  */
 export async function listCallerOrgs(context: ServiceContext, actor: Actor): Promise<CallerOrg[]> {
   const rows = await listOrgsOfUser(context.db, actor.userId, actor.kind === 'api_key' ? actor.orgId : null);
-  return rows.map((org) => forCaller(actor, org, roleName.parse(org.role)));
+  return rows.flatMap((org) => {
+    // A role of another version grants nothing.
+    const role = roleName.safeParse(org.role).data;
+    return role === undefined ? [] : [forCaller(actor, org, role)];
+  });
 }
 
 export function forCaller(actor: Actor, org: OrgRow, role: Role): CallerOrg {

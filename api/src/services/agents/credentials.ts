@@ -49,7 +49,8 @@ export async function putAgentCredentials(
   { orgId, projectId, agent }: AgentOfProject,
   { apiKey, endpoint: requested }: PutAgentCredentials,
 ): Promise<AgentCredentialRow> {
-  const endpoint = requireModelEndpoint(context.settings.modelEndpoints, requireAgent(agent), requested);
+  const known = requireAgent(agent);
+  const endpoint = requireModelEndpoint(context.settings.modelEndpoints, known, requested);
   const keys = context.secretKey.keysFor('agent-credentials');
   const sealed = sealText(keys, store.agentCredentialId(projectId, agent), apiKey);
   const stored = await context.db.transaction().execute(async (trx) => {
@@ -59,7 +60,7 @@ export async function putAgentCredentials(
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_updated', details });
     return row;
   });
-  await spreadModelAccess(context, { orgId, projectId, agent });
+  await spreadModelAccess(context, { orgId, projectId, agent: known });
   return stored;
 }
 
@@ -69,14 +70,14 @@ export async function deleteAgentCredentials(
   actor: Actor,
   { orgId, projectId, agent }: AgentOfProject,
 ): Promise<void> {
-  requireAgent(agent);
+  const known = requireAgent(agent);
   const isChanged = await context.db.transaction().execute(async (trx) => {
     await lock(trx, orgId, projectId);
     if (!(await store.deleteAgentCredential(trx, projectId, agent))) return false;
     await insertActivity(trx, { orgId, projectId, actor, kind: 'agent_credentials_removed', details: { agent } });
     return true;
   });
-  if (isChanged) await spreadModelAccess(context, { orgId, projectId, agent });
+  if (isChanged) await spreadModelAccess(context, { orgId, projectId, agent: known });
 }
 
 async function lock(trx: DatabaseTransaction, orgId: string, projectId: string): Promise<void> {

@@ -1,5 +1,6 @@
 // Access of a sandbox's agent to models: the key that its project has for this agent, for the host,
 // which has it in memory only. No log and no error holds a key.
+import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import { keysInForce, modelVersionOf } from '../../rules/agents/model-access.ts';
 import { readAgentCredentials, type AgentCredentialRow } from '../../store/agents/credentials.ts';
@@ -89,7 +90,7 @@ export async function withdrawModelAccess(context: ServiceContext, sandbox: Sand
  */
 export async function spreadModelAccess(
   context: ServiceContext,
-  { orgId, projectId, agent }: { orgId: string; projectId: string; agent: string },
+  { orgId, projectId, agent }: { orgId: string; projectId: string; agent: Agent },
 ): Promise<void> {
   const waiting = await listAwakeWithSessions(context.db, projectId, agent);
   if (waiting.length === 0) return;

@@ -1,8 +1,6 @@
 // Creates a sandbox: decides its properties, counts it against the plan, reserves host capacity,
 // and commits all with the durable step.
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
-import { profile } from '@berth/contract/sandboxes/machine-sizes.ts';
-import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { OPEN_EGRESS } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { Actor } from '../../rules/access/access.ts';
@@ -69,8 +67,8 @@ export async function createSandbox(
       if (project === undefined) throw new CodedError('unknown_project', 'body.projectId is not a project of this org');
       requireModeAllowed(body.mode, project.use_case);
       const chosen = chooseAllocation(body, {
-        profile: profile.nullable().parse(project.default_profile),
-        persistencePolicy: persistencePolicy.nullable().parse(project.default_persistence_policy),
+        profile: project.default_profile,
+        persistencePolicy: project.default_persistence_policy,
       });
       const repository = repositoryOf(context, body, project);
       const plan = await planInForce(context, trx, orgId);

@@ -1,6 +1,5 @@
 // Puts idle sandboxes to sleep: applies rules/sandboxes/idleness.ts to a sandbox and acts on the
 // result.
-import { persistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import { idleness, type Idleness } from '../../rules/sandboxes/idleness.ts';
 import type { SleeperRow } from '../../store/sandboxes/activity-signals.ts';
 import { recordActivity } from './activity-signal.ts';
@@ -23,7 +22,7 @@ export async function judgeIdleness(
   const verdict = idleness({
     now: sleeper.now.getTime(),
     mode: sleeper.mode === 'ephemeral' ? 'ephemeral' : 'persistent',
-    persistencePolicy: persistencePolicy.parse(sleeper.persistencePolicy),
+    persistencePolicy: sleeper.persistencePolicy,
     idleMinutes: sleeper.idleMinutes,
     lastActiveAt: sleeper.lastActiveAt.getTime(),
     cpuShare,

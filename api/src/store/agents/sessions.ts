@@ -1,4 +1,5 @@
 // Rows of agent sessions. SQL only.
+import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql, type UpdateObject } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
@@ -209,7 +210,7 @@ export async function listSandboxesWithTurns(db: Database): Promise<WatchedSandb
 export async function listAwakeWithSessions(
   db: Database,
   projectId: string,
-  agent: string,
+  agent: Agent,
 ): Promise<{ id: string; epoch: number; host_url: string }[]> {
   return await db
     .selectFrom('sandbox')

@@ -1,5 +1,6 @@
 // Kysely types of the tables of agent sessions (schema.ts). Columns are named as in the database.
 import type { BridgeReason, StoredBridgeState, TurnReason, TurnState } from '@berth/contract/agents/state.ts';
+import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
@@ -12,7 +13,7 @@ export interface AgentSessionTable {
   project_id: string;
   sandbox_id: string;
   end_user_id: string | null;
-  agent: string;
+  agent: Agent;
   surface: 'managed' | 'terminal';
   bridge_state: StoredBridgeState;
   bridge_version: number | null;

@@ -1,5 +1,6 @@
 // Kysely types of the tables of people and their credentials (schema.ts). Columns are named as in
 // the database.
+import type { Role } from '@berth/contract/route/permissions.ts';
 import type { Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
 
@@ -104,7 +105,7 @@ export interface InvitationTable {
   id: string;
   org_id: string;
   email: string;
-  role: string;
+  role: Role;
   invited_by: string | null;
   /** null until the mail is sent. */
   token_sha256: Buffer | null;
@@ -194,7 +195,7 @@ export interface OrgDomainTable {
 export interface MembershipTable {
   org_id: string;
   user_id: string;
-  role: string;
+  role: Role;
   created_at: GeneratedInstant;
 }
 

@@ -1,10 +1,14 @@
 // Kysely types of the tables of hosts, projects, sandboxes and their events (schema.ts). Columns
 // are named as in the database.
+import type { ActivityActorKind, ActivitySubjectKind } from '@berth/contract/activity/feed.ts';
+import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
+import type { Agent, PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
+import type { Profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ColumnType, Generated } from 'kysely';
-import type { GeneratedInstant, Instant, Json } from './column-types.ts';
+import type { GeneratedInstant, Instant, Json, WrittenAs } from './column-types.ts';
 
 export interface HostTable {
   id: string;
@@ -35,8 +39,8 @@ export interface ProjectTable {
   use_case: string;
   default_repository: string | null;
   default_branch: string | null;
-  default_profile: string | null;
-  default_persistence_policy: string | null;
+  default_profile: Profile | null;
+  default_persistence_policy: PersistencePolicy | null;
   default_idle_minutes: number | null;
   default_egress: ColumnType<EgressBody | null, string | null | undefined, string | null>;
   sandbox_machine_hour_limit: number | null;
@@ -58,14 +62,14 @@ export interface SandboxTable {
   host_id: string | null;
   created_by: string | null;
   name: string;
-  agent: string;
+  agent: Agent;
   status: SandboxStatus;
   status_reason_code: string | null;
   status_reason_message: string | null;
   status_changed_at: GeneratedInstant;
   epoch: number;
-  profile: string;
-  persistence_policy: string;
+  profile: Profile;
+  persistence_policy: PersistencePolicy;
   mode: string;
   ttl_seconds: number | null;
   expires_at: Instant | null;
@@ -142,10 +146,10 @@ export interface ActivityTable {
   org_id: string;
   project_id: string | null;
   sandbox_id: string | null;
-  actor_kind: string;
+  actor_kind: WrittenAs<ActivityActorKind>;
   actor_id: string | null;
   actor_user_id: string | null;
-  kind: string;
+  kind: WrittenAs<ActivityKind>;
   details: Json<Record<string, unknown>>;
   at: GeneratedInstant;
   /** Orders rows with the same `at`. A bigint: text. */
@@ -153,7 +157,7 @@ export interface ActivityTable {
   /** Transaction of the row, as text; null for rows older than the column. */
   xid: Generated<string | null>;
   request_id: string | null;
-  subject_kind: string;
+  subject_kind: WrittenAs<ActivitySubjectKind>;
   subject_id: string;
 }
 

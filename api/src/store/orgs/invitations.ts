@@ -1,5 +1,6 @@
 // Rows of invitations. SQL only; callers pass token hashes. An invitation is pending until it is
 // accepted, revoked or expired by the database clock.
+import type { Role } from '@berth/contract/route/permissions.ts';
 import type { Invitation } from '@berth/contract/orgs/invitations.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
@@ -21,7 +22,7 @@ interface NewInvitation {
   id: string;
   orgId: string;
   email: string;
-  role: string;
+  role: Role;
   invitedBy: string;
   days: number;
 }
@@ -165,7 +166,7 @@ export async function countSentLately(db: Database, invitedBy: string, email: st
 /** Data for the mail of an invitation. */
 export interface InvitationForMail {
   email: string;
-  role: string;
+  role: Role;
   expires_at: Date;
   org_name: string;
   /** null: the account was deleted. */

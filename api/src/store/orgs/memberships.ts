@@ -1,5 +1,6 @@
 // Rows of memberships: the members of orgs and their roles. SQL only; people/identity.ts inserts
 // them.
+import type { Role } from '@berth/contract/route/permissions.ts';
 import { sql, type SelectQueryBuilder } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
@@ -10,7 +11,7 @@ export interface MemberRow {
   user_id: string;
   email: string;
   name: string;
-  role: string;
+  role: Role;
   created_at: Date;
 }
 
@@ -55,7 +56,7 @@ export async function countOwners(db: Database, orgId: string): Promise<number> 
 
 export async function updateRole(
   trx: DatabaseTransaction,
-  membership: { orgId: string; userId: string; role: string },
+  membership: { orgId: string; userId: string; role: Role },
 ): Promise<void> {
   await trx
     .updateTable('membership')

@@ -1,4 +1,5 @@
 // Rows of users, orgs and memberships. SQL only.
+import type { Role } from '@berth/contract/route/permissions.ts';
 import { sql } from 'kysely';
 import type { Database, OrgRow, UserRow } from '../database/schema.ts';
 
@@ -21,7 +22,7 @@ export async function insertOrg(
 
 export async function insertMembership(
   db: Database,
-  membership: { orgId: string; userId: string; role: string },
+  membership: { orgId: string; userId: string; role: Role },
 ): Promise<void> {
   await db
     .insertInto('membership')
@@ -42,7 +43,7 @@ export async function findOrg(db: Database, orgId: string): Promise<OrgRow | und
 }
 
 /** A user's role in an org; undefined if not a member. */
-export async function findRole(db: Database, orgId: string, userId: string): Promise<string | undefined> {
+export async function findRole(db: Database, orgId: string, userId: string): Promise<Role | undefined> {
   const row = await db
     .selectFrom('membership')
     .select('role')
@@ -52,7 +53,7 @@ export async function findRole(db: Database, orgId: string, userId: string): Pro
   return row?.role;
 }
 
-type MemberOrgRow = OrgRow & { role: string };
+type MemberOrgRow = OrgRow & { role: Role };
 
 /** Orgs of a user, oldest membership first; with `onlyOrgId`, at most that org. */
 export async function listOrgsOfUser(db: Database, userId: string, onlyOrgId: string | null): Promise<MemberOrgRow[]> {

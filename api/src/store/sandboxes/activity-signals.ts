@@ -1,5 +1,6 @@
 // Signs of use in sandbox rows, and candidates for auto-sleep. SQL only;
 // rules/sandboxes/idleness.ts defines idle.
+import type { PersistencePolicy } from '@berth/contract/sandboxes/fields.ts';
 import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
@@ -34,7 +35,7 @@ export interface SleeperRow {
   epoch: number;
   status: SandboxStatus;
   mode: string;
-  persistencePolicy: string;
+  persistencePolicy: PersistencePolicy;
   idleMinutes: number | null;
   lastActiveAt: Date;
   now: Date;

@@ -107,7 +107,7 @@ test('a reason text is a separate field; its code stays in the details', async (
 test('entries of unknown kinds are in the feed', async () => {
   const org = await api.makeOrg();
   // The one that the org's key left.
-  await api.db.updateTable('activity').set({ kind: 'sandbox_teleported' }).where('org_id', '=', org.orgId).execute();
+  await sql`update activity set kind = 'sandbox_teleported' where org_id = ${org.orgId}`.execute(api.db);
   await add(org);
   const { status, body } = await read(org);
   assert.equal(status, 200);

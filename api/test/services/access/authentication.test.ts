@@ -2,7 +2,7 @@
 // use.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ADMINISTRATION, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
+import { ADMINISTRATION, ROLE_PERMISSIONS, type Role } from '@berth/contract/route/permissions.ts';
 import { sql } from 'kysely';
 import { newToken, tokenSha256 } from '../../../src/services/access/bearer-token.ts';
 import { newServices } from '../../../src/control-plane/control-plane.ts';
@@ -211,7 +211,7 @@ test("demoting a key's creator reduces the key at once on every instance; promot
     );
     return (await Promise.all(asked)).map(({ status }) => status);
   };
-  const setRole = (name: string) =>
+  const setRole = (name: Role) =>
     api.db
       .updateTable('membership')
       .set({ role: name })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { SELF_HOSTED_PLAN } from '@berth/contract/billing/plans.ts';
+import type { Role } from '@berth/contract/route/permissions.ts';
 import { mintOwnerKey } from '../../../src/services/access/api-keys.ts';
 import { changePlan } from '../../../src/services/billing/plan-change.ts';
 import { makeOwnerLink } from '../../../src/services/people/accounts.ts';
@@ -102,7 +103,7 @@ test("a start with an operator's org without an owner fails with the remedy and 
   const fresh = await openFresh();
   try {
     const { orgId, userId } = await bootstrap(fresh, NAMES);
-    const setRole = (role: string) => fresh.updateTable('membership').set({ role }).execute();
+    const setRole = (role: Role) => fresh.updateTable('membership').set({ role }).execute();
     await setRole('admin');
     const remedy = new RegExp(`org ${orgId} has no owner.* the role 'owner'`);
     await assert.rejects(bootstrap(fresh, NAMES), remedy);

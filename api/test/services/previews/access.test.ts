@@ -312,7 +312,11 @@ test('a grant to a preview that refuses is not spent', async () => {
   const link = await mintLink(api, await ready());
   const person = await member();
   const grant = await grantedLink(api, link, person);
-  await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', person.userId).execute();
+  await api.db
+    .updateTable('membership')
+    .set({ role: sql`'x'` })
+    .where('user_id', '=', person.userId)
+    .execute();
   assert.equal(typeof (await requestAccess(api.previewAccess, grant)).refusal, 'object');
   await api.db.updateTable('membership').set({ role: 'viewer' }).where('user_id', '=', person.userId).execute();
   const { cache, close } = await startReplica(api);
@@ -383,7 +387,11 @@ test('a team cookie lasts as long as login, membership and account', async () =>
     [
       'a role that this version does not know',
       async ({ userId }) =>
-        void (await api.db.updateTable('membership').set({ role: 'x' }).where('user_id', '=', userId).execute()),
+        void (await api.db
+          .updateTable('membership')
+          .set({ role: sql`'x'` })
+          .where('user_id', '=', userId)
+          .execute()),
     ],
   ] as [string, (person: { loginId: string; userId: string }) => Promise<void>][]) {
     const person = await member();

@@ -2,6 +2,7 @@
 // host. The stand-in forgets keys after a wake and a restart, as a host daemon does.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
+import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { readModelAccess } from '../../../src/services/agents/model-access.ts';
 import { insertAgentSession } from '../../../src/store/agents/sessions.ts';
@@ -131,7 +132,7 @@ test('a call that the host refuses is repeated until it succeeds', async () => {
 
 test('keys of endpoints off the list, and keys that do not open, give no access', async () => {
   const projectId = await makeProject();
-  const make = async (agent: string) => {
+  const make = async (agent: Agent) => {
     const { id } = await api.makeSandbox('ready', { project_id: projectId, agent });
     await addSession(id);
     return { id, org_id: api.orgId, project_id: projectId, agent };
